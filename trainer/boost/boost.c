@@ -8,6 +8,8 @@
 #include <weir/trainer/eval/eval.h>
 #include <xgboost/c_api.h>
 
+#define BOOST_NO_MEMORY "for boosted trees; omit them by --no-baselines"
+
 struct weir_boost {
     BoosterHandle booster;
     uint32_t rounds; /* the best */
@@ -44,21 +46,18 @@ static weir_err boost_check(int status, const char *what) {
 
 /* --- matrices ----------------------------------------------------------------------------------------------------- */
 
-static weir_err boost_set_labels(const weir_boost_rows *rows, DMatrixHandle matrix) {
-    float *labels = weir_calloc(rows->count, sizeof *labels);
-    if (!labels) return WEIR_NOMEM("for boosted trees; omit them by --no-baselines");
-    for (size_t i = 0; i < rows->count; i++)
-        labels[i] = rows->labels[i];
-    weir_err err = boost_check(XGDMatrixSetFloatInfo(matrix, "label", labels, rows->count), "take the labels");
-    weir_free(labels);
-    return err;
-}
-
 static weir_err boost_matrix(const weir_boost_rows *rows, DMatrixHandle *matrixp) {
     *matrixp = NULL;
     weir_err err =
         boost_check(XGDMatrixCreateFromMat(rows->rows, rows->count, rows->columns, NAN, matrixp), "make a matrix");
-    return err || !rows->labels ? err : boost_set_labels(rows, *matrixp);
+    if (err || !rows->labels) return err;
+    float *labels = weir_calloc(rows->count, sizeof *labels);
+    if (!labels) return WEIR_NOMEM(BOOST_NO_MEMORY);
+    for (size_t i = 0; i < rows->count; i++)
+        labels[i] = rows->labels[i];
+    err = boost_check(XGDMatrixSetFloatInfo(*matrixp, "label", labels, rows->count), "take the labels");
+    weir_free(labels);
+    return err;
 }
 
 static weir_err boost_predict(BoosterHandle booster, DMatrixHandle matrix, uint32_t rounds, size_t count,
@@ -119,18 +118,6 @@ static weir_err boost_grow(boost_training *b) {
     return err;
 }
 
-static weir_err boost_training_open(boost_training *b, const weir_boost_rows *train) {
-    b->out = weir_calloc(1, sizeof *b->out);
-    b->scores = weir_calloc(b->validation->count, sizeof *b->scores);
-    if (!b->out || !b->scores) return WEIR_NOMEM("for boosted trees; omit them by --no-baselines");
-    b->out->columns = train->columns;
-    weir_err err = boost_matrix(train, &b->train_matrix);
-    if (!err) err = boost_matrix(b->validation, &b->validation_matrix);
-    const DMatrixHandle cached[] = {b->train_matrix, b->validation_matrix};
-    if (!err) err = boost_check(XGBoosterCreate(cached, 2, &b->out->booster), "make a model");
-    return err ? err : boost_set_up(b->out->booster, b->opts);
-}
-
 static weir_err boost_check_rows(const weir_boost_rows *rows, size_t columns) {
     if (rows->count == 0 || rows->columns == 0) return WEIR_ERR(WEIR_EINVAL, "there are no rows for boosted trees");
     if (rows->columns == columns) return WEIR_OK;
@@ -144,7 +131,15 @@ weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *tr
     if (!err) err = boost_check_rows(validation, train->columns);
     if (err) return err;
     boost_training b = {.opts = opts, .validation = validation, .best = -1};
-    err = boost_training_open(&b, train);
+    b.out = weir_calloc(1, sizeof *b.out);
+    b.scores = weir_calloc(validation->count, sizeof *b.scores);
+    if (!b.out || !b.scores) err = WEIR_NOMEM(BOOST_NO_MEMORY);
+    if (!err) err = boost_matrix(train, &b.train_matrix);
+    if (!err) err = boost_matrix(validation, &b.validation_matrix);
+    const DMatrixHandle cached[] = {b.train_matrix, b.validation_matrix};
+    if (!err) b.out->columns = train->columns;
+    if (!err) err = boost_check(XGBoosterCreate(cached, 2, &b.out->booster), "make a model");
+    if (!err) err = boost_set_up(b.out->booster, opts);
     if (!err) err = boost_grow(&b);
     if (b.train_matrix) XGDMatrixFree(b.train_matrix);
     if (b.validation_matrix) XGDMatrixFree(b.validation_matrix);

@@ -7,18 +7,6 @@
 
 #define EXAMPLE_KEY_BYTES_MAX 80 /* the line is read by others, with a limit */
 
-static weir_err judge_open_model(const weir_cli *cli, weir_model **modelp) {
-    const weir_config *config = weir_cli_config(cli);
-    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
-    size_t count = 0;
-    weir_err err = weir_public_keys_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), keys, &count);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK; /* what an unsigned model is refused with says what to do */
-    const weir_model_opts opts = {.keys = keys,
-                                  .key_count = count,
-                                  .accept_unsigned = !weir_config_bool(config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE)};
-    return err ? err : weir_model_open(weir_cli_text(cli, "judge"), &opts, modelp);
-}
-
 static void judge_put_example(weir_json *json, const weir_snapshot *snapshot, const weir_judged_example *example) {
     if (!example->found) return;
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, example->type);
@@ -65,14 +53,24 @@ static weir_err judge_print(const weir_cmd_train *c, const weir_train_metrics *m
 }
 
 weir_err weir_cmd_train_judge(const weir_cli *cli, weir_cmd_train *c) {
+    const weir_config *config = weir_cli_config(cli);
+    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
+    size_t count = 0;
     weir_model *model = NULL;
     weir_pack *pack = NULL;
     weir_train_metrics metrics;
     weir_judged_example example;
-    weir_err err = weir_comm_fail(c->comm, judge_open_model(cli, &model));
-    if (!err) err = weir_comm_fail(c->comm, weir_pack_open(model, weir_kernels_cpu(), &pack));
+    weir_err err = weir_public_keys_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), keys, &count);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK; /* the error of an unsigned model says what to do */
+    const weir_model_opts opts = {.keys = keys,
+                                  .key_count = count,
+                                  .accept_unsigned = !weir_config_bool(config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE)};
+    if (!err) err = weir_model_open(weir_cli_text(cli, "judge"), &opts, &model);
+    if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &pack);
     weir_model_close(model);
+    err = weir_comm_fail(c->comm, err);
     if (err) return err;
+
     const weir_nn *nn = weir_pack_nn(pack);
     c->opts.sample_seed = weir_pack_sample_seed(pack);
     err = weir_train_judge(c->comm, &c->opts, nn, weir_pack_params(pack), &metrics, &example);

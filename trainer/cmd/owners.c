@@ -4,6 +4,7 @@
 
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "train_private.h"
 
@@ -11,19 +12,6 @@ struct weir_cmd_owners {
     uint32_t types;
     uint32_t **of; /* [type][vertex] */
 };
-
-static weir_err owners_fill(weir_cmd_owners *owners, const weir_part *part, uint32_t type, const weir_npy_array *map) {
-    const int64_t *numbers = map->data, end = weir_part_starts(part, type)[weir_part_count(part)];
-    owners->of[type] = weir_calloc(map->count + 1, sizeof *owners->of[type]);
-    if (!owners->of[type]) return WEIR_NOMEM("for the owners of vertices");
-    for (uint64_t i = 0; i < map->count; i++) {
-        if (numbers[i] < 0 || numbers[i] >= end)
-            return WEIR_ERR(WEIR_ECORRUPT, "number %lld of vertex %llu leads outside; partition the snapshot anew",
-                            (long long)numbers[i], (unsigned long long)i);
-        owners->of[type][i] = weir_part_owner(part, type, numbers[i]);
-    }
-    return WEIR_OK;
-}
 
 static weir_err owners_read_type(weir_cmd_owners *owners, const char *folder, const weir_part *part, uint32_t type,
                                  uint64_t vertices) {
@@ -35,9 +23,24 @@ static weir_err owners_read_type(weir_cmd_owners *owners, const char *folder, co
     if (err) return err;
     if (array.type != WEIR_NPY_I64 || array.dims != 1 || array.count != vertices) {
         err = WEIR_ERR(WEIR_EDATA, "%s is of another snapshot; partition this one", path);
-    } else {
-        err = weir_err_prefix(owners_fill(owners, part, type, &array), "%s", path);
+        goto done;
     }
+    owners->of[type] = weir_calloc(vertices + 1, sizeof *owners->of[type]);
+    if (!owners->of[type]) {
+        err = WEIR_NOMEM("for the owners of vertices");
+        goto done;
+    }
+    const int64_t *numbers = array.data, end = weir_part_starts(part, type)[weir_part_count(part)];
+    for (uint64_t i = 0; i < vertices; i++) {
+        if (numbers[i] < 0 || numbers[i] >= end) {
+            err = WEIR_ERR(WEIR_ECORRUPT, "%s: number %lld of vertex %llu leads outside; partition the snapshot anew",
+                           path, (long long)numbers[i], (unsigned long long)i);
+            goto done;
+        }
+        owners->of[type][i] = weir_part_owner(part, type, numbers[i]);
+        WEIR_ASSERT(owners->of[type][i] < weir_part_count(part));
+    }
+done:
     weir_npy_map_close(map);
     return err;
 }

@@ -16,27 +16,25 @@ typedef struct compare_search {
     char id[WEIR_MODEL_ID_MAX];
 } compare_search;
 
-static bool compare_names_snapshot(const weir_model *model, const char *snapshot) {
-    size_t length;
-    const char *text = weir_model_text_of(model, WEIR_MODEL_PROVENANCE, &length);
-    weir_yaml *yaml = NULL;
-    if (weir_yaml_parse("provenance", text, length, &yaml)) return false;
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    const weir_yaml_node *node =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "snapshot") : NULL;
-    bool same = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR && strcmp(weir_yaml_text(node), snapshot) == 0;
-    weir_yaml_free(yaml);
-    return same;
-}
-
-/* Signed or not: what is not to be believed is refused, with a sentence, when it is judged. */
+/* A model that was trained on the snapshot, by its provenance. Signed or not: one that is not to be trusted is refused,
+ * with a sentence, when it is judged. */
 static weir_err compare_see_model(void *context, const char *id) {
     const weir_model_opts opts = {.accept_unsigned = true};
     compare_search *s = context;
     char path[WEIR_NIGHT_PATH_MAX];
+    size_t length;
     weir_model *model = NULL;
+    weir_yaml *yaml = NULL;
     if (weir_models_path(s->models, id, path, sizeof path) || weir_model_open(path, &opts, &model)) return WEIR_OK;
-    if (compare_names_snapshot(model, s->snapshot)) snprintf(s->id, sizeof s->id, "%s", id);
+    const char *text = weir_model_text_of(model, WEIR_MODEL_PROVENANCE, &length);
+    if (!weir_yaml_parse("provenance", text, length, &yaml)) {
+        const weir_yaml_node *root = weir_yaml_root(yaml);
+        const weir_yaml_node *node =
+            root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "snapshot") : NULL;
+        if (node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR && strcmp(weir_yaml_text(node), s->snapshot) == 0)
+            snprintf(s->id, sizeof s->id, "%s", id);
+        weir_yaml_free(yaml);
+    }
     weir_model_close(model);
     return WEIR_OK;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/fault.h>
 
@@ -208,30 +208,31 @@ static weir_err step_decide(weir_night *night, step_said *said) {
 
 /* --- all of them ------------------------------------------------------------------------------------------------- */
 
-static weir_err step_print(weir_night_step step, const char *text, int64_t us) {
-    weir_buf out = {0};
-    weir_buf_printf(&out, "%d/%d  %-13s  %s", (int)step + 1, WEIR_NIGHT_STEP_COUNT, weir_night_step_name(step), text);
-    if (us >= WEIR_US_PER_S) weir_buf_printf(&out, "  (%.1f s)", (double)us / 1e6);
-    weir_buf_byte(&out, '\n');
-    weir_err err = weir_buf_err(&out);
-    if (!err) err = weir_cli_output(out.bytes, out.length);
-    weir_buf_free(&out);
-    return err;
-}
-
 static weir_err step_do(weir_night *night, weir_night_step step) {
     static const step_function functions[] = {step_checkpoint, step_snapshot,      step_partition, step_train,
                                               step_judge,      step_judge_serving, step_decide};
     step_said said = {""};
+    weir_buf out = {0};
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_kill_point("nightly.before");
+    WEIR_ASSERT(night->state.done == step); /* NIGHTLY-G1 */
     weir_err err = functions[step](night, &said);
     if (err) return weir_err_prefix(err, "%s", weir_night_step_name(step));
     weir_kill_point("nightly.between");
     night->state.done = step + 1u;
     if (!night->dry_run) err = weir_night_save(night); /* NIGHTLY-G1 */
     weir_kill_point("nightly.after");
-    return err ? err : step_print(step, said.text, weir_clock_mono_us(weir_clock_system()) - begin_us);
+    if (err) return err;
+
+    int64_t us = weir_clock_mono_us(weir_clock_system()) - begin_us;
+    weir_buf_printf(&out, "%d/%d  %-13s  %s", (int)step + 1, WEIR_NIGHT_STEP_COUNT, weir_night_step_name(step),
+                    said.text);
+    if (us >= WEIR_US_PER_S) weir_buf_printf(&out, "  (%.1f s)", (double)us / 1e6);
+    weir_buf_byte(&out, '\n');
+    err = weir_buf_err(&out);
+    if (!err) err = weir_cli_output(out.bytes, out.length);
+    weir_buf_free(&out);
+    return err;
 }
 
 weir_err weir_night_go(weir_night *night) {

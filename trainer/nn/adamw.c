@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/trainer/nn/nn.h>
 
 struct weir_adamw {
@@ -55,6 +56,7 @@ static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const w
     for (uint32_t i = 0, first = 0; i < count; i++) {
         if (i + 1 < count && t[i + 1].decays == t[first].decays) continue;
         uint64_t begin = t[first].offset, end = t[i].offset + (uint64_t)t[i].rows * t[i].cols;
+        WEIR_ASSERT(begin < end && end <= weir_nn_parameter_count(adamw->nn));
         step->decay = t[first].decays ? adamw->opts.decay : 0;
         weir_nn_kernels(adamw->nn)->adamw(end - begin, step, gradients + begin, adamw->moments[0] + begin,
                                           adamw->moments[1] + begin, params + begin);

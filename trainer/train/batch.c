@@ -109,7 +109,8 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     return WEIR_OK;
 }
 
-/* The sampler checks a vertex when it looks up its edges; those of the last hop are looked up here for the first time. */
+/* The sampler checks a vertex when it looks up its edges; those of the last hop are looked up here, for the first
+ * time. */
 static weir_err batch_check_inputs(const batch_memory *m, const weir_block_view *view) {
     for (uint32_t type = 0; type < view->types; type++) {
         weir_block_range range = view->input_ranges[type];

@@ -124,6 +124,7 @@ weir_err weir_training_log_epoch(const weir_trained *t, const weir_train_epoch *
     if (!err && old) {
         size_t covered = weir_json_checked(old, length);
         if (covered) {
+            WEIR_ASSERT(covered + 2 <= length); /* behind it stands its check */
             memcpy(old + covered, "}\n", 3); /* a line that is kept loses its check: the new last line has one of all */
             weir_buf_append(&lines, old, curve_lines_before(old, epoch->number));
         } else {

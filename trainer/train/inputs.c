@@ -56,16 +56,12 @@ static void inputs_put_row(const weir_nn_inputs *inputs, const weir_schema_featu
 
 /* --- vertices --------------------------------------------------------------------------------------------------- */
 
-/* As serving reads the store: before the time, of the targets' type up to it. */
-static int64_t inputs_look_us(const weir_inputs *in, uint32_t type, int64_t before_us) {
-    return type == weir_nn_target_type(in->shape) && before_us < INT64_MAX ? before_us + 1 : before_us;
-}
-
 static void inputs_vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, int64_t before_us,
                               const double *aggregates, const inputs_sink *to) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
-    int64_t at_us = inputs_look_us(in, type, before_us);
+    /* As serving reads the store: before the time, of the targets' type up to it. */
+    int64_t at_us = before_us + (type == weir_nn_target_type(in->shape) && before_us < INT64_MAX);
     weir_value values[WEIR_ROW_FEATURES_MAX];
     uint64_t row = 0, life;
     bool seen = weir_snapshot_span(&v->rows, vertex, at_us, &row);
@@ -177,30 +173,27 @@ weir_err weir_inputs_learn(weir_inputs *inputs, const weir_block_view *view, wei
 
 /* --- the handle ------------------------------------------------------------------------------------------------- */
 
-static weir_err inputs_find_matrix(const weir_inputs *in, uint32_t type, const weir_nn_matrix *matrix,
-                                   const float **rowsp) {
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
-    for (uint32_t i = 0; i < v->extra_count; i++) {
-        if (v->extras[i].columns != matrix->columns || strcmp(v->extras[i].name, matrix->name) != 0) continue;
-        *rowsp = v->extras[i].matrix;
-        return WEIR_OK;
-    }
-    return WEIR_ERR(WEIR_EVERSION, "the snapshot has no matrix '%s' of %u columns, which the network reads",
-                    matrix->name, matrix->columns);
-}
-
+/* Each matrix that the shape reads, in the snapshot. */
 static weir_err inputs_find_matrices(weir_inputs *in) {
     uint32_t types = weir_nn_types(in->shape);
-    weir_err err = WEIR_OK;
     in->matrices = weir_calloc((size_t)types * WEIR_NN_MATRICES_MAX + 1, sizeof *in->matrices);
     if (!in->matrices) return WEIR_NOMEM("for the inputs of a network");
     for (uint32_t type = 0; type < types; type++) {
         const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
-        for (uint32_t i = 0; !err && i < inputs->matrix_count; i++)
-            err = inputs_find_matrix(in, type, &inputs->matrices[i],
-                                     &in->matrices[(size_t)type * WEIR_NN_MATRICES_MAX + i]);
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
+        WEIR_ASSERT(inputs->matrix_count <= WEIR_NN_MATRICES_MAX);
+        for (uint32_t i = 0; i < inputs->matrix_count; i++) {
+            const weir_nn_matrix *matrix = &inputs->matrices[i];
+            const float **rowsp = &in->matrices[(size_t)type * WEIR_NN_MATRICES_MAX + i];
+            for (uint32_t e = 0; e < v->extra_count && !*rowsp; e++)
+                if (v->extras[e].columns == matrix->columns && strcmp(v->extras[e].name, matrix->name) == 0)
+                    *rowsp = v->extras[e].matrix;
+            if (!*rowsp)
+                return WEIR_ERR(WEIR_EVERSION, "the snapshot has no matrix '%s' of %u columns, which the network reads",
+                                matrix->name, matrix->columns);
+        }
     }
-    return err;
+    return WEIR_OK;
 }
 
 weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snapshot, weir_inputs **inputsp) {

@@ -34,17 +34,6 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
 }
 
-/* What the network saw best of what was there to see. */
-static weir_judged_example judge_best_example(const weir_trained *t) {
-    weir_judged_example best = {.found = false};
-    for (uint64_t i = weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < t->targets->ends[WEIR_TARGETS_TEST]; i++) {
-        if (t->targets->classes_of[i] != 1 || (best.found && t->scores[i] <= best.score)) continue;
-        best = (weir_judged_example){true, weir_nn_target_type(t->shape), (uint64_t)t->targets->targets[i].vertex,
-                                     t->scores[i]};
-    }
-    return best;
-}
-
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
                           weir_train_metrics *metricsp, weir_judged_example *examplep) {
     *metricsp = (weir_train_metrics){0};
@@ -56,7 +45,14 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     weir_err err = weir_comm_fail(comm, judge_open(t, nn));
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params);
     if (!err) err = weir_comm_fail(comm, weir_training_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
-    if (!err) *examplep = judge_best_example(t);
+
+    /* The example is what the network saw best of what was there to see. */
+    uint64_t end = err ? 0 : t->targets->ends[WEIR_TARGETS_TEST];
+    for (uint64_t i = err ? 0 : weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < end; i++) {
+        if (t->targets->classes_of[i] != 1 || (examplep->found && t->scores[i] <= examplep->score)) continue;
+        *examplep = (weir_judged_example){true, weir_nn_target_type(t->shape), (uint64_t)t->targets->targets[i].vertex,
+                                          t->scores[i]};
+    }
     weir_trained_close(t);
     return err;
 }

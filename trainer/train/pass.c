@@ -61,16 +61,6 @@ static weir_err training_stream_open(weir_trained *t, uint64_t count, uint64_t s
     return weir_batches_open(&opts, streamp);
 }
 
-/* After the stream's end. */
-static void training_add_times(weir_train_times *times, const weir_batches *stream) {
-    weir_stage_times stages;
-    weir_batches_times_get(stream, &stages);
-    times->sample += stages.sample;
-    times->exchange += stages.exchange;
-    times->encode += stages.encode;
-    times->wait += stages.wait;
-}
-
 /* --- learning ----------------------------------------------------------------------------------------------------- */
 
 static double training_class_weight(const weir_trained *t, uint32_t class_of) {
@@ -147,7 +137,14 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         weir_batches_done(stream, batch);
     }
     err = weir_comm_fail(t->comm, err); /* before the stream's end waits for an exchange with the others */
-    if (!err) training_add_times(&epoch->times, stream);
+    if (!err) {                         /* at the stream's end */
+        weir_stage_times stages;
+        weir_batches_times_get(stream, &stages);
+        epoch->times.sample += stages.sample;
+        epoch->times.exchange += stages.exchange;
+        epoch->times.encode += stages.encode;
+        epoch->times.wait += stages.wait;
+    }
     weir_batches_close(stream);
     if (weight > 0) epoch->loss /= weight;
     if (batches) epoch->gradient_norm /= (double)batches;

@@ -85,20 +85,6 @@ static weir_err state_save_reals(const weir_trained *t, const char *name, const 
     return err;
 }
 
-static weir_err state_save_arrays(const weir_trained *t) {
-    uint64_t state[STATE_COUNT] = {[STATE_EPOCHS] = t->state.epochs,
-                                   [STATE_BEST_EPOCH] = t->state.best_epoch,
-                                   [STATE_STEPS] = weir_adamw_steps(t->adamw),
-                                   [STATE_FINGERPRINT] = state_fingerprint(t)};
-    memcpy(&state[STATE_BEST], &t->state.best, sizeof t->state.best);
-    weir_err err = state_save_array(t, "state", WEIR_NPY_U64, state, STATE_COUNT);
-    if (!err) err = state_save_reals(t, "params", t->params);
-    if (!err) err = state_save_reals(t, "best", t->best_params);
-    if (!err) err = state_save_reals(t, "moment1", weir_adamw_moments(t->adamw, 0));
-    if (!err) err = state_save_reals(t, "moment2", weir_adamw_moments(t->adamw, 1));
-    return err;
-}
-
 static weir_err state_remove(const char *path) {
     return weir_path_exists(path) ? weir_folder_remove(path) : WEIR_OK;
 }
@@ -106,13 +92,26 @@ static weir_err state_remove(const char *path) {
 weir_err weir_training_state_save(const weir_trained *t) {
     char new[STATE_PATH_BYTES], now[STATE_PATH_BYTES], old[STATE_PATH_BYTES];
     if (!t->opts.folder || weir_comm_rank(t->comm) != 0) return WEIR_OK;
+    uint64_t state[STATE_COUNT] = {[STATE_EPOCHS] = t->state.epochs,
+                                   [STATE_BEST_EPOCH] = t->state.best_epoch,
+                                   [STATE_STEPS] = weir_adamw_steps(t->adamw),
+                                   [STATE_FINGERPRINT] = state_fingerprint(t)};
+    memcpy(&state[STATE_BEST], &t->state.best, sizeof t->state.best);
     weir_err err = state_path(t, "checkpoint.new", new);
     if (!err) err = state_path(t, "checkpoint", now);
     if (!err) err = state_path(t, "checkpoint.old", old);
+
+    /* The new one, whole and on disk. */
     if (!err) err = state_remove(new);
     if (!err) err = weir_folder_create(new);
-    if (!err) err = state_save_arrays(t);
+    if (!err) err = state_save_array(t, "state", WEIR_NPY_U64, state, STATE_COUNT);
+    if (!err) err = state_save_reals(t, "params", t->params);
+    if (!err) err = state_save_reals(t, "best", t->best_params);
+    if (!err) err = state_save_reals(t, "moment1", weir_adamw_moments(t->adamw, 0));
+    if (!err) err = state_save_reals(t, "moment2", weir_adamw_moments(t->adamw, 1));
     if (!err) err = weir_manifest_write(new);
+
+    /* It takes the place of the one before. */
     if (!err && weir_path_exists(now)) {
         err = state_remove(old);
         if (!err) err = weir_file_rename(now, old);
@@ -150,33 +149,31 @@ static weir_err state_load_reals(const weir_trained *t, const char *folder, cons
     return err;
 }
 
-static weir_err state_load_arrays(weir_trained *t, const char *folder) {
-    uint64_t state[STATE_COUNT];
-    weir_err err = state_load_array(folder, "state", WEIR_NPY_U64, state, STATE_COUNT);
-    if (!err && state[STATE_FINGERPRINT] != state_fingerprint(t))
-        err = WEIR_ERR(
-            WEIR_EVERSION,
-            "the checkpoint %s is of other options, another seed or another snapshot; remove it to begin anew", folder);
-    if (!err) err = state_load_reals(t, folder, "params", t->params);
-    if (!err) err = state_load_reals(t, folder, "best", t->best_params);
-    if (!err) err = state_load_reals(t, folder, "moment1", weir_adamw_moments(t->adamw, 0));
-    if (!err) err = state_load_reals(t, folder, "moment2", weir_adamw_moments(t->adamw, 1));
-    if (err) return err;
-    weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
-    /* TRAIN-R2: an epoch begins with parameters, moments and the count of steps alone; it draws by its number. */
-    t->state = (weir_training_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
-    memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);
-    return WEIR_OK;
-}
-
 /* Every rank reads it: the folder is shared, or this is one machine. */
 weir_err weir_training_state_load(weir_trained *t) {
     char folder[STATE_PATH_BYTES];
+    uint64_t state[STATE_COUNT];
     if (!t->opts.folder) return WEIR_ERR(WEIR_ENOTFOUND, "there is no folder with a checkpoint");
     weir_err err = state_path(t, "checkpoint", folder);
     if (!err && !weir_path_exists(folder)) err = state_path(t, "checkpoint.old", folder);
     if (!err && !weir_path_exists(folder))
         err = WEIR_ERR(WEIR_ENOTFOUND, "there is no checkpoint in %s", t->opts.folder);
     if (!err) err = weir_manifest_verify(folder);
-    return err ? err : state_load_arrays(t, folder);
+    if (!err) err = state_load_array(folder, "state", WEIR_NPY_U64, state, STATE_COUNT);
+    if (!err && state[STATE_FINGERPRINT] != state_fingerprint(t))
+        err = WEIR_ERR(WEIR_EVERSION,
+                       "the checkpoint %s is of other options, another seed or another snapshot; remove it to begin "
+                       "anew",
+                       folder);
+    if (!err) err = state_load_reals(t, folder, "params", t->params);
+    if (!err) err = state_load_reals(t, folder, "best", t->best_params);
+    if (!err) err = state_load_reals(t, folder, "moment1", weir_adamw_moments(t->adamw, 0));
+    if (!err) err = state_load_reals(t, folder, "moment2", weir_adamw_moments(t->adamw, 1));
+    if (err) return err;
+
+    /* TRAIN-R2: an epoch begins with parameters, moments and the count of steps alone; it draws by its number. */
+    weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
+    t->state = (weir_training_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
+    memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);
+    return WEIR_OK;
 }

@@ -72,6 +72,7 @@ static weir_err training_find_matrices(const weir_trained *t, weir_nn_matrix_of 
                 return WEIR_ERR(WEIR_ELIMIT, "matrix '%s' has %llu columns; a network reads at most %u",
                                 v->extras[i].name, (unsigned long long)v->extras[i].columns, WEIR_NN_COLUMNS_MAX);
             const weir_nn_matrix matrix = {v->extras[i].name, (uint32_t)v->extras[i].columns, t->opts.unit_rows, 0};
+            WEIR_ASSERT(*countp < count);
             matrices[(*countp)++] = (weir_nn_matrix_of){type, matrix};
         }
     }

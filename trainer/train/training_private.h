@@ -44,8 +44,8 @@ double weir_training_quality(const weir_trained *t, const weir_train_metrics *me
 /* scales.c: the shape's scales from the first targets of training. */
 weir_err weir_training_scales(weir_trained *t);
 
-/* state.c: saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION it
- * is of other options, another seed or another snapshot; WEIR_ECORRUPT. */
+/* state.c: saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION
+ * it is of other options, another seed or another snapshot; WEIR_ECORRUPT. */
 weir_err weir_training_state_save(const weir_trained *t);
 weir_err weir_training_state_load(weir_trained *t);
 
