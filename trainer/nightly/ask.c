@@ -58,17 +58,13 @@ static weir_err ask_reply_member(const weir_buf *reply, const char *key, char *t
     weir_yaml *yaml = NULL;
     weir_err err = weir_yaml_parse("the server's answer", reply->bytes, reply->length, &yaml);
     if (err) return err;
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    const weir_yaml_node *node =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, key) : NULL;
-    bool scalar = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR;
-    if (scalar) snprintf(text, size, "%s", weir_yaml_text(node));
+    bool there = weir_night_member_read(weir_yaml_root(yaml), key, text, size);
     weir_yaml_free(yaml);
-    return scalar ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the server's answer has no '%s'", key);
+    return there ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the server's answer has no '%s'", key);
 }
 
 weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, char path[WEIR_NIGHT_PATH_MAX]) {
-    char body[WEIR_NIGHT_NAME_MAX + 64], problem[CURL_ERROR_SIZE] = "", detail[256] = "no sentence";
+    char body[WEIR_NIGHT_NAME_MAX + 64], problem[CURL_ERROR_SIZE] = "", detail[256] = "";
     struct curl_slist *headers = NULL;
     CURLU *url = NULL;
     weir_buf reply = {0};
@@ -105,7 +101,8 @@ weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, ch
         err = ask_reply_member(&reply, "folder", path, WEIR_NIGHT_PATH_MAX);
     } else {
         (void)ask_reply_member(&reply, "detail", detail, sizeof detail);
-        err = WEIR_ERR(WEIR_EUNAVAILABLE, "the server wrote no checkpoint (status %ld): %s", status, detail);
+        err = WEIR_ERR(WEIR_EUNAVAILABLE, "the server wrote no checkpoint (status %ld): %s", status,
+                       *detail ? detail : "it does not say why");
     }
 done:
     curl_slist_free_all(headers);

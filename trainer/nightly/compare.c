@@ -21,18 +21,15 @@ typedef struct compare_search {
 static weir_err compare_see_model(void *context, const char *id) {
     const weir_model_opts opts = {.accept_unsigned = true};
     compare_search *s = context;
-    char path[WEIR_NIGHT_PATH_MAX];
+    char path[WEIR_NIGHT_PATH_MAX], snapshot[WEIR_NIGHT_PATH_MAX];
     size_t length;
     weir_model *model = NULL;
     weir_yaml *yaml = NULL;
     if (weir_models_path(s->models, id, path, sizeof path) || weir_model_open(path, &opts, &model)) return WEIR_OK;
     const char *text = weir_model_text_of(model, WEIR_MODEL_PROVENANCE, &length);
     if (!weir_yaml_parse("provenance", text, length, &yaml)) {
-        const weir_yaml_node *root = weir_yaml_root(yaml);
-        const weir_yaml_node *node =
-            root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "snapshot") : NULL;
-        if (node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR && strcmp(weir_yaml_text(node), s->snapshot) == 0)
-            snprintf(s->id, sizeof s->id, "%s", id);
+        bool named = weir_night_member_read(weir_yaml_root(yaml), "snapshot", snapshot, sizeof snapshot);
+        if (named && strcmp(snapshot, s->snapshot) == 0) snprintf(s->id, sizeof s->id, "%s", id);
         weir_yaml_free(yaml);
     }
     weir_model_close(model);

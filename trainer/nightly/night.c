@@ -90,10 +90,12 @@ weir_err weir_night_save(const weir_night *night) {
 
 /* --- night.json: reading ----------------------------------------------------------------------------------------- */
 
-/* The scalar member of a mapping; "" if there is none. */
-static void night_get(const weir_yaml_node *mapping, const char *key, char *text, size_t size) {
-    const weir_yaml_node *node = weir_yaml_find(mapping, key);
-    snprintf(text, size, "%s", node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "");
+bool weir_night_member_read(const weir_yaml_node *root, const char *key, char *text, size_t size) {
+    const weir_yaml_node *node =
+        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, key) : NULL;
+    bool scalar = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR;
+    snprintf(text, size, "%s", scalar ? weir_yaml_text(node) : "");
+    return scalar;
 }
 
 static weir_err night_get_count(const weir_yaml_node *mapping, const char *key, uint64_t *countp) {
@@ -107,7 +109,7 @@ static weir_err night_get_count(const weir_yaml_node *mapping, const char *key, 
 weir_err weir_night_figure_read(const weir_yaml_node *mapping, weir_night_figure *figure) {
     const weir_yaml_node *value = weir_yaml_find(mapping, "value");
     if (!value) return WEIR_OK;
-    night_get(mapping, "measure", figure->measure, sizeof figure->measure);
+    weir_night_member_read(mapping, "measure", figure->measure, sizeof figure->measure);
     weir_err err = weir_yaml_f64(value, &figure->value);
     if (!err) err = night_get_count(mapping, "targets", &figure->targets);
     return err ? err : night_get_count(mapping, "positives", &figure->positives);
@@ -132,13 +134,13 @@ static weir_err night_read_state(const weir_yaml_node *root, weir_night_state *s
     weir_err err = weir_yaml_i64(done, 0, WEIR_NIGHT_STEP_COUNT, &number);
     if (err) return err;
     s->done = (uint32_t)number;
-    night_get(root, "begun", s->begun, sizeof s->begun);
-    night_get(root, "ended", s->ended, sizeof s->ended);
-    night_get(root, "checkpoint", s->checkpoint, sizeof s->checkpoint);
-    night_get(root, "candidate", s->candidate, sizeof s->candidate);
-    night_get(root, "serving", s->serving, sizeof s->serving);
-    night_get(root, "outcome", s->outcome, sizeof s->outcome);
-    night_get(root, "sentence", s->sentence, sizeof s->sentence);
+    weir_night_member_read(root, "begun", s->begun, sizeof s->begun);
+    weir_night_member_read(root, "ended", s->ended, sizeof s->ended);
+    weir_night_member_read(root, "checkpoint", s->checkpoint, sizeof s->checkpoint);
+    weir_night_member_read(root, "candidate", s->candidate, sizeof s->candidate);
+    weir_night_member_read(root, "serving", s->serving, sizeof s->serving);
+    weir_night_member_read(root, "outcome", s->outcome, sizeof s->outcome);
+    weir_night_member_read(root, "sentence", s->sentence, sizeof s->sentence);
     weir_night_example_read(root, &s->candidate_figure);
     const weir_yaml_node *candidate = weir_yaml_find(root, "candidate_figure");
     const weir_yaml_node *serving = weir_yaml_find(root, "serving_figure");

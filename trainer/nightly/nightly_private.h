@@ -95,6 +95,8 @@ weir_err weir_night_save(const weir_night *night);
 /* Removes the nights beyond the newest --keep, and all checkpoints of nights but the newest. */
 weir_err weir_night_prune(const weir_night *night);
 void weir_night_close(weir_night *night);
+/* A scalar member of the object that a JSON text is; false: it is not there, and text is "". */
+bool weir_night_member_read(const weir_yaml_node *root, const char *key, char *text, size_t size);
 /* The figure that a mapping holds, where it has a `value`. */
 weir_err weir_night_figure_read(const weir_yaml_node *mapping, weir_night_figure *figure);
 /* The member `example`, if there is one. */
