@@ -77,7 +77,7 @@ static uint32_t batch_rank(const weir_batches_opts *opts) {
 }
 
 static uint32_t batch_owner(const weir_batches_opts *opts, uint32_t type, uint64_t vertex) {
-    const weir_owners *owners = &opts->owners;
+    const weir_train_owners *owners = &opts->owners;
     if (owners->ranks == 1) return 0;
     if (owners->of) return owners->of[type][vertex];
     return (uint32_t)(weir_snapshot_vertices_of(opts->snapshot, type)->ids[vertex].low % owners->ranks);
@@ -185,13 +185,13 @@ static size_t batch_row_bytes(const weir_nn_inputs *inputs) {
 
 static weir_err batch_answer(weir_train_fetcher *f, const batch_ask *ask) {
     const weir_snapshot *snapshot = f->opts->snapshot;
-    if (ask->type >= weir_nn_types(f->opts->shape) ||
-        ask->vertex >= weir_snapshot_vertices_of(snapshot, ask->type)->count)
+    bool there = ask->type < weir_nn_types(f->opts->shape) &&
+                 ask->vertex < weir_snapshot_vertices_of(snapshot, ask->type)->count;
+    if (!there || batch_owner(f->opts, ask->type, ask->vertex) != batch_rank(f->opts))
         return WEIR_ERR(WEIR_ECORRUPT,
-                        "another rank asked for vertex %llu of type %u, which is not there; all ranks need the same "
-                        "snapshot",
+                        "another rank asked for vertex %llu of type %u, which this rank does not own; all ranks need "
+                        "the same snapshot and the same parts",
                         (unsigned long long)ask->vertex, ask->type);
-    WEIR_ASSERT(batch_owner(f->opts, ask->type, ask->vertex) == batch_rank(f->opts));
     const weir_nn_inputs *inputs = weir_nn_vertex(f->opts->shape, ask->type);
     char *room = weir_buf_reserve(&f->answers, batch_row_bytes(inputs) + 1);
     if (!room) return weir_buf_err(&f->answers);
@@ -317,7 +317,7 @@ static weir_err batch_encode_edges(batch_memory *m, const weir_train_fetcher *f,
     return WEIR_OK;
 }
 
-void weir_entries_hide(const weir_nn_inputs *inputs, const weir_entries *entries, weir_real *numbers) {
+void weir_train_entries_hide(const weir_nn_inputs *inputs, const weir_train_entries *entries, weir_real *numbers) {
     const uint64_t name[4] = {entries->seed, entries->batch, entries->vertex, (uint64_t)entries->before_us};
     weir_rng rng = weir_rng_stream(weir_xxh3(name, sizeof name, 0), RNG_ENTRIES, 0);
     weir_real kept = (weir_real)(1 / (1 - entries->rate));
@@ -338,9 +338,10 @@ static void batch_hide_entries(batch_memory *m) {
         const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
         weir_block_range range = view->input_ranges[type];
         for (uint32_t row = range.begin; inputs->matrix_count && row < range.end; row++) {
-            const weir_entries entries = {m->opts->hidden, m->opts->seed, m->out.number,
-                                          view->vertices[view->input_nodes[row]], batch_row_time(view, row)};
-            weir_entries_hide(inputs, &entries, m->types[type].numbers + (size_t)(row - range.begin) * inputs->width);
+            const weir_train_entries entries = {m->opts->hidden, m->opts->seed, m->out.number,
+                                                view->vertices[view->input_nodes[row]], batch_row_time(view, row)};
+            weir_train_entries_hide(inputs, &entries,
+                                    m->types[type].numbers + (size_t)(row - range.begin) * inputs->width);
         }
     }
 }

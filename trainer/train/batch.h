@@ -26,14 +26,14 @@ weir_err weir_train_batch_exchange(weir_train_batch *batch, weir_train_fetcher *
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher);
 
 /* Which entries of a row's matrices a batch does not show. A plain value. */
-typedef struct weir_entries {
+typedef struct weir_train_entries {
     double rate;
     uint64_t seed, batch;
     uint64_t vertex;
     int64_t before_us;
-} weir_entries;
+} weir_train_entries;
 
 /* numbers: the row's, of all its columns. What is kept grows by as much as is hidden. */
-void weir_entries_hide(const weir_nn_inputs *inputs, const weir_entries *entries, weir_real *numbers);
+void weir_train_entries_hide(const weir_nn_inputs *inputs, const weir_train_entries *entries, weir_real *numbers);
 
 #endif /* WEIR_TRAINER_TRAIN_BATCH_H */

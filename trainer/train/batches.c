@@ -17,7 +17,7 @@ struct weir_batches {
     weir_train_sampler *sampler;
     weir_train_fetcher *fetcher;
     weir_train_batch *batches[WEIR_BATCHES_AHEAD];
-    weir_stage_times times; /* each by its own thread; read after the threads have ended */
+    weir_batches_times times; /* each by its own thread; read after the threads have ended */
     weir_err sample_err, fetch_err;
     weir_clock *clock;
 };
@@ -95,7 +95,7 @@ void weir_batches_done(weir_batches *stream, const weir_train_batch *batch) {
     WEIR_ASSERT(!err || batches_is_end(err));
 }
 
-void weir_batches_times_get(const weir_batches *stream, weir_stage_times *timesp) {
+void weir_batches_times_get(const weir_batches *stream, weir_batches_times *timesp) {
     WEIR_ASSERT(!stream->sample_thread && !stream->fetch_thread);
     *timesp = stream->times;
 }

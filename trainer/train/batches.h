@@ -30,10 +30,10 @@
 typedef struct weir_batches weir_batches;
 
 /* Who owns a vertex: [type][vertex] is a rank; NULL: by the remainder of its id. */
-typedef struct weir_owners {
+typedef struct weir_train_owners {
     uint32_t ranks;
     const uint32_t *const *of;
-} weir_owners;
+} weir_train_owners;
 
 typedef struct weir_batches_opts {
     const weir_nn_shape *shape;
@@ -44,15 +44,15 @@ typedef struct weir_batches_opts {
     uint32_t batch; /* targets of a global batch */
     uint64_t seed;  /* of the sampler            */
     double hidden;  /* share of the entries of matrices that a batch does not show; 0: none */
-    weir_owners owners;
+    weir_train_owners owners;
     weir_comm *channel; /* the fetch stage's own     */
 } weir_batches_opts;
 
 /* Microseconds. A plain value. */
-typedef struct weir_stage_times {
+typedef struct weir_batches_times {
     int64_t sample, exchange, encode;
     int64_t wait; /* of the caller that computes: preparation that was not hidden */
-} weir_stage_times;
+} weir_batches_times;
 
 /* Owned by the stream; read-only to the caller that takes it. */
 typedef struct weir_train_batch {
@@ -74,7 +74,7 @@ weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp
 weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp);
 /* Its memory is used for another one.  [main] */
 void weir_batches_done(weir_batches *stream, const weir_train_batch *batch);
-void weir_batches_times_get(const weir_batches *stream, weir_stage_times *timesp); /* after the end */
+void weir_batches_times_get(const weir_batches *stream, weir_batches_times *timesp); /* after the end */
 /* May come before the end.  NULL is allowed. */
 void weir_batches_close(weir_batches *stream);
 

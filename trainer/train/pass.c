@@ -137,8 +137,8 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         weir_batches_done(stream, batch);
     }
     err = weir_comm_fail(t->comm, err); /* before the stream's end waits for an exchange with the others */
-    if (!err) {                         /* at the stream's end */
-        weir_stage_times stages;
+    if (!err) {
+        weir_batches_times stages;
         weir_batches_times_get(stream, &stages);
         epoch->times.sample += stages.sample;
         epoch->times.exchange += stages.exchange;

@@ -13,7 +13,7 @@
 /* --- who can be asked about --------------------------------------------------------------------------------------- */
 
 /* labels [begin, end) are the vertex's, newest first. */
-static weir_err still_take(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+static weir_err still_take(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     const weir_target target = {vertex, weir_snapshot_as_of_us(c->snapshot), 0, (uint16_t)c->label->target};
     uint64_t life;
@@ -29,7 +29,7 @@ static weir_err still_take(weir_collecting *c, uint64_t vertex, uint64_t begin, 
         c->out->unlabelled++;
         return WEIR_OK;
     }
-    return weir_candidate_add(c, &target, weir_class_of(c->task, value));
+    return weir_target_candidate_add(c, &target, weir_target_class(c->task, value));
 }
 
 /* --- masks -------------------------------------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static const uint8_t *still_mask(const weir_snapshot_vertices *v, const char *na
     return NULL;
 }
 
-static weir_err still_part_by_masks(weir_collecting *c, const weir_targets_cut *cut) {
+static weir_err still_part_by_masks(weir_target_collector *c, const weir_targets_cut *cut) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
         const uint8_t *mask = still_mask(v, cut->masks[part]);
@@ -49,7 +49,7 @@ static weir_err still_part_by_masks(weir_collecting *c, const weir_targets_cut *
             return WEIR_ERR(WEIR_EDATA, "the snapshot has no mask '%s' of what label '%s' is about", cut->masks[part],
                             c->label->name);
         for (size_t i = 0; i < c->count; i++) {
-            weir_candidate *candidate = &c->candidates[i];
+            weir_target_candidate *candidate = &c->candidates[i];
             if (!mask[candidate->target.vertex]) continue;
             if (candidate->part != WEIR_TARGETS_PARTS)
                 return WEIR_ERR(WEIR_EDATA, "vertex %llu is in mask '%s' and in mask '%s'; a target has one part",
@@ -64,7 +64,7 @@ static weir_err still_part_by_masks(weir_collecting *c, const weir_targets_cut *
 /* --- a draw ------------------------------------------------------------------------------------------------------- */
 
 /* The first so many of each class in a shuffled order. */
-static weir_err still_part_by_class(weir_collecting *c, const weir_targets_cut *cut) {
+static weir_err still_part_by_class(weir_target_collector *c, const weir_targets_cut *cut) {
     weir_rng rng = weir_rng_stream(cut->seed, RNG_DRAW, 0);
     uint64_t train = cut->each[0], both = (uint64_t)cut->each[0] + cut->each[1];
     size_t *order = weir_calloc(c->count + 1, sizeof *order);
@@ -76,7 +76,7 @@ static weir_err still_part_by_class(weir_collecting *c, const weir_targets_cut *
         order[other] = i;
     }
     for (size_t i = 0; !err && i < c->count; i++) {
-        weir_candidate *candidate = &c->candidates[order[i]];
+        weir_target_candidate *candidate = &c->candidates[order[i]];
         WEIR_ASSERT(candidate->class_of < c->out->classes);
         uint64_t place = dealt[candidate->class_of]++;
         candidate->part = place < train  ? WEIR_TARGETS_TRAIN
@@ -95,7 +95,7 @@ static weir_err still_part_by_class(weir_collecting *c, const weir_targets_cut *
     return err;
 }
 
-weir_err weir_targets_still(weir_collecting *c, const weir_targets_opts *opts) {
+weir_err weir_targets_still(weir_target_collector *c, const weir_targets_opts *opts) {
     /* As of its end, a living graph shows what came after a target: a model that learns from that will not find it when
      * it serves. Only what lives has sources. */
     if (weir_schema_source_count(weir_snapshot_schema(c->snapshot)) > 0)

@@ -10,19 +10,25 @@
 
 #define TARGETS_MIN 20u /* of a part: below, a metric is a roll of dice */
 
-weir_err weir_candidate_add(weir_collecting *c, const weir_target *target, uint32_t class_of) {
+weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *target, uint32_t class_of) {
+    if (class_of >= c->out->classes) /* opening a snapshot does not look at each label */
+        return WEIR_ERR(
+            WEIR_ECORRUPT,
+            "the snapshot says that vertex %llu has value %u of label '%s', which has only %u; take another "
+            "copy",
+            (unsigned long long)target->vertex, class_of, c->label->name, c->out->classes);
     if (c->count == c->capacity) {
         size_t capacity = c->capacity ? 2 * c->capacity : 4096;
-        weir_candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
+        weir_target_candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
         if (!grown) return WEIR_NOMEM("for the targets of training");
         c->candidates = grown;
         c->capacity = capacity;
     }
-    c->candidates[c->count++] = (weir_candidate){*target, class_of, WEIR_TARGETS_PARTS};
+    c->candidates[c->count++] = (weir_target_candidate){*target, class_of, WEIR_TARGETS_PARTS};
     return WEIR_OK;
 }
 
-uint32_t weir_class_of(const weir_schema_task *task, uint32_t value) {
+uint32_t weir_target_class(const weir_schema_task *task, uint32_t value) {
     if (task->positive_count == 0) return value;
     for (uint32_t i = 0; i < task->positive_count; i++) {
         if (task->positive[i] == value) return 1;
@@ -60,14 +66,15 @@ static weir_err targets_event_of(const weir_snapshot *snapshot, uint32_t type, u
     return WEIR_OK;
 }
 
-bool weir_target_is_young(const weir_collecting *c, int64_t time_us) {
+bool weir_target_is_young(const weir_target_collector *c, int64_t time_us) {
     int64_t ripe_us;
     bool late = __builtin_add_overflow(time_us, c->task->maturity_us, &ripe_us);
     return late || ripe_us > weir_snapshot_as_of_us(c->snapshot);
 }
 
 /* As of when the vertex was put, in one of its lives; labels [begin, end) are of that life, newest first. */
-static weir_err targets_take_life(weir_collecting *c, uint64_t vertex, int64_t time_us, uint64_t begin, uint64_t end) {
+static weir_err targets_take_life(weir_target_collector *c, uint64_t vertex, int64_t time_us, uint64_t begin,
+                                  uint64_t end) {
     uint32_t type = c->label->target, value = c->label->absent;
     int64_t last_us = INT64_MAX;                        /* of labels that count */
     if (time_us < weir_snapshot_from_us(c->snapshot)) { /* TRAIN-T4 */
@@ -88,7 +95,7 @@ static weir_err targets_take_life(weir_collecting *c, uint64_t vertex, int64_t t
     }
     weir_target target = {.vertex = vertex, .before_us = time_us, .type = (uint16_t)type};
     weir_err err = targets_event_of(c->snapshot, type, vertex, time_us, &target.event);
-    return err ? err : weir_candidate_add(c, &target, weir_class_of(c->task, value));
+    return err ? err : weir_target_candidate_add(c, &target, weir_target_class(c->task, value));
 }
 
 bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex) {
@@ -96,7 +103,7 @@ bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex) {
 }
 
 /* Forgotten or deleted and put again, it is another target. labels [begin, end) are the vertex's, newest first. */
-static weir_err targets_take_lives(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+static weir_err targets_take_lives(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     if (!weir_target_has_name(v, vertex)) return WEIR_OK; /* only named by edges, never put */
     weir_err err = targets_check_list(c->snapshot, c->label->target, vertex, "lives", v->lives.indptr, v->lives.count);
@@ -110,7 +117,7 @@ static weir_err targets_take_lives(weir_collecting *c, uint64_t vertex, uint64_t
 
 /* As of just before each of its labels, because the message that brings it may say more: a row of that very moment is
  * the label told in other words. Unless the vertex came with it. */
-static weir_err targets_take_labels(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+static weir_err targets_take_labels(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     weir_err err = WEIR_OK;
     for (uint64_t i = begin; !err && i < end; i++) {
@@ -124,12 +131,12 @@ static weir_err targets_take_labels(weir_collecting *c, uint64_t vertex, uint64_
             continue;
         }
         const weir_target target = {vertex, time_us, 0, (uint16_t)c->label->target};
-        err = weir_candidate_add(c, &target, weir_class_of(c->task, (uint32_t)c->labels->values[i]));
+        err = weir_target_candidate_add(c, &target, weir_target_class(c->task, (uint32_t)c->labels->values[i]));
     }
     return err;
 }
 
-weir_err weir_targets_collect(weir_collecting *c, weir_take take) {
+weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take) {
     uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->count, at = 0;
     weir_err err = WEIR_OK;
     for (uint64_t vertex = 0; !err && vertex < vertices; vertex++) {
@@ -144,23 +151,24 @@ weir_err weir_targets_collect(weir_collecting *c, weir_take take) {
 /* --- parts ------------------------------------------------------------------------------------------------------ */
 
 static int targets_by_time(const void *a, const void *b) {
-    const weir_target *x = &((const weir_candidate *)a)->target, *y = &((const weir_candidate *)b)->target;
+    const weir_target *x = &((const weir_target_candidate *)a)->target,
+                      *y = &((const weir_target_candidate *)b)->target;
     if (x->before_us != y->before_us) return x->before_us < y->before_us ? -1 : 1;
     return x->vertex < y->vertex ? -1 : x->vertex > y->vertex;
 }
 
 /* Moves a cut to the right until it separates different times (TRAIN-T1). */
-static uint64_t targets_cut_at(const weir_candidate *candidates, uint64_t count, double share) {
+static uint64_t targets_cut_at(const weir_target_candidate *candidates, uint64_t count, double share) {
     uint64_t cut = (uint64_t)(share * (double)count);
     while (cut > 0 && cut < count && candidates[cut].target.before_us == candidates[cut - 1].target.before_us)
         cut++;
     return cut;
 }
 
-static weir_err targets_keep(weir_collecting *c, size_t begin) {
+static weir_err targets_keep(weir_target_collector *c, size_t begin) {
     size_t count = c->count - begin;
     WEIR_ASSERT(begin <= c->count);
-    const weir_candidate *kept = c->candidates + begin;
+    const weir_target_candidate *kept = c->candidates + begin;
     weir_target *targets = weir_calloc(count + 1, sizeof *targets);
     uint32_t *classes = weir_calloc(count + 1, sizeof *classes);
     c->out->targets = targets;
@@ -174,7 +182,7 @@ static weir_err targets_keep(weir_collecting *c, size_t begin) {
     return WEIR_OK;
 }
 
-static weir_err targets_cut_by_time(weir_collecting *c, const weir_targets_cut *cut) {
+static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets_cut *cut) {
     weir_err err =
         weir_targets_collect(c, c->task->moment == WEIR_SCHEMA_AT_PUT ? targets_take_lives : targets_take_labels);
     if (err) return err;
@@ -189,7 +197,7 @@ static weir_err targets_cut_by_time(weir_collecting *c, const weir_targets_cut *
             begin++;
     }
     size_t count = c->count - begin;
-    const weir_candidate *kept = c->candidates + begin;
+    const weir_target_candidate *kept = c->candidates + begin;
     c->out->ends[WEIR_TARGETS_TRAIN] = targets_cut_at(kept, count, 1 - cut->validation - cut->test);
     c->out->ends[WEIR_TARGETS_VALIDATION] = targets_cut_at(kept, count, 1 - cut->test);
     c->out->ends[WEIR_TARGETS_TEST] = count;
@@ -197,13 +205,13 @@ static weir_err targets_cut_by_time(weir_collecting *c, const weir_targets_cut *
 }
 
 static int targets_by_part(const void *a, const void *b) {
-    const weir_candidate *x = a, *y = b;
+    const weir_target_candidate *x = a, *y = b;
     if (x->part != y->part) return x->part < y->part ? -1 : 1;
     return x->target.vertex < y->target.vertex ? -1 : x->target.vertex > y->target.vertex;
 }
 
 /* TRAIN-T3: what is in no part stands last, and is left out. */
-static weir_err targets_cut_still(weir_collecting *c, const weir_targets_opts *opts) {
+static weir_err targets_cut_still(weir_target_collector *c, const weir_targets_opts *opts) {
     uint64_t *ends = c->out->ends;
     weir_err err = weir_targets_still(c, opts);
     if (err) return err;
@@ -257,7 +265,7 @@ static weir_err targets_check_part(const weir_targets *t, weir_targets_part part
     return WEIR_OK;
 }
 
-static weir_err targets_check(const weir_collecting *c, const weir_targets_cut *cut) {
+static weir_err targets_check(const weir_target_collector *c, const weir_targets_cut *cut) {
     const weir_targets *t = c->out;
     weir_err err = WEIR_OK;
     /* As those of an import without times. */
@@ -271,7 +279,7 @@ static weir_err targets_check(const weir_collecting *c, const weir_targets_cut *
     return err;
 }
 
-static weir_err targets_find_task(weir_collecting *c, uint32_t task) {
+static weir_err targets_find_task(weir_target_collector *c, uint32_t task) {
     const weir_schema *schema = weir_snapshot_schema(c->snapshot);
     WEIR_ASSERT(task < weir_schema_task_count(schema));
     c->task = weir_schema_task_at(schema, task);
@@ -299,7 +307,7 @@ weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opt
     if (cut->split == WEIR_TARGETS_BY_TIME && !(cut->warm_up >= 0 && cut->warm_up <= 0.9 && cut->validation > 0 &&
                                                 cut->test > 0 && cut->validation + cut->test < 1))
         return WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
-    weir_collecting c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
+    weir_target_collector c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
     if (!c.out) return WEIR_NOMEM("for the targets of training");
     weir_err err = targets_find_task(&c, opts->task);
     if (!err) err = cut->split == WEIR_TARGETS_BY_TIME ? targets_cut_by_time(&c, cut) : targets_cut_still(&c, opts);

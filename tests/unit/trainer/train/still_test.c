@@ -295,15 +295,15 @@ static void entries_are_hidden_by_row_and_batch(void **state) {
     enum { WIDE = 20000 };
     const weir_nn_matrix matrix = {"m", WIDE, false, 1};
     const weir_nn_inputs inputs = {.matrices = &matrix, .matrix_count = 1, .width = WIDE + 1};
-    weir_entries e = {0.25, weir_test_seed(), 3, 77, 1000};
+    weir_train_entries e = {0.25, weir_test_seed(), 3, 77, 1000};
     static weir_real one[WIDE + 1], again[WIDE + 1], other[WIDE + 1];
     unsigned hidden = 0, both = 0;
     for (unsigned i = 0; i <= WIDE; i++)
         one[i] = again[i] = other[i] = i % 2 == 0 ? 3 : 0;
-    weir_entries_hide(&inputs, &e, one);
-    weir_entries_hide(&inputs, &e, again);
+    weir_train_entries_hide(&inputs, &e, one);
+    weir_train_entries_hide(&inputs, &e, again);
     e.batch++;
-    weir_entries_hide(&inputs, &e, other);
+    weir_train_entries_hide(&inputs, &e, other);
     assert_memory_equal(one, again, sizeof one);
     assert_true(one[0] == 3); /* no entry of the matrix */
     for (unsigned i = 2; i <= WIDE; i += 2) {
