@@ -56,7 +56,7 @@ static size_t ask_take_reply(char *bytes, size_t size, size_t count, void *conte
 /* A scalar member of the object that the server has answered. */
 static weir_err ask_reply_member(const weir_buf *reply, const char *key, char *text, size_t size) {
     weir_yaml *yaml = NULL;
-    weir_err err = weir_yaml_parse("the server's answer", reply->bytes, reply->length, &yaml);
+    weir_err err = weir_yaml_parse("the server's answer", reply->length ? reply->bytes : "", reply->length, &yaml);
     if (err) return err;
     bool there = weir_night_member_read(weir_yaml_root(yaml), key, text, size);
     weir_yaml_free(yaml);
