@@ -53,6 +53,7 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     api->keys = opts->keys;
     api->checkpoints = opts->checkpoints;
     api->nights = opts->nights;
+    api->nightly_every_us = opts->nightly_every_us;
     api->clock = opts->clock ? opts->clock : weir_clock_system();
     api->loops = opts->loops;
     api->stale_max_us = opts->stale_max_us;
@@ -72,10 +73,6 @@ weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     }
     *apip = api;
     return WEIR_OK;
-}
-
-void weir_api_schedule_set(weir_api *api, weir_scheduler *scheduler) {
-    atomic_store(&api->scheduler, scheduler);
 }
 
 void weir_api_close(weir_api *api) {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nightly.c - GET /v1/nightly: the newest night of `weir nightly`, its epochs, and when the next one begins.
+ * nightly.c - GET /v1/nightly: the newest night of `weir nightly`, its epochs, and whether the next one is overdue.
  *
- * The files are the night's own, each with a check of its bytes; one that is damaged is left out, and the answer says
- * so. Reading waits for the disk, so it runs in the pool.
+ * A timer outside starts the nights, so their history alone tells that it has stopped. The files are the night's own,
+ * each with a check of its bytes; one that is damaged is left out, and the answer says so. Reading waits for the disk,
+ * so it runs in the pool.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
+#include <weir/store/base/metrics.h>
 
 #include "body.h"
 
@@ -17,41 +20,95 @@
 #define EPOCHS_BYTES_MAX (8u << 20)
 #define EPOCHS_MAX       1000u
 #define PATH_BYTES       4096u
+#define HISTORY_US       (60 * WEIR_US_PER_S) /* between two readings of the history for the gauge */
 
-typedef struct newest {
+typedef struct nightly_history {
     const char *folder;
-    char name[256];
-    char trouble[PATH_BYTES]; /* "": none */
-} newest;
+    int64_t now_us;
+    char newest[256];         /* name; "": there is no night */
+    int64_t begun_us;         /* when the first night began; 0: there is none */
+    int64_t success_us;       /* when the last one that ended well did; 0: there is none */
+    char trouble[PATH_BYTES]; /* of a file of the newest night; "": none */
+} nightly_history;
 
-static weir_err see(void *context, const char *name) {
-    newest *n = context;
-    char path[PATH_BYTES];
-    int length = snprintf(path, sizeof path, "%s/%s/night.json", n->folder, name);
-    if (length < 0 || (unsigned)length >= sizeof path || strlen(name) >= sizeof n->name) return WEIR_OK;
-    if (weir_path_exists(path))
-        memcpy(n->name, name, strlen(name) + 1); /* they are sorted by name, which is the time */
-    return WEIR_OK;
-}
-
-/* NULL: it is not there, or n->trouble says why not. */
-static char *load(newest *n, const char *file, size_t bytes_max, size_t *lengthp) {
+/* NULL: it is not there, or h->trouble says what is wrong with it. */
+static char *nightly_load(nightly_history *h, const char *night, const char *file, size_t bytes_max, size_t *lengthp) {
     char path[PATH_BYTES], sentence[WEIR_ERR_SENTENCE_MAX], *text = NULL;
-    int length = *n->name ? snprintf(path, sizeof path, "%s/%s/%s", n->folder, n->name, file) : -1;
+    int length = *night ? snprintf(path, sizeof path, "%s/%s/%s", h->folder, night, file) : -1;
     if (length < 0 || (unsigned)length >= sizeof path || !weir_path_exists(path)) return NULL;
     weir_err err = weir_file_load(path, bytes_max, &text, lengthp);
     if (!err && !weir_json_checked(text, *lengthp))
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s of night %s is damaged, or of an older version; the next night begins anew",
-                       file, n->name);
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s of night %s is damaged or of an older version; the next night begins anew",
+                       file, night);
     if (!err) return text;
     weir_err_sentence(err, sentence, sizeof sentence);
-    snprintf(n->trouble, sizeof n->trouble, "%s", sentence);
+    snprintf(h->trouble, sizeof h->trouble, "%s", sentence);
     weir_free(text);
     return NULL;
 }
 
+/* 0: the member is not a time, or one that a clock which was ahead has left: it would hide years of missing nights. */
+static int64_t nightly_time(const nightly_history *h, const json_t *night, const char *name) {
+    const json_t *member = json_object_get(night, name);
+    const char *text = json_string_value(member);
+    int64_t time_us;
+    weir_err err = text ? weir_time_parse(text, json_string_length(member), &time_us) : WEIR_ERR(WEIR_EDATA, "no time");
+    return err || time_us > h->now_us ? 0 : time_us;
+}
+
+/* The names are sorted, and are times unless --name said otherwise. */
+static weir_err nightly_visit(void *context, const char *name) {
+    nightly_history *h = context;
+    size_t length;
+    json_t *night;
+    if (strlen(name) >= sizeof h->newest) return WEIR_OK;
+    h->trouble[0] = 0;
+    char *text = nightly_load(h, name, "night.json", NIGHT_BYTES_MAX, &length);
+    if (!text && !h->trouble[0]) return WEIR_OK; /* not a night */
+    memcpy(h->newest, name, strlen(name) + 1);
+    weir_err err = text ? weir_api_body_parse(text, length, JSON_REJECT_DUPLICATES, NULL, &night) : WEIR_OK;
+    weir_free(text);
+    if (err || !text) return err;
+    const char *outcome = json_string_value(json_object_get(night, "outcome"));
+    int64_t begun_us = nightly_time(h, night, "begun"), ended_us = nightly_time(h, night, "ended");
+    bool well = outcome && (strcmp(outcome, "promoted") == 0 || strcmp(outcome, "kept") == 0);
+    if (begun_us && (!h->begun_us || begun_us < h->begun_us)) h->begun_us = begun_us;
+    if (well && ended_us > h->success_us) h->success_us = ended_us;
+    json_decref(night);
+    return WEIR_OK;
+}
+
+static weir_err nightly_read(const weir_api *api, nightly_history *h) {
+    *h = (nightly_history){.folder = api->nights, .now_us = weir_clock_wall_us(api->clock)};
+    return h->folder && weir_path_exists(h->folder) ? weir_folder_list(h->folder, nightly_visit, h) : WEIR_OK;
+}
+
+/* When the night after the last good one, or after the first of all, should have ended well; 0: none is expected, as
+ * where no night was ever begun. */
+static int64_t nightly_due(const weir_api *api, const nightly_history *h) {
+    int64_t since_us = h->success_us ? h->success_us : h->begun_us;
+    return api->nightly_every_us && since_us ? since_us + api->nightly_every_us : 0;
+}
+
+void weir_api_nightly_look(weir_api *api) {
+    int64_t mono_us = weir_clock_mono_us(api->clock);
+    nightly_history h;
+    if (api->nightly_looked_us && mono_us - api->nightly_looked_us < HISTORY_US) return;
+    api->nightly_looked_us = mono_us ? mono_us : 1;
+    weir_err err = nightly_read(api, &h);
+    if (err) {
+        weir_log_error("serve.nightly", weir_err_prefix(err, "cannot tell whether a night is overdue"));
+        return;
+    }
+    int64_t due_us = nightly_due(api, &h);
+    bool overdue = due_us && h.now_us > due_us;
+    weir_metric_set(WEIR_METRIC_NIGHTLY_OVERDUE, overdue ? (h.now_us - due_us - 1) / WEIR_US_PER_S + 1 : 0);
+}
+
+/* --- the answer --------------------------------------------------------------------------------------------------- */
+
 /* An object, byte for byte, if it is one. */
-static weir_err put_object(weir_buf *out, const char *separator, const char *text, size_t length, bool *isp) {
+static weir_err nightly_write_object(weir_buf *out, const char *separator, const char *text, size_t length, bool *isp) {
     json_t *object;
     weir_err err = weir_api_body_parse(text, length, JSON_REJECT_DUPLICATES, NULL, &object);
     *isp = json_is_object(object);
@@ -62,26 +119,26 @@ static weir_err put_object(weir_buf *out, const char *separator, const char *tex
     return err;
 }
 
-static weir_err put_night(newest *n, weir_buf *out) {
+static weir_err nightly_write_newest(nightly_history *h, weir_buf *out) {
     size_t length = 0;
     bool is = false;
-    char *text = load(n, "night.json", NIGHT_BYTES_MAX, &length);
+    char *text = nightly_load(h, h->newest, "night.json", NIGHT_BYTES_MAX, &length);
     weir_buf_text(out, "{\"night\":");
-    weir_err err = text ? put_object(out, "", text, length, &is) : WEIR_OK;
+    weir_err err = text ? nightly_write_object(out, "", text, length, &is) : WEIR_OK;
     if (!is) weir_buf_text(out, "null");
     weir_free(text);
     return err;
 }
 
-static weir_err put_epochs(newest *n, weir_buf *out) {
+static weir_err nightly_write_epochs(nightly_history *h, weir_buf *out) {
     size_t length = 0, count = 0;
     weir_err err = WEIR_OK;
-    char *text = load(n, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length);
+    char *text = nightly_load(h, h->newest, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length);
     weir_buf_text(out, ",\"epochs\":[");
     for (const char *line = text; !err && line && *line && count < EPOCHS_MAX;) {
         size_t bytes = strcspn(line, "\n");
         bool is;
-        err = put_object(out, count ? "," : "", line, bytes, &is);
+        err = nightly_write_object(out, count ? "," : "", line, bytes, &is);
         count += is;
         line += bytes + (line[bytes] == '\n');
     }
@@ -90,61 +147,36 @@ static weir_err put_epochs(newest *n, weir_buf *out) {
     return err;
 }
 
-static void put_trouble(const newest *n, weir_buf *out) {
-    weir_buf_text(out, ",\"trouble\":");
+static void nightly_write_time(weir_buf *out, const char *name, int64_t time_us) {
+    weir_buf_printf(out, ",\"%s\":", name);
     weir_json json = weir_json_begin(out);
-    weir_json_string(&json, *n->trouble ? n->trouble : NULL);
+    if (time_us)
+        weir_api_json_time(&json, time_us);
+    else
+        weir_json_string(&json, NULL);
 }
 
-static void put_time(weir_json *json, const char *key, int64_t time_us) {
-    if (!time_us) return;
-    weir_json_key(json, key);
-    weir_api_json_time(json, time_us);
-}
-
-static void put_schedule(weir_api *api, weir_buf *out) {
-    weir_scheduler_stats stats;
-    weir_buf_text(out, ",\"schedule\":");
-    weir_scheduler *scheduler = atomic_load(&api->scheduler);
-    if (!scheduler) {
-        weir_buf_text(out, "null}\n");
-        return;
-    }
-    weir_scheduler_stats_get(scheduler, &stats);
-    weir_json json = weir_json_begin(out);
-    weir_json_object(&json);
-    weir_json_key(&json, "cron");
-    weir_json_string(&json, weir_scheduler_cron(scheduler));
-    put_time(&json, "next", stats.next_us);
-    put_time(&json, "last", stats.last_us);
-    put_time(&json, "overdue_since", stats.due_us);
-    weir_json_key(&json, "running");
-    weir_json_bool(&json, stats.running);
-    weir_json_key(&json, "starts");
-    weir_json_u64(&json, stats.starts);
-    weir_json_key(&json, "failures");
-    weir_json_u64(&json, stats.failures);
-    weir_json_object_end(&json);
-    weir_buf_text(out, "}\n");
-}
-
-static weir_err nightly(weir_api *api, uint32_t thread, weir_http_request *request) {
-    newest n = {.folder = api->nights, .name = ""};
+static weir_err nightly_answer(weir_api *api, uint32_t thread, weir_http_request *request) {
+    nightly_history h;
     weir_buf *out = weir_http_out(request);
     (void)thread;
-    bool any = n.folder && weir_path_exists(n.folder);
-    weir_err err = any ? weir_folder_list(n.folder, see, &n) : WEIR_OK;
-    if (!err) err = put_night(&n, out);
-    if (!err) err = put_epochs(&n, out);
+    weir_err err = nightly_read(api, &h);
+    if (!err) err = nightly_write_newest(&h, out);
+    if (!err) err = nightly_write_epochs(&h, out);
     if (err) return err;
-    put_trouble(&n, out);
-    put_schedule(api, out);
+    weir_buf_text(out, ",\"trouble\":");
+    weir_json json = weir_json_begin(out);
+    weir_json_string(&json, *h.trouble ? h.trouble : NULL);
+    int64_t due_us = nightly_due(api, &h);
+    nightly_write_time(out, "last_success", h.success_us);
+    nightly_write_time(out, "overdue_since", h.now_us > due_us ? due_us : 0);
+    weir_buf_text(out, "}\n");
     weir_http_reply(request, 200, "application/json");
     return WEIR_OK;
 }
 
 weir_err weir_api_get_nightly(void *context, weir_http_request *request) {
     weir_api *api = context;
-    weir_api_pool_run(api->pool, request, nightly);
+    weir_api_pool_run(api->pool, request, nightly_answer);
     return WEIR_OK;
 }

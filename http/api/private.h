@@ -60,14 +60,15 @@ struct weir_api {
     size_t mapper_count;
     _Atomic int state; /* weir_api_state */
     const char *checkpoints, *nights;
-    _Atomic(weir_scheduler *) scheduler; /* NULL: none */
-    _Atomic int checkpointing;           /* one is being written */
+    int64_t nightly_every_us;  /* 0: no night is expected */
+    _Atomic int checkpointing; /* one is being written */
     int64_t stale_max_us;
     uint64_t behind_max;
     _Atomic(const char *) behind; /* a source that was further behind, until it is half as far; NULL: none */
     _Atomic int64_t behind_seen_us;
     /* [owner] */
-    bool fill_failed; /* the store could not be sealed at the start's goals, which was logged */
+    bool fill_failed;          /* the store could not be sealed at the start's goals, which was logged */
+    int64_t nightly_looked_us; /* when the gauge of overdue nights was set; 0: not yet */
     weir_api_goal *goals;
     size_t goal_count, goal_capacity;
 };

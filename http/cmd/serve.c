@@ -37,8 +37,7 @@ typedef struct service {
     const weir_config *config;
     char store[PATH_MAX_BYTES], eventlog[PATH_MAX_BYTES], models[PATH_MAX_BYTES], data_keys[PATH_MAX_BYTES];
     char checkpoints[PATH_MAX_BYTES], nights[PATH_MAX_BYTES], seen[PATH_MAX_BYTES];
-    weir_serve_nights *nightly; /* NULL: nightly.cron is empty */
-    const char *brokers;        /* NULL: the built-in event log */
+    const char *brokers; /* NULL: the built-in event log */
     weir_schema *schema;
     weir_eventlog *logs[WEIR_SCHEMA_SOURCES_MAX]; /* one a source; sources of one topic share theirs */
     weir_pipeline_source sources[WEIR_SCHEMA_SOURCES_MAX];
@@ -240,6 +239,7 @@ static weir_err serve_open_api(service *serve) {
         .keys = serve->keys,
         .checkpoints = serve->checkpoints,
         .nights = serve->nights,
+        .nightly_every_us = weir_config_us(serve->config, WEIR_CONFIG_NIGHTLY_EVERY),
         .loops = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_HTTP_THREADS),
         .stale_max_us = weir_config_us(serve->config, WEIR_CONFIG_INGEST_STALE_MAX),
         .behind_max = weir_config_u64(serve->config, WEIR_CONFIG_INGEST_BEHIND_MAX),
@@ -290,20 +290,6 @@ static weir_err serve_open_http(service *serve, const weir_cli *cli) {
     return weir_http_open(&opts, &serve->http);
 }
 
-static weir_err open_nights(service *serve, const weir_cli *cli) {
-    const weir_serve_nights_opts opts = {
-        .config = serve->config,
-        .data = weir_cli_text(cli, "data"),
-        .store = serve->store,
-        .models = serve->models,
-        .nights = serve->nights,
-        .url = weir_http_url(serve->http),
-    };
-    weir_err err = weir_serve_nights_open(&opts, &serve->nightly);
-    if (!err && serve->nightly) weir_api_schedule_set(serve->api, weir_serve_nights_scheduler(serve->nightly));
-    return err;
-}
-
 static weir_err serve_open(service *serve, const weir_cli *cli) {
     weir_err err = serve_read_arguments(serve, cli);
     if (!err) err = serve_open_sources(serve);
@@ -312,8 +298,7 @@ static weir_err serve_open(service *serve, const weir_cli *cli) {
     if (!err) err = serve_open_pipeline(serve);
     if (!err) err = serve_open_scoring(serve);
     if (!err) err = serve_open_api(serve);
-    if (!err) err = serve_open_http(serve, cli);
-    return err ? err : open_nights(serve, cli);
+    return err ? err : serve_open_http(serve, cli);
 }
 
 /* --- running -------------------------------------------------------------------------------------------------- */
@@ -341,6 +326,7 @@ static void serve_wait_for_stop(service *serve) {
             if (!serve_shared_log(serve, i))
                 weir_serve_retain(serve->graph, serve->logs[i], topic, &serve->retained_us[i]);
         }
+        weir_api_nightly_look(serve->api);
         if (ready || !weir_api_look(serve->api)) continue;
         ready = true;
         weir_kill_point("serve.ready");
@@ -354,7 +340,6 @@ static void serve_close(service *serve, weir_err *errp) {
     weir_scoring_watch_close(serve->watch);
     weir_scoring_close(serve->scoring);
     weir_api_close(serve->api);
-    weir_serve_nights_close(serve->nightly);
     weir_http_close(serve->http);
     weir_err_keep(errp, weir_pipeline_close(serve->pipeline));
     if (serve->graph) weir_err_keep(errp, weir_graph_close(serve->graph));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nightly_test.c - what `weir nightly` says, decides and refuses; whatever fails, the old model goes on serving. */
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "nightly_fixture.h"
@@ -179,11 +182,38 @@ static void several_ranks(void **state) {
 static void a_missing_store_and_server(void **state) {
     static const char *const plain[] = {NULL};
     static const char *const asked[] = {"--server", "http://127.0.0.1:1", NULL};
-    static const char *const odd[] = {"--server", "https://x", NULL};
+    static const char *const secure[] = {"--server", "https://127.0.0.1:1", NULL};
+    static const char *const odd[] = {"--server", "ftp://x", NULL};
     (void)state;
     expect(plain, NULL, 65, "there is no store in ");
-    expect(asked, NULL, 69, "nobody answers at 127.0.0.1 port 1; start `weir serve`");
-    expect(odd, NULL, 64, "is not like http://127.0.0.1:8080");
+    expect(asked, NULL, 69, "the server http://127.0.0.1:1 cannot be asked: ");
+    expect(secure, NULL, 69, "; start `weir serve` or drop --server");
+    expect(odd, NULL, 64, "is not an address like http://127.0.0.1:8080");
+}
+
+/* As a proxy does whose server is away. */
+static void a_server_that_answers_without_a_body(void **state) {
+    static const char reply[] = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    char url[64], request[4096];
+    const char *const asked[] = {"--server", url, NULL};
+    (void)state;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u", ntohs(address.sin_port));
+    pid_t server = fork();
+    if (!server) {
+        int fd = accept(listener, NULL, NULL);
+        bool told = fd >= 0 && read(fd, request, sizeof request) > 0 &&
+                    write(fd, reply, sizeof reply - 1) == (ssize_t)sizeof reply - 1;
+        _exit(told ? 0 : 1);
+    }
+    close(listener);
+    expect(asked, NULL, 69, "the server wrote no checkpoint (status 502): it does not say why");
+    assert_int_equal(waitpid(server, NULL, 0), server);
 }
 
 static void a_rehearsal_changes_nothing(void **state) {
@@ -197,4 +227,5 @@ WEIR_TESTS(WEIR_CASE(promotes_the_first_and_keeps_an_equal_one), WEIR_CASE(the_b
            WEIR_CASE(an_ended_night_is_not_gone_on_with), WEIR_CASE(a_signed_model_serves_and_an_unsigned_does_not),
            WEIR_CASE(a_register_that_nobody_signed_stops_a_strict_night_before_it_trains),
            WEIR_CASE(a_lost_serving_model_stops_the_night), WEIR_CASE(too_little_data), WEIR_CASE(several_ranks),
-           WEIR_CASE(a_missing_store_and_server), WEIR_CASE(a_rehearsal_changes_nothing))
+           WEIR_CASE(a_missing_store_and_server), WEIR_CASE(a_server_that_answers_without_a_body),
+           WEIR_CASE(a_rehearsal_changes_nothing))

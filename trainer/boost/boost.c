@@ -8,6 +8,8 @@
 #include <weir/trainer/eval/eval.h>
 #include <xgboost/c_api.h>
 
+#define BOOST_NO_MEMORY "for boosted trees; omit them by --no-baselines"
+
 struct weir_boost {
     BoosterHandle booster;
     uint32_t rounds; /* the best */
@@ -15,14 +17,14 @@ struct weir_boost {
 };
 
 /* A training under way. */
-typedef struct boosting {
+typedef struct boost_training {
     const weir_boost_opts *opts;
     const weir_boost_rows *validation;
     DMatrixHandle train_matrix, validation_matrix;
     double *scores; /* of validation */
     double best;
     weir_boost *out;
-} boosting;
+} boost_training;
 
 weir_boost_opts weir_boost_defaults(void) {
     return (weir_boost_opts){.rounds = 300, .patience = 30, .depth = 6, .threads = 2, .rate = 0.1, .seed = 1};
@@ -33,7 +35,7 @@ bool weir_boost_available(void) {
 }
 
 /* XGBoost's message is a page with a stack; its first line says what it was. */
-static weir_err said(int status, const char *what) {
+static weir_err boost_check(int status, const char *what) {
     if (status == 0) return WEIR_OK;
     const char *message = XGBGetLastError();
     int length = 0;
@@ -44,23 +46,22 @@ static weir_err said(int status, const char *what) {
 
 /* --- matrices ----------------------------------------------------------------------------------------------------- */
 
-static weir_err take_labels(const weir_boost_rows *rows, DMatrixHandle matrix) {
+static weir_err boost_matrix(const weir_boost_rows *rows, DMatrixHandle *matrixp) {
+    *matrixp = NULL;
+    weir_err err =
+        boost_check(XGDMatrixCreateFromMat(rows->rows, rows->count, rows->columns, NAN, matrixp), "make a matrix");
+    if (err || !rows->labels) return err;
     float *labels = weir_calloc(rows->count, sizeof *labels);
-    if (!labels) return WEIR_NOMEM("for boosted trees; leave them out by --no-baselines");
+    if (!labels) return WEIR_NOMEM(BOOST_NO_MEMORY);
     for (size_t i = 0; i < rows->count; i++)
         labels[i] = rows->labels[i];
-    weir_err err = said(XGDMatrixSetFloatInfo(matrix, "label", labels, rows->count), "take the labels");
+    err = boost_check(XGDMatrixSetFloatInfo(*matrixp, "label", labels, rows->count), "take the labels");
     weir_free(labels);
     return err;
 }
 
-static weir_err matrix_of(const weir_boost_rows *rows, DMatrixHandle *matrixp) {
-    *matrixp = NULL;
-    weir_err err = said(XGDMatrixCreateFromMat(rows->rows, rows->count, rows->columns, NAN, matrixp), "make a matrix");
-    return err || !rows->labels ? err : take_labels(rows, *matrixp);
-}
-
-static weir_err predict(BoosterHandle booster, DMatrixHandle matrix, uint32_t rounds, size_t count, double *scores) {
+static weir_err boost_predict(BoosterHandle booster, DMatrixHandle matrix, uint32_t rounds, size_t count,
+                              double *scores) {
     char config[128];
     const bst_ulong *shape = NULL;
     bst_ulong dimensions = 0;
@@ -69,7 +70,8 @@ static weir_err predict(BoosterHandle booster, DMatrixHandle matrix, uint32_t ro
              "{\"type\": 1, \"training\": false, \"iteration_begin\": 0, \"iteration_end\": %u, "
              "\"strict_shape\": false}",
              rounds);
-    weir_err err = said(XGBoosterPredictFromDMatrix(booster, matrix, config, &shape, &dimensions, &values), "predict");
+    weir_err err =
+        boost_check(XGBoosterPredictFromDMatrix(booster, matrix, config, &shape, &dimensions, &values), "predict");
     for (size_t i = 0; !err && i < count; i++)
         scores[i] = (double)values[i];
     return err;
@@ -77,68 +79,46 @@ static weir_err predict(BoosterHandle booster, DMatrixHandle matrix, uint32_t ro
 
 /* --- learning ----------------------------------------------------------------------------------------------------- */
 
-static weir_err set_number(BoosterHandle booster, const char *name, double value) {
+static weir_err boost_set_number(BoosterHandle booster, const char *name, double value) {
     char text[32];
     snprintf(text, sizeof text, "%.9g", value);
-    return said(XGBoosterSetParam(booster, name, text), "take a parameter");
+    return boost_check(XGBoosterSetParam(booster, name, text), "take a parameter");
 }
 
-static weir_err set_up(BoosterHandle booster, const weir_boost_opts *o) {
-    weir_err err = said(XGBoosterSetParam(booster, "objective", "binary:logistic"), "take a parameter");
-    if (!err) err = said(XGBoosterSetParam(booster, "tree_method", "hist"), "take a parameter");
-    if (!err) err = set_number(booster, "verbosity", 0);
-    if (!err) err = set_number(booster, "max_depth", o->depth);
-    if (!err) err = set_number(booster, "eta", o->rate);
-    if (!err) err = set_number(booster, "subsample", 0.8);
-    if (!err) err = set_number(booster, "colsample_bytree", 0.8);
-    if (!err) err = set_number(booster, "min_child_weight", 5);
-    if (!err) err = set_number(booster, "nthread", o->threads); /* X1: sums hang on it, so it is never the machine's */
-    if (!err) err = set_number(booster, "seed", (double)(o->seed & 0x7FFFFFFF));
+static weir_err boost_set_up(BoosterHandle booster, const weir_boost_opts *o) {
+    weir_err err = boost_check(XGBoosterSetParam(booster, "objective", "binary:logistic"), "take a parameter");
+    if (!err) err = boost_check(XGBoosterSetParam(booster, "tree_method", "hist"), "take a parameter");
+    if (!err) err = boost_set_number(booster, "verbosity", 0);
+    if (!err) err = boost_set_number(booster, "max_depth", o->depth);
+    if (!err) err = boost_set_number(booster, "eta", o->rate);
+    if (!err) err = boost_set_number(booster, "subsample", 0.8);
+    if (!err) err = boost_set_number(booster, "colsample_bytree", 0.8);
+    if (!err) err = boost_set_number(booster, "min_child_weight", 5);
+    /* BOOST-X1: sums depend on the number of threads, so it is never the machine's. */
+    if (!err) err = boost_set_number(booster, "nthread", o->threads);
+    if (!err) err = boost_set_number(booster, "seed", (double)(o->seed & 0x7FFFFFFF));
     return err;
 }
 
-static weir_err round_make(boosting *b, uint32_t round) {
-    const weir_scored scored = {b->scores, b->validation->labels, b->validation->count};
-    double precision = 0;
-    weir_err err = said(XGBoosterUpdateOneIter(b->out->booster, (int)round, b->train_matrix), "grow a tree");
-    if (!err) err = predict(b->out->booster, b->validation_matrix, 0, b->validation->count, b->scores);
-    if (!err) err = weir_eval_average_precision(&scored, &precision);
-    if (!err && precision > b->best) { /* X2 */
-        b->best = precision;
-        b->out->rounds = round + 1;
-    }
-    return err;
-}
-
-static weir_err rounds_make(boosting *b) {
+static weir_err boost_grow(boost_training *b) {
     const weir_boost_opts *o = b->opts;
+    const weir_scored scored = {b->scores, b->validation->labels, b->validation->count};
     weir_err err = WEIR_OK;
     for (uint32_t round = 0; !err && round < o->rounds; round++) {
+        double precision = 0;
         if (o->patience && round >= b->out->rounds + o->patience) break;
-        err = round_make(b, round);
+        err = boost_check(XGBoosterUpdateOneIter(b->out->booster, (int)round, b->train_matrix), "grow a tree");
+        if (!err) err = boost_predict(b->out->booster, b->validation_matrix, 0, b->validation->count, b->scores);
+        if (!err) err = weir_eval_average_precision(&scored, &precision);
+        if (!err && precision > b->best) { /* BOOST-X2 */
+            b->best = precision;
+            b->out->rounds = round + 1;
+        }
     }
     return err;
 }
 
-static weir_err boosting_open(boosting *b, const weir_boost_rows *train) {
-    b->out = weir_calloc(1, sizeof *b->out);
-    b->scores = weir_calloc(b->validation->count, sizeof *b->scores);
-    if (!b->out || !b->scores) return WEIR_NOMEM("for boosted trees; leave them out by --no-baselines");
-    b->out->columns = train->columns;
-    weir_err err = matrix_of(train, &b->train_matrix);
-    if (!err) err = matrix_of(b->validation, &b->validation_matrix);
-    const DMatrixHandle cached[] = {b->train_matrix, b->validation_matrix};
-    if (!err) err = said(XGBoosterCreate(cached, 2, &b->out->booster), "make a model");
-    return err ? err : set_up(b->out->booster, b->opts);
-}
-
-static void boosting_close(boosting *b) {
-    if (b->train_matrix) XGDMatrixFree(b->train_matrix);
-    if (b->validation_matrix) XGDMatrixFree(b->validation_matrix);
-    weir_free(b->scores);
-}
-
-static weir_err check_rows(const weir_boost_rows *rows, size_t columns) {
+static weir_err boost_check_rows(const weir_boost_rows *rows, size_t columns) {
     if (rows->count == 0 || rows->columns == 0) return WEIR_ERR(WEIR_EINVAL, "there are no rows for boosted trees");
     if (rows->columns == columns) return WEIR_OK;
     return WEIR_ERR(WEIR_EINVAL, "rows for boosted trees have %zu columns; they need %zu", rows->columns, columns);
@@ -147,13 +127,23 @@ static weir_err check_rows(const weir_boost_rows *rows, size_t columns) {
 weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *train, const weir_boost_rows *validation,
                           weir_boost **boostp) {
     *boostp = NULL;
-    weir_err err = check_rows(train, train->columns);
-    if (!err) err = check_rows(validation, train->columns);
+    weir_err err = boost_check_rows(train, train->columns);
+    if (!err) err = boost_check_rows(validation, train->columns);
     if (err) return err;
-    boosting b = {.opts = opts, .validation = validation, .best = -1};
-    err = boosting_open(&b, train);
-    if (!err) err = rounds_make(&b);
-    boosting_close(&b);
+    boost_training b = {.opts = opts, .validation = validation, .best = -1};
+    b.out = weir_calloc(1, sizeof *b.out);
+    b.scores = weir_calloc(validation->count, sizeof *b.scores);
+    if (!b.out || !b.scores) err = WEIR_NOMEM(BOOST_NO_MEMORY);
+    if (!err) err = boost_matrix(train, &b.train_matrix);
+    if (!err) err = boost_matrix(validation, &b.validation_matrix);
+    const DMatrixHandle cached[] = {b.train_matrix, b.validation_matrix};
+    if (!err) b.out->columns = train->columns;
+    if (!err) err = boost_check(XGBoosterCreate(cached, 2, &b.out->booster), "make a model");
+    if (!err) err = boost_set_up(b.out->booster, opts);
+    if (!err) err = boost_grow(&b);
+    if (b.train_matrix) XGDMatrixFree(b.train_matrix);
+    if (b.validation_matrix) XGDMatrixFree(b.validation_matrix);
+    weir_free(b.scores);
     if (err) {
         weir_boost_close(b.out);
         return err;
@@ -176,9 +166,9 @@ uint32_t weir_boost_rounds(const weir_boost *boost) {
 
 weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, double *scores) {
     DMatrixHandle matrix = NULL;
-    weir_err err = check_rows(rows, boost->columns);
-    if (!err) err = matrix_of(rows, &matrix);
-    if (!err) err = predict(boost->booster, matrix, boost->rounds, rows->count, scores);
+    weir_err err = boost_check_rows(rows, boost->columns);
+    if (!err) err = boost_matrix(rows, &matrix);
+    if (!err) err = boost_predict(boost->booster, matrix, boost->rounds, rows->count, scores);
     if (matrix) XGDMatrixFree(matrix);
     return err;
 }

@@ -14,13 +14,13 @@
 static const char *const part_names[WEIR_TARGETS_PARTS] = {"train", "validation", "test"};
 
 /* What is written from. */
-typedef struct finishing {
+typedef struct report {
     const weir_cmd_train *c;
     const weir_trained *trained;
     weir_train_trees trees[WEIR_TRAIN_BASELINES];
     char why_not[WEIR_TRAIN_BASELINES][WEIR_ERR_SENTENCE_MAX]; /* "": there are trees */
     weir_buf metrics, provenance, text;
-} finishing;
+} report;
 
 typedef struct baseline_name {
     const char *key, *text;
@@ -31,100 +31,89 @@ static const baseline_name baseline_names[WEIR_TRAIN_BASELINES] = {
     [WEIR_TRAIN_ROW_TREES] = {"row_trees", "row trees"},
 };
 
-/* Trees that cannot be had are no reason to lose the network. */
-static void learn_trees(finishing *f) {
-    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++) {
-        weir_err err = weir_train_trees_learn(f->trained, b, &f->trees[b]);
-        if (err) weir_err_sentence(err, f->why_not[b], sizeof f->why_not[b]);
-    }
-}
-
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void put_f64(weir_json *json, const char *key, double value) {
+static void report_put_f64(weir_json *json, const char *key, double value) {
     weir_json_key(json, key);
     weir_json_f64(json, value);
 }
 
-static void put_u64(weir_json *json, const char *key, uint64_t value) {
+static void report_put_u64(weir_json *json, const char *key, uint64_t value) {
     weir_json_key(json, key);
     weir_json_u64(json, value);
 }
 
-static void put_time(weir_json *json, const char *key, int64_t wall_us) {
+static void report_put_time(weir_json *json, const char *key, int64_t wall_us) {
     char text[WEIR_TIME_TEXT_MAX];
     weir_time_format(wall_us, text);
     weir_json_key(json, key);
     weir_json_string(json, text);
 }
 
-static void put_ranking(weir_json *json, const weir_train_metrics *m) {
-    put_f64(json, "average_precision", m->average_precision);
-    put_f64(json, "auroc", m->auroc);
-    put_f64(json, "precision_at_budget", m->budget_precision);
-    put_f64(json, "recall_at_budget", m->budget_recall);
+static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
+    report_put_f64(json, "average_precision", m->average_precision);
+    report_put_f64(json, "auroc", m->auroc);
+    report_put_f64(json, "precision_at_budget", m->budget_precision);
+    report_put_f64(json, "recall_at_budget", m->budget_recall);
 }
 
-static void put_metrics(weir_json *json, const weir_trained *trained, weir_targets_part part) {
+static void report_put_metrics(weir_json *json, const weir_trained *trained, weir_targets_part part) {
     const weir_train_metrics *m = weir_trained_metrics(trained, part);
     const weir_targets *targets = weir_trained_targets(trained);
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
-    put_u64(json, "targets", m->targets);
-    put_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
-    put_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
+    report_put_u64(json, "targets", m->targets);
+    report_put_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
+    report_put_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
     if (weir_nn_outputs(weir_trained_shape(trained)) == 1) {
-        put_u64(json, "positives", m->positives);
-        put_ranking(json, m);
-        put_f64(json, "log_loss", m->log_loss);
+        report_put_u64(json, "positives", m->positives);
+        report_put_ranking(json, m);
+        report_put_f64(json, "log_loss", m->log_loss);
     } else {
-        put_f64(json, "accuracy", m->accuracy);
+        report_put_f64(json, "accuracy", m->accuracy);
     }
     weir_json_object_end(json);
 }
 
-static void put_trees(weir_json *json, const finishing *f, weir_train_baseline which) {
-    weir_json_key(json, baseline_names[which].key);
+static void report_put_baselines(weir_json *json, const report *f) {
+    weir_json_key(json, "baselines");
     weir_json_object(json);
-    if (f->why_not[which][0]) {
-        weir_json_key(json, "unavailable");
-        weir_json_string(json, f->why_not[which]);
-    } else {
-        put_u64(json, "rounds", f->trees[which].rounds);
-    }
-    for (weir_targets_part part = WEIR_TARGETS_VALIDATION; !f->why_not[which][0] && part < WEIR_TARGETS_PARTS; part++) {
-        weir_json_key(json, part_names[part]);
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++) {
+        weir_json_key(json, baseline_names[b].key);
         weir_json_object(json);
-        put_ranking(json, &f->trees[which].metrics[part]);
+        if (f->why_not[b][0]) {
+            weir_json_key(json, "unavailable");
+            weir_json_string(json, f->why_not[b]);
+            weir_json_object_end(json);
+            continue;
+        }
+        report_put_u64(json, "rounds", f->trees[b].rounds);
+        for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
+            weir_json_key(json, part_names[part]);
+            weir_json_object(json);
+            report_put_ranking(json, &f->trees[b].metrics[part]);
+            weir_json_object_end(json);
+        }
         weir_json_object_end(json);
     }
     weir_json_object_end(json);
 }
 
-static void put_baselines(weir_json *json, const finishing *f) {
-    if (!f->c->baselines) return;
-    weir_json_key(json, "baselines");
-    weir_json_object(json);
-    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++)
-        put_trees(json, f, b);
-    weir_json_object_end(json);
-}
-
-static void write_metrics(finishing *f) {
+static void report_write_metrics(report *f) {
     const weir_trained *trained = f->trained;
     weir_json json = weir_json_begin(&f->metrics);
     weir_json_object(&json);
     weir_json_key(&json, "task");
     weir_json_string(&json, weir_nn_task(weir_trained_shape(trained)));
-    put_u64(&json, "alerts_a_day", f->c->opts.alerts);
-    put_u64(&json, "best_epoch", weir_trained_best_epoch(trained));
-    put_metrics(&json, trained, WEIR_TARGETS_VALIDATION);
-    put_metrics(&json, trained, WEIR_TARGETS_TEST);
-    put_baselines(&json, f);
+    report_put_u64(&json, "alerts_a_day", f->c->opts.alerts);
+    report_put_u64(&json, "best_epoch", weir_trained_best_epoch(trained));
+    report_put_metrics(&json, trained, WEIR_TARGETS_VALIDATION);
+    report_put_metrics(&json, trained, WEIR_TARGETS_TEST);
+    if (f->c->baselines) report_put_baselines(&json, f);
     weir_json_object_end(&json);
 }
 
-static void write_provenance(finishing *f) {
+static void report_write_provenance(report *f) {
     const weir_cmd_train *c = f->c;
     weir_json json = weir_json_begin(&f->provenance);
     weir_json_object(&json);
@@ -132,57 +121,55 @@ static void write_provenance(finishing *f) {
     weir_json_string(&json, "weir " WEIR_VERSION);
     weir_json_key(&json, "snapshot");
     weir_json_string(&json, c->snapshot_folder);
-    put_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
-    put_u64(&json, "seed", c->opts.seed);
-    put_u64(&json, "sample_seed", c->opts.sample_seed);
-    put_u64(&json, "ranks", weir_comm_ranks(c->comm));
-    put_u64(&json, "batch", c->opts.batch);
-    put_u64(&json, "negatives", c->opts.negatives);
-    put_f64(&json, "rate", c->opts.rate);
-    put_f64(&json, "decay", c->opts.decay);
-    put_f64(&json, "dropout", c->opts.dropout);
-    put_f64(&json, "positive_weight", c->opts.positive_weight);
+    report_put_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
+    report_put_u64(&json, "seed", c->opts.seed);
+    report_put_u64(&json, "sample_seed", c->opts.sample_seed);
+    report_put_u64(&json, "ranks", weir_comm_ranks(c->comm));
+    report_put_u64(&json, "batch", c->opts.batch);
+    report_put_u64(&json, "negatives", c->opts.negatives);
+    report_put_f64(&json, "rate", c->opts.rate);
+    report_put_f64(&json, "decay", c->opts.decay);
+    report_put_f64(&json, "dropout", c->opts.dropout);
+    report_put_f64(&json, "positive_weight", c->opts.positive_weight);
     weir_json_object_end(&json);
 }
 
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
-static void write_row(weir_buf *out, const char *name, const weir_train_metrics *m) {
+static void report_write_row(weir_buf *out, const char *name, const weir_train_metrics *m) {
     weir_buf_printf(out, "  %-12s %17.4f  %6.4f  %19.3f", name, m->average_precision, m->auroc, m->budget_precision);
 }
 
-static void write_trees(finishing *f, weir_train_baseline which, weir_targets_part part) {
-    if (f->why_not[which][0]) {
-        weir_buf_printf(&f->text, "  %-12s %s\n", baseline_names[which].text, f->why_not[which]);
-        return;
-    }
-    write_row(&f->text, baseline_names[which].text, &f->trees[which].metrics[part]);
-    weir_buf_printf(&f->text, "  %8s\n", "-");
-}
-
-/* Side by side with what it has to beat. */
-static void write_ranking(finishing *f, weir_targets_part part) {
+/* The network side by side with what it has to beat. */
+static void report_write_ranking(report *f, weir_targets_part part) {
     const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
     weir_buf_printf(&f->text, "\n  %-12s %17s  %6s  %19s  %8s\n", "", "average precision", "AUROC",
                     "precision at budget", "log loss");
-    write_row(&f->text, "network", m);
+    report_write_row(&f->text, "network", m);
     weir_buf_printf(&f->text, "  %8.4f\n", m->log_loss);
-    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++)
-        write_trees(f, b, part);
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++) {
+        if (f->why_not[b][0]) {
+            weir_buf_printf(&f->text, "  %-12s %s\n", baseline_names[b].text, f->why_not[b]);
+            continue;
+        }
+        report_write_row(&f->text, baseline_names[b].text, &f->trees[b].metrics[part]);
+        weir_buf_printf(&f->text, "  %8s\n", "-");
+    }
 }
 
-static void write_text(finishing *f) {
+static void report_write_text(report *f) {
     bool binary = weir_nn_outputs(weir_trained_shape(f->trained)) == 1;
     uint64_t old = weir_trained_targets(f->trained)->old;
     weir_buf_printf(&f->text, "best of epoch %u\n", weir_trained_best_epoch(f->trained));
     if (old)
-        weir_buf_printf(&f->text, "left out: %" PRIu64 " targets that are older than the snapshot tells all of\n", old);
+        weir_buf_printf(&f->text, "excluded: %" PRIu64 " targets from before the history that the snapshot covers\n",
+                        old);
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
         const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
         weir_buf_printf(&f->text, "%s: %" PRIu64 " targets", part_names[part], m->targets);
         if (binary) {
             weir_buf_printf(&f->text, ", %" PRIu64 " positive", m->positives);
-            write_ranking(f, part);
+            report_write_ranking(f, part);
         } else {
             weir_buf_printf(&f->text, ", accuracy %.4f\n", m->accuracy);
         }
@@ -191,28 +178,8 @@ static void write_text(finishing *f) {
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-static weir_err write_report(const weir_cmd_train *c, const weir_buf *metrics) {
-    char path[4096];
-    if (!c->opts.folder) return WEIR_OK;
-    snprintf(path, sizeof path, "%s/report.json", c->opts.folder);
-    return weir_file_replace(path, metrics->bytes, metrics->length);
-}
-
-static weir_err add_packed(const weir_cmd_train *c, const weir_pack_opts *opts, weir_buf *text) {
-    weir_pack_draft *draft = NULL;
-    weir_models *models = NULL;
-    char id[WEIR_MODEL_ID_MAX];
-    weir_err err = weir_pack_draft_open(opts, &draft);
-    if (!err) err = weir_models_open(c->models, weir_clock_system(), &models);
-    if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
-    if (!err) weir_buf_printf(text, "model %s\n", id);
-    weir_models_close(models);
-    weir_pack_draft_close(draft);
-    return err;
-}
-
-static weir_err add_model(const weir_cmd_train *c, const weir_trained *trained, const char *metrics,
-                          const char *provenance, weir_buf *text) {
+static weir_err report_add_model(const weir_cmd_train *c, const weir_trained *trained, const char *metrics,
+                                 const char *provenance, weir_buf *text) {
     const weir_nn *nn = weir_trained_nn(trained);
     uint64_t bytes = weir_nn_parameter_count(nn) * sizeof(weir_real);
     weir_pack_opts opts = {
@@ -225,37 +192,50 @@ static weir_err add_model(const weir_cmd_train *c, const weir_trained *trained, 
         .provenance = provenance,
     };
     weir_secret_key *key = NULL;
+    weir_pack_draft *draft = NULL;
+    weir_models *models = NULL;
+    char id[WEIR_MODEL_ID_MAX];
     weir_real *host = weir_malloc(bytes);
     weir_err err = host ? WEIR_OK : WEIR_NOMEM("for a model");
     if (!err && c->key) err = weir_secret_key_load(c->key, &key);
     if (!err) weir_nn_kernels(nn)->to_host(host, weir_trained_params(trained), bytes);
     opts.params = host;
     opts.key = key;
-    if (!err) err = add_packed(c, &opts, text);
+    if (!err) err = weir_pack_draft_open(&opts, &draft);
+    if (!err) err = weir_models_open(c->models, weir_clock_system(), &models);
+    if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
+    if (!err) weir_buf_printf(text, "model %s\n", id);
+    weir_models_close(models);
+    weir_pack_draft_close(draft);
     weir_free(host);
     weir_secret_key_free(key);
     return err;
 }
 
-static weir_err leave(finishing *f) {
-    weir_err err = weir_buf_err(&f->metrics);
-    if (!err) err = weir_buf_err(&f->provenance);
-    if (!err) err = write_report(f->c, &f->metrics);
-    if (!err && f->c->models) err = add_model(f->c, f->trained, f->metrics.bytes, f->provenance.bytes, &f->text);
-    if (!err) err = weir_buf_err(&f->text);
-    return err ? err : weir_cli_output(f->text.bytes, f->text.length);
-}
-
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained) {
-    finishing *f = weir_calloc(1, sizeof *f);
+    char path[4096];
+    report *f = weir_calloc(1, sizeof *f);
     if (!f) return WEIR_NOMEM("for the report of a training");
     f->c = c;
     f->trained = trained;
-    learn_trees(f);
-    write_metrics(f);
-    write_provenance(f);
-    write_text(f);
-    weir_err err = leave(f);
+
+    /* Trees that cannot be had are no reason to lose the network. */
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && c->baselines; b++) {
+        weir_err missing = weir_train_trees_learn(trained, b, &f->trees[b]);
+        if (missing) weir_err_sentence(missing, f->why_not[b], sizeof f->why_not[b]);
+    }
+    report_write_metrics(f);
+    report_write_provenance(f);
+    report_write_text(f);
+    weir_err err = weir_buf_err(&f->metrics);
+    if (!err) err = weir_buf_err(&f->provenance);
+    if (!err && c->opts.folder) {
+        snprintf(path, sizeof path, "%s/report.json", c->opts.folder);
+        err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
+    }
+    if (!err && c->models) err = report_add_model(c, trained, f->metrics.bytes, f->provenance.bytes, &f->text);
+    if (!err) err = weir_buf_err(&f->text);
+    if (!err) err = weir_cli_output(f->text.bytes, f->text.length);
     weir_buf_free(&f->metrics);
     weir_buf_free(&f->provenance);
     weir_buf_free(&f->text);

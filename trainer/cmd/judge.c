@@ -7,25 +7,7 @@
 
 #define EXAMPLE_KEY_BYTES_MAX 80 /* the line is read by others, with a limit */
 
-static weir_err open_model(const weir_cli *cli, weir_model **modelp) {
-    const weir_config *config = weir_cli_config(cli);
-    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
-    size_t count = 0;
-    weir_err err = weir_public_keys_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), keys, &count);
-    if (weir_err_is(err, WEIR_ENOTFOUND))
-        err = WEIR_OK; /* the sentence of a model that is not signed says what to do */
-    const weir_model_opts opts = {.keys = keys,
-                                  .key_count = count,
-                                  .accept_unsigned = !weir_config_bool(config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE)};
-    return err ? err : weir_model_open(weir_cli_text(cli, "judge"), &opts, modelp);
-}
-
-static void put_f64(weir_json *json, const char *key, double value) {
-    weir_json_key(json, key);
-    weir_json_f64(json, value);
-}
-
-static void put_example(weir_json *json, const weir_snapshot *snapshot, const weir_judged_example *example) {
+static void judge_put_example(weir_json *json, const weir_snapshot *snapshot, const weir_judged_example *example) {
     if (!example->found) return;
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, example->type);
     int64_t begin = v->key_offsets[example->vertex], end = v->key_offsets[example->vertex + 1];
@@ -39,8 +21,8 @@ static void put_example(weir_json *json, const weir_snapshot *snapshot, const we
     weir_json_object_end(json);
 }
 
-static weir_err say(const weir_cmd_train *c, const weir_train_metrics *m, const weir_judged_example *example,
-                    const weir_nn_shape *shape) {
+static weir_err judge_print(const weir_cmd_train *c, const weir_train_metrics *m, const weir_judged_example *example,
+                            const weir_nn_shape *shape) {
     bool binary = weir_nn_outputs(shape) == 1;
     weir_buf out = {0};
     weir_json json = weir_json_begin(&out);
@@ -53,12 +35,15 @@ static weir_err say(const weir_cmd_train *c, const weir_train_metrics *m, const 
     weir_json_u64(&json, m->positives);
     weir_json_key(&json, "measure");
     weir_json_string(&json, binary ? "average precision" : "accuracy");
-    put_f64(&json, "value", binary ? m->average_precision : m->accuracy);
+    weir_json_key(&json, "value");
+    weir_json_f64(&json, binary ? m->average_precision : m->accuracy);
     if (binary) {
-        put_f64(&json, "auroc", m->auroc);
-        put_f64(&json, "precision_at_budget", m->budget_precision);
+        weir_json_key(&json, "auroc");
+        weir_json_f64(&json, m->auroc);
+        weir_json_key(&json, "precision_at_budget");
+        weir_json_f64(&json, m->budget_precision);
     }
-    put_example(&json, c->snapshot, example);
+    judge_put_example(&json, c->snapshot, example);
     weir_json_object_end(&json);
     weir_buf_byte(&out, '\n');
     weir_err err = weir_buf_err(&out);
@@ -67,24 +52,29 @@ static weir_err say(const weir_cmd_train *c, const weir_train_metrics *m, const 
     return err;
 }
 
-static weir_err judge(weir_cmd_train *c, const weir_pack *pack) {
-    const weir_nn *nn = weir_pack_nn(pack);
-    const weir_nn_shape *shape = weir_nn_shape_of(nn);
-    weir_train_metrics metrics;
-    weir_judged_example example;
-    c->opts.sample_seed = weir_pack_sample_seed(pack);
-    weir_err err = weir_train_judge(c->comm, &c->opts, nn, weir_pack_params(pack), &metrics, &example);
-    if (err || weir_comm_rank(c->comm) != 0) return err;
-    return say(c, &metrics, &example, shape);
-}
-
 weir_err weir_cmd_train_judge(const weir_cli *cli, weir_cmd_train *c) {
+    const weir_config *config = weir_cli_config(cli);
+    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
+    size_t count = 0;
     weir_model *model = NULL;
     weir_pack *pack = NULL;
-    weir_err err = weir_comm_fail(c->comm, open_model(cli, &model));
-    if (!err) err = weir_comm_fail(c->comm, weir_pack_open(model, weir_kernels_cpu(), &pack));
+    weir_train_metrics metrics;
+    weir_judged_example example;
+    weir_err err = weir_public_keys_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), keys, &count);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK; /* the error of an unsigned model says what to do */
+    const weir_model_opts opts = {.keys = keys,
+                                  .key_count = count,
+                                  .accept_unsigned = !weir_config_bool(config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE)};
+    if (!err) err = weir_model_open(weir_cli_text(cli, "judge"), &opts, &model);
+    if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &pack);
     weir_model_close(model);
-    if (!err) err = judge(c, pack);
+    err = weir_comm_fail(c->comm, err);
+    if (err) return err;
+
+    const weir_nn *nn = weir_pack_nn(pack);
+    c->opts.sample_seed = weir_pack_sample_seed(pack);
+    err = weir_train_judge(c->comm, &c->opts, nn, weir_pack_params(pack), &metrics, &example);
+    if (!err && weir_comm_rank(c->comm) == 0) err = judge_print(c, &metrics, &example, weir_nn_shape_of(nn));
     weir_pack_close(pack);
     return err;
 }

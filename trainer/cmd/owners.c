@@ -4,6 +4,7 @@
 
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "train_private.h"
 
@@ -12,21 +13,8 @@ struct weir_cmd_owners {
     uint32_t **of; /* [type][vertex] */
 };
 
-static weir_err fill(weir_cmd_owners *owners, const weir_part *part, uint32_t type, const weir_npy_array *map) {
-    const int64_t *numbers = map->data, end = weir_part_starts(part, type)[weir_part_count(part)];
-    owners->of[type] = weir_calloc(map->count + 1, sizeof *owners->of[type]);
-    if (!owners->of[type]) return WEIR_NOMEM("for the owners of vertices");
-    for (uint64_t i = 0; i < map->count; i++) {
-        if (numbers[i] < 0 || numbers[i] >= end)
-            return WEIR_ERR(WEIR_ECORRUPT, "number %lld of vertex %llu leads outside; partition the snapshot anew",
-                            (long long)numbers[i], (unsigned long long)i);
-        owners->of[type][i] = weir_part_owner(part, type, numbers[i]);
-    }
-    return WEIR_OK;
-}
-
-static weir_err read_type(weir_cmd_owners *owners, const char *folder, const weir_part *part, uint32_t type,
-                          uint64_t vertices) {
+static weir_err owners_read_type(weir_cmd_owners *owners, const char *folder, const weir_part *part, uint32_t type,
+                                 uint64_t vertices) {
     char path[4096];
     weir_npy_map *map;
     weir_npy_array array;
@@ -35,14 +23,29 @@ static weir_err read_type(weir_cmd_owners *owners, const char *folder, const wei
     if (err) return err;
     if (array.type != WEIR_NPY_I64 || array.dims != 1 || array.count != vertices) {
         err = WEIR_ERR(WEIR_EDATA, "%s is of another snapshot; partition this one", path);
-    } else {
-        err = weir_err_prefix(fill(owners, part, type, &array), "%s", path);
+        goto done;
     }
+    owners->of[type] = weir_calloc(vertices + 1, sizeof *owners->of[type]);
+    if (!owners->of[type]) {
+        err = WEIR_NOMEM("for the owners of vertices");
+        goto done;
+    }
+    const int64_t *numbers = array.data, end = weir_part_starts(part, type)[weir_part_count(part)];
+    for (uint64_t i = 0; i < vertices; i++) {
+        if (numbers[i] < 0 || numbers[i] >= end) {
+            err = WEIR_ERR(WEIR_ECORRUPT, "%s: number %lld of vertex %llu leads outside; partition the snapshot anew",
+                           path, (long long)numbers[i], (unsigned long long)i);
+            goto done;
+        }
+        owners->of[type][i] = weir_part_owner(part, type, numbers[i]);
+        WEIR_ASSERT(owners->of[type][i] < weir_part_count(part));
+    }
+done:
     weir_npy_map_close(map);
     return err;
 }
 
-static weir_err check(const weir_part *part, const weir_snapshot *snapshot, const char *folder, uint32_t ranks) {
+static weir_err owners_check(const weir_part *part, const weir_snapshot *snapshot, const char *folder, uint32_t ranks) {
     if (weir_part_count(part) != ranks)
         return WEIR_ERR(WEIR_EUSAGE, "%s has %u parts, but there are %u ranks; start as many by mpirun -n %u", folder,
                         weir_part_count(part), ranks, weir_part_count(part));
@@ -50,14 +53,6 @@ static weir_err check(const weir_part *part, const weir_snapshot *snapshot, cons
         weir_schema_hash(weir_part_schema(part)) != weir_schema_hash(weir_snapshot_schema(snapshot)))
         return WEIR_ERR(WEIR_EDATA, "%s is of another snapshot; partition this one", folder);
     return WEIR_OK;
-}
-
-static weir_err read_all(weir_cmd_owners *owners, const char *folder, const weir_part *part,
-                         const weir_snapshot *snapshot) {
-    weir_err err = WEIR_OK;
-    for (uint32_t type = 0; !err && type < owners->types; type++)
-        err = read_type(owners, folder, part, type, weir_snapshot_vertices_of(snapshot, type)->count);
-    return err;
 }
 
 weir_err weir_cmd_owners_open(const char *folder, const weir_snapshot *snapshot, uint32_t ranks,
@@ -71,8 +66,9 @@ weir_err weir_cmd_owners_open(const char *folder, const weir_snapshot *snapshot,
     owners->of = weir_calloc(owners->types, sizeof *owners->of);
     snprintf(path, sizeof path, "%s/part-0", folder);
     weir_err err = owners->of ? weir_part_open(path, &opts, &part) : WEIR_NOMEM("for the owners of vertices");
-    if (!err) err = check(part, snapshot, folder, ranks);
-    if (!err) err = read_all(owners, folder, part, snapshot);
+    if (!err) err = owners_check(part, snapshot, folder, ranks);
+    for (uint32_t type = 0; !err && type < owners->types; type++)
+        err = owners_read_type(owners, folder, part, type, weir_snapshot_vertices_of(snapshot, type)->count);
     weir_part_close(part);
     if (!err) return WEIR_OK;
     weir_cmd_owners_close(owners);

@@ -14,7 +14,7 @@
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-static weir_err read_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep) {
+static weir_err train_read_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep) {
     uint64_t value;
     if (!weir_cli_given(cli, name)) return WEIR_OK;
     weir_err err = weir_cli_u64(cli, name, least, most, &value);
@@ -22,12 +22,12 @@ static weir_err read_u32(const weir_cli *cli, const char *name, uint32_t least, 
     return err;
 }
 
-static weir_err read_f64(const weir_cli *cli, const char *name, double least, double most, double *valuep) {
+static weir_err train_read_f64(const weir_cli *cli, const char *name, double least, double most, double *valuep) {
     return weir_cli_given(cli, name) ? weir_cli_f64(cli, name, least, most, valuep) : WEIR_OK;
 }
 
-/* "10,5": numbers from 1, parted by commas; false: it is no such list. */
-static bool read_list(const char *text, uint32_t most, uint32_t room, uint32_t *numbers, uint32_t *countp) {
+/* "10,5": numbers from 1, separated by commas; false: it is not such a list. */
+static bool train_read_list(const char *text, uint32_t most, uint32_t room, uint32_t *numbers, uint32_t *countp) {
     for (*countp = 0; *countp < room; text++) {
         char *end;
         unsigned long number = strtoul(text, &end, 10);
@@ -41,37 +41,37 @@ static bool read_list(const char *text, uint32_t most, uint32_t room, uint32_t *
 }
 
 /* One a layer. */
-static weir_err read_fanouts(const weir_cli *cli, weir_cmd_train *c) {
+static weir_err train_read_fanouts(const weir_cli *cli, weir_cmd_train *c) {
     if (!weir_cli_given(cli, "fanouts")) return WEIR_OK;
-    if (!read_list(weir_cli_text(cli, "fanouts"), WEIR_TRAIN_FANOUT_MAX, WEIR_SAMPLE_HOPS_MAX, c->fanouts,
-                   &c->opts.layers))
-        return WEIR_ERR(WEIR_EUSAGE, "--fanouts is 1 to %u numbers from 1 to %u, parted by commas",
+    if (!train_read_list(weir_cli_text(cli, "fanouts"), WEIR_TRAIN_FANOUT_MAX, WEIR_SAMPLE_HOPS_MAX, c->fanouts,
+                         &c->opts.layers))
+        return WEIR_ERR(WEIR_EUSAGE, "--fanouts is 1 to %u numbers from 1 to %u, separated by commas",
                         WEIR_SAMPLE_HOPS_MAX, WEIR_TRAIN_FANOUT_MAX);
     c->opts.fanouts = c->fanouts;
     return WEIR_OK;
 }
 
-static weir_err read_numbers(const weir_cli *cli, weir_train_opts *o) {
-    weir_err err = read_u32(cli, "epochs", 1, 100000, &o->epochs);
-    if (!err) err = read_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
-    if (!err) err = read_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
-    if (!err) err = read_u32(cli, "patience", 0, 100000, &o->patience);
-    if (!err) err = read_u32(cli, "negatives", 0, 1000000, &o->negatives);
-    if (!err) err = read_u32(cli, "alerts", 1, 1000000, &o->alerts);
-    if (!err) err = read_f64(cli, "rate", 1e-9, 10, &o->rate);
-    if (!err) err = read_f64(cli, "decay", 0, 10, &o->decay);
-    if (!err) err = read_f64(cli, "dropout", 0, 0.95, &o->dropout);
-    if (!err) err = read_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
-    if (!err) err = read_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
-    if (!err) err = read_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
-    if (!err) err = read_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
-    if (!err) err = read_f64(cli, "test", 0.001, 0.9, &o->cut.test);
+static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
+    weir_err err = train_read_u32(cli, "epochs", 1, 100000, &o->epochs);
+    if (!err) err = train_read_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
+    if (!err) err = train_read_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
+    if (!err) err = train_read_u32(cli, "patience", 0, 100000, &o->patience);
+    if (!err) err = train_read_u32(cli, "negatives", 0, 1000000, &o->negatives);
+    if (!err) err = train_read_u32(cli, "alerts", 1, 1000000, &o->alerts);
+    if (!err) err = train_read_f64(cli, "rate", 1e-9, 10, &o->rate);
+    if (!err) err = train_read_f64(cli, "decay", 0, 10, &o->decay);
+    if (!err) err = train_read_f64(cli, "dropout", 0, 0.95, &o->dropout);
+    if (!err) err = train_read_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
+    if (!err) err = train_read_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
+    if (!err) err = train_read_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
+    if (!err) err = train_read_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
+    if (!err) err = train_read_f64(cli, "test", 0.001, 0.9, &o->cut.test);
     if (!err && weir_cli_given(cli, "seed")) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
     return err;
 }
 
 /* "train,val,test" */
-static weir_err read_masks(const weir_cli *cli, weir_cmd_train *c) {
+static weir_err train_read_masks(const weir_cli *cli, weir_cmd_train *c) {
     int count = 0;
     if (!weir_cli_given(cli, "masks")) return WEIR_OK;
     int length = snprintf(c->masks, sizeof c->masks, "%s", weir_cli_text(cli, "masks"));
@@ -79,42 +79,43 @@ static weir_err read_masks(const weir_cli *cli, weir_cmd_train *c) {
     while (rest && count < WEIR_TARGETS_PARTS)
         c->opts.cut.masks[count++] = strsep(&rest, ",");
     if ((size_t)length >= sizeof c->masks || rest || count != WEIR_TARGETS_PARTS)
-        return WEIR_ERR(WEIR_EUSAGE, "--masks is three names, of learning, validation and test, parted by commas");
+        return WEIR_ERR(WEIR_EUSAGE, "--masks is three names, of training, validation and test, separated by commas");
     c->opts.cut.split = WEIR_TARGETS_BY_MASKS;
     return WEIR_OK;
 }
 
-static weir_err read_per_class(const weir_cli *cli, weir_train_opts *o) {
+static weir_err train_read_per_class(const weir_cli *cli, weir_train_opts *o) {
     uint32_t count;
     if (!weir_cli_given(cli, "per-class")) return WEIR_OK;
     if (weir_cli_given(cli, "masks"))
-        return WEIR_ERR(WEIR_EUSAGE, "--masks and --per-class both say who is in which part; give one of them");
-    if (!read_list(weir_cli_text(cli, "per-class"), INT32_MAX, 2, o->cut.each, &count) || count != 2)
-        return WEIR_ERR(WEIR_EUSAGE, "--per-class is two numbers, of learning and validation, parted by a comma");
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--masks and --per-class both say which target is in which part; give one of them");
+    if (!train_read_list(weir_cli_text(cli, "per-class"), INT32_MAX, 2, o->cut.each, &count) || count != 2)
+        return WEIR_ERR(WEIR_EUSAGE, "--per-class is two numbers, of training and validation, separated by a comma");
     o->cut.split = WEIR_TARGETS_BY_CLASS;
     o->cut.seed = o->seed;
     return WEIR_OK;
 }
 
-/* What would be passed over without a word. */
-static weir_err check_shares(const weir_cli *cli, const weir_train_opts *o) {
+/* Options that would be ignored silently. */
+static weir_err train_check_shares(const weir_cli *cli, const weir_train_opts *o) {
     static const char *const shares[] = {"warm-up", "validation", "test"};
     for (size_t i = 0; o->cut.split != WEIR_TARGETS_BY_TIME && i < sizeof shares / sizeof shares[0]; i++) {
         if (weir_cli_given(cli, shares[i]))
-            return WEIR_ERR(WEIR_EUSAGE, "--%s is a share of a cut by time; leave it out beside --masks or --per-class",
+            return WEIR_ERR(WEIR_EUSAGE, "--%s is a share of a cut by time; omit it with --masks and --per-class",
                             shares[i]);
     }
     return WEIR_OK;
 }
 
-static weir_err find_task(const weir_cli *cli, weir_train_opts *o) {
+static weir_err train_find_task(const weir_cli *cli, weir_train_opts *o) {
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     const char *name = weir_cli_text(cli, "task");
     uint32_t count = weir_schema_task_count(schema);
     if (!name && count == 1) return WEIR_OK;
     if (!name)
         return WEIR_ERR(count ? WEIR_EUSAGE : WEIR_ECONFIG,
-                        count ? "the schema has %u tasks; say --task NAME"
+                        count ? "the schema has %u tasks; choose one by --task NAME"
                               : "the schema has %u tasks; add one to it (store/schema/README.md)",
                         count);
     o->task = weir_schema_task_find(schema, name);
@@ -123,7 +124,7 @@ static weir_err find_task(const weir_cli *cli, weir_train_opts *o) {
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
 
-static weir_err say_epoch(void *context, const weir_train_epoch *e) {
+static weir_err train_print_epoch(void *context, const weir_train_epoch *e) {
     const weir_cmd_train *c = context;
     weir_buf line = {0};
     if (weir_comm_rank(c->comm) != 0) return WEIR_OK;
@@ -139,19 +140,7 @@ static weir_err say_epoch(void *context, const weir_train_epoch *e) {
     return err;
 }
 
-static weir_err train(weir_cmd_train *c) {
-    weir_trained *trained;
-    c->opts.on_epoch = say_epoch;
-    c->opts.context = c;
-    weir_err err = weir_train_run(c->comm, &c->opts, &trained);
-    if (err) return err;
-    if (weir_comm_rank(c->comm) == 0) err = weir_comm_fail(c->comm, weir_cmd_train_finish(c, trained));
-    weir_trained_close(trained);
-    weir_comm_barrier(c->comm);
-    return err;
-}
-
-static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
+static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0};
     c->snapshot_folder = weir_cli_positional(cli, 0);
     c->models = weir_cli_text(cli, "models");
@@ -162,13 +151,13 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->opts.resume = weir_cli_given(cli, "resume");
     c->opts.out_only = weir_cli_given(cli, "out-only");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
-    weir_err err = read_numbers(cli, &c->opts);
-    if (!err) err = read_fanouts(cli, c);
-    if (!err) err = read_masks(cli, c);
-    if (!err) err = read_per_class(cli, &c->opts);
-    if (!err) err = check_shares(cli, &c->opts);
+    weir_err err = train_read_numbers(cli, &c->opts);
+    if (!err) err = train_read_fanouts(cli, c);
+    if (!err) err = train_read_masks(cli, c);
+    if (!err) err = train_read_per_class(cli, &c->opts);
+    if (!err) err = train_check_shares(cli, &c->opts);
     if (!err && c->opts.resume && !c->opts.folder)
-        err = WEIR_ERR(WEIR_EUSAGE, "--resume goes on from a checkpoint in --folder; say which folder");
+        err = WEIR_ERR(WEIR_EUSAGE, "--resume continues from a checkpoint in --folder, which is missing; name it");
     if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);
     c->opts.snapshot = c->snapshot;
     if (!err && weir_cli_given(cli, "parts")) {
@@ -176,15 +165,25 @@ static weir_err prepare(const weir_cli *cli, weir_cmd_train *c) {
         if (!err) c->opts.owners = weir_cmd_owners_of(c->owners);
     }
     if (!err && weir_cli_given(cli, "judge")) return WEIR_OK; /* the task is the model's */
-    return err ? err : find_task(cli, &c->opts);
+    return err ? err : train_find_task(cli, &c->opts);
 }
 
-static weir_err run(weir_cli *cli) {
+static weir_err train_run(weir_cli *cli) {
     weir_cmd_train c = {.models = NULL};
+    weir_trained *trained = NULL;
     weir_err err = weir_comm_start(NULL, NULL, &c.comm);
     if (err) return err;
-    err = weir_comm_fail(c.comm, prepare(cli, &c));
-    if (!err) err = weir_cli_given(cli, "judge") ? weir_cmd_train_judge(cli, &c) : train(&c);
+    err = weir_comm_fail(c.comm, train_prepare(cli, &c));
+    if (!err && weir_cli_given(cli, "judge")) {
+        err = weir_cmd_train_judge(cli, &c);
+    } else if (!err) {
+        c.opts.on_epoch = train_print_epoch;
+        c.opts.context = &c;
+        err = weir_train_run(c.comm, &c.opts, &trained);
+        if (!err && weir_comm_rank(c.comm) == 0) err = weir_comm_fail(c.comm, weir_cmd_train_finish(&c, trained));
+        weir_trained_close(trained);
+        if (!err) weir_comm_barrier(c.comm);
+    }
     weir_cmd_owners_close(c.owners);
     weir_snapshot_close(c.snapshot);
     weir_comm_stop(c.comm);
@@ -192,47 +191,50 @@ static weir_err run(weir_cli *cli) {
 }
 
 static const weir_option options[] = {
-    {"models", 'm', "DIR", "register to add the model to (default: none, only a report)", NULL},
-    {"folder", 'f', "DIR", "checkpoint, epochs.jsonl, curve.svg and report.json go there (default: nowhere)", NULL},
-    {"parts", 'p', "DIR", "who owns what, of weir partition with a part a rank (default: by the vertices' ids)", NULL},
-    {"key", 'k', "FILE", "secret key that signs the model, of weir model keygen (default: it is not signed)", NULL},
-    {"task", 't', "NAME", "of the schema (default: its only one)", NULL},
-    {"epochs", 'e', "N", "at most (default: 20)", NULL},
-    {"patience", 0, "N", "end after so many epochs without a better validation; 0: never (default: 5)", NULL},
+    {"models", 'm', "DIR", "add the model to this folder of trained models (default: only print a report)", NULL},
+    {"folder", 'f', "DIR", "write checkpoint, epochs.jsonl, curve.svg and report.json there (default: write none)",
+     NULL},
+    {"parts", 'p', "DIR", "parts made by weir partition, one a rank (default: ranks own vertices by their ids)", NULL},
+    {"key", 'k', "FILE", "sign the model with this secret key, made by weir model keygen (default: do not sign it)",
+     NULL},
+    {"task", 't', "NAME", "task of the schema (default: its only one)", NULL},
+    {"epochs", 'e', "N", "epochs at most (default: 20)", NULL},
+    {"patience", 0, "N", "stop after N epochs without a better validation; 0: never (default: 5)", NULL},
     {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
-    {"fanouts", 0, "N,N,…", "newest edges of each relation that a layer looks at (default: 10,10)", NULL},
-    {"out-only", 0, NULL, "look along edges from where they begin alone: for an import --undirected", NULL},
-    {"rate", 'r', "X", "of learning (default: 0.003)", NULL},
-    {"decay", 0, "X", "of weights (default: 0.01)", NULL},
-    {"dropout", 0, "X", "share of each layer (default: 0.2)", NULL},
-    {"negatives", 'n', "N", "of the common class for each other target in an epoch; 0: all (default: 50)", NULL},
-    {"positive-weight", 0, "X", "of class 1 in the loss (default: 1)", NULL},
+    {"fanouts", 0, "N,N,…", "newest edges of each relation that a layer looks at, one number a layer (default: 10,10)",
+     NULL},
+    {"out-only", 0, NULL, "follow edges from their start only: for an import made with --undirected", NULL},
+    {"rate", 'r', "X", "learning rate (default: 0.003)", NULL},
+    {"decay", 0, "X", "weight decay (default: 0.01)", NULL},
+    {"dropout", 0, "X", "share of each layer that is dropped in a step (default: 0.2)", NULL},
+    {"negatives", 'n', "N", "targets of the common class for each other one in an epoch; 0: all (default: 50)", NULL},
+    {"positive-weight", 0, "X", "weight of class 1 in the loss (default: 1)", NULL},
     {"warm-up", 0, "X", "share of the time range that is only past (default: 0.15)", NULL},
     {"validation", 0, "X", "share of the targets, before the test's (default: 0.15)", NULL},
     {"test", 0, "X", "share of the targets, the latest (default: 0.15)", NULL},
-    {"masks", 0, "A,B,C", "an import's masks of learning, validation and test, instead of a cut by time", NULL},
-    {"per-class", 0, "N,M", "draw so many of each class to learn from and for validation; the rest is the test", NULL},
+    {"masks", 0, "A,B,C", "masks of an import for training, validation and test, instead of a cut by time", NULL},
+    {"per-class", 0, "N,M", "draw N of each class to train on and M for validation; the rest is the test", NULL},
     {"input-dropout", 0, "X", "share of the entries of an import's matrices that a step does not see (default: 0)",
      NULL},
     {"unit-rows", 0, NULL, "divide each row of an import's matrices by its length", NULL},
-    {"alerts", 0, "N", "a day, for precision at a budget (default: 50)", NULL},
-    {"seed", 's', "N", "of everything that is drawn (default: 1)", NULL},
-    {"judge", 'j', "DIR", "learn nothing: say how the model in this folder scores the test targets, as JSON", NULL},
-    {"no-baselines", 0, NULL, "no boosted trees beside the network", NULL},
-    {"resume", 0, NULL, "go on from the checkpoint in --folder, if there is one", NULL},
+    {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},
+    {"seed", 's', "N", "seed of everything that is drawn (default: 1)", NULL},
+    {"judge", 'j', "DIR", "train nothing: print how the model in this folder scores the test targets, as JSON", NULL},
+    {"no-baselines", 0, NULL, "do not train boosted trees beside the network", NULL},
+    {"resume", 0, NULL, "continue from the checkpoint in --folder, if there is one", NULL},
     {0}};
 
 const weir_command weir_command_train = {
     .name = "train",
-    .summary = "a graph network learns a task of the schema from a snapshot",
+    .summary = "train a graph network on a task of the schema from a snapshot",
     .positional = "SNAPSHOT",
     .positional_min = 1,
     .positional_max = 1,
-    .description = "Learns from earlier targets, stops by later ones, and is measured on the latest. Under mpirun the "
+    .description = "Trains on earlier targets, stops by later ones, and is measured on the latest. Under mpirun the "
                    "ranks share the work: the same batches, the same losses.",
     .example = "weir train tonight --folder run --models models\n"
                "mpirun -n 4 weir-train tonight --folder run --models models --epochs 40",
     .options = options,
-    .run = run,
+    .run = train_run,
 };

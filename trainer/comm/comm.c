@@ -11,9 +11,9 @@
 #include <weir/store/base/clock.h>
 #include <weir/trainer/comm/comm.h>
 
-#define SPINS     64u /* looks before the first nap */
-#define NAP_US    20
-#define PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
+#define COMM_SPINS     64u /* looks before the first nap */
+#define COMM_NAP_US    20
+#define COMM_PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
 
 struct weir_comm {
     MPI_Comm comm;
@@ -22,8 +22,8 @@ struct weir_comm {
     bool alone;                                               /* MPI was not started */
 };
 
-/* Whether a launcher says that there are several of us; without one an MPI_Init costs a second and may fail. */
-static bool was_launched(void) {
+/* Whether a launcher started this rank; without one an MPI_Init costs a second and may fail. */
+static bool comm_was_launched(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (getenv(names[i])) return true;
@@ -60,11 +60,11 @@ static weir_err comm_new(MPI_Comm of, bool alone, weir_comm **commp) {
 weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp) {
     int provided;
     *commp = NULL;
-    if (!was_launched()) return comm_new(MPI_COMM_NULL, true, commp);
+    if (!comm_was_launched()) return comm_new(MPI_COMM_NULL, true, commp);
     MPI_Init_thread(argcp, argvp, MPI_THREAD_MULTIPLE, &provided);
     if (provided < MPI_THREAD_MULTIPLE) {
         MPI_Finalize();
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "this MPI lets only one thread talk; use one that was built with "
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "this MPI supports one thread only; use one that was built with "
                                            "MPI_THREAD_MULTIPLE, as Debian's Open MPI is");
     }
     return comm_new(MPI_COMM_WORLD, false, commp);
@@ -95,38 +95,38 @@ uint32_t weir_comm_ranks(const weir_comm *comm) {
 }
 
 /* MPI's own waiting spins: beside threads that compute, on as many cores as there are ranks, it takes their time. */
-static void wait_for(MPI_Request *request) {
+static void comm_wait(MPI_Request *request) {
     weir_clock *clock = weir_clock_system();
     int done = 0;
     for (unsigned tries = 0; !done; tries++) {
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
-        if (!done && tries >= SPINS) weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + NAP_US);
+        if (!done && tries >= COMM_SPINS) weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + COMM_NAP_US);
     }
 }
 
-static void sum(weir_comm *comm, void *numbers, size_t count, MPI_Datatype type, size_t size) {
-    for (size_t begin = 0; !comm->alone && begin < count; begin += PIECE_MAX) {
-        size_t piece = count - begin < PIECE_MAX ? count - begin : PIECE_MAX;
+static void comm_sum(weir_comm *comm, void *numbers, size_t count, MPI_Datatype type, size_t size) {
+    for (size_t begin = 0; !comm->alone && begin < count; begin += COMM_PIECE_MAX) {
+        size_t piece = count - begin < COMM_PIECE_MAX ? count - begin : COMM_PIECE_MAX;
         MPI_Request request;
         MPI_Iallreduce(MPI_IN_PLACE, (char *)numbers + begin * size, (int)piece, type, MPI_SUM, comm->comm, &request);
-        wait_for(&request);
+        comm_wait(&request);
     }
 }
 
 void weir_comm_sum_floats(weir_comm *comm, float *numbers, size_t count) {
-    sum(comm, numbers, count, MPI_FLOAT, sizeof *numbers);
+    comm_sum(comm, numbers, count, MPI_FLOAT, sizeof *numbers);
 }
 
 void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count) {
-    sum(comm, numbers, count, MPI_DOUBLE, sizeof *numbers);
+    comm_sum(comm, numbers, count, MPI_DOUBLE, sizeof *numbers);
 }
 
 void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length) {
-    for (size_t begin = 0; !comm->alone && begin < length; begin += PIECE_MAX) {
-        size_t piece = length - begin < PIECE_MAX ? length - begin : PIECE_MAX;
+    for (size_t begin = 0; !comm->alone && begin < length; begin += COMM_PIECE_MAX) {
+        size_t piece = length - begin < COMM_PIECE_MAX ? length - begin : COMM_PIECE_MAX;
         MPI_Request request;
         MPI_Ibcast((char *)bytes + begin, (int)piece, MPI_BYTE, 0, comm->comm, &request);
-        wait_for(&request);
+        comm_wait(&request);
     }
 }
 
@@ -134,13 +134,13 @@ void weir_comm_barrier(weir_comm *comm) {
     MPI_Request request;
     if (comm->alone) return;
     MPI_Ibarrier(comm->comm, &request);
-    wait_for(&request);
+    comm_wait(&request);
 }
 
 /* --- exchange --------------------------------------------------------------------------------------------------- */
 
-/* Lengths as MPI wants them; WEIR_ELIMIT where it cannot have them. */
-static weir_err lay_out(const uint64_t *lengths, int size, int *counts, int *places) {
+/* Lengths and places as MPI takes them, in int.  WEIR_ELIMIT they are larger. */
+static weir_err comm_lay_out(const uint64_t *lengths, int size, int *counts, int *places) {
     uint64_t sum = 0;
     for (int i = 0; i < size; i++) {
         if (lengths[i] > INT_MAX || sum + lengths[i] > INT_MAX)
@@ -152,35 +152,32 @@ static weir_err lay_out(const uint64_t *lengths, int size, int *counts, int *pla
     return WEIR_OK;
 }
 
-static weir_err give(weir_comm *comm, const void *bytes, weir_buf *received, const uint64_t *received_lengths) {
-    uint64_t length = 0;
-    for (int i = 0; i < comm->size; i++)
-        length += received_lengths[i];
-    char *room = weir_buf_reserve(received, length + 1);
-    if (!room) return weir_buf_err(received);
-    MPI_Request request;
-    MPI_Ialltoallv(bytes, comm->counts, comm->places, MPI_BYTE, room, comm->received_counts, comm->received_places,
-                   MPI_BYTE, comm->comm, &request);
-    wait_for(&request);
-    weir_buf_commit(received, length);
-    return WEIR_OK;
-}
-
 /* A rank that cannot take part leaves the others waiting: its caller ends them all by weir_comm_fail. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths) {
-    if (comm->alone) { /* M2 */
+    if (comm->alone) { /* COMM-M2 */
         received_lengths[0] = lengths[0];
         weir_buf_append(received, bytes, lengths[0]);
         return weir_buf_err(received);
     }
-    weir_err err = lay_out(lengths, comm->size, comm->counts, comm->places);
+    weir_err err = comm_lay_out(lengths, comm->size, comm->counts, comm->places);
     if (err) return err;
     MPI_Request request;
     MPI_Ialltoall(lengths, 1, MPI_UINT64_T, received_lengths, 1, MPI_UINT64_T, comm->comm, &request);
-    wait_for(&request);
-    err = lay_out(received_lengths, comm->size, comm->received_counts, comm->received_places);
-    return err ? err : give(comm, bytes, received, received_lengths);
+    comm_wait(&request);
+    err = comm_lay_out(received_lengths, comm->size, comm->received_counts, comm->received_places);
+    if (err) return err;
+    uint64_t length = 0;
+    for (int i = 0; i < comm->size; i++)
+        length += received_lengths[i];
+    WEIR_ASSERT(length <= INT_MAX); /* or comm_lay_out had refused it */
+    char *room = weir_buf_reserve(received, length + 1);
+    if (!room) return weir_buf_err(received);
+    MPI_Ialltoallv(bytes, comm->counts, comm->places, MPI_BYTE, room, comm->received_counts, comm->received_places,
+                   MPI_BYTE, comm->comm, &request);
+    comm_wait(&request);
+    weir_buf_commit(received, length);
+    return WEIR_OK;
 }
 
 weir_err weir_comm_fail(const weir_comm *comm, weir_err err) {

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "eval_private.h"
 
-static int by_day_then_highest(const void *x, const void *y) {
+static int rank_by_day_then_highest(const void *x, const void *y) {
     const weir_ranked *a = x, *b = y;
     if (a->day != b->day) return a->day < b->day ? -1 : 1;
     return (a->score < b->score) - (a->score > b->score);
@@ -22,18 +23,19 @@ weir_err weir_eval_rank(const weir_scored *scored, const int64_t *days, weir_ran
     for (size_t i = 0; i < scored->count; i++) {
         if (!isfinite(scored->scores[i])) {
             weir_free(ranked);
-            return WEIR_ERR(WEIR_EDATA, "score %zu is no number; look for inputs that are none", i);
+            return WEIR_ERR(WEIR_EDATA, "score %zu is not a number; look for inputs that are not", i);
         }
         ranked[i] = (weir_ranked){scored->scores[i], days ? days[i] : 0, scored->labels[i] != 0};
         *positivesp += ranked[i].label;
     }
-    qsort(ranked, scored->count, sizeof *ranked, by_day_then_highest);
+    qsort(ranked, scored->count, sizeof *ranked, rank_by_day_then_highest);
     *rankedp = ranked;
     return WEIR_OK;
 }
 
 size_t weir_eval_group(const weir_ranked *ranked, size_t count, size_t begin, size_t *positivesp) {
     size_t end = begin;
+    WEIR_ASSERT(begin < count);
     *positivesp = 0;
     do
         *positivesp += ranked[end++].label;
@@ -84,22 +86,6 @@ weir_err weir_eval_average_precision(const weir_scored *scored, double *valuep) 
     return WEIR_OK;
 }
 
-/* One day from begin: its alerts, and what they find. */
-static size_t spend_day(const weir_ranked *ranked, size_t count, size_t begin, uint32_t alerts, uint64_t *givenp,
-                        double *foundp) {
-    size_t at = begin, in_group = 0;
-    uint64_t left = alerts;
-    while (at < count && ranked[at].day == ranked[begin].day) {
-        size_t end = weir_eval_group(ranked, count, at, &in_group), size = end - at;
-        uint64_t taken = size < left ? size : left;
-        *foundp += (double)in_group * (double)taken / (double)size;
-        *givenp += taken;
-        left -= taken;
-        at = end;
-    }
-    return at;
-}
-
 weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
                              weir_eval_budget *budgetp) {
     weir_ranked *ranked = NULL;
@@ -111,8 +97,18 @@ weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uin
                         alerts);
     weir_err err = weir_eval_rank(scored, days, &ranked, &positives);
     if (err) return err;
-    for (size_t at = 0; at < scored->count; budgetp->days++)
-        at = spend_day(ranked, scored->count, at, alerts, &budgetp->alerts, &found);
+    for (size_t at = 0; at < scored->count; budgetp->days++) {
+        int64_t day = ranked[at].day;
+        uint64_t left = alerts;
+        while (at < scored->count && ranked[at].day == day) {
+            size_t in_group, end = weir_eval_group(ranked, scored->count, at, &in_group), size = end - at;
+            uint64_t taken = size < left ? size : left;
+            found += (double)in_group * (double)taken / (double)size;
+            budgetp->alerts += taken;
+            left -= taken;
+            at = end;
+        }
+    }
     budgetp->precision = found / (double)budgetp->alerts;
     budgetp->recall = positives > 0 ? found / (double)positives : 0;
     weir_free(ranked);

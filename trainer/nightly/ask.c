@@ -1,132 +1,113 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ask.c - one request to a server that runs on this machine: write a checkpoint. Plain HTTP/1.1, one connection. */
-#include <errno.h>
-#include <netdb.h>
+/* ask.c - one request to a server that runs: write a checkpoint. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
+
+#include <curl/curl.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/conf/yaml.h>
 
 #include "nightly_private.h"
 
-#define PATIENCE_S      600
-#define REPLY_BYTES_MAX 65536u
-#define KEY_BYTES_MAX   4096u
-#define HOST_BYTES_MAX  256u
+#define ASK_PATH            "/v1/admin/checkpoint"
+#define ASK_CONNECT_S       30L
+#define ASK_ANSWER_S        600L /* until the checkpoint is written */
+#define ASK_REPLY_BYTES_MAX 65536u
+#define ASK_KEY_BYTES_MAX   4096u
 
-typedef struct address {
-    char host[HOST_BYTES_MAX], port[8];
-} address;
-
-static weir_err read_url(const char *url, address *a) {
-    const char *host = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
-    const char *end = host + strcspn(host, "/");
-    const char *bracket = *host == '[' ? memchr(host, ']', (size_t)(end - host)) : NULL;
-    const char *begin = bracket ? host + 1 : host;
-    const char *colon = memchr(bracket ? bracket : host, ':', (size_t)(end - (bracket ? bracket : host)));
-    size_t length = (size_t)((bracket ? bracket : colon ? colon : end) - begin);
-    if (strstr(url, "https://") == url || !length || length >= sizeof a->host || (colon && end - colon > 6))
-        return WEIR_ERR(WEIR_EUSAGE, "--server %.100s is not like http://127.0.0.1:8080", url);
-    snprintf(a->host, sizeof a->host, "%.*s", (int)length, begin);
-    snprintf(a->port, sizeof a->port, "%.*s", colon ? (int)(end - colon - 1) : 2, colon ? colon + 1 : "80");
-    return WEIR_OK;
+/* --server with the path of the request; without a scheme it is http. */
+static weir_err ask_url(const char *server, CURLU **urlp) {
+    char *scheme = NULL;
+    CURLU *url = *urlp = curl_url();
+    if (!url) return WEIR_NOMEM("for a request");
+    bool good = !curl_url_set(url, CURLUPART_URL, server, CURLU_GUESS_SCHEME) &&
+                !curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) &&
+                (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0) &&
+                !curl_url_set(url, CURLUPART_PATH, ASK_PATH, 0) && !curl_url_set(url, CURLUPART_QUERY, NULL, 0);
+    curl_free(scheme);
+    if (good) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE, "--server %.100s is not an address like http://127.0.0.1:8080", server);
 }
 
-static weir_err connect_to(const address *a, int *fdp) {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
-    struct addrinfo *found = NULL;
-    int code = getaddrinfo(a->host, a->port, &hints, &found), fd = -1;
-    if (code) return WEIR_ERR(WEIR_EUNAVAILABLE, "cannot find server %s: %s", a->host, gai_strerror(code));
-    for (const struct addrinfo *one = found; one && fd < 0; one = one->ai_next) {
-        fd = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
-        if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) == 0) break;
-        if (fd >= 0) close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(found);
-    if (fd < 0)
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "nobody answers at %s port %s; start `weir serve`, or leave --server out",
-                        a->host, a->port);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    *fdp = fd;
-    return WEIR_OK;
-}
-
-static weir_err write_request(const weir_night *night, const address *a, const char *name, weir_buf *text) {
+static weir_err ask_headers(const char *key_file, struct curl_slist **headersp) {
     char *key = NULL;
-    size_t length = 0;
-    weir_err err =
-        night->server_key_file ? weir_file_load(night->server_key_file, KEY_BYTES_MAX, &key, &length) : WEIR_OK;
-    if (err) return err;
-    char body[WEIR_NIGHT_NAME_MAX + 64];
-    /* Read within the hour and removed by the next night: it need not outlive the store. */
-    int body_length = snprintf(body, sizeof body, "{\"name\":\"%s\",\"hard_links\":true}", name);
-    weir_buf_printf(text, "POST /v1/admin/checkpoint HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", a->host);
-    if (key) weir_buf_printf(text, "Authorization: Bearer %.*s\r\n", (int)strcspn(key, "\r\n"), key);
-    weir_buf_printf(text, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", body_length, body);
+    size_t length;
+    weir_buf line = {0};
+    weir_err err = key_file ? weir_file_load(key_file, ASK_KEY_BYTES_MAX, &key, &length) : WEIR_OK;
+    if (key) weir_buf_printf(&line, "Authorization: Bearer %.*s", (int)strcspn(key, "\r\n"), key);
+    weir_buf_byte(&line, 0);
+    if (!err) err = weir_buf_err(&line);
+    struct curl_slist *first = err ? NULL : curl_slist_append(NULL, "Content-Type: application/json");
+    *headersp = first;
+    if (!err && (!first || (key && !curl_slist_append(first, line.bytes)))) err = WEIR_NOMEM("for a request");
+    weir_buf_free(&line);
     weir_free(key);
-    return weir_buf_err(text);
+    return err;
 }
 
-static weir_err exchange(int fd, const weir_buf *request, char *reply, size_t size) {
-    size_t length = 0;
-    for (size_t sent = 0; sent < request->length;) {
-        ssize_t n = send(fd, request->bytes + sent, request->length - sent, MSG_NOSIGNAL);
-        if (n < 0) return WEIR_ERRNO(errno, "cannot ask the server");
-        sent += (size_t)n;
-    }
-    while (length + 1 < size) {
-        ssize_t n = recv(fd, reply + length, size - 1 - length, 0);
-        if (n < 0) return WEIR_ERRNO(errno, "the server has not answered");
-        if (n == 0) break;
-        length += (size_t)n;
-    }
-    reply[length] = 0;
-    return WEIR_OK;
+static size_t ask_take_reply(char *bytes, size_t size, size_t count, void *context) {
+    weir_buf *reply = context;
+    if (reply->length + size * count > ASK_REPLY_BYTES_MAX) return 0; /* curl ends the request */
+    weir_buf_append(reply, bytes, size * count);
+    return size * count;
 }
 
-/* The member of the answer's object. */
-static weir_err member(const char *body, const char *key, char *text, size_t size) {
+/* A scalar member of the object that the server has answered. */
+static weir_err ask_reply_member(const weir_buf *reply, const char *key, char *text, size_t size) {
     weir_yaml *yaml = NULL;
-    weir_err err = weir_yaml_parse("the server's answer", body, strlen(body), &yaml);
+    weir_err err = weir_yaml_parse("the server's answer", reply->length ? reply->bytes : "", reply->length, &yaml);
     if (err) return err;
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    const weir_yaml_node *node =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, key) : NULL;
-    bool scalar = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR;
-    if (scalar) snprintf(text, size, "%s", weir_yaml_text(node));
+    bool there = weir_night_member_read(weir_yaml_root(yaml), key, text, size);
     weir_yaml_free(yaml);
-    return scalar ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the server's answer has no '%s'", key);
-}
-
-/* An earlier try of the same night may have got as far: the server says the same then. */
-static weir_err read_reply(const char *reply, char path[WEIR_NIGHT_PATH_MAX]) {
-    char detail[256] = "no sentence";
-    const char *body = strstr(reply, "\r\n\r\n");
-    int status = strncmp(reply, "HTTP/1.1 ", 9) == 0 ? (int)strtol(reply + 9, NULL, 10) : 0;
-    if (status == 200 && body) return member(body + 4, "folder", path, WEIR_NIGHT_PATH_MAX);
-    if (body) (void)member(body + 4, "detail", detail, sizeof detail);
-    return WEIR_ERR(WEIR_EUNAVAILABLE, "the server wrote no checkpoint (status %d): %s", status, detail);
+    return there ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the server's answer has no '%s'", key);
 }
 
 weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, char path[WEIR_NIGHT_PATH_MAX]) {
-    address a = {.port = ""};
-    weir_buf request = {0};
-    int fd = -1;
-    char *reply = weir_malloc(REPLY_BYTES_MAX);
-    weir_err err = reply ? read_url(night->server, &a) : WEIR_NOMEM("for a request");
-    if (!err) err = write_request(night, &a, name, &request);
-    if (!err) err = connect_to(&a, &fd);
-    if (!err) err = exchange(fd, &request, reply, REPLY_BYTES_MAX);
-    if (!err) err = read_reply(reply, path);
-    if (fd >= 0) close(fd);
-    weir_buf_free(&request);
-    weir_free(reply);
+    char body[WEIR_NIGHT_NAME_MAX + 64], problem[CURL_ERROR_SIZE] = "", detail[256] = "";
+    struct curl_slist *headers = NULL;
+    CURLU *url = NULL;
+    weir_buf reply = {0};
+    long status = 0;
+    CURL *curl = curl_easy_init();
+    weir_err err = curl ? ask_url(night->server, &url) : WEIR_NOMEM("for a request");
+    if (!err) err = ask_headers(night->server_key_file, &headers);
+    if (err) goto done;
+
+    /* It is read within the hour and removed by the next night, so it may share the store's files. */
+    snprintf(body, sizeof body, "{\"name\":\"%s\",\"hard_links\":true}", name);
+    curl_easy_setopt(curl, CURLOPT_CURLU, url);
+    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* none, whatever the environment says: the data are on this machine */
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, ASK_CONNECT_S);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, ASK_ANSWER_S);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, problem);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ask_take_reply);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &reply);
+    CURLcode code = curl_easy_perform(curl);
+    if (code != CURLE_OK) {
+        err = WEIR_ERR(WEIR_EUNAVAILABLE, "the server %.100s cannot be asked: %s; start `weir serve` or drop --server",
+                       night->server, *problem ? problem : curl_easy_strerror(code));
+        goto done;
+    }
+    err = weir_buf_err(&reply);
+    if (err) goto done;
+
+    /* An earlier try of the same night may have got as far: the server answers the same then. */
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 200) {
+        err = ask_reply_member(&reply, "folder", path, WEIR_NIGHT_PATH_MAX);
+    } else {
+        (void)ask_reply_member(&reply, "detail", detail, sizeof detail);
+        err = WEIR_ERR(WEIR_EUNAVAILABLE, "the server wrote no checkpoint (status %ld): %s", status,
+                       *detail ? detail : "it does not say why");
+    }
+done:
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(curl);
+    curl_url_cleanup(url);
+    weir_buf_free(&reply);
     return err;
 }

@@ -10,54 +10,48 @@
 
 /* --- which models ------------------------------------------------------------------------------------------------ */
 
-typedef struct search {
-    const weir_night *night;
+typedef struct compare_search {
     weir_models *models;
     char snapshot[WEIR_NIGHT_PATH_MAX];
     char id[WEIR_MODEL_ID_MAX];
-} search;
+} compare_search;
 
-static bool names_snapshot(const weir_model *model, const char *snapshot) {
-    size_t length;
-    const char *text = weir_model_text_of(model, WEIR_MODEL_PROVENANCE, &length);
-    weir_yaml *yaml = NULL;
-    if (weir_yaml_parse("provenance", text, length, &yaml)) return false;
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    const weir_yaml_node *node =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "snapshot") : NULL;
-    bool same = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR && strcmp(weir_yaml_text(node), snapshot) == 0;
-    weir_yaml_free(yaml);
-    return same;
-}
-
-/* Signed or not: what is not to be believed is refused, with a sentence, when it is judged. */
-static weir_err see_model(void *context, const char *id) {
+/* A model that was trained on the snapshot, by its provenance. Signed or not: one that is not to be trusted is refused,
+ * with a sentence, when it is judged. */
+static weir_err compare_see_model(void *context, const char *id) {
     const weir_model_opts opts = {.accept_unsigned = true};
-    search *s = context;
-    char path[WEIR_NIGHT_PATH_MAX];
+    compare_search *s = context;
+    char path[WEIR_NIGHT_PATH_MAX], snapshot[WEIR_NIGHT_PATH_MAX];
+    size_t length;
     weir_model *model = NULL;
+    weir_yaml *yaml = NULL;
     if (weir_models_path(s->models, id, path, sizeof path) || weir_model_open(path, &opts, &model)) return WEIR_OK;
-    if (names_snapshot(model, s->snapshot)) snprintf(s->id, sizeof s->id, "%s", id);
+    const char *text = weir_model_text_of(model, WEIR_MODEL_PROVENANCE, &length);
+    if (!weir_yaml_parse("provenance", text, length, &yaml)) {
+        bool named = weir_night_member_read(weir_yaml_root(yaml), "snapshot", snapshot, sizeof snapshot);
+        if (named && strcmp(snapshot, s->snapshot) == 0) snprintf(s->id, sizeof s->id, "%s", id);
+        weir_yaml_free(yaml);
+    }
     weir_model_close(model);
     return WEIR_OK;
 }
 
 weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
-    search s = {.night = night};
+    compare_search s = {.models = NULL};
     weir_err err = weir_night_path(s.snapshot, night->folder, "snapshot");
     if (!err) err = weir_models_open(night->models, weir_clock_system(), &s.models);
-    if (!err) err = weir_models_list(s.models, see_model, &s);
+    if (!err) err = weir_models_list(s.models, compare_see_model, &s);
     weir_models_close(s.models);
     memcpy(id, s.id, sizeof s.id);
     return err;
 }
 
-typedef struct trusted {
+typedef struct compare_trust {
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
     weir_model_opts opts;
-} trusted;
+} compare_trust;
 
-static weir_err trust(const weir_night *night, trusted *t) {
+static weir_err compare_load_keys(const weir_night *night, compare_trust *t) {
     size_t count = 0;
     weir_err err = weir_public_keys_load(night->public_keys, t->keys, &count);
     if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
@@ -68,10 +62,10 @@ static weir_err trust(const weir_night *night, trusted *t) {
 weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
     weir_models *models = NULL;
     weir_models_entry entry = {0};
-    trusted t;
+    compare_trust t;
     id[0] = 0;
     if (!weir_path_exists(night->models)) return WEIR_OK; /* opening would make it, and a rehearsal makes nothing */
-    weir_err err = trust(night, &t);
+    weir_err err = compare_load_keys(night, &t);
     if (!err) err = weir_models_open(night->models, weir_clock_system(), &models);
     if (!err) err = weir_models_current(models, &t.opts, &entry);
     weir_models_close(models);
@@ -81,77 +75,56 @@ weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_
 
 /* --- figures ----------------------------------------------------------------------------------------------------- */
 
-static weir_err read_count(const weir_yaml_node *root, const char *key, uint64_t *countp) {
-    const weir_yaml_node *node = weir_yaml_find(root, key);
-    int64_t number = 0;
-    weir_err err = node ? weir_yaml_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
-    *countp = (uint64_t)number;
-    return err;
-}
-
-void weir_night_example_read(const weir_yaml_node *root, weir_night_figure *figure) {
-    const weir_yaml_node *example = weir_yaml_find(root, "example");
-    bool mapping = example && weir_yaml_node_kind(example) == WEIR_YAML_MAPPING;
-    const weir_yaml_node *type = mapping ? weir_yaml_find(example, "type") : NULL;
-    const weir_yaml_node *key = mapping ? weir_yaml_find(example, "key") : NULL;
-    if (!type || !key || strlen(weir_yaml_text(key)) >= sizeof figure->example_key) return;
-    snprintf(figure->example_type, sizeof figure->example_type, "%s", weir_yaml_text(type));
-    snprintf(figure->example_key, sizeof figure->example_key, "%s", weir_yaml_text(key));
-}
-
-weir_err weir_night_figure_read(const char *name, const char *text, weir_night_figure *figurep) {
+weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_figure *figurep) {
     weir_yaml *yaml = NULL;
     *figurep = (weir_night_figure){0};
     weir_err err = weir_yaml_parse(name, text, strlen(text), &yaml);
     if (err) return err;
     const weir_yaml_node *root = weir_yaml_root(yaml);
     bool mapping = root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING;
-    const weir_yaml_node *measure = mapping ? weir_yaml_find(root, "measure") : NULL;
-    const weir_yaml_node *value = mapping ? weir_yaml_find(root, "value") : NULL;
-    if (!measure || !value) err = WEIR_ERR(WEIR_EDATA, "%s says no figure: %.100s", name, text);
-    if (!err) err = weir_yaml_f64(value, &figurep->value);
-    if (!err) err = read_count(root, "targets", &figurep->targets);
-    if (!err) err = read_count(root, "positives", &figurep->positives);
+    if (mapping) err = weir_night_figure_read(root, figurep);
+    if (!err && !figurep->measure[0]) err = WEIR_ERR(WEIR_EDATA, "%s printed no figure: %.100s", name, text);
     if (!err) weir_night_example_read(root, figurep);
-    if (!err) snprintf(figurep->measure, sizeof figurep->measure, "%s", weir_yaml_text(measure));
     weir_yaml_free(yaml);
     return err;
 }
 
 /* --- the decision ------------------------------------------------------------------------------------------------ */
 
-static bool decide_alone(const weir_night_state *s, char *sentence, size_t size) {
-    snprintf(sentence, size, "promoted %s: no model served yet; its %s is %.4f on %llu targets", s->candidate,
-             s->candidate_figure.measure, s->candidate_figure.value, (unsigned long long)s->candidate_figure.targets);
-    return true;
-}
-
 /* Strictly better without a tolerance: an equal one is no reason to change what works. */
 bool weir_night_decide(const weir_night *night, char *sentence, size_t size) {
     const weir_night_state *s = &night->state;
+    const char *measure = s->candidate_figure.measure;
+    unsigned long long targets = s->candidate_figure.targets;
     double own = s->candidate_figure.value, other = s->serving_figure.value;
-    if (!s->serving[0]) return decide_alone(s, sentence, size);
+    if (!s->serving[0]) {
+        snprintf(sentence, size, "promoted %s: no model served yet; its %s is %.4f on %llu targets", s->candidate,
+                 measure, own, targets);
+        return true;
+    }
     if (!s->serving_figure.measure[0]) {
         snprintf(sentence, size, "promoted %s: --force, without a figure of %s; its own %s is %.4f", s->candidate,
-                 s->serving, s->candidate_figure.measure, own);
+                 s->serving, measure, own);
         return true;
     }
     bool better = night->tolerance > 0 ? own >= other - night->tolerance : own > other;
-    const char *why = better ? "" : night->force ? "--force, though " : "";
-    snprintf(sentence, size, "%s %s: %sits %s is %.4f, that of %s is %.4f on the same %llu targets%s",
-             better || night->force ? "promoted" : "kept", better || night->force ? s->candidate : s->serving, why,
-             s->candidate_figure.measure, better || night->force ? own : other,
-             better || night->force ? s->serving : s->candidate, better || night->force ? other : own,
-             (unsigned long long)s->candidate_figure.targets, better && own <= other ? ", within --tolerance" : "");
-    return better || night->force;
+    if (better || night->force) {
+        snprintf(sentence, size, "promoted %s: %sits %s is %.4f, that of %s is %.4f on the same %llu targets%s",
+                 s->candidate, better ? "" : "--force, though ", measure, own, s->serving, other, targets,
+                 better && own <= other ? ", within --tolerance" : "");
+        return true;
+    }
+    snprintf(sentence, size, "kept %s: its %s is %.4f, that of %s is %.4f on the same %llu targets", s->serving,
+             measure, other, s->candidate, own, targets);
+    return false;
 }
 
 weir_err weir_night_promote(const weir_night *night, const char *reason) {
-    trusted t;
+    compare_trust t;
     weir_models_entry entry;
     weir_models *models = NULL;
     weir_secret_key *key = NULL;
-    weir_err err = trust(night, &t);
+    weir_err err = compare_load_keys(night, &t);
     if (!err && night->key[0]) err = weir_secret_key_load(night->key, &key);
     const weir_models_change change = {.reason = reason, .key = key};
     if (!err) err = weir_models_open(night->models, weir_clock_system(), &models);

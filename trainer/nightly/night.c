@@ -14,8 +14,8 @@
 
 #include "nightly_private.h"
 
-#define STATE_BYTES_MAX (1u << 20)
-#define NAME_LETTERS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+#define NIGHT_STATE_BYTES_MAX (1u << 20)
+#define NIGHT_NAME_LETTERS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
 const char *weir_night_step_name(weir_night_step step) {
     static const char *const names[] = {
@@ -33,18 +33,18 @@ weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, con
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
 }
 
-/* --- night.json -------------------------------------------------------------------------------------------------- */
+/* --- night.json: writing ----------------------------------------------------------------------------------------- */
 
-static void put(weir_json *json, const char *key, const char *text) {
+static void night_put(weir_json *json, const char *key, const char *text) {
     weir_json_key(json, key);
     weir_json_string(json, text);
 }
 
-static void put_figure(weir_json *json, const char *key, const weir_night_figure *figure) {
+static void night_put_figure(weir_json *json, const char *key, const weir_night_figure *figure) {
     if (!figure->measure[0]) return;
     weir_json_key(json, key);
     weir_json_object(json);
-    put(json, "measure", figure->measure);
+    night_put(json, "measure", figure->measure);
     weir_json_key(json, "value");
     weir_json_f64(json, figure->value);
     weir_json_key(json, "targets");
@@ -54,34 +54,31 @@ static void put_figure(weir_json *json, const char *key, const weir_night_figure
     weir_json_object_end(json);
 }
 
-static void put_example(weir_json *json, const weir_night_figure *figure) {
-    if (!figure->example_type[0]) return;
-    weir_json_key(json, "example");
-    weir_json_object(json);
-    put(json, "type", figure->example_type);
-    put(json, "key", figure->example_key);
-    weir_json_object_end(json);
-}
-
 weir_err weir_night_save(const weir_night *night) {
     const weir_night_state *s = &night->state;
     char path[WEIR_NIGHT_PATH_MAX];
     weir_buf text = {0};
     weir_json json = weir_json_begin(&text);
     weir_json_object(&json);
-    put(&json, "name", night->name);
+    night_put(&json, "name", night->name);
     weir_json_key(&json, "done");
     weir_json_u64(&json, s->done);
-    put(&json, "begun", s->begun);
-    put(&json, "ended", s->ended);
-    put(&json, "checkpoint", s->checkpoint);
-    put(&json, "candidate", s->candidate);
-    put(&json, "serving", s->serving);
-    put_figure(&json, "candidate_figure", &s->candidate_figure);
-    put_figure(&json, "serving_figure", &s->serving_figure);
-    put_example(&json, &s->candidate_figure);
-    put(&json, "outcome", s->outcome);
-    put(&json, "sentence", s->sentence);
+    night_put(&json, "begun", s->begun);
+    night_put(&json, "ended", s->ended);
+    night_put(&json, "checkpoint", s->checkpoint);
+    night_put(&json, "candidate", s->candidate);
+    night_put(&json, "serving", s->serving);
+    night_put_figure(&json, "candidate_figure", &s->candidate_figure);
+    night_put_figure(&json, "serving_figure", &s->serving_figure);
+    if (s->candidate_figure.example_type[0]) {
+        weir_json_key(&json, "example");
+        weir_json_object(&json);
+        night_put(&json, "type", s->candidate_figure.example_type);
+        night_put(&json, "key", s->candidate_figure.example_key);
+        weir_json_object_end(&json);
+    }
+    night_put(&json, "outcome", s->outcome);
+    night_put(&json, "sentence", s->sentence);
     weir_json_object_end_checked(&json, 0);
     weir_buf_byte(&text, '\n');
     weir_err err = weir_buf_err(&text);
@@ -91,12 +88,17 @@ weir_err weir_night_save(const weir_night *night) {
     return err;
 }
 
-static void get(const weir_yaml_node *root, const char *key, char *text, size_t size) {
-    const weir_yaml_node *node = weir_yaml_find(root, key);
-    snprintf(text, size, "%s", node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "");
+/* --- night.json: reading ----------------------------------------------------------------------------------------- */
+
+bool weir_night_member_read(const weir_yaml_node *root, const char *key, char *text, size_t size) {
+    const weir_yaml_node *node =
+        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, key) : NULL;
+    bool scalar = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR;
+    snprintf(text, size, "%s", scalar ? weir_yaml_text(node) : "");
+    return scalar;
 }
 
-static weir_err get_count(const weir_yaml_node *mapping, const char *key, uint64_t *countp) {
+static weir_err night_get_count(const weir_yaml_node *mapping, const char *key, uint64_t *countp) {
     const weir_yaml_node *node = weir_yaml_find(mapping, key);
     int64_t number = 0;
     weir_err err = node ? weir_yaml_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
@@ -104,17 +106,26 @@ static weir_err get_count(const weir_yaml_node *mapping, const char *key, uint64
     return err;
 }
 
-static weir_err get_figure(const weir_yaml_node *root, const char *key, weir_night_figure *figure) {
-    const weir_yaml_node *node = weir_yaml_find(root, key);
-    const weir_yaml_node *value = node ? weir_yaml_find(node, "value") : NULL;
+weir_err weir_night_figure_read(const weir_yaml_node *mapping, weir_night_figure *figure) {
+    const weir_yaml_node *value = weir_yaml_find(mapping, "value");
     if (!value) return WEIR_OK;
-    get(node, "measure", figure->measure, sizeof figure->measure);
+    weir_night_member_read(mapping, "measure", figure->measure, sizeof figure->measure);
     weir_err err = weir_yaml_f64(value, &figure->value);
-    if (!err) err = get_count(node, "targets", &figure->targets);
-    return err ? err : get_count(node, "positives", &figure->positives);
+    if (!err) err = night_get_count(mapping, "targets", &figure->targets);
+    return err ? err : night_get_count(mapping, "positives", &figure->positives);
 }
 
-static weir_err read_state(const weir_yaml_node *root, weir_night_state *s) {
+void weir_night_example_read(const weir_yaml_node *mapping, weir_night_figure *figure) {
+    const weir_yaml_node *example = weir_yaml_find(mapping, "example");
+    bool is = example && weir_yaml_node_kind(example) == WEIR_YAML_MAPPING;
+    const weir_yaml_node *type = is ? weir_yaml_find(example, "type") : NULL;
+    const weir_yaml_node *key = is ? weir_yaml_find(example, "key") : NULL;
+    if (!type || !key || strlen(weir_yaml_text(key)) >= sizeof figure->example_key) return; /* a cut key is another */
+    snprintf(figure->example_type, sizeof figure->example_type, "%s", weir_yaml_text(type));
+    snprintf(figure->example_key, sizeof figure->example_key, "%s", weir_yaml_text(key));
+}
+
+static weir_err night_read_state(const weir_yaml_node *root, weir_night_state *s) {
     const weir_yaml_node *done =
         root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "done") : NULL;
     int64_t number;
@@ -123,64 +134,65 @@ static weir_err read_state(const weir_yaml_node *root, weir_night_state *s) {
     weir_err err = weir_yaml_i64(done, 0, WEIR_NIGHT_STEP_COUNT, &number);
     if (err) return err;
     s->done = (uint32_t)number;
-    get(root, "begun", s->begun, sizeof s->begun);
-    get(root, "ended", s->ended, sizeof s->ended);
-    get(root, "checkpoint", s->checkpoint, sizeof s->checkpoint);
-    get(root, "candidate", s->candidate, sizeof s->candidate);
-    get(root, "serving", s->serving, sizeof s->serving);
-    get(root, "outcome", s->outcome, sizeof s->outcome);
-    get(root, "sentence", s->sentence, sizeof s->sentence);
+    weir_night_member_read(root, "begun", s->begun, sizeof s->begun);
+    weir_night_member_read(root, "ended", s->ended, sizeof s->ended);
+    weir_night_member_read(root, "checkpoint", s->checkpoint, sizeof s->checkpoint);
+    weir_night_member_read(root, "candidate", s->candidate, sizeof s->candidate);
+    weir_night_member_read(root, "serving", s->serving, sizeof s->serving);
+    weir_night_member_read(root, "outcome", s->outcome, sizeof s->outcome);
+    weir_night_member_read(root, "sentence", s->sentence, sizeof s->sentence);
     weir_night_example_read(root, &s->candidate_figure);
-    err = get_figure(root, "candidate_figure", &s->candidate_figure);
-    return err ? err : get_figure(root, "serving_figure", &s->serving_figure);
+    const weir_yaml_node *candidate = weir_yaml_find(root, "candidate_figure");
+    const weir_yaml_node *serving = weir_yaml_find(root, "serving_figure");
+    if (candidate) err = weir_night_figure_read(candidate, &s->candidate_figure);
+    if (!err && serving) err = weir_night_figure_read(serving, &s->serving_figure);
+    return err;
 }
 
 /* WEIR_ENOTFOUND: there is no such night. */
-static weir_err load_state(const char *nights, const char *name, weir_night_state *s) {
+static weir_err night_load(const char *nights, const char *name, weir_night_state *s) {
     char folder[WEIR_NIGHT_PATH_MAX], path[WEIR_NIGHT_PATH_MAX];
     char *text = NULL;
     size_t length = 0;
     weir_yaml *yaml = NULL;
     weir_err err = weir_night_path(folder, nights, name);
     if (!err) err = weir_night_path(path, folder, "night.json");
-    if (!err) err = weir_file_load(path, STATE_BYTES_MAX, &text, &length);
+    if (!err) err = weir_file_load(path, NIGHT_STATE_BYTES_MAX, &text, &length);
     if (!err && !weir_json_checked(text, length))
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s is damaged, or of an older version; remove the night's folder", path);
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s is damaged or of an older version; remove the night's folder", path);
     if (!err) err = weir_yaml_parse(path, text, length, &yaml);
     weir_free(text);
     if (err) return err;
-    err = read_state(weir_yaml_root(yaml), s);
+    err = night_read_state(weir_yaml_root(yaml), s);
     weir_yaml_free(yaml);
     return err ? weir_err_prefix(err, "%s", path) : WEIR_OK;
 }
 
 /* --- which night ------------------------------------------------------------------------------------------------- */
 
-static weir_err check_name(const char *name) {
-    size_t length = strlen(name);
-    if (length && length < WEIR_NIGHT_NAME_MAX && strspn(name, NAME_LETTERS) == length && *name != '.') return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE, "--name has 1 to %u letters, digits, '-', '_' and '.'", WEIR_NIGHT_NAME_MAX - 1);
-}
-
-/* Sorted as the names are: by time. */
-static weir_err see_night(void *context, const char *name) {
+/* The nights come sorted by their names: by time. */
+static weir_err night_see_unfinished(void *context, const char *name) {
     weir_night *night = context;
     weir_night_state state;
-    weir_err err = load_state(night->nights, name, &state);
+    weir_err err = night_load(night->nights, name, &state);
     bool open = err ? weir_err_is(err, WEIR_ENOTFOUND) : !state.outcome[0]; /* a folder alone is a night just begun */
     if (open && strlen(name) < sizeof night->name) memcpy(night->name, name, strlen(name) + 1);
-    return WEIR_OK; /* what is no night, or none that can be read, is not gone on with */
+    return WEIR_OK; /* what is not a night, or cannot be read, is not continued */
 }
 
-static weir_err choose(weir_night *night, const char *name, bool resume) {
+static weir_err night_choose(weir_night *night, const char *name, bool resume) {
     char now[WEIR_TIME_TEXT_MAX];
     night->name[0] = 0;
     if (name) {
-        snprintf(night->name, sizeof night->name, "%s", name);
-        return check_name(name);
+        size_t length = strlen(name);
+        if (!length || length >= sizeof night->name || strspn(name, NIGHT_NAME_LETTERS) != length || *name == '.')
+            return WEIR_ERR(WEIR_EUSAGE, "--name has 1 to %u letters, digits, '-', '_' and '.', and begins with no '.'",
+                            WEIR_NIGHT_NAME_MAX - 1);
+        memcpy(night->name, name, length + 1);
+        return WEIR_OK;
     }
     if (resume) {
-        weir_err err = weir_folder_list(night->nights, see_night, night);
+        weir_err err = weir_folder_list(night->nights, night_see_unfinished, night);
         if (err || night->name[0]) return err;
     }
     weir_time_format(weir_clock_wall_us(weir_clock_system()), now); /* 2026-11-21T02:15:00.123456Z */
@@ -189,39 +201,33 @@ static weir_err choose(weir_night *night, const char *name, bool resume) {
     return WEIR_OK;
 }
 
-static weir_err begin(weir_night *night) {
-    night->state = (weir_night_state){0};
-    weir_time_format(weir_clock_wall_us(weir_clock_system()), night->state.begun);
-    weir_err err = weir_folder_create(night->folder);
-    weir_kill_point("nightly.begun");
-    return err ? err : weir_night_save(night);
-}
-
-static weir_err open_folder(weir_night *night) {
-    weir_err err = weir_night_path(night->folder, night->nights, night->name);
-    if (!err) err = load_state(night->nights, night->name, &night->state);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) return begin(night);
-    if (err || strcmp(night->state.outcome, "failed") == 0 || !night->state.outcome[0]) return err;
-    return WEIR_ERR(WEIR_EEXIST, "night %s has ended (%s); name another", night->name, night->state.outcome);
-}
-
 /* Not by weir_file_lock: the steps are to inherit it. */
-static weir_err take_lock(weir_night *night) {
+static weir_err night_take_lock(weir_night *night) {
     char path[WEIR_NIGHT_PATH_MAX];
     weir_err err = weir_night_path(path, night->nights, "lock");
     if (err) return err;
     night->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     if (night->lock < 0) return WEIR_ERRNO(errno, "cannot open %s", path);
     if (flock(night->lock, LOCK_EX | LOCK_NB) == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_EBUSY, "another night runs in %s, or one of its steps still ends; try again later",
+    return WEIR_ERR(WEIR_EBUSY, "another night runs in %s, or one of its steps is still ending; try again later",
                     night->nights);
 }
 
 weir_err weir_night_open(weir_night *night, const char *name, bool resume) {
     weir_err err = weir_folder_create(night->nights);
-    if (!err) err = take_lock(night);
-    if (!err) err = choose(night, name, resume);
-    return err ? err : open_folder(night);
+    if (!err) err = night_take_lock(night);
+    if (!err) err = night_choose(night, name, resume);
+    if (!err) err = weir_night_path(night->folder, night->nights, night->name);
+    if (!err) err = night_load(night->nights, night->name, &night->state);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) {
+        night->state = (weir_night_state){0};
+        weir_time_format(weir_clock_wall_us(weir_clock_system()), night->state.begun);
+        err = weir_folder_create(night->folder);
+        weir_kill_point("nightly.begun");
+        return err ? err : weir_night_save(night);
+    }
+    if (err || strcmp(night->state.outcome, "failed") == 0 || !night->state.outcome[0]) return err;
+    return WEIR_ERR(WEIR_EEXIST, "night %s has ended (%s); name another", night->name, night->state.outcome);
 }
 
 void weir_night_close(weir_night *night) {
@@ -230,45 +236,45 @@ void weir_night_close(weir_night *night) {
 
 /* --- old ones ---------------------------------------------------------------------------------------------------- */
 
-typedef struct pruning {
+typedef struct night_pruning {
     const char *folder, *prefix; /* prefix "": what has a night.json */
-    const char *own;
+    const char *own;             /* is never removed */
     uint64_t count, surplus;
-} pruning;
+} night_pruning;
 
-static bool is_ours(const pruning *p, const char *name) {
+static bool night_prunes(const night_pruning *p, const char *name) {
     char path[WEIR_NIGHT_PATH_MAX];
     if (*p->prefix) return strncmp(name, p->prefix, strlen(p->prefix)) == 0;
     int length = snprintf(path, sizeof path, "%s/%s/night.json", p->folder, name);
     return length > 0 && (unsigned)length < sizeof path && weir_path_exists(path);
 }
 
-static weir_err count_one(void *context, const char *name) {
-    pruning *p = context;
-    p->count += is_ours(p, name);
+static weir_err night_prune_count(void *context, const char *name) {
+    night_pruning *p = context;
+    p->count += night_prunes(p, name);
     return WEIR_OK;
 }
 
-static weir_err remove_one(void *context, const char *name) {
-    pruning *p = context;
+static weir_err night_prune_remove(void *context, const char *name) {
+    night_pruning *p = context;
     char path[WEIR_NIGHT_PATH_MAX];
-    if (!p->surplus || !is_ours(p, name) || strcmp(name, p->own) == 0) return WEIR_OK;
+    if (!p->surplus || !night_prunes(p, name) || strcmp(name, p->own) == 0) return WEIR_OK;
     p->surplus--;
     weir_err err = weir_night_path(path, p->folder, name);
     return err ? err : weir_folder_remove(path);
 }
 
-static weir_err prune(pruning *p, uint64_t keep) {
+static weir_err night_prune_folder(night_pruning *p, uint64_t keep) {
     if (!weir_path_exists(p->folder)) return WEIR_OK;
-    weir_err err = weir_folder_list(p->folder, count_one, p);
+    weir_err err = weir_folder_list(p->folder, night_prune_count, p);
     p->surplus = p->count > keep ? p->count - keep : 0;
-    return err || !p->surplus ? err : weir_folder_list(p->folder, remove_one, p);
+    return err || !p->surplus ? err : weir_folder_list(p->folder, night_prune_remove, p);
 }
 
 /* A checkpoint holds files of the store that the store itself has long given up: only the newest is worth its room. */
 weir_err weir_night_prune(const weir_night *night) {
-    pruning nights = {.folder = night->nights, .prefix = "", .own = night->name};
-    pruning checkpoints = {.folder = night->checkpoints, .prefix = WEIR_NIGHT_PREFIX, .own = ""};
-    weir_err err = prune(&nights, night->keep);
-    return err ? err : prune(&checkpoints, 1);
+    night_pruning nights = {.folder = night->nights, .prefix = "", .own = night->name};
+    night_pruning checkpoints = {.folder = night->checkpoints, .prefix = WEIR_NIGHT_PREFIX, .own = ""};
+    weir_err err = night_prune_folder(&nights, night->keep);
+    return err ? err : night_prune_folder(&checkpoints, 1);
 }

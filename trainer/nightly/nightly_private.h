@@ -8,9 +8,9 @@
  *   NIGHTS/NAME/snapshot, parts, train
  *
  * INVARIANTS
- *   G1  A step that night.json counts as done is not done again; one that it does not may have been half done, and
- *       doing it again is safe.
- *   G2  Nothing but the last step changes what serves, and only to a model that was judged in this night.
+ *   NIGHTLY-G1  A step that night.json counts as done is not done again; one that it does not may have been half done,
+ *               and doing it again is safe.
+ *   NIGHTLY-G2  Nothing but the last step changes what serves, and only to a model that was judged in this night.
  */
 #ifndef WEIR_TRAINER_NIGHTLY_PRIVATE_H
 #define WEIR_TRAINER_NIGHTLY_PRIVATE_H
@@ -88,12 +88,19 @@ weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, con
 /* --- night.c: the folder ----------------------------------------------------------------------------------------- */
 
 /* Takes the lock and finds or makes the folder.  name NULL: a new one by the time, or with resume the newest that has
- * not ended.  WEIR_EBUSY another night runs; WEIR_EEXIST the named one has ended. */
+ * not ended.  WEIR_EUSAGE the name; WEIR_EBUSY another night runs; WEIR_EEXIST the named one was promoted or kept (one
+ * that failed continues); WEIR_ECORRUPT its night.json. */
 weir_err weir_night_open(weir_night *night, const char *name, bool resume);
 weir_err weir_night_save(const weir_night *night);
-/* Old nights, and old checkpoints of nights, beyond the newest `keep`. */
+/* Removes the nights beyond the newest --keep, and all checkpoints of nights but the newest. */
 weir_err weir_night_prune(const weir_night *night);
 void weir_night_close(weir_night *night);
+/* A scalar member of the object that a JSON text is; false: it is not there, and text is "". */
+bool weir_night_member_read(const weir_yaml_node *root, const char *key, char *text, size_t size);
+/* The figure that a mapping holds, where it has a `value`. */
+weir_err weir_night_figure_read(const weir_yaml_node *mapping, weir_night_figure *figure);
+/* The member `example`, if there is one. */
+void weir_night_example_read(const weir_yaml_node *mapping, weir_night_figure *figure);
 
 /* --- child.c: programs ------------------------------------------------------------------------------------------- */
 
@@ -103,17 +110,23 @@ typedef struct weir_night_words {
     int lock; /* handed on */
 } weir_night_words;
 
-/* NULL is left out, so that a call can be written on one line. Aborts past the limit: checked when options are read. */
-void weir_night_word(weir_night_words *words, const char *word);
+/* NULL is left out, so that an option that was not given needs no branch. Aborts past the limit, which is checked when
+ * our own options are read. */
+void weir_night_words_add(weir_night_words *words, size_t count, const char *const *more);
+#define WEIR_NIGHT_WORDS_ADD(words, ...)                                                       \
+    weir_night_words_add((words), sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), \
+                         (const char *const[]){__VA_ARGS__})
 /* Where a program is that belongs to this one: beside it, or in ../libexec/weir.  WEIR_EUNAVAILABLE. */
 weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]);
-/* Runs it to its end; what it prints goes to log and, if pass_on, to stderr. The last line is kept.  WEIR_EDATA it
- * failed: its own last sentence; WEIR_ECANCELLED a stop was asked for: it is ended too. */
+/* Runs it to its end; what it prints goes to log and, if pass_on, to stderr; its last line to last.  WEIR_EDATA it
+ * failed: its own last sentence; WEIR_ECANCELLED a stop was asked for: it was ended first. */
 weir_err weir_night_run(const weir_night_words *words, const char *log, bool pass_on, char *last, size_t last_size);
 
 /* --- ask.c ------------------------------------------------------------------------------------------------------- */
 
-/* Has the server of --server write a checkpoint of this name; *path is where it lies.  WEIR_EUNAVAILABLE. */
+/* Has the server of --server write a checkpoint of this name; path is where it lies.  Blocks, for 10 minutes at most.
+ * WEIR_EUSAGE the address; WEIR_EUNAVAILABLE the server cannot be asked, or says why it wrote none; WEIR_EDATA its
+ * answer; what --api-key-file's file reports; WEIR_ENOMEM. */
 weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, char path[WEIR_NIGHT_PATH_MAX]);
 
 /* --- compare.c --------------------------------------------------------------------------------------------------- */
@@ -122,9 +135,8 @@ weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, ch
 weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_ID_MAX]);
 /* What serves now; id empty: nothing. */
 weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_MAX]);
-weir_err weir_night_figure_read(const char *name, const char *text, weir_night_figure *figurep);
-/* The member `example`, if there is one. */
-void weir_night_example_read(const weir_yaml_node *root, weir_night_figure *figure);
+/* What `weir train --judge` has printed; name: of the step.  WEIR_EDATA there is no figure in it. */
+weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_figure *figurep);
 /* From the figures in the state: whether to promote, and the sentence. */
 bool weir_night_decide(const weir_night *night, char *sentence, size_t size);
 weir_err weir_night_promote(const weir_night *night, const char *reason);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/trainer/nn/nn.h>
 
 struct weir_adamw {
@@ -12,42 +13,31 @@ struct weir_adamw {
     weir_real *moments[2];
 };
 
-static weir_err check_opts(const weir_adamw_opts *o) {
-    if (o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->epsilon >= 0 && o->decay >= 0 &&
-        o->norm_max >= 0)
-        return WEIR_OK;
-    return WEIR_ERR(WEIR_EINVAL, "AdamW's betas lie in [0, 1), its epsilon, decay and norm are not negative");
-}
-
-static weir_err moments_open(weir_adamw *adamw) {
-    const weir_kernels *k = weir_nn_kernels(adamw->nn);
-    size_t bytes = weir_nn_parameter_count(adamw->nn) * sizeof(weir_real);
-    for (unsigned i = 0; i < 2; i++) {
-        void *memory = NULL;
-        weir_err err = k->alloc(bytes, &memory);
-        if (err) return err;
-        k->zero(memory, bytes);
-        adamw->moments[i] = memory;
-    }
-    return WEIR_OK;
-}
-
 weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp) {
+    const weir_kernels *k = weir_nn_kernels(nn);
+    size_t bytes = weir_nn_parameter_count(nn) * sizeof(weir_real);
+    weir_err err = WEIR_OK;
     *adamwp = NULL;
-    weir_err err = check_opts(opts);
-    if (err) return err;
+    if (!(opts->beta1 >= 0 && opts->beta1 < 1 && opts->beta2 >= 0 && opts->beta2 < 1 && opts->epsilon >= 0 &&
+          opts->decay >= 0 && opts->norm_max >= 0))
+        return WEIR_ERR(WEIR_EINVAL,
+                        "AdamW's betas must be in [0, 1), and its epsilon, decay and norm must not be negative");
     weir_adamw *adamw = weir_calloc(1, sizeof *adamw);
     if (!adamw) return WEIR_NOMEM("for AdamW");
     *adamw = (weir_adamw){.nn = nn, .opts = *opts};
     if (adamw->opts.beta1 == 0) adamw->opts.beta1 = 0.9;
     if (adamw->opts.beta2 == 0) adamw->opts.beta2 = 0.999;
     if (adamw->opts.epsilon == 0) adamw->opts.epsilon = 1e-8;
-    err = moments_open(adamw);
-    if (err)
+    for (unsigned i = 0; !err && i < 2; i++) {
+        err = k->alloc(bytes, (void **)&adamw->moments[i]);
+        if (!err) k->zero(adamw->moments[i], bytes);
+    }
+    if (err) {
         weir_adamw_close(adamw);
-    else
-        *adamwp = adamw;
-    return err;
+        return err;
+    }
+    *adamwp = adamw;
+    return WEIR_OK;
 }
 
 void weir_adamw_close(weir_adamw *adamw) {
@@ -59,12 +49,14 @@ void weir_adamw_close(weir_adamw *adamw) {
 }
 
 /* One call for each run of tensors that decay alike. */
-static void step_tensors(weir_adamw *adamw, weir_adamw_step *step, const weir_real *gradients, weir_real *params) {
+static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const weir_real *gradients,
+                               weir_real *params) {
     uint32_t count;
     const weir_nn_tensor *t = weir_nn_tensors(adamw->nn, &count);
     for (uint32_t i = 0, first = 0; i < count; i++) {
         if (i + 1 < count && t[i + 1].decays == t[first].decays) continue;
         uint64_t begin = t[first].offset, end = t[i].offset + (uint64_t)t[i].rows * t[i].cols;
+        WEIR_ASSERT(begin < end && end <= weir_nn_parameter_count(adamw->nn));
         step->decay = t[first].decays ? adamw->opts.decay : 0;
         weir_nn_kernels(adamw->nn)->adamw(end - begin, step, gradients + begin, adamw->moments[0] + begin,
                                           adamw->moments[1] + begin, params + begin);
@@ -79,9 +71,8 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
     double norm = sqrt(k->square_sum(weir_nn_parameter_count(adamw->nn), gradients));
     if (normp) *normp = norm;
     if (!isfinite(norm))
-        return WEIR_ERR(WEIR_EDATA,
-                        "the gradients are no numbers any more; lower the learning rate, or look for inputs "
-                        "that are none");
+        return WEIR_ERR(WEIR_EDATA, "the gradients are no longer finite numbers; lower the learning rate, or look for "
+                                    "inputs that are not numbers");
     adamw->steps++;
     weir_adamw_step step = {
         .rate = rate,
@@ -92,7 +83,7 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
         .correction2 = 1 - pow(o->beta2, (double)adamw->steps),
         .scale = o->norm_max > 0 && norm > o->norm_max ? o->norm_max / norm : 1,
     };
-    step_tensors(adamw, &step, gradients, params);
+    adamw_step_tensors(adamw, &step, gradients, params);
     return k->finish();
 }
 

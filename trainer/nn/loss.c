@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loss.c - cross-entropies and their gradients, summed in double in the order of the targets (B2). */
+/* loss.c - cross-entropies and their gradients, summed in double in the order of the targets (NN-B2). */
 #include <math.h>
 
 #include <weir/store/base/assert.h>
 #include <weir/trainer/nn/nn.h>
 
-static double weight_of(const weir_loss *loss, uint32_t i) {
+static double loss_weight_of(const weir_loss *loss, uint32_t i) {
     uint32_t label = loss->labels[i];
     if (label == WEIR_LOSS_NO_LABEL) return 0;
     WEIR_ASSERT(label < loss->classes);
@@ -15,12 +15,12 @@ static double weight_of(const weir_loss *loss, uint32_t i) {
 double weir_loss_weight(const weir_loss *loss) {
     double sum = 0;
     for (uint32_t i = 0; i < loss->count; i++)
-        sum += weight_of(loss, i);
+        sum += loss_weight_of(loss, i);
     return sum;
 }
 
 /* log(1 + exp(z)) - y z, without an overflow on either side; *slopep: by z. */
-static double binary_one(double z, double y, double *slopep) {
+static double loss_binary_one(double z, double y, double *slopep) {
     double small = exp(-fabs(z));
     *slopep = (z >= 0 ? 1 / (1 + small) : small / (1 + small)) - y;
     return fmax(z, 0) + log1p(small) - y * z;
@@ -30,15 +30,15 @@ double weir_loss_binary(const weir_loss *loss, weir_real *dlogits) {
     double sum = 0;
     WEIR_ASSERT(loss->divisor > 0);
     for (uint32_t i = 0; i < loss->count; i++) {
-        double weight = weight_of(loss, i) / loss->divisor, slope = 0;
-        if (weight > 0) sum += weight * binary_one((double)loss->logits[i], loss->labels[i] == 1, &slope);
+        double weight = loss_weight_of(loss, i) / loss->divisor, slope = 0;
+        if (weight > 0) sum += weight * loss_binary_one((double)loss->logits[i], loss->labels[i] == 1, &slope);
         if (dlogits) dlogits[i] = (weir_real)(weight * slope);
     }
     return sum;
 }
 
 /* log(sum of exp(z)), kept from overflow by the largest. */
-static double log_sum_exp(const weir_real *logits, uint32_t classes) {
+static double loss_log_sum_exp(const weir_real *logits, uint32_t classes) {
     uint32_t most = 0;
     double others = 0;
     for (uint32_t c = 1; c < classes; c++)
@@ -54,7 +54,7 @@ double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits) {
     for (uint32_t i = 0; i < loss->count; i++) {
         const weir_real *z = loss->logits + (size_t)i * loss->classes;
         weir_real *d = dlogits ? dlogits + (size_t)i * loss->classes : NULL;
-        double weight = weight_of(loss, i) / loss->divisor, total = log_sum_exp(z, loss->classes);
+        double weight = loss_weight_of(loss, i) / loss->divisor, total = loss_log_sum_exp(z, loss->classes);
         if (weight > 0) sum += weight * (total - (double)z[loss->labels[i]]);
         for (uint32_t c = 0; d && c < loss->classes; c++)
             d[c] = (weir_real)(weight * (exp((double)z[c] - total) - (loss->labels[i] == c)));

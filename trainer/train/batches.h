@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batches.h - batches of one pass over targets, made ahead of whoever computes on them.
+ * batches.h - batches of one pass over targets, made ahead of the caller that computes on them.
  *
  *   list of targets ──[sample] block, which rows are whose──► queue ──[fetch] exchange, encode──► queue ──► next
  *         ▲                                                                                                  │
  *         └──────────────────────────── batches that are done: their memory is used again ◄────── done ──────┘
  *
  * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of
- * vertices that another rank owns are fetched by one exchange a batch, in which all ranks take part in the same order.
+ * vertices that another rank owns are fetched by one exchange of questions and answers a batch, in which all ranks take
+ * part in the same order.
  * The structure of the graph is mapped by every rank; features are read by their owner alone.
  *
  * INVARIANTS
- *   E1  Batches come in the order of the list, each once, on every rank as many.
- *   E2  What a target gets hangs neither on the number of ranks, nor on who owns what, nor on who else is in its batch
- *       (what is hidden hangs on the batch's number).
- *   E3  At most WEIR_BATCHES_AHEAD batches are in memory.
+ *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.
+ *   TRAIN-E2  What a target gets depends neither on the number of ranks, nor on who owns what, nor on the other targets
+ *             of its batch (what is hidden depends on the batch's number).
+ *   TRAIN-E3  At most WEIR_BATCHES_AHEAD batches are in memory.
  */
 #ifndef WEIR_TRAINER_TRAIN_BATCHES_H
 #define WEIR_TRAINER_TRAIN_BATCHES_H
@@ -29,10 +30,10 @@
 typedef struct weir_batches weir_batches;
 
 /* Who owns a vertex: [type][vertex] is a rank; NULL: by the remainder of its id. */
-typedef struct weir_owners {
+typedef struct weir_train_owners {
     uint32_t ranks;
     const uint32_t *const *of;
-} weir_owners;
+} weir_train_owners;
 
 typedef struct weir_batches_opts {
     const weir_nn_shape *shape;
@@ -43,35 +44,37 @@ typedef struct weir_batches_opts {
     uint32_t batch; /* targets of a global batch */
     uint64_t seed;  /* of the sampler            */
     double hidden;  /* share of the entries of matrices that a batch does not show; 0: none */
-    weir_owners owners;
+    weir_train_owners owners;
     weir_comm *channel; /* the fetch stage's own     */
 } weir_batches_opts;
 
 /* Microseconds. A plain value. */
-typedef struct weir_stage_times {
+typedef struct weir_batches_times {
     int64_t sample, exchange, encode;
-    int64_t wait; /* of whoever computes: preparation that was not hidden */
-} weir_stage_times;
+    int64_t wait; /* of the caller that computes: preparation that was not hidden */
+} weir_batches_times;
 
-/* Owned by the stream; read-only to whoever takes it. */
+/* Owned by the stream; read-only to the caller that takes it. */
 typedef struct weir_train_batch {
     uint64_t number;
     uint64_t begin, end;  /* of the list: the whole global batch            */
     const uint64_t *own;  /* indices of this rank's targets                 */
     uint32_t own_count;   /* may be 0: then there is no block               */
-    weir_nn_batch batch;  /* what the network takes                         */
+    weir_nn_batch nn;     /* what the network takes                         */
     const uint64_t *keys; /* of each node: for dropout                      */
     uint64_t edges;       /* sampled                                        */
     uint64_t remote;      /* rows that came from other ranks                */
 } weir_train_batch;
 
-/* Starts two threads.  WEIR_ENOMEM; WEIR_ELIMIT blocks would be too large: lower batch or fan-outs. */
+/* Starts two threads.  opts.list and what opts points to are borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT
+ * blocks would be too large: lower batch or fan-outs; WEIR_EVERSION the snapshot lacks a matrix that the shape reads.
+ * [main] */
 weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp);
-/* *batchp is NULL at the end. Blocks.  What a stage has failed with.  [main] */
+/* *batchp is NULL at the end and after an error, which is what a stage has failed with.  Blocks.  [main] */
 weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp);
-/* Gives its memory back.  [main] */
+/* Its memory is used for another one.  [main] */
 void weir_batches_done(weir_batches *stream, const weir_train_batch *batch);
-void weir_batches_times_get(const weir_batches *stream, weir_stage_times *timesp); /* after the end */
+void weir_batches_times_get(const weir_batches *stream, weir_batches_times *timesp); /* after the end */
 /* May come before the end.  NULL is allowed. */
 void weir_batches_close(weir_batches *stream);
 

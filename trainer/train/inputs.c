@@ -9,7 +9,7 @@
 
 #include "inputs.h"
 
-#define ROWS_AT_ONCE 256u
+#define INPUTS_AT_ONCE 256u
 
 struct weir_inputs {
     const weir_nn_shape *shape;
@@ -17,18 +17,18 @@ struct weir_inputs {
     const weir_schema *schema;
     weir_sample_source *source;
     weir_aggregates *aggregates;
-    double *values;         /* ROWS_AT_ONCE x the most aggregates that the schema has of a type */
+    double *values;         /* INPUTS_AT_ONCE x the most aggregates that the schema has of a type */
     const float **matrices; /* [type * WEIR_NN_MATRICES_MAX + matrix], of the snapshot */
 };
 
-/* Calls one of two with a row's values: the encoder, or the learner. */
-typedef struct sink {
+/* Where a row's values go: to the encoder, which writes floats, or to the learner of scales. */
+typedef struct inputs_sink {
     weir_nn_learner *learner; /* NULL: encode */
     weir_real *numbers;
     uint32_t *slots;
-} sink;
+} inputs_sink;
 
-static weir_value value_at(const weir_snapshot_column *column, uint64_t row) {
+static weir_value inputs_value_at(const weir_snapshot_column *column, uint64_t row) {
     weir_value value = {0};
     if (column->kind == WEIR_VALUE_NUMBER) {
         value.number = (double)column->numbers[row];
@@ -45,8 +45,8 @@ static weir_value value_at(const weir_snapshot_column *column, uint64_t row) {
     return value;
 }
 
-static void put_row(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
-                    const double *aggregates, int64_t before_us, const sink *to) {
+static void inputs_put_row(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
+                           const double *aggregates, int64_t before_us, const inputs_sink *to) {
     if (to->learner) {
         weir_nn_learn(to->learner, inputs, values, aggregates, before_us);
     } else {
@@ -56,39 +56,33 @@ static void put_row(const weir_nn_inputs *inputs, const weir_schema_feature *fea
 
 /* --- vertices --------------------------------------------------------------------------------------------------- */
 
-/* As serving reads the store: before the time, of the targets' type up to it. */
-static int64_t look_us(const weir_inputs *in, uint32_t type, int64_t before_us) {
-    return type == weir_nn_target_type(in->shape) && before_us < INT64_MAX ? before_us + 1 : before_us;
-}
-
-static void put_matrices(const weir_inputs *in, uint32_t type, uint64_t vertex, bool seen, weir_real *numbers) {
+static void inputs_vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, int64_t before_us,
+                              const double *aggregates, const inputs_sink *to) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
+    /* As serving reads the store: before the time, of the targets' type up to it. */
+    int64_t at_us = before_us + (type == weir_nn_target_type(in->shape) && before_us < INT64_MAX);
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    uint64_t row = 0, life;
+    bool seen = weir_snapshot_span(&v->rows, vertex, at_us, &row);
+    WEIR_ASSERT(!seen || v->rows.times[row] <= before_us); /* TRAIN-I1 */
+    WEIR_ASSERT(v->column_count <= WEIR_ROW_FEATURES_MAX);
+    for (uint32_t i = 0; seen && i < v->column_count; i++)
+        values[i] = inputs_value_at(&v->columns[i], row);
+    inputs_put_row(inputs, weir_schema_vertex_at(in->schema, type)->features, seen ? values : NULL, aggregates,
+                   before_us, to);
+    if (!to->numbers || !inputs->matrix_count) return;
+    seen = weir_snapshot_span(&v->lives, vertex, at_us, &life);
     for (uint32_t i = 0; i < inputs->matrix_count; i++) {
         const weir_nn_matrix *matrix = &inputs->matrices[i];
         const float *rows = in->matrices[(size_t)type * WEIR_NN_MATRICES_MAX + i];
-        weir_nn_encode_matrix(matrix, seen ? rows + vertex * matrix->columns : NULL, numbers);
+        weir_nn_encode_matrix(matrix, seen ? rows + vertex * matrix->columns : NULL, to->numbers);
     }
-}
-
-static void vertex_row(const weir_inputs *in, uint32_t type, uint64_t vertex, int64_t before_us,
-                       const double *aggregates, const sink *to) {
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
-    weir_value values[WEIR_ROW_FEATURES_MAX];
-    uint64_t row = 0, life;
-    bool seen = weir_snapshot_span(&v->rows, vertex, look_us(in, type, before_us), &row);
-    WEIR_ASSERT(!seen || v->rows.times[row] <= before_us); /* I1 */
-    for (uint32_t i = 0; seen && i < v->column_count; i++)
-        values[i] = value_at(&v->columns[i], row);
-    put_row(weir_nn_vertex(in->shape, type), weir_schema_vertex_at(in->schema, type)->features, seen ? values : NULL,
-            aggregates, before_us, to);
-    if (!to->numbers || !weir_nn_vertex(in->shape, type)->matrix_count) return;
-    seen = weir_snapshot_span(&v->lives, vertex, look_us(in, type, before_us), &life);
-    put_matrices(in, type, vertex, seen, to->numbers);
 }
 
 /* Begins to fetch what the rows of all are found by, and then the newest row of each, which is what most targets see:
  * the misses of many vertices overlap, where one after the other would wait for each. */
-static void fetch_rows(const weir_inputs *in, uint32_t type, const uint64_t *vertices, uint32_t count) {
+static void inputs_prefetch_rows(const weir_inputs *in, uint32_t type, const uint64_t *vertices, uint32_t count) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
     if (v->rows.count == 0) return;
     for (uint32_t i = 0; i < count; i++)
@@ -107,16 +101,17 @@ static void fetch_rows(const weir_inputs *in, uint32_t type, const uint64_t *ver
     }
 }
 
-static weir_err vertex_rows(weir_inputs *in, uint32_t type, const uint64_t *vertices, const int64_t *before_us,
-                            uint32_t count, sink to) {
+static weir_err inputs_vertex_rows(weir_inputs *in, uint32_t type, const uint64_t *vertices, const int64_t *before_us,
+                                   uint32_t count, inputs_sink to) {
+    WEIR_ASSERT(count <= INPUTS_AT_ONCE);
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
-    fetch_rows(in, type, vertices, count);
+    inputs_prefetch_rows(in, type, vertices, count);
     /* What is read is the schema's, which may have more behind those of the shape (weir_nn_shape_fits). */
     size_t columns = weir_aggregates_count(in->schema, type);
     weir_err err = weir_aggregates_read(in->aggregates, type, vertices, NULL, before_us, count, in->values);
     for (uint32_t i = 0; !err && i < count; i++) {
         const double *aggregates = inputs->aggregate_count ? in->values + (size_t)i * columns : NULL;
-        vertex_row(in, type, vertices[i], before_us[i], aggregates, &to);
+        inputs_vertex_row(in, type, vertices[i], before_us[i], aggregates, &to);
         if (to.numbers) to.numbers += inputs->width;
         if (to.slots) to.slots += inputs->category_count;
     }
@@ -127,91 +122,78 @@ weir_err weir_inputs_rows(weir_inputs *inputs, uint32_t type, const uint64_t *ve
                           uint32_t count, weir_real *numbers, uint32_t *slots) {
     const weir_nn_inputs *of = weir_nn_vertex(inputs->shape, type);
     weir_err err = WEIR_OK;
-    for (uint32_t begin = 0; !err && begin < count; begin += ROWS_AT_ONCE) {
-        uint32_t part = count - begin < ROWS_AT_ONCE ? count - begin : ROWS_AT_ONCE;
-        sink to = {NULL, numbers + (size_t)begin * of->width, slots + (size_t)begin * of->category_count};
-        err = vertex_rows(inputs, type, vertices + begin, before_us + begin, part, to);
+    for (uint32_t begin = 0; !err && begin < count; begin += INPUTS_AT_ONCE) {
+        uint32_t part = count - begin < INPUTS_AT_ONCE ? count - begin : INPUTS_AT_ONCE;
+        inputs_sink to = {NULL, numbers + (size_t)begin * of->width, slots + (size_t)begin * of->category_count};
+        err = inputs_vertex_rows(inputs, type, vertices + begin, before_us + begin, part, to);
     }
     return err;
 }
 
 /* --- edges ------------------------------------------------------------------------------------------------------ */
 
-static void edge_rows(const weir_inputs *in, const weir_block_view *view, uint32_t step, sink to) {
+static void inputs_edge_rows(const weir_inputs *in, const weir_block_view *view, uint32_t step, inputs_sink to) {
     uint32_t steps;
+    WEIR_ASSERT(step < view->steps);
     const weir_sample_step *s = &weir_nn_steps(in->shape, &steps)[step];
     const weir_nn_inputs *inputs = weir_nn_edge(in->shape, s->relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(in->snapshot, s->relation, s->direction);
     const weir_schema_feature *features = weir_schema_relation_at(in->schema, s->relation)->features;
     const weir_block_edges *edges = &view->edges[step];
     weir_value values[WEIR_ROW_FEATURES_MAX];
+    WEIR_ASSERT(e->column_count <= WEIR_ROW_FEATURES_MAX);
     for (uint32_t i = 0; inputs->width && i < edges->count; i++) {
         for (uint32_t c = 0; c < e->column_count; c++)
-            values[c] = value_at(&e->columns[c], edges->refs[i]);
-        put_row(inputs, features, values, NULL, view->before_us[view->groups[edges->parents[i]]], &to);
+            values[c] = inputs_value_at(&e->columns[c], edges->refs[i]);
+        inputs_put_row(inputs, features, values, NULL, view->before_us[view->groups[edges->parents[i]]], &to);
         if (to.numbers) to.numbers += inputs->width;
     }
 }
 
 void weir_inputs_edges(const weir_inputs *inputs, const weir_block_view *view, uint32_t step, weir_real *numbers) {
-    edge_rows(inputs, view, step, (sink){NULL, numbers, NULL});
+    inputs_edge_rows(inputs, view, step, (inputs_sink){NULL, numbers, NULL});
 }
 
 /* --- learning --------------------------------------------------------------------------------------------------- */
 
-static weir_err learn_type(weir_inputs *in, const weir_block_view *view, uint32_t type, weir_nn_learner *learner) {
-    weir_block_range range = view->input_ranges[type];
-    weir_err err = WEIR_OK;
-    for (uint32_t row = range.begin; !err && row < range.end; row++) {
-        uint32_t node = view->input_nodes[row];
-        err = vertex_rows(in, type, &view->vertices[node], &view->before_us[view->groups[node]], 1,
-                          (sink){learner, NULL, NULL});
-    }
-    return err;
-}
-
 weir_err weir_inputs_learn(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner) {
+    const inputs_sink to = {learner, NULL, NULL};
     weir_err err = WEIR_OK;
-    for (uint32_t type = 0; !err && type < view->types; type++)
-        err = learn_type(inputs, view, type, learner);
+    for (uint32_t type = 0; !err && type < view->types; type++) {
+        weir_block_range range = view->input_ranges[type];
+        for (uint32_t row = range.begin; !err && row < range.end; row++) {
+            uint32_t node = view->input_nodes[row];
+            err = inputs_vertex_rows(inputs, type, &view->vertices[node], &view->before_us[view->groups[node]], 1, to);
+        }
+    }
     for (uint32_t step = 0; !err && step < view->steps; step++)
-        edge_rows(inputs, view, step, (sink){learner, NULL, NULL});
+        inputs_edge_rows(inputs, view, step, to);
     return err;
 }
 
 /* --- the handle ------------------------------------------------------------------------------------------------- */
 
-static uint32_t most_aggregates(const weir_schema *schema) {
-    uint32_t most = 0;
-    for (uint32_t type = 0; type < weir_schema_vertex_count(schema); type++) {
-        uint32_t count = weir_aggregates_count(schema, type);
-        if (count > most) most = count;
-    }
-    return most;
-}
-
-static weir_err find_matrix(const weir_inputs *in, uint32_t type, const weir_nn_matrix *matrix, const float **rowsp) {
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
-    for (uint32_t i = 0; i < v->extra_count; i++) {
-        if (v->extras[i].columns != matrix->columns || strcmp(v->extras[i].name, matrix->name) != 0) continue;
-        *rowsp = v->extras[i].matrix;
-        return WEIR_OK;
-    }
-    return WEIR_ERR(WEIR_EVERSION, "the snapshot has no matrix '%s' of %u columns, which the network reads",
-                    matrix->name, matrix->columns);
-}
-
-static weir_err find_matrices(weir_inputs *in) {
+/* Each matrix that the shape reads, in the snapshot. */
+static weir_err inputs_find_matrices(weir_inputs *in) {
     uint32_t types = weir_nn_types(in->shape);
-    weir_err err = WEIR_OK;
     in->matrices = weir_calloc((size_t)types * WEIR_NN_MATRICES_MAX + 1, sizeof *in->matrices);
     if (!in->matrices) return WEIR_NOMEM("for the inputs of a network");
     for (uint32_t type = 0; type < types; type++) {
         const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
-        for (uint32_t i = 0; !err && i < inputs->matrix_count; i++)
-            err = find_matrix(in, type, &inputs->matrices[i], &in->matrices[(size_t)type * WEIR_NN_MATRICES_MAX + i]);
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(in->snapshot, type);
+        WEIR_ASSERT(inputs->matrix_count <= WEIR_NN_MATRICES_MAX);
+        for (uint32_t i = 0; i < inputs->matrix_count; i++) {
+            const weir_nn_matrix *matrix = &inputs->matrices[i];
+            const float **rowsp = &in->matrices[(size_t)type * WEIR_NN_MATRICES_MAX + i];
+            for (uint32_t e = 0; e < v->extra_count && !*rowsp; e++)
+                if (v->extras[e].columns == matrix->columns && strcmp(v->extras[e].name, matrix->name) == 0)
+                    *rowsp = v->extras[e].matrix;
+            if (!*rowsp)
+                return WEIR_ERR(WEIR_EVERSION, "the snapshot has no matrix '%s' of %u columns, which the network reads",
+                                matrix->name, matrix->columns);
+        }
     }
-    return err;
+    return WEIR_OK;
 }
 
 weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snapshot, weir_inputs **inputsp) {
@@ -219,9 +201,14 @@ weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snaps
     weir_inputs *in = weir_calloc(1, sizeof *in);
     if (!in) return WEIR_NOMEM("for the inputs of a network");
     *in = (weir_inputs){.shape = shape, .snapshot = snapshot, .schema = weir_snapshot_schema(snapshot)};
-    in->values = weir_calloc((size_t)ROWS_AT_ONCE * (most_aggregates(in->schema) + 1), sizeof *in->values);
+    uint32_t most = 0; /* aggregates of a type */
+    for (uint32_t type = 0; type < weir_schema_vertex_count(in->schema); type++) {
+        uint32_t count = weir_aggregates_count(in->schema, type);
+        if (count > most) most = count;
+    }
+    in->values = weir_calloc((size_t)INPUTS_AT_ONCE * (most + 1), sizeof *in->values);
     weir_err err = in->values ? WEIR_OK : WEIR_NOMEM("for the inputs of a network");
-    if (!err) err = find_matrices(in);
+    if (!err) err = inputs_find_matrices(in);
     if (!err) err = weir_sample_over_snapshot(snapshot, &in->source);
     if (!err) err = weir_aggregates_open(in->schema, in->source, &in->aggregates);
     if (err) {

@@ -3,9 +3,9 @@
  * inputs.h - what vertices and edges of a snapshot are in floats, as of a time.
  *
  * INVARIANTS
- *   I1  Nothing is read that came to be at or after the time: a feature row counts when it has been in force since
- *       before (of the targets' own type: since then or before, because a target comes with its row), a matrix when its
- *       vertex has been there as long, an aggregate looks at older edges only.
+ *   TRAIN-I1  Nothing is read that came to be at or after the time: a feature row counts when it has been in force
+ *             since before (of the targets' own type: since then or before, because a target comes with its row), a
+ *             matrix when its vertex has been there as long, an aggregate looks at older edges only.
  *
  * THREADS: one thread at a time.
  */
@@ -17,7 +17,7 @@
 
 typedef struct weir_inputs weir_inputs;
 
-/* Both are borrowed.  WEIR_EVERSION the snapshot has not a matrix that the shape wants; WEIR_ENOMEM. */
+/* Both are borrowed.  WEIR_EVERSION the snapshot lacks a matrix that the shape reads; WEIR_ENOMEM. */
 weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snapshot, weir_inputs **inputsp);
 void weir_inputs_close(weir_inputs *inputs); /* NULL is allowed */
 

@@ -3,68 +3,35 @@
 #include <weir/store/base/alloc.h>
 #include <weir/trainer/train/judge.h>
 
-#include "run_private.h"
+#include "training_private.h"
 
-/* Through its text, which holds all of it: the caller's shape is read-only. */
-static weir_err copy_shape(const weir_nn_shape *shape, weir_nn_shape **copyp) {
+static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
+    const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
+    weir_targets_opts opts = {.cut = t->opts.cut};
     weir_buf text = {0};
     weir_json json = weir_json_begin(&text);
-    weir_nn_shape_print(shape, &json);
+
+    /* A shape of our own, through its text, which holds all of it: the caller's is read-only. */
+    weir_nn_shape_print(weir_nn_shape_of(nn), &json);
     weir_err err = weir_buf_err(&text);
-    if (!err) err = weir_nn_shape_read("network", text.bytes, text.length, copyp);
+    if (!err) err = weir_nn_shape_read("network", text.bytes, text.length, &t->shape);
     weir_buf_free(&text);
-    return err;
-}
+    if (err) return err;
+    opts.task = t->opts.task = weir_schema_task_find(schema, weir_nn_task(t->shape));
+    if (opts.task == WEIR_SCHEMA_NONE)
+        return WEIR_ERR(WEIR_EVERSION, "the model answers task '%s', which the snapshot's schema does not have",
+                        weir_nn_task(t->shape));
+    err = weir_nn_shape_fits(t->shape, schema);
 
-static weir_err find_task(weir_trained *t) {
-    const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
-    const char *name = weir_nn_task(t->shape);
-    t->opts.task = weir_schema_task_find(schema, name);
-    if (t->opts.task == WEIR_SCHEMA_NONE)
-        return WEIR_ERR(WEIR_EVERSION, "the model answers task '%s', which the snapshot's schema has not", name);
-    return weir_nn_shape_fits(t->shape, schema);
-}
-
-static weir_err open_targets(weir_trained *t) {
-    const weir_targets_opts opts = {t->opts.task, t->opts.cut};
-    weir_err err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
+    if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (err) return err;
     t->logits = weir_calloc((size_t)t->opts.batch * weir_nn_outputs(t->shape), sizeof *t->logits);
     t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
-    return t->logits && t->scores && t->list ? WEIR_OK : WEIR_NOMEM("while judging a model; lower --batch");
-}
-
-static void judge_close(weir_trained *t) {
-    weir_nn_workspace_close(t->judge_workspace);
-    weir_targets_close(t->targets);
-    weir_comm_channel_close(t->channel);
-    weir_free(t->logits);
-    weir_free(t->scores);
-    weir_free(t->list);
-    weir_nn_shape_free(t->shape);
-    weir_nn_close(t->nn);
-    weir_free(t);
-}
-
-static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
-    weir_err err = copy_shape(weir_nn_shape_of(nn), &t->shape);
-    if (!err) err = find_task(t);
-    if (!err) err = open_targets(t);
-    if (!err) err = weir_nn_open(t->shape, weir_nn_kernels(nn), &t->nn);
+    if (!t->logits || !t->scores || !t->list) return WEIR_NOMEM("while judging a model; lower --batch");
+    err = weir_nn_open(t->shape, weir_nn_kernels(nn), &t->nn);
     if (!err) err = weir_comm_channel(t->comm, &t->channel);
     return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
-}
-
-/* What the network saw best of what was there to see. */
-static weir_judged_example best_example(const weir_trained *t) {
-    weir_judged_example best = {.found = false};
-    for (uint64_t i = weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < t->targets->ends[WEIR_TARGETS_TEST]; i++) {
-        if (t->targets->classes_of[i] != 1 || (best.found && t->scores[i] <= best.score)) continue;
-        best = (weir_judged_example){true, weir_nn_target_type(t->shape), (uint64_t)t->targets->targets[i].vertex,
-                                     t->scores[i]};
-    }
-    return best;
 }
 
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
@@ -76,9 +43,16 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     t->opts = *opts;
     t->comm = comm;
     weir_err err = weir_comm_fail(comm, judge_open(t, nn));
-    if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params, NULL);
+    if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params);
     if (!err) err = weir_comm_fail(comm, weir_training_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
-    if (!err) *examplep = best_example(t);
-    judge_close(t);
+
+    /* The example is what the network saw best of what was there to see. */
+    uint64_t end = err ? 0 : t->targets->ends[WEIR_TARGETS_TEST];
+    for (uint64_t i = err ? 0 : weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < end; i++) {
+        if (t->targets->classes_of[i] != 1 || (examplep->found && t->scores[i] <= examplep->score)) continue;
+        *examplep = (weir_judged_example){true, weir_nn_target_type(t->shape), (uint64_t)t->targets->targets[i].vertex,
+                                          t->scores[i]};
+    }
+    weir_trained_close(t);
     return err;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * state.c - a training run on disk: FOLDER/checkpoint with plain arrays and a MANIFEST.
+ * state.c - a training on disk: FOLDER/checkpoint with plain arrays and a MANIFEST.
  *
  *   checkpoint.new written, synced ─► checkpoint becomes checkpoint.old ─► checkpoint.new checkpoint ─► old removed
  *
- * At every moment one of the two is whole; a run that was killed goes on from there.
+ * At every moment one of the two is whole; a training that was killed continues from there.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,28 +15,19 @@
 #include <weir/store/snapshot/npy.h>
 #include <weir/store/trust/trust.h>
 
-#include "run_private.h"
+#include "training_private.h"
 
 enum { STATE_EPOCHS, STATE_BEST_EPOCH, STATE_BEST, STATE_STEPS, STATE_FINGERPRINT, STATE_COUNT };
 
-#define PATH_MAX_BYTES 4096
+#define STATE_PATH_BYTES 4096
 
-static weir_err path_of(const weir_trained *t, const char *rest, char path[PATH_MAX_BYTES]) {
-    int length = snprintf(path, PATH_MAX_BYTES, "%s/%s", t->opts.folder, rest);
-    return length < PATH_MAX_BYTES ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "the path %.64s… is too long", t->opts.folder);
+static weir_err state_path(const weir_trained *t, const char *rest, char path[STATE_PATH_BYTES]) {
+    int length = snprintf(path, STATE_PATH_BYTES, "%s/%s", t->opts.folder, rest);
+    return length < STATE_PATH_BYTES ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "the path %.64s… is too long", t->opts.folder);
 }
 
-/* Who is in which part, and of which class: masks of one size are told apart too. */
-static uint64_t targets_hash(const weir_targets *t, uint64_t hash) {
-    for (uint64_t i = 0; i < t->count; i++) {
-        const uint64_t target[] = {(uint64_t)t->targets[i].vertex, (uint64_t)t->targets[i].before_us, t->classes_of[i]};
-        hash = weir_xxh3(target, sizeof target, hash);
-    }
-    return hash;
-}
-
-/* What a checkpoint must agree with to be gone on from: the network, the targets, and what moves the parameters. */
-static uint64_t fingerprint(const weir_trained *t) {
+/* What a checkpoint must agree with to be continued: the network, the targets, and what moves the parameters. */
+static uint64_t state_fingerprint(const weir_trained *t) {
     const weir_train_opts *o = &t->opts;
     const double numbers[] = {o->rate,
                               o->decay,
@@ -56,19 +47,24 @@ static uint64_t fingerprint(const weir_trained *t) {
     weir_nn_shape_print(t->shape, &json);
     uint64_t hash = weir_xxh3(text.bytes, text.length, 0);
     hash = weir_xxh3(numbers, sizeof numbers, hash);
-    hash = targets_hash(t->targets, weir_xxh3(seeds, sizeof seeds, hash));
+    hash = weir_xxh3(seeds, sizeof seeds, hash);
+    for (uint64_t i = 0; i < t->targets->count; i++) { /* their parts and classes: masks of one size differ too */
+        const weir_target *target = &t->targets->targets[i];
+        const uint64_t one[] = {(uint64_t)target->vertex, (uint64_t)target->before_us, t->targets->classes_of[i]};
+        hash = weir_xxh3(one, sizeof one, hash);
+    }
     weir_buf_free(&text);
     return hash;
 }
 
 /* --- save --------------------------------------------------------------------------------------------------------- */
 
-static weir_err save_array(const weir_trained *t, const char *name, weir_npy_type type, const void *numbers,
-                           uint64_t count) {
-    char path[PATH_MAX_BYTES], rest[64];
+static weir_err state_save_array(const weir_trained *t, const char *name, weir_npy_type type, const void *numbers,
+                                 uint64_t count) {
+    char path[STATE_PATH_BYTES], rest[64];
     weir_npy_writer *writer = NULL;
     snprintf(rest, sizeof rest, "checkpoint.new/%s.npy", name);
-    weir_err err = path_of(t, rest, path);
+    weir_err err = state_path(t, rest, path);
     if (!err) err = weir_npy_writer_open(path, type, count, 0, &writer);
     if (!err) err = weir_npy_write(writer, numbers, count);
     if (err) {
@@ -79,56 +75,56 @@ static weir_err save_array(const weir_trained *t, const char *name, weir_npy_typ
 }
 
 /* Through the host's memory, where the kernels have their own. */
-static weir_err save_real(const weir_trained *t, const char *name, const weir_real *numbers) {
+static weir_err state_save_reals(const weir_trained *t, const char *name, const weir_real *numbers) {
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_real *host = weir_calloc(count, sizeof *host);
     if (!host) return WEIR_NOMEM("for a checkpoint");
     weir_nn_kernels(t->nn)->to_host(host, numbers, count * sizeof *host);
-    weir_err err = save_array(t, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
+    weir_err err = state_save_array(t, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
     weir_free(host);
     return err;
 }
 
-static weir_err save_arrays(const weir_trained *t) {
-    uint64_t state[STATE_COUNT] = {[STATE_EPOCHS] = t->state.epochs,
-                                   [STATE_BEST_EPOCH] = t->state.best_epoch,
-                                   [STATE_STEPS] = weir_adamw_steps(t->adamw),
-                                   [STATE_FINGERPRINT] = fingerprint(t)};
-    memcpy(&state[STATE_BEST], &t->state.best, sizeof t->state.best);
-    weir_err err = save_array(t, "state", WEIR_NPY_U64, state, STATE_COUNT);
-    if (!err) err = save_real(t, "params", t->params);
-    if (!err) err = save_real(t, "best", t->best_params);
-    if (!err) err = save_real(t, "moment1", weir_adamw_moments(t->adamw, 0));
-    if (!err) err = save_real(t, "moment2", weir_adamw_moments(t->adamw, 1));
-    return err;
-}
-
-static weir_err remove_if_there(const char *path) {
+static weir_err state_remove(const char *path) {
     return weir_path_exists(path) ? weir_folder_remove(path) : WEIR_OK;
 }
 
 weir_err weir_training_state_save(const weir_trained *t) {
-    char new[PATH_MAX_BYTES], now[PATH_MAX_BYTES], old[PATH_MAX_BYTES];
+    char new[STATE_PATH_BYTES], now[STATE_PATH_BYTES], old[STATE_PATH_BYTES];
     if (!t->opts.folder || weir_comm_rank(t->comm) != 0) return WEIR_OK;
-    weir_err err = path_of(t, "checkpoint.new", new);
-    if (!err) err = path_of(t, "checkpoint", now);
-    if (!err) err = path_of(t, "checkpoint.old", old);
-    if (!err) err = remove_if_there(new);
+    uint64_t state[STATE_COUNT] = {[STATE_EPOCHS] = t->state.epochs,
+                                   [STATE_BEST_EPOCH] = t->state.best_epoch,
+                                   [STATE_STEPS] = weir_adamw_steps(t->adamw),
+                                   [STATE_FINGERPRINT] = state_fingerprint(t)};
+    memcpy(&state[STATE_BEST], &t->state.best, sizeof t->state.best);
+    weir_err err = state_path(t, "checkpoint.new", new);
+    if (!err) err = state_path(t, "checkpoint", now);
+    if (!err) err = state_path(t, "checkpoint.old", old);
+
+    /* The new one, whole and on disk. */
+    if (!err) err = state_remove(new);
     if (!err) err = weir_folder_create(new);
-    if (!err) err = save_arrays(t);
+    if (!err) err = state_save_array(t, "state", WEIR_NPY_U64, state, STATE_COUNT);
+    if (!err) err = state_save_reals(t, "params", t->params);
+    if (!err) err = state_save_reals(t, "best", t->best_params);
+    if (!err) err = state_save_reals(t, "moment1", weir_adamw_moments(t->adamw, 0));
+    if (!err) err = state_save_reals(t, "moment2", weir_adamw_moments(t->adamw, 1));
     if (!err) err = weir_manifest_write(new);
+
+    /* It takes the place of the one before. */
     if (!err && weir_path_exists(now)) {
-        err = remove_if_there(old);
+        err = state_remove(old);
         if (!err) err = weir_file_rename(now, old);
     }
     if (!err) err = weir_file_rename(new, now);
-    return err ? err : remove_if_there(old);
+    return err ? err : state_remove(old);
 }
 
 /* --- load --------------------------------------------------------------------------------------------------------- */
 
-static weir_err load_array(const char *folder, const char *name, weir_npy_type type, void *numbers, uint64_t count) {
-    char path[PATH_MAX_BYTES + 32];
+static weir_err state_load_array(const char *folder, const char *name, weir_npy_type type, void *numbers,
+                                 uint64_t count) {
+    char path[STATE_PATH_BYTES + 32];
     weir_npy_map *map;
     weir_npy_array array;
     snprintf(path, sizeof path, "%s/%s.npy", folder, name);
@@ -143,43 +139,41 @@ static weir_err load_array(const char *folder, const char *name, weir_npy_type t
     return err;
 }
 
-static weir_err load_real(const weir_trained *t, const char *folder, const char *name, weir_real *numbers) {
+static weir_err state_load_reals(const weir_trained *t, const char *folder, const char *name, weir_real *numbers) {
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_real *host = weir_calloc(count, sizeof *host);
     if (!host) return WEIR_NOMEM("for a checkpoint");
-    weir_err err = load_array(folder, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
+    weir_err err = state_load_array(folder, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
     if (!err) weir_nn_kernels(t->nn)->to_device(numbers, host, count * sizeof *host);
     weir_free(host);
     return err;
 }
 
-static weir_err load_arrays(weir_trained *t, const char *folder) {
-    uint64_t state[STATE_COUNT];
-    weir_err err = load_array(folder, "state", WEIR_NPY_U64, state, STATE_COUNT);
-    if (!err && state[STATE_FINGERPRINT] != fingerprint(t))
-        err = WEIR_ERR(
-            WEIR_EVERSION,
-            "the checkpoint %s is of other options, another seed or another snapshot; remove it to begin anew", folder);
-    if (!err) err = load_real(t, folder, "params", t->params);
-    if (!err) err = load_real(t, folder, "best", t->best_params);
-    if (!err) err = load_real(t, folder, "moment1", weir_adamw_moments(t->adamw, 0));
-    if (!err) err = load_real(t, folder, "moment2", weir_adamw_moments(t->adamw, 1));
-    if (err) return err;
-    weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
-    /* R2: parameters, moments and the count of steps are all that an epoch begins with; it draws by its number. */
-    t->state = (weir_training_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
-    memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);
-    return WEIR_OK;
-}
-
 /* Every rank reads it: the folder is shared, or this is one machine. */
 weir_err weir_training_state_load(weir_trained *t) {
-    char folder[PATH_MAX_BYTES];
+    char folder[STATE_PATH_BYTES];
+    uint64_t state[STATE_COUNT];
     if (!t->opts.folder) return WEIR_ERR(WEIR_ENOTFOUND, "there is no folder with a checkpoint");
-    weir_err err = path_of(t, "checkpoint", folder);
-    if (!err && !weir_path_exists(folder)) err = path_of(t, "checkpoint.old", folder);
+    weir_err err = state_path(t, "checkpoint", folder);
+    if (!err && !weir_path_exists(folder)) err = state_path(t, "checkpoint.old", folder);
     if (!err && !weir_path_exists(folder))
         err = WEIR_ERR(WEIR_ENOTFOUND, "there is no checkpoint in %s", t->opts.folder);
     if (!err) err = weir_manifest_verify(folder);
-    return err ? err : load_arrays(t, folder);
+    if (!err) err = state_load_array(folder, "state", WEIR_NPY_U64, state, STATE_COUNT);
+    if (!err && state[STATE_FINGERPRINT] != state_fingerprint(t))
+        err = WEIR_ERR(WEIR_EVERSION,
+                       "the checkpoint %s is of other options, another seed or another snapshot; remove it to begin "
+                       "anew",
+                       folder);
+    if (!err) err = state_load_reals(t, folder, "params", t->params);
+    if (!err) err = state_load_reals(t, folder, "best", t->best_params);
+    if (!err) err = state_load_reals(t, folder, "moment1", weir_adamw_moments(t->adamw, 0));
+    if (!err) err = state_load_reals(t, folder, "moment2", weir_adamw_moments(t->adamw, 1));
+    if (err) return err;
+
+    /* TRAIN-R2: an epoch begins with parameters, moments and the count of steps alone; it draws by its number. */
+    weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
+    t->state = (weir_training_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
+    memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);
+    return WEIR_OK;
 }

@@ -10,19 +10,25 @@
 
 #define TARGETS_MIN 20u /* of a part: below, a metric is a roll of dice */
 
-weir_err weir_candidate_add(weir_collecting *c, const weir_target *target, uint32_t class_of) {
+weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *target, uint32_t class_of) {
+    if (class_of >= c->out->classes) /* opening a snapshot does not look at each label */
+        return WEIR_ERR(
+            WEIR_ECORRUPT,
+            "the snapshot says that vertex %llu has value %u of label '%s', which has only %u; take another "
+            "copy",
+            (unsigned long long)target->vertex, class_of, c->label->name, c->out->classes);
     if (c->count == c->capacity) {
         size_t capacity = c->capacity ? 2 * c->capacity : 4096;
-        weir_candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
+        weir_target_candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
         if (!grown) return WEIR_NOMEM("for the targets of training");
         c->candidates = grown;
         c->capacity = capacity;
     }
-    c->candidates[c->count++] = (weir_candidate){*target, class_of, WEIR_TARGETS_PARTS};
+    c->candidates[c->count++] = (weir_target_candidate){*target, class_of, WEIR_TARGETS_PARTS};
     return WEIR_OK;
 }
 
-uint32_t weir_class_of(const weir_schema_task *task, uint32_t value) {
+uint32_t weir_target_class(const weir_schema_task *task, uint32_t value) {
     if (task->positive_count == 0) return value;
     for (uint32_t i = 0; i < task->positive_count; i++) {
         if (task->positive[i] == value) return 1;
@@ -31,8 +37,8 @@ uint32_t weir_class_of(const weir_schema_task *task, uint32_t value) {
 }
 
 /* No file is believed: who has written one can have written its sum into the manifest, too. */
-static weir_err check_list(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, const char *of,
-                           const int64_t *indptr, uint64_t count) {
+static weir_err targets_check_list(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, const char *of,
+                                   const int64_t *indptr, uint64_t count) {
     int64_t begin = indptr[vertex], end = indptr[vertex + 1];
     if (begin >= 0 && begin <= end && (uint64_t)end <= count) return WEIR_OK;
     return WEIR_ERR(WEIR_ECORRUPT,
@@ -42,14 +48,14 @@ static weir_err check_list(const weir_snapshot *snapshot, uint32_t type, uint64_
 }
 
 /* The event that put the vertex: its edges of that very moment carry it. 0: it came without edges. */
-static weir_err event_of(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, int64_t time_us,
-                         uint64_t *eventp) {
+static weir_err targets_event_of(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, int64_t time_us,
+                                 uint64_t *eventp) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     *eventp = 0;
     for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
         if (weir_schema_relation_at(schema, r)->from != type) continue;
         const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, r, WEIR_OUT);
-        weir_err err = check_list(snapshot, type, vertex, "edges", e->indptr, e->edges);
+        weir_err err = targets_check_list(snapshot, type, vertex, "edges", e->indptr, e->edges);
         if (err) return err;
         for (int64_t i = e->indptr[vertex]; i < e->indptr[vertex + 1] && e->times[i] >= time_us; i++) {
             if (e->times[i] != time_us) continue;
@@ -60,32 +66,27 @@ static weir_err event_of(const weir_snapshot *snapshot, uint32_t type, uint64_t 
     return WEIR_OK;
 }
 
-bool weir_target_is_young(const weir_collecting *c, int64_t time_us) {
+bool weir_target_is_young(const weir_target_collector *c, int64_t time_us) {
     int64_t ripe_us;
     bool late = __builtin_add_overflow(time_us, c->task->maturity_us, &ripe_us);
     return late || ripe_us > weir_snapshot_as_of_us(c->snapshot);
 }
 
-/* Whether a label of this time counts for a target of that one. */
-static bool in_time(const weir_collecting *c, int64_t label_us, int64_t target_us) {
-    int64_t last_us;
-    if (!c->task->horizon_us || __builtin_add_overflow(target_us, c->task->horizon_us, &last_us)) return true;
-    return label_us <= last_us;
-}
-
 /* As of when the vertex was put, in one of its lives; labels [begin, end) are of that life, newest first. */
-static weir_err take_life(weir_collecting *c, uint64_t vertex, int64_t time_us, uint64_t begin, uint64_t end) {
-    uint32_t type = c->label->target;
-    uint32_t value = c->label->absent;
-    if (time_us < weir_snapshot_from_us(c->snapshot)) { /* T4 */
+static weir_err targets_take_life(weir_target_collector *c, uint64_t vertex, int64_t time_us, uint64_t begin,
+                                  uint64_t end) {
+    uint32_t type = c->label->target, value = c->label->absent;
+    int64_t last_us = INT64_MAX;                        /* of labels that count */
+    if (time_us < weir_snapshot_from_us(c->snapshot)) { /* TRAIN-T4 */
         c->out->old++;
         return WEIR_OK;
     }
-    if (weir_target_is_young(c, time_us)) { /* T2 */
+    if (weir_target_is_young(c, time_us)) { /* TRAIN-T2 */
         c->out->young++;
         return WEIR_OK;
     }
-    while (begin < end && !in_time(c, c->labels->times[begin], time_us))
+    if (c->task->horizon_us && __builtin_add_overflow(time_us, c->task->horizon_us, &last_us)) last_us = INT64_MAX;
+    while (begin < end && c->labels->times[begin] > last_us)
         begin++;
     if (begin < end) value = (uint32_t)c->labels->values[begin];
     if (value == WEIR_SCHEMA_NONE) {
@@ -93,8 +94,8 @@ static weir_err take_life(weir_collecting *c, uint64_t vertex, int64_t time_us, 
         return WEIR_OK;
     }
     weir_target target = {.vertex = vertex, .before_us = time_us, .type = (uint16_t)type};
-    weir_err err = event_of(c->snapshot, type, vertex, time_us, &target.event);
-    return err ? err : weir_candidate_add(c, &target, weir_class_of(c->task, value));
+    weir_err err = targets_event_of(c->snapshot, type, vertex, time_us, &target.event);
+    return err ? err : weir_target_candidate_add(c, &target, weir_target_class(c->task, value));
 }
 
 bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex) {
@@ -102,40 +103,40 @@ bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex) {
 }
 
 /* Forgotten or deleted and put again, it is another target. labels [begin, end) are the vertex's, newest first. */
-static weir_err take_put(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+static weir_err targets_take_lives(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
-    if (!weir_target_has_name(v, vertex)) return WEIR_OK; /* only named by edges: nobody put it */
-    weir_err err = check_list(c->snapshot, c->label->target, vertex, "lives", v->lives.indptr, v->lives.count);
+    if (!weir_target_has_name(v, vertex)) return WEIR_OK; /* only named by edges, never put */
+    weir_err err = targets_check_list(c->snapshot, c->label->target, vertex, "lives", v->lives.indptr, v->lives.count);
     for (int64_t life = v->lives.indptr[vertex]; !err && life < v->lives.indptr[vertex + 1]; life++) {
         uint64_t from = begin, to = end;
         weir_snapshot_labels_of_life(v, vertex, (uint64_t)life, c->labels, &from, &to);
-        err = take_life(c, vertex, v->lives.times[life], from, to);
+        err = targets_take_life(c, vertex, v->lives.times[life], from, to);
     }
     return err;
 }
 
 /* As of just before each of its labels, because the message that brings it may say more: a row of that very moment is
  * the label told in other words. Unless the vertex came with it. */
-static weir_err take_labels(weir_collecting *c, uint64_t vertex, uint64_t begin, uint64_t end) {
+static weir_err targets_take_labels(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     weir_err err = WEIR_OK;
     for (uint64_t i = begin; !err && i < end; i++) {
         int64_t time_us = c->labels->times[i];
         uint64_t life;
         bool there = time_us < INT64_MAX && weir_snapshot_span(&v->lives, vertex, time_us + 1, &life);
-        if (!there || !weir_target_has_name(v, vertex)) continue; /* nobody asks about what is not there */
+        if (!there || !weir_target_has_name(v, vertex)) continue; /* what is not there is not judged */
         if (v->lives.times[life] < time_us) time_us--;
-        if (time_us < weir_snapshot_from_us(c->snapshot)) { /* T4 */
+        if (time_us < weir_snapshot_from_us(c->snapshot)) { /* TRAIN-T4 */
             c->out->old++;
             continue;
         }
         const weir_target target = {vertex, time_us, 0, (uint16_t)c->label->target};
-        err = weir_candidate_add(c, &target, weir_class_of(c->task, (uint32_t)c->labels->values[i]));
+        err = weir_target_candidate_add(c, &target, weir_target_class(c->task, (uint32_t)c->labels->values[i]));
     }
     return err;
 }
 
-weir_err weir_targets_collect(weir_collecting *c, weir_take take) {
+weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take) {
     uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->count, at = 0;
     weir_err err = WEIR_OK;
     for (uint64_t vertex = 0; !err && vertex < vertices; vertex++) {
@@ -149,34 +150,25 @@ weir_err weir_targets_collect(weir_collecting *c, weir_take take) {
 
 /* --- parts ------------------------------------------------------------------------------------------------------ */
 
-static int by_time(const void *a, const void *b) {
-    const weir_target *x = &((const weir_candidate *)a)->target, *y = &((const weir_candidate *)b)->target;
+static int targets_by_time(const void *a, const void *b) {
+    const weir_target *x = &((const weir_target_candidate *)a)->target,
+                      *y = &((const weir_target_candidate *)b)->target;
     if (x->before_us != y->before_us) return x->before_us < y->before_us ? -1 : 1;
     return x->vertex < y->vertex ? -1 : x->vertex > y->vertex;
 }
 
-/* The first candidate behind the warm-up. */
-static size_t past_warm_up(const weir_collecting *c, double warm_up) {
-    if (c->count == 0) return 0;
-    int64_t first_us = c->candidates[0].target.before_us, last_us = c->candidates[c->count - 1].target.before_us;
-    int64_t begin_us = first_us + (int64_t)(warm_up * (double)(last_us - first_us));
-    size_t i = 0;
-    while (i < c->count && c->candidates[i].target.before_us < begin_us)
-        i++;
-    return i;
-}
-
-/* Moves a cut to the right until it parts different times (T1). */
-static uint64_t cut_at(const weir_candidate *candidates, uint64_t count, double share) {
+/* Moves a cut to the right until it separates different times (TRAIN-T1). */
+static uint64_t targets_cut_at(const weir_target_candidate *candidates, uint64_t count, double share) {
     uint64_t cut = (uint64_t)(share * (double)count);
     while (cut > 0 && cut < count && candidates[cut].target.before_us == candidates[cut - 1].target.before_us)
         cut++;
     return cut;
 }
 
-static weir_err keep(weir_collecting *c, size_t begin) {
+static weir_err targets_keep(weir_target_collector *c, size_t begin) {
     size_t count = c->count - begin;
-    const weir_candidate *kept = c->candidates + begin;
+    WEIR_ASSERT(begin <= c->count);
+    const weir_target_candidate *kept = c->candidates + begin;
     weir_target *targets = weir_calloc(count + 1, sizeof *targets);
     uint32_t *classes = weir_calloc(count + 1, sizeof *classes);
     c->out->targets = targets;
@@ -190,58 +182,65 @@ static weir_err keep(weir_collecting *c, size_t begin) {
     return WEIR_OK;
 }
 
-static weir_err cut_by_time(weir_collecting *c, const weir_targets_cut *cut) {
-    weir_err err = weir_targets_collect(c, c->task->moment == WEIR_SCHEMA_AT_PUT ? take_put : take_labels);
+static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets_cut *cut) {
+    weir_err err =
+        weir_targets_collect(c, c->task->moment == WEIR_SCHEMA_AT_PUT ? targets_take_lives : targets_take_labels);
     if (err) return err;
-    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, by_time);
-    size_t begin = past_warm_up(c, cut->warm_up), count = c->count - begin;
-    const weir_candidate *kept = c->candidates + begin;
-    c->out->ends[WEIR_TARGETS_TRAIN] = cut_at(kept, count, 1 - cut->validation - cut->test);
-    c->out->ends[WEIR_TARGETS_VALIDATION] = cut_at(kept, count, 1 - cut->test);
+    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, targets_by_time);
+
+    /* The warm-up is only a past. */
+    size_t begin = 0;
+    if (c->count) {
+        int64_t first_us = c->candidates[0].target.before_us, last_us = c->candidates[c->count - 1].target.before_us;
+        int64_t begin_us = first_us + (int64_t)(cut->warm_up * (double)(last_us - first_us));
+        while (begin < c->count && c->candidates[begin].target.before_us < begin_us)
+            begin++;
+    }
+    size_t count = c->count - begin;
+    const weir_target_candidate *kept = c->candidates + begin;
+    c->out->ends[WEIR_TARGETS_TRAIN] = targets_cut_at(kept, count, 1 - cut->validation - cut->test);
+    c->out->ends[WEIR_TARGETS_VALIDATION] = targets_cut_at(kept, count, 1 - cut->test);
     c->out->ends[WEIR_TARGETS_TEST] = count;
-    return keep(c, begin);
+    return targets_keep(c, begin);
 }
 
-static int by_part(const void *a, const void *b) {
-    const weir_candidate *x = a, *y = b;
+static int targets_by_part(const void *a, const void *b) {
+    const weir_target_candidate *x = a, *y = b;
     if (x->part != y->part) return x->part < y->part ? -1 : 1;
     return x->target.vertex < y->target.vertex ? -1 : x->target.vertex > y->target.vertex;
 }
 
-/* T3: what is in no part stands last, and is left out. */
-static weir_err cut_still(weir_collecting *c, const weir_targets_opts *opts) {
+/* TRAIN-T3: what is in no part stands last, and is left out. */
+static weir_err targets_cut_still(weir_target_collector *c, const weir_targets_opts *opts) {
     uint64_t *ends = c->out->ends;
     weir_err err = weir_targets_still(c, opts);
     if (err) return err;
-    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, by_part);
+    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, targets_by_part);
     for (size_t i = 0; i < c->count && c->candidates[i].part < WEIR_TARGETS_PARTS; i++)
         ends[c->candidates[i].part] = i + 1;
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++)
         ends[part] = ends[part] > ends[part - 1] ? ends[part] : ends[part - 1];
+    WEIR_ASSERT(ends[WEIR_TARGETS_TEST] <= c->count);
     c->count = ends[WEIR_TARGETS_TEST];
-    return keep(c, 0);
+    return targets_keep(c, 0);
 }
 
-static weir_err count_classes(weir_targets *t) {
+static weir_err targets_count_classes(weir_targets *t) {
     uint64_t *counts = weir_calloc((size_t)WEIR_TARGETS_PARTS * t->classes, sizeof *counts);
     t->class_counts = counts;
     if (!counts) return WEIR_NOMEM("for the targets of training");
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
-        for (uint64_t i = weir_targets_begin(t, part); i < t->ends[part]; i++)
+        for (uint64_t i = weir_targets_begin(t, part); i < t->ends[part]; i++) {
+            WEIR_ASSERT(t->classes_of[i] < t->classes);
             counts[part * t->classes + t->classes_of[i]]++;
+        }
     }
     return WEIR_OK;
 }
 
 /* --- what is refused ------------------------------------------------------------------------------------------- */
 
-/* An import without times has all its targets at one moment, and no cut parts them. */
-static bool is_one_moment(const weir_targets *t, const weir_targets_cut *cut) {
-    return cut->split == WEIR_TARGETS_BY_TIME && t->count >= TARGETS_MIN &&
-           t->targets[0].before_us == t->targets[t->count - 1].before_us;
-}
-
-static weir_err check_part(const weir_targets *t, weir_targets_part part) {
+static weir_err targets_check_part(const weir_targets *t, weir_targets_part part) {
     static const char *const names[] = {"to learn from", "for validation", "for the test"};
     uint64_t count = t->ends[part] - weir_targets_begin(t, part);
     uint32_t present = 0;
@@ -250,13 +249,13 @@ static weir_err check_part(const weir_targets *t, weir_targets_part part) {
     if (count < TARGETS_MIN) {
         if (t->old > t->young)
             return WEIR_ERR(WEIR_EDATA,
-                            "there are only %llu targets %s (%llu are older than the snapshot tells all of); build it "
-                            "with a longer --history or with none, and where the schema has a `history`, make that "
-                            "longer",
+                            "there are only %llu targets %s (%llu are from before the history that the snapshot "
+                            "covers); build it with a longer --history or with none, and lengthen the schema's "
+                            "`history` if it has one",
                             (unsigned long long)count, names[part], (unsigned long long)t->old);
         return WEIR_ERR(WEIR_EDATA,
                         "there are only %llu targets %s (%llu are too young: their labels may still come); take more "
-                        "data, or a shorter `maturity` of the task",
+                        "data, or shorten the task's `maturity`",
                         (unsigned long long)count, names[part], (unsigned long long)t->young);
     }
     if (present < 2) {
@@ -266,29 +265,21 @@ static weir_err check_part(const weir_targets *t, weir_targets_part part) {
     return WEIR_OK;
 }
 
-static weir_err check_targets(const weir_collecting *c, const weir_targets_cut *cut) {
+static weir_err targets_check(const weir_target_collector *c, const weir_targets_cut *cut) {
     const weir_targets *t = c->out;
     weir_err err = WEIR_OK;
-    if (is_one_moment(t, cut))
+    /* As those of an import without times. */
+    if (cut->split == WEIR_TARGETS_BY_TIME && t->count >= TARGETS_MIN &&
+        t->targets[0].before_us == t->targets[t->count - 1].before_us)
         return WEIR_ERR(WEIR_EDATA,
-                        "all %llu targets are of one moment, so that no time parts them; give --masks, or --per-class",
+                        "all %llu targets are of one moment, so no time separates them; give --masks or --per-class",
                         (unsigned long long)t->count);
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; !err && part < WEIR_TARGETS_PARTS; part++)
-        err = check_part(t, part);
+        err = targets_check_part(t, part);
     return err;
 }
 
-static weir_err check_opts(const weir_targets_opts *opts) {
-    const weir_targets_cut *cut = &opts->cut;
-    bool fine =
-        cut->split != WEIR_TARGETS_BY_TIME || (cut->warm_up >= 0 && cut->warm_up <= 0.9 && cut->validation > 0 &&
-                                               cut->test > 0 && cut->validation + cut->test < 1);
-    return fine
-               ? WEIR_OK
-               : WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
-}
-
-static weir_err find_task(weir_collecting *c, uint32_t task) {
+static weir_err targets_find_task(weir_target_collector *c, uint32_t task) {
     const weir_schema *schema = weir_snapshot_schema(c->snapshot);
     WEIR_ASSERT(task < weir_schema_task_count(schema));
     c->task = weir_schema_task_at(schema, task);
@@ -306,19 +297,22 @@ static weir_err find_task(weir_collecting *c, uint32_t task) {
 /* --- the handle ------------------------------------------------------------------------------------------------- */
 
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part) {
+    WEIR_ASSERT(part < WEIR_TARGETS_PARTS);
     return part == WEIR_TARGETS_TRAIN ? 0 : targets->ends[part - 1];
 }
 
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp) {
+    const weir_targets_cut *cut = &opts->cut;
     *targetsp = NULL;
-    weir_err err = check_opts(opts);
-    if (err) return err;
-    weir_collecting c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
+    if (cut->split == WEIR_TARGETS_BY_TIME && !(cut->warm_up >= 0 && cut->warm_up <= 0.9 && cut->validation > 0 &&
+                                                cut->test > 0 && cut->validation + cut->test < 1))
+        return WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
+    weir_target_collector c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
     if (!c.out) return WEIR_NOMEM("for the targets of training");
-    err = find_task(&c, opts->task);
-    if (!err) err = opts->cut.split == WEIR_TARGETS_BY_TIME ? cut_by_time(&c, &opts->cut) : cut_still(&c, opts);
-    if (!err) err = count_classes(c.out);
-    if (!err) err = check_targets(&c, &opts->cut);
+    weir_err err = targets_find_task(&c, opts->task);
+    if (!err) err = cut->split == WEIR_TARGETS_BY_TIME ? targets_cut_by_time(&c, cut) : targets_cut_still(&c, opts);
+    if (!err) err = targets_count_classes(c.out);
+    if (!err) err = targets_check(&c, cut);
     weir_free(c.candidates);
     if (err) {
         weir_targets_close(c.out);

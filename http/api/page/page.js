@@ -101,13 +101,12 @@ function drawCurve(epochs) {
 }
 
 function showNight(said) {
-  const night = said.night, plan = said.schedule;
+  const night = said.night;
   if (night) by("sentence").textContent = night.sentence || `night ${night.name}: ${night.done} of 7 steps done`;
   if (said.trouble) by("sentence").textContent = said.trouble;
   if (said.epochs.length) drawCurve(said.epochs);
-  const running = plan && plan.running;
-  const next = plan && plan.next ? "The next night begins at " + plan.next.slice(0, 16) + "Z." : "";
-  by("schedule").textContent = running ? "A night runs." : next;
+  by("overdue").textContent = said.overdue_since ? "No night has ended well since " +
+    (said.last_success ? said.last_success.slice(0, 16) + "Z" : "the first began") + ": the next is overdue." : "";
   const example = night && night.example;
   if (example && !scored && !by("key").value) {
     by("type").value = example.type;

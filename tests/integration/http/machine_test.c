@@ -236,42 +236,22 @@ static volatile int64_t *jump_file(void) {
     return page;
 }
 
-/* When the next night is, as the server says it: `"next":"…"`. */
-static void next_night(const serve_child *child, char said[80]) {
-    http_answer answer;
-    serve_get(child, "/v1/nightly", &answer);
-    const char *next = answer.body ? strstr(answer.body, "\"next\"") : NULL;
-    assert_non_null(next);
-    snprintf(said, 80, "%.*s", (int)strcspn(next, ",}"), next);
-    answer_free(&answer);
-}
-
-/* At a time of day that does not come while this runs. */
-static void set_cron_far_from_now(void) {
-    char cron[32];
-    int64_t hours = weir_clock_wall_us(weir_clock_system()) / WEIR_US_PER_S / 3600;
-    snprintf(cron, sizeof cron, "0 %d * * *", (int)((hours + 12) % 24));
-    setenv("WEIR_NIGHTLY_CRON", cron, 1);
-}
-
 /* Ten years ahead, back, ten years back, and so on. Events bear the true time: those that the clock calls far ahead are
  * refused as such, which is what it is there for; nothing else may change, and nothing of it last. */
 static void a_clock_that_jumps_leaves_no_trace(void **state) {
     (void)state;
     static const int64_t years = INT64_C(365) * 86400, jumps[] = {10, 0, -10, 0, 10, -10, 0};
     serve_child child;
-    char said[300], night[80], now[80] = "";
+    char said[300];
     unsigned next = 0;
     if (SANITIZED) weir_test_skip("a sanitizer has to be loaded first");
     volatile int64_t *ahead_s = jump_file();
     setenv("WEIR_TEST_JUMP", weir_test_path("jump"), 1);
     setenv("LD_PRELOAD", WEIR_TEST_CLOCK, 1);
-    set_cron_far_from_now();
     start(&child, weir_test_path("data"));
     unsetenv("LD_PRELOAD");
     post_well(&child, next);
     next += BATCH;
-    next_night(&child, night);
     for (size_t i = 0; i < sizeof jumps / sizeof jumps[0]; i++) {
         *ahead_s = jumps[i] * years;
         int status = post(&child, next, said);
@@ -284,8 +264,6 @@ static void a_clock_that_jumps_leaves_no_trace(void **state) {
         all_are_there(&child, next);
         assert_int_equal(get(&child, "/v1/neighbors/account/a1?limit=5", said), 200);
     }
-    for (; strcmp(now, night) != 0; next_night(&child, now))
-        usleep(50000); /* the schedule looks now and then */
     all_are_there_after_a_restart(&child, weir_test_path("data"), next);
 }
 

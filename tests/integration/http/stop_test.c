@@ -122,21 +122,6 @@ static void drive_without_a_model(const serve_child *child) {
     post(child, 0);
 }
 
-/* The last night was long ago, so one is begun at once; there is nothing to learn from, so it fails. */
-static void leave_an_old_schedule(const char *data) {
-    char path[520];
-    snprintf(path, sizeof path, "%s/nights", data);
-    if (!weir_path_exists(data)) assert_ok(weir_folder_create(data));
-    assert_ok(weir_folder_create(path));
-    snprintf(path, sizeof path, "%s/nights/scheduled", data);
-    assert_ok(weir_file_replace(path, "1000000\n", 8));
-}
-
-static void drive_until_a_night_is_overdue(const serve_child *child) {
-    serve_await(child, "/v1/nightly", NULL, 200, "\"failures\":1");
-    post(child, 0);
-}
-
 /* Events are refused: there are more in the queues than it may be behind. */
 static void drive_behind_a_limit(const serve_child *child) {
     char said[400] = "";
@@ -216,8 +201,6 @@ STOP(while_answers_are_not_read, NULL, drive_readers)
 STOP(while_requests_do_not_end, NULL, drive_writers)
 STOP(while_a_shard_is_made_anew, NULL, drive_a_repair)
 STOP_OF(without_a_model, NULL, drive_without_a_model, leave_an_unsigned_model, NULL)
-STOP_OF(while_a_night_is_overdue, NULL, drive_until_a_night_is_overdue, leave_an_old_schedule,
-        "nightly.cron=15 2 * * *")
 STOP_OF(while_it_is_behind_a_limit, "write:1:ENOSPC:/seal-", drive_behind_a_limit, NULL, "ingest.behind_max=100")
 STOP(without_memory, NULL, drive_out_of_memory)
 STOP(without_descriptors, NULL, drive_out_of_descriptors)
@@ -226,5 +209,5 @@ WEIR_TESTS(WEIR_CASE(at_once), WEIR_CASE(with_events_under_way), WEIR_CASE(while
            WEIR_CASE(while_the_disk_and_the_queues_are_full), WEIR_CASE(while_the_log_is_poisoned),
            WEIR_CASE(while_no_call_into_the_files_goes_well), WEIR_CASE(while_a_store_is_filled_on_a_full_disk),
            WEIR_CASE(while_answers_are_not_read), WEIR_CASE(while_requests_do_not_end),
-           WEIR_CASE(while_a_shard_is_made_anew), WEIR_CASE(without_a_model), WEIR_CASE(while_a_night_is_overdue),
-           WEIR_CASE(while_it_is_behind_a_limit), WEIR_CASE(without_memory), WEIR_CASE(without_descriptors))
+           WEIR_CASE(while_a_shard_is_made_anew), WEIR_CASE(without_a_model), WEIR_CASE(while_it_is_behind_a_limit),
+           WEIR_CASE(without_memory), WEIR_CASE(without_descriptors))

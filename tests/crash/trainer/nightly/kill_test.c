@@ -59,7 +59,7 @@ static void kill_at(const char *point, int step) {
         weir_test_output_free(&output);
     }
     is_whole();
-    if (before) assert_int_equal(snapshot_inode(), before); /* G1 */
+    if (before) assert_int_equal(snapshot_inode(), before); /* NIGHTLY-G1 */
 }
 
 /* What comes before a step comes after another; between is when a step is done and night.json does not know. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nightly_test.c - nights beside a server that runs: checkpoints on demand, what is told of them, its schedule. */
+/* nightly_test.c - nights beside a running server: checkpoints on demand, what is told of them, nights that stop. */
 #include "nightly_fixture.h"
 #include "serve_child.h"
 
+#include <weir/store/base/buf.h>
 #include <weir/store/trust/trust.h>
 
 static void ask_for(const serve_child *serve, const char *request, int status, const char *part) {
@@ -31,13 +32,16 @@ static void a_night_beside_a_server(void **state) {
     night_store("60");
     start(&serve, accept);
     snprintf(url, sizeof url, "http://127.0.0.1:%u", serve.port);
-    ask_for(&serve, "GET /v1/nightly HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, "{\"night\":null,\"epochs\":[]");
+    ask_for(&serve, "GET /v1/nightly HTTP/1.1\r\nHost: localhost\r\n\r\n", 200,
+            "{\"night\":null,\"epochs\":[],\"trouble\":null,\"last_success\":null,\"overdue_since\":null}");
     night_run(night, NULL, &output);
     if (output.status) fail_msg("%s", output.err);
     assert_non_null(strstr(output.out, "by the server"));
     weir_test_output_free(&output);
     ask_for(&serve, "GET /v1/nightly HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, "\"outcome\":\"promoted\"");
     ask_for(&serve, "GET /v1/nightly HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, "\"epochs\":[{\"epoch\":1,");
+    ask_for(&serve, "GET /v1/nightly HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, "\"last_success\":\"20");
+    ask_for(&serve, "GET /v1/nightly HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, "\"overdue_since\":null}");
     serve_await(&serve, "/readyz?verbose=1", NULL, 200, "\"model\":{"); /* it took the model */
     assert_int_equal(serve_end(&serve, SIGTERM), 0);
 }
@@ -74,42 +78,82 @@ static void a_key_is_asked_for(void **state) {
     assert_int_equal(serve_end(&serve, SIGTERM), 0);
 }
 
-/* A last start long ago, so that one was missed: it is made up for at once. */
-static void the_server_starts_a_night_itself(void **state) {
+/* --- nights that do not come ------------------------------------------------------------------------------------- */
+
+#define ASK_NIGHTLY "GET /v1/nightly HTTP/1.1\r\nHost: localhost\r\n\r\n"
+#define ASK_METRICS "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+/* As `weir nightly` leaves it, with a check of its bytes. */
+static void leave_night(const char *name, const char *outcome, const char *begun, const char *ended) {
+    const char *const members[][2] = {{"name", name}, {"outcome", outcome}, {"begun", begun}, {"ended", ended}};
+    char path[128];
+    weir_buf text = {0};
+    weir_json json = weir_json_begin(&text);
+    weir_json_object(&json);
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        weir_json_key(&json, members[i][0]);
+        weir_json_string(&json, members[i][1]);
+    }
+    weir_json_object_end_checked(&json, 0);
+    assert_ok(weir_buf_err(&text));
+    const char *const folders[] = {"d", "d/nights", path};
+    snprintf(path, sizeof path, "d/nights/%s", name);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        if (!weir_path_exists(weir_test_path(folders[i]))) assert_ok(weir_folder_create(weir_test_path(folders[i])));
+    snprintf(path, sizeof path, "d/nights/%s/night.json", name);
+    assert_ok(weir_file_replace(weir_test_path(path), text.bytes, text.length));
+    weir_buf_free(&text);
+}
+
+static void nights_that_have_stopped_are_overdue(void **state) {
     serve_child serve;
-    static const char *const more[] = {"--set", NIGHT_UNSIGNED,
-                                       "--set", "nightly.cron=15 2 * * *",
-                                       "--set", "nightly.train=--epochs 1  --hidden 4 --fanouts 2 --no-baselines",
-                                       NULL};
     (void)state;
-    night_store("60");
-    assert_ok(weir_folder_create(weir_test_path("d/nights")));
-    assert_ok(weir_file_replace(weir_test_path("d/nights/scheduled"), "1000000\n", 8));
-    start(&serve, more);
-    serve_await(&serve, "/v1/nightly", NULL, 200, "\"outcome\":\"promoted\"");
-    serve_await(&serve, "/v1/nightly", NULL, 200, "\"running\":false,\"starts\":1,\"failures\":0}}");
+    leave_night("1", "kept", "2026-01-01T02:15:00Z", "2026-01-01T03:00:00Z");
+    leave_night("2", "failed", "2026-01-02T02:15:00Z", "2026-01-02T03:00:00Z");
+    leave_night("3", "", "2026-01-03T02:15:00Z", "");
+    start(&serve, NULL);
+    ask_for(&serve, ASK_NIGHTLY, 200,
+            "\"last_success\":\"2026-01-01T03:00:00.000000Z\",\"overdue_since\":\"2026-01-02T05:00:00.000000Z\"}");
+    serve_await(&serve, "/metrics", NULL, 200, "\nweir_nightly_overdue_seconds ");
+    http_answer answer;
+    client_ask(serve.port, ASK_METRICS, &answer);
+    assert_null(strstr(answer.body, "\nweir_nightly_overdue_seconds 0\n"));
+    answer_free(&answer);
     assert_int_equal(serve_end(&serve, SIGTERM), 0);
 }
 
-static void a_wrong_expression_is_refused_at_the_start(void **state) {
-    const char *const argv[] = {weir_test_program(),
-                                "serve",
-                                "--schema",
-                                "payments",
-                                "--data",
-                                weir_test_path("d"),
-                                "--listen",
-                                "127.0.0.1:0",
-                                "--set",
-                                "nightly.cron=15 25 * * *",
-                                NULL};
-    weir_test_output output;
+static void nights_that_never_ended_well_are_overdue(void **state) {
+    static const char *const daily[] = {"--set", "nightly.every=1d", NULL};
+    serve_child serve;
     (void)state;
-    weir_test_run(argv, NULL, &output);
-    assert_int_equal(output.status, 65);
-    assert_non_null(strstr(output.err, "nightly.cron: the hour '25' cannot be read"));
-    weir_test_output_free(&output);
+    leave_night("1", "failed", "2026-01-02T02:15:00Z", "2026-01-02T03:00:00Z");
+    start(&serve, daily);
+    ask_for(&serve, ASK_NIGHTLY, 200, "\"last_success\":null,\"overdue_since\":\"2026-01-03T02:15:00.000000Z\"}");
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
+/* A time that a clock which was ahead has left would hide years of missing nights. */
+static void a_night_of_the_future_is_no_success(void **state) {
+    serve_child serve;
+    (void)state;
+    leave_night("1", "kept", "2026-01-01T02:15:00Z", "2026-01-01T03:00:00Z");
+    leave_night("2", "kept", "2126-01-01T02:15:00Z", "2126-01-01T03:00:00Z");
+    start(&serve, NULL);
+    ask_for(&serve, ASK_NIGHTLY, 200, "\"overdue_since\":\"2026-01-02T05:00:00.000000Z\"}");
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
+static void no_night_is_expected_by_who_wants_none(void **state) {
+    static const char *const none[] = {"--set", "nightly.every=0s", NULL};
+    serve_child serve;
+    (void)state;
+    leave_night("1", "kept", "2026-01-01T02:15:00Z", "2026-01-01T03:00:00Z");
+    start(&serve, none);
+    ask_for(&serve, ASK_NIGHTLY, 200, "\"overdue_since\":null}");
+    ask_for(&serve, ASK_METRICS, 200, "\nweir_nightly_overdue_seconds 0\n");
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
 }
 
 WEIR_TESTS(WEIR_CASE(a_night_beside_a_server), WEIR_CASE(a_key_is_asked_for),
-           WEIR_CASE(the_server_starts_a_night_itself), WEIR_CASE(a_wrong_expression_is_refused_at_the_start))
+           WEIR_CASE(nights_that_have_stopped_are_overdue), WEIR_CASE(nights_that_never_ended_well_are_overdue),
+           WEIR_CASE(a_night_of_the_future_is_no_success), WEIR_CASE(no_night_is_expected_by_who_wants_none))

@@ -138,7 +138,7 @@ static void without_times_a_split_has_to_be_said(void **state) {
         {{"--masks", "a,b,c", NULL}, "no mask 'a'"},
         {{"--masks", "a,b,c", "--test=0.2", NULL}, "--test is a share of a cut by time"},
         {{"--per-class", "20", NULL}, "--per-class is two numbers"},
-        {{"--per-class", "500,500", NULL}, "leave none of for the test"},
+        {{"--per-class", "500,500", NULL}, "leave none for the test"},
     };
     char snapshot[4096];
     snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("cora"));

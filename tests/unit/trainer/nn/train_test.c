@@ -72,7 +72,7 @@ static void slopes_are_differences(void **state) {
     }
 }
 
-/* --- B2: parts of a batch ---------------------------------------------------------------------------------------- */
+/* --- NN-B2: parts of a batch ------------------------------------------------------------------------------------- */
 
 static void add_part(nn_fixture *f, weir_nn_workspace *w, const weir_target *targets, uint32_t count, double divisor,
                      double *lossp, weir_real *gradients) {

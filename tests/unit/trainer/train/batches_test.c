@@ -99,7 +99,7 @@ static void pass(world *w, uint32_t size, weir_real *logits, uint64_t *keys) {
     for (;;) {
         assert_ok(weir_batches_next(stream, &batch));
         if (!batch) break;
-        assert_ok(weir_nn_forward(w->nn, w->params, &batch->batch, NULL, w->workspace, out, NULL));
+        assert_ok(weir_nn_forward(w->nn, w->params, &batch->nn, NULL, w->workspace, out, NULL));
         for (uint32_t i = 0; i < batch->own_count; i++) {
             logits[batch->own[i]] = out[i];
             keys[batch->own[i]] = batch->keys[i];

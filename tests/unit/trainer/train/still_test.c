@@ -126,7 +126,7 @@ static void parts_of(const world *w, const weir_targets *t, unsigned parts[NODES
     }
 }
 
-/* --- T3 ----------------------------------------------------------------------------------------------------------- */
+/* --- TRAIN-T3 ----------------------------------------------------------------------------------------------------- */
 
 static void t3_masks_say_who_is_where(void **state) {
     (void)state;
@@ -208,7 +208,7 @@ static void what_parts_nothing_is_refused(void **state) {
     opts.cut.masks[1] = "learn";
     refused(w, &opts, "in mask 'learn' and in mask 'learn'");
     opts = by_class(60, 60, 1);
-    refused(w, &opts, "leave none of for the test");
+    refused(w, &opts, "leave none for the test");
     opts = by_class(2, 2, 1);
     refused(w, &opts, "only 6 targets to learn from");
     opts = (weir_targets_opts){.cut = {.warm_up = 0, .validation = 0.2, .test = 0.2}};
@@ -295,15 +295,15 @@ static void entries_are_hidden_by_row_and_batch(void **state) {
     enum { WIDE = 20000 };
     const weir_nn_matrix matrix = {"m", WIDE, false, 1};
     const weir_nn_inputs inputs = {.matrices = &matrix, .matrix_count = 1, .width = WIDE + 1};
-    weir_entries e = {0.25, weir_test_seed(), 3, 77, 1000};
+    weir_train_entries e = {0.25, weir_test_seed(), 3, 77, 1000};
     static weir_real one[WIDE + 1], again[WIDE + 1], other[WIDE + 1];
     unsigned hidden = 0, both = 0;
     for (unsigned i = 0; i <= WIDE; i++)
         one[i] = again[i] = other[i] = i % 2 == 0 ? 3 : 0;
-    weir_entries_hide(&inputs, &e, one);
-    weir_entries_hide(&inputs, &e, again);
+    weir_train_entries_hide(&inputs, &e, one);
+    weir_train_entries_hide(&inputs, &e, again);
     e.batch++;
-    weir_entries_hide(&inputs, &e, other);
+    weir_train_entries_hide(&inputs, &e, other);
     assert_memory_equal(one, again, sizeof one);
     assert_true(one[0] == 3); /* no entry of the matrix */
     for (unsigned i = 2; i <= WIDE; i += 2) {

@@ -254,6 +254,43 @@ static void lists_that_lead_out_of_the_snapshot_are_refused(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+static void labels_without_a_value_of_the_schema_are_refused(void **state) {
+    (void)state;
+    static const int32_t wild[] = {3, 1000000000, INT32_MAX, INT32_MIN};
+    const learn_plan plan = {.seed = 1, .pays = 400, .people = 20, .bad = 0.3};
+    const weir_targets_opts opts = BY_TIME(LEARN_TASK_RANK, 0, 0.2, 0.2);
+    static const char *const ranks[] = {"low", "mid", "high"};
+    char out[4096];
+    learn_world w;
+    weir_snapshot *snapshot;
+    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
+    learn_open(&w, learn_schema_text, plan.seed);
+    for (uint64_t n = 0; n < plan.pays; n++) {
+        learn_pay(&w, &plan, n);
+        learn_label(&w, LEARN_RANK, n, ranks[n % 3], LEARN_START_US + ((int64_t)n * 60 + 1) * LEARN_SECOND);
+    }
+    learn_build(&w, out, LEARN_START_US + (int64_t)plan.pays * 60 * LEARN_SECOND + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){.load = false}, &snapshot));
+    const weir_snapshot_labels *labels = weir_snapshot_labels_of(snapshot, LEARN_RANK);
+    weir_targets *targets = NULL;
+    int32_t right[2], spoilt[2];
+    int64_t both;
+    assert_true(labels->count > 200);
+    memcpy(right, labels->values + 100, sizeof right);
+    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
+        spoilt[0] = spoilt[1] = wild[i];
+        memcpy(&both, spoilt, sizeof both);
+        learn_spoil("labels/rank/values", 50, both);
+        assert_err(weir_targets_open(snapshot, &opts, &targets), WEIR_ECORRUPT, "of label 'rank', which has only 3");
+        assert_null(targets);
+    }
+    memcpy(&both, right, sizeof both);
+    learn_spoil("labels/rank/values", 50, both);
+    assert_ok(weir_targets_open(snapshot, &opts, &targets));
+    weir_targets_close(targets);
+    weir_snapshot_close(snapshot);
+}
+
 static void shares_out_of_range(void **state) {
     (void)state;
     const learn_plan plan = {.seed = 1, .pays = 60, .people = 5, .bad = 0.5};
@@ -334,5 +371,6 @@ static void t4_lives_are_targets_and_old_ones_are_not(void **state) {
 WEIR_TESTS(WEIR_CASE(t4_lives_are_targets_and_old_ones_are_not), WEIR_CASE(t1_t2_of_random_snapshots),
            WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all),
            WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range),
-           WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused), WEIR_CASE(t3_a_living_graph_is_cut_by_time_only),
-           WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused),
+           WEIR_CASE(labels_without_a_value_of_the_schema_are_refused),
+           WEIR_CASE(t3_a_living_graph_is_cut_by_time_only), WEIR_CASE(every_allocation_may_fail))

@@ -32,7 +32,6 @@
 #include <weir/store/base/clock.h>
 #include <weir/store/base/err.h>
 #include <weir/store/graph/graph.h>
-#include <weir/trainer/schedule/schedule.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,6 +56,7 @@ typedef struct weir_api_opts {
     weir_api_keys *keys;        /* borrowed; NULL: none                                                      */
     const char *checkpoints;    /* folder that they are written into; borrowed; NULL: none are written       */
     const char *nights;         /* folder of weir nightly; borrowed; NULL: there is none                     */
+    int64_t nightly_every_us;   /* a night is expected to end well as often; 0: none is                      */
     uint32_t loops;             /* of the server that will run the handlers                                  */
     uint64_t behind_max;        /* records of a source before it is not ready and takes no events; 0: no limit   */
     int64_t stale_max_us;       /* without contact with a source's brokers before it is not ready; 0: for ever */
@@ -81,8 +81,9 @@ const char *weir_api_page_css(size_t *lengthp);
 
 /* Checks how far the pipeline is; true once it is ready (API-A4). Call it now and then until it is.  [owner] */
 bool weir_api_look(weir_api *api);
-/* What GET /v1/nightly tells of; borrowed, and closed after the handle. Once, when the address is known.  [owner] */
-void weir_api_schedule_set(weir_api *api, weir_scheduler *scheduler);
+/* Sets the gauge of overdue nights from their history, once a minute; call it now and then.  Blocks on the disk.
+ * [owner] */
+void weir_api_nightly_look(weir_api *api);
 /* From now on /readyz says no.  [owner] */
 void weir_api_stopping(weir_api *api);
 

@@ -49,7 +49,6 @@ typedef enum weir_role {
     X(GRAPH, 25, "one graph's sources")                                                \
     X(SHARD, 30, "one shard's version, and who waits for it")                          \
     X(QUEUE, 40, "one bounded queue")                                                  \
-    X(SCHEDULE, 50, "one schedule, its times and its program")                         \
     X(CLOCK, 60, "a manual clock")                                                     \
     X(PROGRESS, 70, "the progress bar on the terminal")                                \
     X(LOG, 80, "the log stream and its repeat table")                                  \

@@ -5,8 +5,8 @@
  *   train rows ──► a tree a round ──► score the validation rows ──► better? keep : patience is over? end
  *
  * INVARIANTS
- *   X1  The same rows, labels and options give the same scores.
- *   X2  The rounds kept are those with the best average precision on the validation rows; the first of equals.
+ *   BOOST-X1  The same rows, labels and options give the same scores.
+ *   BOOST-X2  The rounds kept are those with the best average precision on the validation rows; the first of equals.
  *
  * THREADS: [owner] all; a call works on up to `threads` threads of the library's own.
  */
@@ -25,7 +25,7 @@ extern "C" {
 
 typedef struct weir_boost weir_boost;
 
-/* Borrowed. rows: count x columns, NaN is missing. labels: 0 or 1, NULL where rows are only scored. */
+/* Borrowed. rows: count x columns, NaN is missing. labels: 0 or 1, may be NULL where rows are only scored. */
 typedef struct weir_boost_rows {
     const float *rows;
     const uint8_t *labels;
@@ -47,7 +47,7 @@ bool weir_boost_available(void);
 weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *train, const weir_boost_rows *validation,
                           weir_boost **boostp);
 void weir_boost_close(weir_boost *boost);            /* NULL is allowed */
-uint32_t weir_boost_rounds(const weir_boost *boost); /* kept, by X2 */
+uint32_t weir_boost_rounds(const weir_boost *boost); /* kept, by BOOST-X2 */
 /* Log odds, one a row.  The same errors. */
 weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, double *scores);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm.h - ranks that work on one thing together: MPI, or one rank alone where nobody started more.
+ * comm.h - ranks that work on one thing together: MPI, or one rank alone where mpirun did not start more.
  *
  *   weir_comm_start ──► the first channel ──weir_comm_channel──► one more for each thread that talks
  *
@@ -8,8 +8,8 @@
  * channels of their own do not wait for each other's calls.
  *
  * INVARIANTS
- *   M1  A sum is the same bits on every rank, and the same from run to run with as many ranks.
- *   M2  Without mpirun there is one rank and no MPI is started: every function works and talks to nobody.
+ *   COMM-M1  A sum is the same bits on every rank, and the same from run to run with as many ranks.
+ *   COMM-M2  Without mpirun there is one rank and no MPI is started: every function works and sends nothing.
  *
  * ERRORS: what goes wrong between ranks ends all of them (that is MPI's default, and there is nothing to go on with); a
  * rank that fails by itself calls weir_comm_fail, which says its number and ends the others.
@@ -40,14 +40,14 @@ void weir_comm_channel_close(weir_comm *channel); /* NULL is allowed */
 uint32_t weir_comm_rank(const weir_comm *comm);
 uint32_t weir_comm_ranks(const weir_comm *comm);
 
-/* Each number becomes its sum over the ranks (M1). */
+/* Each number becomes its sum over the ranks (COMM-M1). */
 void weir_comm_sum_floats(weir_comm *comm, float *numbers, size_t count);
 void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count);
-/* Rank 0's bytes become everybody's. */
+/* Rank 0's bytes become every rank's. */
 void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length);
 void weir_comm_barrier(weir_comm *comm);
 /* Sends lengths[r] bytes to rank r, one after the other in bytes; appends what came, in the order of the ranks, to
- * received, and puts how much came from each into received_lengths.  WEIR_ELIMIT more than 2 GiB; WEIR_ENOMEM. */
+ * received, and puts how much came from each into received_lengths.  WEIR_ELIMIT 2 GiB or more; WEIR_ENOMEM. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths);
 

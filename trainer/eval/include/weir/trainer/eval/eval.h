@@ -27,7 +27,7 @@ typedef struct weir_scored {
     size_t count;
 } weir_scored;
 
-/* Chance that a positive stands above a negative, ties half.  WEIR_EDATA one class only, or a score that is no number;
+/* Chance that a positive stands above a negative, ties half.  WEIR_EDATA one class only, or a score that is not finite;
  * WEIR_ENOMEM. */
 weir_err weir_eval_auroc(const weir_scored *scored, double *valuep);
 /* Sum over thresholds of (recall gained) x precision; a group of equal scores is one threshold.  The same errors. */
@@ -41,7 +41,7 @@ typedef struct weir_eval_budget {
 } weir_eval_budget;
 
 /* Each day's highest scores, at most `alerts`; where equal scores pass the limit, as many of them count as have room,
- * at the group's own precision.  WEIR_EDATA, WEIR_ENOMEM. */
+ * at the group's own precision.  WEIR_EDATA no targets, no alerts, or a score that is not finite; WEIR_ENOMEM. */
 weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
                              weir_eval_budget *budgetp);
 
@@ -50,7 +50,8 @@ typedef struct weir_calibration {
     double slope, offset;
 } weir_calibration;
 
-/* Platt's fit with his smoothed targets, by Newton's method with a line search; deterministic.  WEIR_EDATA. */
+/* Platt's fit with his smoothed targets, by Newton's method with a line search; deterministic.  WEIR_EDATA one
+ * class only, or a score that is not finite. */
 weir_err weir_calibration_fit(const weir_scored *scored, weir_calibration *calibrationp);
 double weir_calibrated(const weir_calibration *calibration, double score);
 

@@ -3,9 +3,9 @@
  * nn.h - the way back: gradients of the network of weir/inference/nn/nn.h, its losses, and AdamW.
  *
  * INVARIANTS
- *   B1  Gradients are those of finite differences: relative error below 1e-3 in float, 1e-6 in double.
- *   B2  A loss is a sum over its targets by a divisor that the caller names: the parts of a batch, however it is dealt
- *       to ranks, add up to the loss and the gradient of the whole.
+ *   NN-B1  Gradients are those of finite differences: relative error below 1e-3 in float, 1e-6 in double.
+ *   NN-B2  A loss is a sum over its targets, divided by what the caller names: the parts of a batch, however it is
+ *          shared among ranks, add up to the loss and the gradient of the whole.
  *
  * THREADS: [owner] all.
  */
@@ -60,7 +60,7 @@ typedef struct weir_adamw_opts {
 weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp);
 void weir_adamw_close(weir_adamw *adamw); /* NULL is allowed */
 /* One step. *normp: the length of the gradients before they were shortened (may be NULL).
- * WEIR_EDATA gradients that are no numbers: parameters and moments stay as they were; what the kernels report. */
+ * WEIR_EDATA gradients that are not finite: parameters and moments stay as they were; what the kernels report. */
 weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, weir_real *params,
                               double *normp);
 

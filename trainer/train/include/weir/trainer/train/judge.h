@@ -25,8 +25,8 @@ typedef struct weir_judged_example {
 
 /* opts: snapshot, owners, batch, alerts, cut and sample_seed count; the task is the network's. params lie
  * in the kernels' memory. *examplep is the test target of class 1 with the highest score. All ranks with equal
- * arguments.  WEIR_EVERSION the network was made for another schema; WEIR_EDATA too few targets; WEIR_EINVAL,
- * WEIR_ENOMEM.  [main] */
+ * arguments.  WEIR_EVERSION the network was made for another schema; what weir_targets_open reports; WEIR_ENOMEM.
+ * [main] */
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
                           weir_train_metrics *metricsp, weir_judged_example *examplep);
 

@@ -7,11 +7,11 @@
  *   only a past     ◄─────────────── targets ────────────────────────────►   their labels may still come
  *
  * INVARIANTS
- *   T1  Cut by time: every target of a later part is later than every one of an earlier part.
- *   T2  A target's class hangs on labels only, and a target is there only once its labels have had their time.
- *   T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as of
- *       the snapshot's time, so that all edges are seen; a class is nobody's input.
- *   T4  No target is older than the snapshot tells all of (weir_snapshot_from_us).
+ *   TRAIN-T1  Cut by time: every target of a later part is later than every one of an earlier part.
+ *   TRAIN-T2  A target's class depends on labels only, and a target is there only once its labels have had their time.
+ *   TRAIN-T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as
+ *             of the snapshot's time, so that all edges are seen; a class is never an input.
+ *   TRAIN-T4  No target is from before the history that the snapshot covers (weir_snapshot_from_us).
  *
  * A target is one life of a vertex: its time, its features and its labels are of that. What a later message says of it
  * (an update, a deletion, a second put) changes neither its time nor its class nor its features.
@@ -65,13 +65,14 @@ typedef struct weir_targets {
     const weir_target *targets;        /* of the snapshot: vertices are indices                    */
     const uint32_t *classes_of;        /* one a target                                             */
     const uint64_t *class_counts;      /* [part * classes + class]                                 */
-    uint64_t young;                    /* left out: their labels may still come                    */
-    uint64_t old;                      /* left out: T4                                             */
-    uint64_t unlabelled;               /* left out: nobody said, and the label has no `absent`     */
+    uint64_t young;                    /* excluded: their labels may still come                    */
+    uint64_t old;                      /* excluded: TRAIN-T4                                             */
+    uint64_t unlabelled;               /* excluded: no label, and the schema gives no `absent`     */
 } weir_targets;
 
 /* WEIR_EINVAL shares out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one class
- * only, in the part that is named, and what to do; WEIR_ENOMEM.  The snapshot is only read.  [any] */
+ * only, in the part that is named, or masks that do not fit, and what to do; WEIR_ECORRUPT a list of the snapshot leads
+ * outside; WEIR_ENOMEM.  The snapshot is only read.  [any] */
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
 void weir_targets_close(weir_targets *targets); /* NULL is allowed */
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part);

@@ -6,11 +6,11 @@
  *                                      ▲                                                                      │
  *                                      └── checkpoint ◄── best so far? ◄── judge on validation ◄──────────────┘
  *
- * INVARIANTS: each is cited by an assert and by a test of the same name
+ * INVARIANTS: each is cited where it is kept, and has tests of the same name
  *
- *   R1  For a seed and a global batch, the losses hang on the number of ranks only by the order of a sum.
- *   R2  Training that was ended and resumed gives the same bits as one that was not.
- *   R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
+ *   TRAIN-R1  For a seed and a global batch, the losses depend on the number of ranks only by the order of a sum.
+ *   TRAIN-R2  Training that was ended and resumed gives the same bits as one that was not.
+ *   TRAIN-R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
  */
 #ifndef WEIR_TRAINER_TRAIN_TRAIN_H
 #define WEIR_TRAINER_TRAIN_TRAIN_H
@@ -63,7 +63,7 @@ typedef struct weir_train_opts {
     const uint32_t *const *owners; /* of each type, of each vertex a rank; NULL: by the ids         */
     const char *folder;            /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written */
     uint32_t task;
-    uint32_t hidden;         /* 0: 64                                        */
+    uint32_t hidden;         /* width of the layers                          */
     const uint32_t *fanouts; /* one a layer                                  */
     uint32_t layers;
     bool out_only;                    /* look along edges from where they begin alone */
@@ -78,15 +78,16 @@ typedef struct weir_train_opts {
     uint64_t seed, sample_seed; /* sample_seed: of judging and serving */
     bool resume;
     const weir_kernels *kernels; /* NULL: those of the processor */
-    /* After each epoch, on every rank; NULL: nobody listens. An error ends the training. */
+    /* Called after each epoch, on every rank; may be NULL. An error ends the training. */
     weir_err (*on_epoch)(void *context, const weir_train_epoch *epoch);
     void *context;
 } weir_train_opts;
 
 /* opts with what has a default; the pointers stay the caller's. */
 weir_train_opts weir_train_defaults(void);
-/* All ranks with equal opts.  WEIR_EINVAL an option; WEIR_EDATA too little to learn, or gradients that are no numbers;
- * WEIR_EVERSION a checkpoint of other options or another snapshot; WEIR_ECORRUPT; WEIR_ENOMEM, WEIR_EIO.  [main] */
+/* All ranks with equal opts.  WEIR_EINVAL an option; WEIR_ELIMIT a network that is too large; WEIR_EDATA too little to
+ * learn, or gradients that are not finite; WEIR_EVERSION a checkpoint of other options or another snapshot;
+ * WEIR_ECONFIG, WEIR_ECORRUPT as weir_targets_open; WEIR_ENOMEM; what the files report.  [main] */
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 void weir_trained_close(weir_trained *trained); /* NULL is allowed */
 
@@ -96,11 +97,12 @@ const weir_real *weir_trained_params(const weir_trained *trained); /* in the ker
 const weir_targets *weir_trained_targets(const weir_trained *trained);
 const weir_calibration *weir_trained_calibration(const weir_trained *trained);
 const weir_train_metrics *weir_trained_metrics(const weir_trained *trained, weir_targets_part part);
-/* Of every target, in their order: the raw score (of class 1). NaN where none was asked. */
+/* One a target, in their order: the logit of a yes-or-no question, else the most likely class. 0 in the training part,
+ * which is not scored. */
 const double *weir_trained_scores(const weir_trained *trained);
 uint32_t weir_trained_best_epoch(const weir_trained *trained);
 
-/* --- what the network is held against ----------------------------------------------------------------------------- */
+/* --- baselines ------------------------------------------------------------------------------------------------- */
 
 typedef enum weir_train_baseline {
     WEIR_TRAIN_GRAPH_TREES, /* the target's row, and the newest neighbour of each relation with its aggregates */
@@ -114,8 +116,8 @@ typedef struct weir_train_trees {
 } weir_train_trees;
 
 /* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. This rank
- * alone reads the snapshot.  WEIR_EUNAVAILABLE no library, or no yes-or-no question; WEIR_EINTERNAL what the library
- * says; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
+ * alone reads the snapshot.  WEIR_EUNAVAILABLE no library, no inputs, or not a yes-or-no question; WEIR_EINTERNAL what
+ * the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
 weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
 
 /* How far a network looks. A plain value. */
@@ -126,7 +128,7 @@ typedef struct weir_train_reach {
 } weir_train_reach;
 
 /* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached.
- * Returns how many, 0 when they are more than steps_max.  [any] */
+ * Returns how many, 0 when they are more than steps_max or the task's type has no relation.  [any] */
 uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach,
                           weir_sample_step *steps, uint32_t steps_max);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_private.h - what the files of a training run share. */
-#ifndef WEIR_TRAINER_TRAIN_RUN_PRIVATE_H
-#define WEIR_TRAINER_TRAIN_RUN_PRIVATE_H
+/* training_private.h - what the files of a training share. */
+#ifndef WEIR_TRAINER_TRAIN_TRAINING_PRIVATE_H
+#define WEIR_TRAINER_TRAIN_TRAINING_PRIVATE_H
 
 #include <weir/trainer/nn/nn.h>
 #include <weir/trainer/train/train.h>
@@ -32,23 +32,24 @@ struct weir_trained {
     weir_calibration calibration;
 };
 
-/* pass.c: one epoch of learning; the list is made from the epoch's number. */
+/* pass.c: one epoch of learning; the list is made from the epoch's number.  [main] */
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);
-/* Scores of a part's targets into scores, with these parameters, on all ranks. */
-weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir_real *params, weir_train_times *times);
+/* Scores of a part's targets into t->scores, with these parameters; on all ranks the same.  [main] */
+weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir_real *params);
 /* What validation and early stopping look at. scores: one a target, of all parts. */
 weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
                                weir_train_metrics *metricsp);
 double weir_training_quality(const weir_trained *t, const weir_train_metrics *metrics);
 
-/* learn.c: the shape's scales from the first targets of training. */
+/* scales.c: the shape's scales from the first targets of training. */
 weir_err weir_training_scales(weir_trained *t);
 
-/* state.c: on rank 0.  load: WEIR_ENOTFOUND there is no checkpoint. */
+/* state.c: saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION
+ * it is of other options, another seed or another snapshot; WEIR_ECORRUPT. */
 weir_err weir_training_state_save(const weir_trained *t);
 weir_err weir_training_state_load(weir_trained *t);
 
-/* curve.c: epochs.jsonl and curve.svg; on rank 0. */
+/* curve.c: epochs.jsonl and curve.svg; on rank 0 alone. */
 weir_err weir_training_log_epoch(const weir_trained *t, const weir_train_epoch *epoch);
 
-#endif /* WEIR_TRAINER_TRAIN_RUN_PRIVATE_H */
+#endif /* WEIR_TRAINER_TRAIN_TRAINING_PRIVATE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c - a training from its options to the parameters that judged best. */
+/* training.c - a training from its options to the parameters that judged best. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,9 @@
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
 
-#include "run_private.h"
+#include "training_private.h"
+
+#define TRAINING_NO_MEMORY "while training; lower --batch, --hidden or the fan-outs"
 
 weir_train_opts weir_train_defaults(void) {
     static const uint32_t fanouts[] = {10, 10};
@@ -31,37 +33,37 @@ weir_train_opts weir_train_defaults(void) {
     };
 }
 
-static weir_err check_range(const char *name, double value, double least, double most) {
+static weir_err training_check_range(const char *name, double value, double least, double most) {
     if (value >= least && value <= most) return WEIR_OK;
-    return WEIR_ERR(WEIR_EINVAL, "%s is %g; it may be %g to %g", name, value, least, most);
+    return WEIR_ERR(WEIR_EINVAL, "%s is %g; it must be %g to %g", name, value, least, most);
 }
 
-static weir_err check_opts(const weir_train_opts *o) {
-    weir_err err = check_range("layers", o->layers, 1, WEIR_SAMPLE_HOPS_MAX);
+static weir_err training_check_opts(const weir_train_opts *o) {
+    weir_err err = training_check_range("layers", o->layers, 1, WEIR_SAMPLE_HOPS_MAX);
     for (uint32_t i = 0; !err && i < o->layers; i++)
-        err = check_range("a fan-out", o->fanouts[i], 1, WEIR_TRAIN_FANOUT_MAX);
-    if (!err) err = check_range("hidden", o->hidden, 1, WEIR_NN_HIDDEN_MAX);
-    if (!err) err = check_range("epochs", o->epochs, 1, 100000);
-    if (!err) err = check_range("batch", o->batch, 1, WEIR_SAMPLE_TARGETS_MAX);
-    if (!err) err = check_range("rate", o->rate, 1e-9, 10);
-    if (!err) err = check_range("decay", o->decay, 0, 10);
-    if (!err) err = check_range("dropout", o->dropout, 0, 0.95);
-    if (!err) err = check_range("input dropout", o->input_dropout, 0, 0.99);
-    if (!err) err = check_range("positive weight", o->positive_weight, 0, 1e6);
+        err = training_check_range("a fan-out", o->fanouts[i], 1, WEIR_TRAIN_FANOUT_MAX);
+    if (!err) err = training_check_range("hidden", o->hidden, 1, WEIR_NN_HIDDEN_MAX);
+    if (!err) err = training_check_range("epochs", o->epochs, 1, 100000);
+    if (!err) err = training_check_range("batch", o->batch, 1, WEIR_SAMPLE_TARGETS_MAX);
+    if (!err) err = training_check_range("rate", o->rate, 1e-9, 10);
+    if (!err) err = training_check_range("decay", o->decay, 0, 10);
+    if (!err) err = training_check_range("dropout", o->dropout, 0, 0.95);
+    if (!err) err = training_check_range("input dropout", o->input_dropout, 0, 0.99);
+    if (!err) err = training_check_range("positive weight", o->positive_weight, 0, 1e6);
     return err;
 }
 
 /* --- set up ------------------------------------------------------------------------------------------------------- */
 
-/* All that the snapshot has: only an import has any, and it can leave out what it does not want. */
-static weir_err find_matrices(const weir_trained *t, weir_nn_matrix_of **matricesp, uint32_t *countp) {
+/* All that the snapshot has: only an import has any, and whoever makes it can leave out a matrix. */
+static weir_err training_find_matrices(const weir_trained *t, weir_nn_matrix_of **matricesp, uint32_t *countp) {
     uint32_t types = weir_schema_vertex_count(weir_snapshot_schema(t->opts.snapshot)), count = 0;
     for (uint32_t type = 0; type < types; type++)
         count += weir_snapshot_vertices_of(t->opts.snapshot, type)->extra_count;
     weir_nn_matrix_of *matrices = weir_calloc(count + 1, sizeof *matrices);
     *matricesp = matrices;
     *countp = 0;
-    if (!matrices) return WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
+    if (!matrices) return WEIR_NOMEM(TRAINING_NO_MEMORY);
     for (uint32_t type = 0; type < types; type++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(t->opts.snapshot, type);
         for (uint32_t i = 0; i < v->extra_count; i++) {
@@ -70,13 +72,14 @@ static weir_err find_matrices(const weir_trained *t, weir_nn_matrix_of **matrice
                 return WEIR_ERR(WEIR_ELIMIT, "matrix '%s' has %llu columns; a network reads at most %u",
                                 v->extras[i].name, (unsigned long long)v->extras[i].columns, WEIR_NN_COLUMNS_MAX);
             const weir_nn_matrix matrix = {v->extras[i].name, (uint32_t)v->extras[i].columns, t->opts.unit_rows, 0};
+            WEIR_ASSERT(*countp < count);
             matrices[(*countp)++] = (weir_nn_matrix_of){type, matrix};
         }
     }
     return WEIR_OK;
 }
 
-static weir_err shape_open(weir_trained *t) {
+static weir_err training_shape_open(weir_trained *t) {
     const weir_train_opts *o = &t->opts;
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
@@ -89,18 +92,21 @@ static weir_err shape_open(weir_trained *t) {
                         o->layers, WEIR_SAMPLE_STEPS_MAX);
     weir_nn_opts opts = {.task = o->task, .hidden = o->hidden, .steps = steps, .step_count = count};
     weir_nn_matrix_of *matrices = NULL;
-    weir_err err = find_matrices(t, &matrices, &opts.matrix_count);
+    weir_err err = training_find_matrices(t, &matrices, &opts.matrix_count);
     opts.matrices = matrices;
     if (!err) err = weir_nn_shape_open(schema, &opts, &t->shape);
     weir_free(matrices);
     return err;
 }
 
-static weir_err arrays_open(weir_trained *t) {
+static weir_err training_network_open(weir_trained *t) {
+    const weir_adamw_opts opts = {.decay = t->opts.decay, .norm_max = t->opts.norm_max};
+    weir_err err = weir_nn_open(t->shape, t->opts.kernels ? t->opts.kernels : weir_kernels_cpu(), &t->nn);
+    if (err) return err;
     const weir_kernels *k = weir_nn_kernels(t->nn);
     size_t bytes = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
     size_t logits = (size_t)t->opts.batch * weir_nn_outputs(t->shape);
-    weir_err err = k->alloc(bytes, (void **)&t->params);
+    err = k->alloc(bytes, (void **)&t->params);
     if (!err) err = k->alloc(bytes, (void **)&t->best_params);
     if (!err) err = k->alloc(bytes, (void **)&t->gradients);
     t->logits = weir_calloc(logits, sizeof *t->logits);
@@ -108,61 +114,48 @@ static weir_err arrays_open(weir_trained *t) {
     t->labels = weir_calloc(t->opts.batch, sizeof *t->labels);
     t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
-    if (err) return err;
-    return t->logits && t->dlogits && t->labels && t->scores && t->list
-               ? WEIR_OK
-               : WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
-}
-
-static weir_err network_open(weir_trained *t) {
-    const weir_adamw_opts opts = {.decay = t->opts.decay, .norm_max = t->opts.norm_max};
-    weir_err err = weir_nn_open(t->shape, t->opts.kernels ? t->opts.kernels : weir_kernels_cpu(), &t->nn);
-    if (!err) err = arrays_open(t);
+    if (!err && !(t->logits && t->dlogits && t->labels && t->scores && t->list)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
     if (!err) err = weir_nn_workspace_open(t->nn, true, &t->train_workspace);
     if (!err) err = weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
     if (!err) err = weir_adamw_open(t->nn, &opts, &t->adamw);
     return err;
 }
 
-static weir_err begin_params(weir_trained *t) {
+/* First parameters, or those of the checkpoint that there is. */
+static weir_err training_begin(weir_trained *t) {
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_real *host = weir_calloc(count, sizeof *host);
-    if (!host) return WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
+    if (!host) return WEIR_NOMEM(TRAINING_NO_MEMORY);
     weir_nn_init(t->nn, t->opts.seed, host);
     weir_nn_kernels(t->nn)->to_device(t->params, host, count * sizeof *host);
     weir_free(host);
     t->state.best = -INFINITY;
-    return WEIR_OK;
+    if (!t->opts.resume) return WEIR_OK;
+    weir_err err = weir_training_state_load(t);
+    return weir_err_is(err, WEIR_ENOTFOUND) ? WEIR_OK : err;
 }
 
-static weir_err begin_or_resume(weir_trained *t) {
-    weir_err err = begin_params(t);
-    if (err || !t->opts.resume) return err;
-    err = weir_training_state_load(t);
-    return err && weir_err_code(err) == WEIR_ENOTFOUND ? WEIR_OK : err;
-}
-
-static weir_err set_up(weir_trained *t) {
+static weir_err training_set_up(weir_trained *t) {
     const weir_targets_opts opts = {t->opts.task, t->opts.cut};
-    weir_err err = check_opts(&t->opts);
+    weir_err err = training_check_opts(&t->opts);
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
-    if (!err) err = shape_open(t);
+    if (!err) err = training_shape_open(t);
     if (!err) err = weir_comm_channel(t->comm, &t->channel);
     if (!err) err = weir_training_scales(t);
-    if (!err) err = network_open(t);
-    return err ? err : begin_or_resume(t);
+    if (!err) err = training_network_open(t);
+    return err ? err : training_begin(t);
 }
 
-/* --- epochs ------------------------------------------------------------------------------------------------------- */
+/* --- epochs and the end ------------------------------------------------------------------------------------------- */
 
-static weir_err run_epoch(weir_trained *t) {
+static weir_err training_epoch(weir_trained *t) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
     weir_train_epoch epoch = {.number = t->state.epochs + 1};
     weir_train_metrics metrics;
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = weir_training_learn(t, &epoch);
-    if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params, NULL);
+    if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
     if (!err) err = weir_training_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics);
     if (err) return err;
     epoch.validation = weir_training_quality(t, &metrics);
@@ -181,73 +174,47 @@ static weir_err run_epoch(weir_trained *t) {
     return err;
 }
 
-static bool is_over(const weir_trained *t) {
+static bool training_is_over(const weir_trained *t) {
     const weir_training_state *s = &t->state;
     bool stale = t->opts.patience && s->epochs >= s->best_epoch + t->opts.patience;
     return s->epochs >= t->opts.epochs || (s->epochs > 0 && stale);
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------ */
-
-static weir_err log_loss_of(const weir_trained *t, weir_targets_part part, double *lossp) {
+/* A part with the best parameters. Validation comes first: the probabilities of both parts are calibrated by it. */
+static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
+    WEIR_ASSERT(t->state.best_epoch > 0); /* TRAIN-R3 */
+    weir_err err = weir_training_judge(t, part, t->best_params);
+    if (!err) err = weir_training_measure(t, t->scores, part, &t->metrics[part]);
+    if (err || weir_nn_outputs(t->shape) != 1) return err;
+
     double *probabilities = weir_calloc(count, sizeof *probabilities);
     uint8_t *labels = weir_malloc(count);
-    weir_err err =
-        probabilities && labels ? WEIR_OK : WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
-    for (uint64_t i = 0; !err && i < count; i++) {
-        probabilities[i] = weir_calibrated(&t->calibration, t->scores[begin + i]);
+    if (!probabilities || !labels) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
+    for (uint64_t i = 0; !err && i < count; i++)
         labels[i] = t->targets->classes_of[begin + i] != 0;
-    }
-    const weir_scored scored = {probabilities, labels, count};
-    if (!err) err = weir_eval_log_loss(&scored, lossp);
+    const weir_scored scored = {t->scores + begin, labels, count}, calibrated = {probabilities, labels, count};
+    if (!err && part == WEIR_TARGETS_VALIDATION) err = weir_calibration_fit(&scored, &t->calibration);
+    for (uint64_t i = 0; !err && i < count; i++)
+        probabilities[i] = weir_calibrated(&t->calibration, scored.scores[i]);
+    if (!err) err = weir_eval_log_loss(&calibrated, &t->metrics[part].log_loss);
     weir_free(probabilities);
     weir_free(labels);
-    return err;
-}
-
-static weir_err calibrate(weir_trained *t) {
-    uint64_t begin = weir_targets_begin(t->targets, WEIR_TARGETS_VALIDATION);
-    uint64_t count = t->targets->ends[WEIR_TARGETS_VALIDATION] - begin;
-    uint8_t *labels = weir_malloc(count);
-    if (!labels) return WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs");
-    for (uint64_t i = 0; i < count; i++)
-        labels[i] = t->targets->classes_of[begin + i] != 0;
-    const weir_scored scored = {t->scores + begin, labels, count};
-    weir_err err = weir_calibration_fit(&scored, &t->calibration);
-    weir_free(labels);
-    return err;
-}
-
-static weir_err finish_part(weir_trained *t, weir_targets_part part) {
-    weir_err err = weir_training_judge(t, part, t->best_params, NULL);
-    if (!err) err = weir_training_measure(t, t->scores, part, &t->metrics[part]);
-    return err;
-}
-
-/* With the best parameters (R3): validation again, for the calibration, then the test. */
-static weir_err finish(weir_trained *t) {
-    bool binary = weir_nn_outputs(t->shape) == 1;
-    WEIR_ASSERT(t->state.best_epoch > 0); /* R3 */
-    weir_err err = finish_part(t, WEIR_TARGETS_VALIDATION);
-    if (!err && binary) err = calibrate(t);
-    if (!err && binary) err = log_loss_of(t, WEIR_TARGETS_VALIDATION, &t->metrics[WEIR_TARGETS_VALIDATION].log_loss);
-    if (!err) err = finish_part(t, WEIR_TARGETS_TEST);
-    if (!err && binary) err = log_loss_of(t, WEIR_TARGETS_TEST, &t->metrics[WEIR_TARGETS_TEST].log_loss);
     return err;
 }
 
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
     *trainedp = NULL;
     weir_trained *t = weir_calloc(1, sizeof *t);
-    if (!t) return weir_comm_fail(comm, WEIR_NOMEM("while training; lower --batch, --hidden or the fan-outs"));
+    if (!t) return weir_comm_fail(comm, WEIR_NOMEM(TRAINING_NO_MEMORY));
     t->opts = *opts;
     t->comm = comm;
     t->calibration = (weir_calibration){1, 0};
-    weir_err err = weir_comm_fail(comm, set_up(t));
-    while (!err && !is_over(t))
-        err = weir_comm_fail(comm, run_epoch(t));
-    if (!err) err = weir_comm_fail(comm, finish(t));
+    weir_err err = weir_comm_fail(comm, training_set_up(t));
+    while (!err && !training_is_over(t))
+        err = weir_comm_fail(comm, training_epoch(t));
+    if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_VALIDATION));
+    if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_TEST));
     if (err) {
         weir_trained_close(t);
         return err;
