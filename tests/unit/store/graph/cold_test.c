@@ -403,6 +403,37 @@ static void a_name_is_found_however_many_carry_it(void **state) {
     world_close(w);
 }
 
-WEIR_TESTS(WEIR_CASE(a_page_is_what_was_sealed), WEIR_CASE(a_page_ends_where_the_next_file_begins),
-           WEIR_CASE(the_oldest_is_what_was_sealed), WEIR_CASE(a_scan_is_all_that_was_sealed),
-           WEIR_CASE(a_name_is_found_however_many_carry_it))
+/* Behind a whole bundle stands a key that ends before its time: an error, and no byte behind its end is looked at. */
+static void a_key_that_is_cut_short_is_damaged(void **state) {
+    (void)state;
+    const weir_engine_opts opts = {.create = true, .last_rank = weir_bundle_last_rank};
+    const weir_bundle_key cut = {.vertex = vertex_at(1), .part = WEIR_BUNDLE_PART(EDGES), .newest_us = INT64_MAX};
+    const weir_cold_query query = {.vertex = vertex_at(1), .list = EDGES, .before_us = INT64_MAX};
+    const weir_name name = {.vertex_type = 0, .key_length = 1, .time_us = 5, .key = "k"};
+    weir_bundle_writer bundle = {0};
+    weir_engine *engine;
+    weir_engine_writer *writer;
+    weir_engine_cursor *cursor;
+    weir_entry entry;
+    uint8_t key[WEIR_BUNDLE_KEY_BYTES];
+    size_t count;
+    bool complete;
+    assert_ok(weir_engine_open(weir_test_path("cut"), &opts, &engine));
+    assert_ok(weir_engine_writer_open(engine, &writer));
+    weir_bundle_begin(&bundle, name.time_us, name.time_us);
+    weir_bundle_put_name(&bundle, &name);
+    assert_ok(weir_bundle_end(&bundle, (weir_bundle_key){.vertex = vertex_at(1), .part = WEIR_BUNDLE_NAMED}, key));
+    assert_ok(weir_engine_writer_add(writer, key, sizeof key, bundle.value.bytes, bundle.value.length));
+    weir_bundle_key_write(&cut, key);
+    assert_ok(weir_engine_writer_add(writer, key, WEIR_BUNDLE_NEWEST_AT, "", 0));
+    assert_ok(weir_engine_writer_ingest(writer));
+    assert_ok(weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor));
+    assert_err(weir_cold_list(cursor, &query, &entry, 1, NULL, &count, &complete), WEIR_ECORRUPT, "is damaged");
+    weir_engine_cursor_close(cursor);
+    weir_engine_close(engine);
+    weir_buf_free(&bundle.value);
+}
+
+WEIR_TESTS(WEIR_CASE(a_key_that_is_cut_short_is_damaged), WEIR_CASE(a_page_is_what_was_sealed),
+           WEIR_CASE(a_page_ends_where_the_next_file_begins), WEIR_CASE(the_oldest_is_what_was_sealed),
+           WEIR_CASE(a_scan_is_all_that_was_sealed), WEIR_CASE(a_name_is_found_however_many_carry_it))

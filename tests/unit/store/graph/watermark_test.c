@@ -376,7 +376,7 @@ static void crash_at(unsigned seal) {
     for (uint32_t p = 0; p < PARTITIONS; p++) /* as whoever reads a log that has more */
         say(&f, p, WEIR_CLOCK_READING);
     for (uint32_t r = 0; r < RUNS; r++) {
-        run_again(&f, r, NULL); /* from the first event: what a shard has it passes over (S4) */
+        run_again(&f, r, NULL); /* from the first event: what a shard has it passes over (GRAPH-S4) */
         run_again(&f, r, naive);
     }
     assert_int_equal(watermark(&f), naive_clock_now(naive));
