@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "draft.h"
 #include "snapshot_private.h"
@@ -12,6 +13,7 @@ const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft) 
 }
 
 const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp) {
+    WEIR_ASSERT(type < weir_schema_vertex_count(draft->schema));
     *countp = draft->ids[type].shape[0];
     return draft->ids[type].data;
 }

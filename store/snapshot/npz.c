@@ -185,6 +185,7 @@ static weir_err npz_unpack_member(weir_npz *npz, uint32_t index) {
     }
     zip_fclose(from);
     if (err) return err;
+    WEIR_ASSERT(m->unpacked.length == stat.size);
     m->is_unpacked = true;
     npz->unpacked_bytes += stat.size;
     return WEIR_OK;
