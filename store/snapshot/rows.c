@@ -58,22 +58,16 @@ typedef struct rows_walk {
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
 
-static weir_err rows_open_array(const weir_snapshot_draft *draft, const char *folder, const char *name,
-                                weir_npy_type type, uint64_t count, weir_npy_writer **writerp) {
-    char path[WEIR_DRAFT_PATH_MAX];
-    weir_err err = weir_draft_path(draft, path, "%s/%s.npy", folder, name);
-    return err ? err : weir_npy_writer_open(path, type, count, 0, writerp);
-}
-
 static weir_err rows_open_spans(const weir_snapshot_draft *draft, const char *folder, const char *name,
                                 const char *times, uint64_t vertices, span_files *files) {
     char room[520], path[WEIR_DRAFT_PATH_MAX];
     snprintf(room, sizeof room, "%s/%s", folder, name);
     weir_err err = weir_draft_path(draft, path, "%s", room);
     if (!err) err = weir_folder_create(path);
-    if (!err) err = rows_open_array(draft, room, "indptr", WEIR_NPY_I64, vertices + 1, &files->indptr);
-    if (!err) err = rows_open_array(draft, room, times, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, &files->times);
-    return err ? err : rows_open_array(draft, room, "until", WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, &files->until);
+    if (!err) err = weir_draft_array(draft, WEIR_NPY_I64, vertices + 1, 0, &files->indptr, "%s/indptr.npy", room);
+    if (!err)
+        err = weir_draft_array(draft, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &files->times, "%s/%s.npy", room, times);
+    return err ? err : weir_draft_array(draft, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &files->until, "%s/until.npy", room);
 }
 
 static weir_err rows_walk_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, rows_walk *w) {
@@ -82,8 +76,8 @@ static weir_err rows_walk_open(const weir_snapshot_draft *draft, uint32_t type, 
     *w = (rows_walk){.draft = draft, .needed_us = weir_draft_type_from_us(draft, type)};
     w->visible_us = vertex->history_us ? w->needed_us : INT64_MIN;
     w->kinds = weir_graph_vertex_kinds(draft->graph, type, &w->kind_count);
-    weir_err err = rows_open_array(draft, folder, "key_offsets", WEIR_NPY_I64, count + 1, &w->offsets);
-    if (!err) err = rows_open_array(draft, folder, "key_bytes", WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, &w->bytes);
+    weir_err err = weir_draft_array(draft, WEIR_NPY_I64, count + 1, 0, &w->offsets, "%s/key_offsets.npy", folder);
+    if (!err) err = weir_draft_array(draft, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &w->bytes, "%s/key_bytes.npy", folder);
     if (!err) err = rows_open_spans(draft, folder, "lives", "first", count, &w->lives);
     if (!err) err = rows_open_spans(draft, folder, "rows", "times", count, &w->rows);
     if (!err) err = weir_columns_texts_open(vertex->features, vertex->feature_count, &w->texts);
