@@ -4,6 +4,7 @@
 
 #include <weir/partitioner/metis/metis.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/base/rng.h>
 
@@ -77,6 +78,7 @@ static uint64_t parts_tally_vertex(const weir_parts_graph *g, const int32_t *par
     t->degree[own] += (uint64_t)g->vertex_weights[v * WEIR_PARTS_CONSTRAINTS + 1];
     for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++) {
         int32_t other = part_of[g->neighbors[i]];
+        WEIR_ASSERT(g->neighbors[i] != (int64_t)v); /* no loops */
         if (other == own) continue;
         cut += (uint64_t)g->edge_weights[i];
         if (t->stamp[other] != v + 1) t->halo[other]++;

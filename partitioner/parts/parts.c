@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 #include <weir/store/trust/trust.h>
 
@@ -20,6 +21,7 @@ static weir_err parts_try_method(const weir_snapshot *snapshot, const weir_parts
                                  const weir_parts_opts *opts, weir_parts_method method, int32_t *part_of,
                                  weir_parts_report *report) {
     int64_t begin_us = weir_clock_mono_us(opts->clock);
+    WEIR_ASSERT(report->row_count < WEIR_PARTS_METHODS);
     weir_parts_quality *row = &report->rows[report->row_count++];
     weir_err err = weir_parts_assign(snapshot, graph, method, opts->parts, opts->seed, part_of);
     row->method = method;

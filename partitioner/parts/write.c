@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 #include <weir/store/trust/trust.h>
 
@@ -36,6 +37,7 @@ typedef struct part_owned {
 static part_owned part_owned_of(const weir_parts_draft *draft, uint32_t type) {
     const int64_t *starts = draft->plan->starts[type];
     int64_t first = starts[draft->part];
+    WEIR_ASSERT(draft->part < draft->plan->parts && first <= starts[draft->part + 1]);
     return (part_owned){draft->plan->old_of[type] + first, (uint64_t)(starts[draft->part + 1] - first), first};
 }
 
@@ -390,8 +392,10 @@ static weir_err part_take_of_edges(const weir_parts_draft *draft, uint32_t relat
     for (uint64_t v = 0; !err && v < rows.count; v++) {
         int64_t begin = e->indptr[rows.old[v]], end = e->indptr[rows.old[v] + 1];
         uint64_t i = part_label_from(labels, begin);
-        for (; !err && i < labels->count && labels->targets[i] < end; i++)
+        for (; !err && i < labels->count && labels->targets[i] < end; i++) {
+            WEIR_ASSERT(labels->targets[i] >= begin); /* SNAPSHOT-Z2: labels are in the order of their vertices */
             err = part_take(t, i, here + labels->targets[i] - begin);
+        }
         here += end - begin;
     }
     return err;
@@ -453,6 +457,7 @@ static weir_err part_write_halo(const weir_parts_draft *draft, uint32_t type, ui
                 marks[draft->plan->new_of[type][e->neighbors[at]]] = 1;
         }
     }
+    WEIR_ASSERT((uint64_t)rows.first + rows.count <= m.count);
     memset(marks + rows.first, 0, rows.count); /* PARTS-P3 */
     m.marks = marks;
     for (uint64_t v = 0; v < m.count; v++)

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include <weir/store/base/assert.h>
+
 weir_err weir_along_step(weir_along *a) {
     return weir_merge_next(a->merge, &a->record, &a->found);
 }
@@ -63,6 +65,7 @@ static weir_err pulse_take_puts(weir_pulse *p, weir_along *a, weir_vertex vertex
 weir_err weir_pulse_to(weir_pulse *p, weir_vertex vertex) {
     size_t count;
     if (p->begun && p->vertex == vertex) return WEIR_OK; /* the walks are past it */
+    WEIR_ASSERT(!p->begun || p->vertex < vertex);
     const int64_t *deletions = weir_draft_deletions_of(p->draft, vertex, &count);
     weir_lives_begin(&p->lives, p->expire_us, deletions, count);
     p->vertex = vertex;

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,28 @@
 #define MANIFEST_LENGTH_AT 66u
 
 /* --- the draft --------------------------------------------------------------------------------------------------- */
+
+weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_PATH_MAX], const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    int used = snprintf(path, WEIR_DRAFT_PATH_MAX, "%s/", draft->partial);
+    if (used < (int)WEIR_DRAFT_PATH_MAX)
+        used += vsnprintf(path + used, WEIR_DRAFT_PATH_MAX - (size_t)used, format, list);
+    va_end(list);
+    if (used < (int)WEIR_DRAFT_PATH_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->partial);
+}
+
+weir_err weir_draft_array(const weir_snapshot_draft *draft, weir_npy_type type, uint64_t rows, uint64_t columns,
+                          weir_npy_writer **writerp, const char *format, ...) {
+    char name[WEIR_DRAFT_PATH_MAX], path[WEIR_DRAFT_PATH_MAX];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(name, sizeof name, format, list); /* one that is cut is too long for a path too */
+    va_end(list);
+    weir_err err = weir_draft_path(draft, path, "%s", name);
+    return err ? err : weir_npy_writer_open(path, type, rows, columns, writerp);
+}
 
 weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]) {
     char copy[WEIR_DRAFT_PATH_MAX], parent[PATH_MAX];

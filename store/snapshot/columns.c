@@ -88,30 +88,29 @@ void weir_columns_texts_free(weir_columns_texts *texts) {
     *texts = (weir_columns_texts){.of = NULL};
 }
 
-static weir_err columns_write_array(const char *path, weir_npy_type type, const void *numbers, uint64_t count) {
-    weir_npy_writer *writer = NULL;
-    weir_err err = weir_npy_writer_open(path, type, count, 0, &writer);
-    if (!err) err = weir_npy_write(writer, numbers, count);
-    if (err) {
-        weir_npy_writer_cancel(writer);
-        return err;
-    }
-    return weir_npy_writer_close(writer);
-}
-
 weir_err weir_columns_texts_write(const weir_snapshot_draft *draft, const char *folder,
                                   const weir_columns_texts *texts) {
     static const int64_t none = 0;
-    char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < texts->count; i++) {
         const weir_schema_feature *f = &texts->features[i];
         const weir_texts *t = &texts->of[i];
         if (f->kind != WEIR_SCHEMA_CATEGORY) continue;
-        err = weir_draft_path(draft, path, "%s/feature.%s.text_offsets.npy", folder, f->name);
-        if (!err) err = columns_write_array(path, WEIR_NPY_I64, t->count ? t->offsets : &none, (uint64_t)t->count + 1);
-        if (!err) err = weir_draft_path(draft, path, "%s/feature.%s.text_bytes.npy", folder, f->name);
-        if (!err) err = columns_write_array(path, WEIR_NPY_U8, t->bytes.bytes, t->bytes.length);
+        weir_npy_writer *offsets = NULL, *bytes = NULL;
+        err = weir_draft_array(draft, WEIR_NPY_I64, (uint64_t)t->count + 1, 0, &offsets,
+                               "%s/feature.%s.text_offsets.npy", folder, f->name);
+        if (!err)
+            err = weir_draft_array(draft, WEIR_NPY_U8, t->bytes.length, 0, &bytes, "%s/feature.%s.text_bytes.npy",
+                                   folder, f->name);
+        if (!err) err = weir_npy_write(offsets, t->count ? t->offsets : &none, (uint64_t)t->count + 1);
+        if (!err) err = weir_npy_write(bytes, t->bytes.bytes, t->bytes.length);
+        if (err) {
+            weir_npy_writer_cancel(offsets);
+            weir_npy_writer_cancel(bytes);
+            return err;
+        }
+        err = weir_npy_writer_close(offsets);
+        weir_err_keep(&err, weir_npy_writer_close(bytes));
     }
     return err;
 }
@@ -127,15 +126,15 @@ weir_err weir_columns_open(const weir_snapshot_draft *draft, const char *folder,
                            uint64_t rows, weir_columns **columnsp) {
     static const weir_npy_type types[] = {
         [WEIR_SCHEMA_NUMBER] = WEIR_NPY_F32, [WEIR_SCHEMA_CATEGORY] = WEIR_NPY_I32, [WEIR_SCHEMA_TIME] = WEIR_NPY_I64};
-    char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = WEIR_OK;
     *columnsp = NULL;
     weir_columns *columns = weir_calloc(1, sizeof *columns + texts->count * sizeof columns->writers[0]);
     if (!columns) return WEIR_NOMEM("for columns of features");
     columns->texts = texts;
     for (uint32_t i = 0; !err && i < texts->count; i++) {
-        err = weir_draft_path(draft, path, "%s/feature.%s.npy", folder, texts->features[i].name);
-        if (!err) err = weir_npy_writer_open(path, types[texts->features[i].kind], rows, 0, &columns->writers[i]);
+        const weir_schema_feature *f = &texts->features[i];
+        err = weir_draft_array(draft, types[f->kind], rows, 0, &columns->writers[i], "%s/feature.%s.npy", folder,
+                               f->name);
     }
     if (err) {
         weir_columns_cancel(columns);

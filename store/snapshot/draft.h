@@ -66,6 +66,10 @@ struct weir_snapshot_draft {
 weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_PATH_MAX], const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A new array there, as weir_npy_writer_open. */
+weir_err weir_draft_array(const weir_snapshot_draft *draft, weir_npy_type type, uint64_t rows, uint64_t columns,
+                          weir_npy_writer **writerp, const char *format, ...) __attribute__((format(printf, 6, 7)));
+
 /* "OUT.what", beside it, with every link followed.  WEIR_EINVAL, WEIR_ENOTFOUND, WEIR_ELIMIT. */
 weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]);
 

@@ -35,26 +35,21 @@ static void edges_folder(const edges_files *f, char folder[512]) {
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
 
-static weir_err edges_open_array(const edges_files *f, const char *folder, const char *name, weir_npy_type type,
-                                 uint64_t count, weir_npy_writer **writerp) {
-    char path[WEIR_DRAFT_PATH_MAX];
-    weir_err err = weir_draft_path(f->draft, path, "%s/%s.npy", folder, name);
-    return err ? err : weir_npy_writer_open(path, type, count, 0, writerp);
-}
-
 static weir_err edges_files_open(edges_files *f, uint64_t edges) {
     const weir_draft_direction *both = &f->draft->directions[2 * f->relation];
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
     edges_folder(f, folder);
     weir_err err = weir_draft_path(f->draft, path, "%s", folder);
     if (!err) err = weir_folder_create(path);
-    if (!err) err = edges_open_array(f, folder, "indptr", WEIR_NPY_I64, f->draft->ids[f->own].shape[0] + 1, &f->indptr);
-    if (!err) err = edges_open_array(f, folder, "neighbors", WEIR_NPY_I64, edges, &f->neighbors);
-    if (!err) err = edges_open_array(f, folder, "times", WEIR_NPY_I64, edges, &f->times);
-    if (!err) err = edges_open_array(f, folder, "events", WEIR_NPY_U64, edges, &f->events);
+    if (!err)
+        err = weir_draft_array(f->draft, WEIR_NPY_I64, f->draft->ids[f->own].shape[0] + 1, 0, &f->indptr,
+                               "%s/indptr.npy", folder);
+    if (!err) err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->neighbors, "%s/neighbors.npy", folder);
+    if (!err) err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->times, "%s/times.npy", folder);
+    if (!err) err = weir_draft_array(f->draft, WEIR_NPY_U64, edges, 0, &f->events, "%s/events.npy", folder);
     if (!err &&
         (both[0].deleted || both[1].deleted)) /* of either direction, because a checkpoint may have one end only */
-        err = edges_open_array(f, folder, "until", WEIR_NPY_I64, edges, &f->until);
+        err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->until, "%s/until.npy", folder);
     if (!err) err = weir_columns_open(f->draft, folder, f->texts, edges, &f->columns);
     return err;
 }

@@ -6,7 +6,7 @@
  *   node_time (n) int64, us    edge_time (m) int64, us                         mask.NAME (n) bool
  *   node.NAME (n) float32      edge.NAME (m) float32                           y (n) int32, -1: unlabelled
  *
- * Each array is written to a file of OUT.npz first; the archive is packed there and renamed to OUT.
+ * Each array is written to a file of OUT.partial first; the archive is packed there and renamed to OUT.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -46,6 +46,7 @@ static void npz_export_array_path(const npz_export *x, char path[WEIR_DRAFT_PATH
 static weir_err npz_export_begin(npz_export *x, weir_npy_type type, uint32_t dims, uint64_t rows, uint64_t columns) {
     char path[WEIR_DRAFT_PATH_MAX + 32];
     const weir_npy_array shape = {.type = type, .dims = dims, .shape = {rows, columns}};
+    WEIR_ASSERT(!x->array); /* the one before is closed */
     x->arrays++;
     npz_export_array_path(x, path);
     return weir_npy_writer_open_shape(path, &shape, &x->array);
@@ -167,6 +168,7 @@ static weir_err npz_export_edges(npz_export *x) {
     for (uint64_t i = 0; !err && i < x->edge_count; i++) {
         while (e->indptr[v + 1] <= x->edge_places[i])
             v++;
+        WEIR_ASSERT(x->edge_places[i] >= e->indptr[v]);
         err = weir_npy_write_i64(x->array, x->numbers[v]);
     }
     for (uint64_t i = 0; !err && i < x->edge_count; i++)
@@ -213,7 +215,7 @@ weir_err weir_export_npz(const weir_snapshot *snapshot, const char *out) {
                         weir_schema_name(schema), weir_schema_vertex_count(schema), weir_schema_relation_count(schema));
     x.nodes = weir_snapshot_vertices_of(snapshot, 0);
     x.edges = weir_snapshot_edges_of(snapshot, 0, WEIR_OUT);
-    weir_err err = weir_draft_beside(out, "npz", x.folder);
+    weir_err err = weir_draft_beside(out, "partial", x.folder);
     if (!err && weir_path_exists(x.folder)) err = weir_folder_remove(x.folder);
     if (!err) err = weir_folder_create(x.folder);
     if (err) return err;

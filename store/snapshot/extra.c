@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "draft.h"
 #include "snapshot_private.h"
@@ -12,6 +13,7 @@ const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft) 
 }
 
 const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp) {
+    WEIR_ASSERT(type < weir_schema_vertex_count(draft->schema));
     *countp = draft->ids[type].shape[0];
     return draft->ids[type].data;
 }
@@ -31,15 +33,12 @@ static weir_err draft_extra_add(weir_snapshot_draft *draft, uint32_t type, const
 
 static weir_err draft_extra_write(weir_snapshot_draft *draft, uint32_t type, const char *name, weir_npy_type kind,
                                   uint64_t columns, const void *rows) {
-    char path[WEIR_DRAFT_PATH_MAX];
     weir_npy_writer *writer = NULL;
     uint64_t count = draft->ids[type].shape[0];
     weir_err err = draft_extra_add(draft, type, name, columns);
-    if (!err) {
-        err = weir_draft_path(draft, path, "vertices/%s/%s.%s.npy", weir_schema_vertex_at(draft->schema, type)->name,
-                              columns ? "matrix" : "mask", name);
-    }
-    if (!err) err = weir_npy_writer_open(path, kind, count, columns, &writer);
+    if (!err)
+        err = weir_draft_array(draft, kind, count, columns, &writer, "vertices/%s/%s.%s.npy",
+                               weir_schema_vertex_at(draft->schema, type)->name, columns ? "matrix" : "mask", name);
     if (!err) err = weir_npy_write(writer, rows, columns ? count * columns : count);
     if (err) {
         weir_npy_writer_cancel(writer);

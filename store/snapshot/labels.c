@@ -191,12 +191,9 @@ static weir_err labels_write(weir_snapshot_draft *draft, uint32_t label) {
     snprintf(folder, sizeof folder, "labels/%s", f.schema->name);
     if (!err) err = weir_draft_path(draft, path, "%s", folder);
     if (!err) err = weir_folder_create(path);
-    if (!err) err = weir_draft_path(draft, path, "%s/targets.npy", folder);
-    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, f.count, 0, &f.targets);
-    if (!err) err = weir_draft_path(draft, path, "%s/values.npy", folder);
-    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I32, f.count, 0, &f.values);
-    if (!err) err = weir_draft_path(draft, path, "%s/times.npy", folder);
-    if (!err) err = weir_npy_writer_open(path, WEIR_NPY_I64, f.count, 0, &f.times);
+    if (!err) err = weir_draft_array(draft, WEIR_NPY_I64, f.count, 0, &f.targets, "%s/targets.npy", folder);
+    if (!err) err = weir_draft_array(draft, WEIR_NPY_I32, f.count, 0, &f.values, "%s/values.npy", folder);
+    if (!err) err = weir_draft_array(draft, WEIR_NPY_I64, f.count, 0, &f.times, "%s/times.npy", folder);
     if (!err) err = labels_walk(&f);
     draft->label_counts[label] = f.count;
     draft->stats.labels += f.count;

@@ -59,6 +59,7 @@ static bool lives_apart(const weir_lives *lives, const weir_life *older, const w
 }
 
 weir_err weir_lives_add(weir_lives *lives, weir_life life) {
+    WEIR_ASSERT(life.first_us <= life.last_us);
     bool hidden = lives->deletion_count && life.first_us == life.last_us &&
                   weir_lives_deleted_us(lives, life.first_us) == life.first_us;
     if (hidden) return WEIR_OK;

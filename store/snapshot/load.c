@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "snapshot_private.h"
 
@@ -22,6 +23,7 @@ static weir_err load_pairs(const void *left, uint64_t left_count, const void *ri
         pairs[2 * i] = ((const int64_t *)left)[i];
         pairs[2 * i + 1] = i < right_count ? ((const int64_t *)right)[i * step] : 0;
     }
+    WEIR_ASSERT(whole > bytes);
     *pairsp = pairs;
     return WEIR_OK;
 }

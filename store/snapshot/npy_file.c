@@ -214,6 +214,7 @@ static weir_err npy_writer_flush(weir_npy_writer *writer) {
 weir_err weir_npy_write(weir_npy_writer *writer, const void *numbers, uint64_t count) {
     const uint8_t *p = numbers;
     weir_err err = WEIR_OK;
+    WEIR_ASSERT(writer->used < WRITE_BYTES);
     writer->written += count;
     for (uint64_t left = count * writer->size; !err && left > 0;) {
         size_t room = WRITE_BYTES - writer->used, part = left < room ? (size_t)left : room;

@@ -32,6 +32,8 @@ static weir_err npz_zip_err(zip_error_t *error, const char *path, const char *do
     if (zip_error_code_zip(error) == ZIP_ER_MEMORY) return WEIR_NOMEM("while %s %s", doing, path);
     if (zip_error_system_type(error) == ZIP_ET_SYS && zip_error_code_system(error))
         return WEIR_ERRNO(zip_error_code_system(error), "error while %s %s", doing, path);
+    if (strcmp(doing, "writing") == 0)
+        return WEIR_ERR(WEIR_EIO, "error while writing %s: %s", path, zip_error_strerror(error));
     return WEIR_ERR(WEIR_EDATA, "%s is not an archive that can be read: %s; write it again with numpy.savez", path,
                     zip_error_strerror(error));
 }
@@ -185,6 +187,7 @@ static weir_err npz_unpack_member(weir_npz *npz, uint32_t index) {
     }
     zip_fclose(from);
     if (err) return err;
+    WEIR_ASSERT(m->unpacked.length == stat.size);
     m->is_unpacked = true;
     npz->unpacked_bytes += stat.size;
     return WEIR_OK;

@@ -39,8 +39,8 @@ typedef struct span_files {
 
 typedef struct rows_walk {
     const weir_snapshot_draft *draft;
-    int64_t needed_us; /* a row that was replaced before this is seen by no target      */
-    int64_t told_us;   /* no row is visible before this; INT64_MIN: no such bound       */
+    int64_t needed_us;  /* a row that was replaced before this is seen by no target      */
+    int64_t visible_us; /* no row is visible before this; INT64_MIN: no such bound       */
     weir_npy_writer *offsets, *bytes;
     span_files lives, rows;
     weir_columns *columns;
@@ -58,32 +58,26 @@ typedef struct rows_walk {
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
 
-static weir_err rows_open_array(const weir_snapshot_draft *draft, const char *folder, const char *name,
-                                weir_npy_type type, uint64_t count, weir_npy_writer **writerp) {
-    char path[WEIR_DRAFT_PATH_MAX];
-    weir_err err = weir_draft_path(draft, path, "%s/%s.npy", folder, name);
-    return err ? err : weir_npy_writer_open(path, type, count, 0, writerp);
-}
-
 static weir_err rows_open_spans(const weir_snapshot_draft *draft, const char *folder, const char *name,
                                 const char *times, uint64_t vertices, span_files *files) {
     char room[520], path[WEIR_DRAFT_PATH_MAX];
     snprintf(room, sizeof room, "%s/%s", folder, name);
     weir_err err = weir_draft_path(draft, path, "%s", room);
     if (!err) err = weir_folder_create(path);
-    if (!err) err = rows_open_array(draft, room, "indptr", WEIR_NPY_I64, vertices + 1, &files->indptr);
-    if (!err) err = rows_open_array(draft, room, times, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, &files->times);
-    return err ? err : rows_open_array(draft, room, "until", WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, &files->until);
+    if (!err) err = weir_draft_array(draft, WEIR_NPY_I64, vertices + 1, 0, &files->indptr, "%s/indptr.npy", room);
+    if (!err)
+        err = weir_draft_array(draft, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &files->times, "%s/%s.npy", room, times);
+    return err ? err : weir_draft_array(draft, WEIR_NPY_I64, WEIR_NPY_ANY_ROWS, 0, &files->until, "%s/until.npy", room);
 }
 
 static weir_err rows_walk_open(const weir_snapshot_draft *draft, uint32_t type, const char *folder, rows_walk *w) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(draft->schema, type);
     uint64_t count = draft->ids[type].shape[0];
     *w = (rows_walk){.draft = draft, .needed_us = weir_draft_type_from_us(draft, type)};
-    w->told_us = vertex->history_us ? w->needed_us : INT64_MIN;
+    w->visible_us = vertex->history_us ? w->needed_us : INT64_MIN;
     w->kinds = weir_graph_vertex_kinds(draft->graph, type, &w->kind_count);
-    weir_err err = rows_open_array(draft, folder, "key_offsets", WEIR_NPY_I64, count + 1, &w->offsets);
-    if (!err) err = rows_open_array(draft, folder, "key_bytes", WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, &w->bytes);
+    weir_err err = weir_draft_array(draft, WEIR_NPY_I64, count + 1, 0, &w->offsets, "%s/key_offsets.npy", folder);
+    if (!err) err = weir_draft_array(draft, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &w->bytes, "%s/key_bytes.npy", folder);
     if (!err) err = rows_open_spans(draft, folder, "lives", "first", count, &w->lives);
     if (!err) err = rows_open_spans(draft, folder, "rows", "times", count, &w->rows);
     if (!err) err = weir_columns_texts_open(vertex->features, vertex->feature_count, &w->texts);
@@ -183,8 +177,8 @@ static bool rows_same_values(const rows_walk *w, const rows_standing *x, const r
 static weir_err rows_write_now(rows_walk *w) {
     if (!w->now.any) return WEIR_OK;
     w->now.any = false;
-    if (w->now.until_us <= w->told_us || w->told_us > w->draft->as_of_us) return WEIR_OK;
-    if (w->now.time_us < w->told_us) w->now.time_us = w->told_us - 1; /* as in the store: not before that */
+    if (w->now.until_us <= w->visible_us || w->visible_us > w->draft->as_of_us) return WEIR_OK;
+    if (w->now.time_us < w->visible_us) w->now.time_us = w->visible_us - 1; /* as in the store: not before that */
     weir_err err = weir_npy_write_i64(w->rows.times, w->now.time_us);
     if (!err) err = weir_npy_write_i64(w->rows.until, w->now.until_us);
     return err ? err : weir_columns_add(w->columns, w->now.values);

@@ -5,7 +5,6 @@
  * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before the
  * edges that it ends, so it is applied here. Deletions of vertices are applied when the spills are read.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,18 +16,6 @@
 
 #include "draft.h"
 #include "lives.h"
-
-weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_PATH_MAX], const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    int used = snprintf(path, WEIR_DRAFT_PATH_MAX, "%s/", draft->partial);
-    if (used > 0 && used < (int)WEIR_DRAFT_PATH_MAX) {
-        used += vsnprintf(path + used, WEIR_DRAFT_PATH_MAX - (size_t)used, format, list);
-    }
-    va_end(list);
-    if (used > 0 && used < (int)WEIR_DRAFT_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->partial);
-}
 
 /* --- edges that were deleted, within one list -------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
  * itself is never visible. A snapshot without deleted things has nothing that a deletion ends, for any target.
  */
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "draft.h"
 
@@ -25,6 +26,7 @@ static weir_err draft_keep_deletion(void *context, weir_vertex vertex, int64_t t
         if (!vertices || !times) return WEIR_NOMEM("for the deletions of the graph");
         d->capacity = capacity;
     }
+    WEIR_ASSERT(d->count == 0 || d->vertices[d->count - 1] <= vertex); /* they are searched */
     d->vertices[d->count] = vertex;
     d->times[d->count++] = time_us;
     return WEIR_OK;

@@ -264,6 +264,7 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
         break;
     case WEIR_IMPORT_LABEL:
         owner->seen[at] = WEIR_IMPORT_TEXTS;
+        if (strlen(text) > WEIR_ROW_TEXT_MAX) break;
         return weir_texts_code(&owner->values[at], text, strlen(text), &code);
     case WEIR_IMPORT_MOMENT:
     case WEIR_IMPORT_TIME:

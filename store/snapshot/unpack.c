@@ -77,6 +77,8 @@ static weir_err unpack_count_nodes(unpack *u) {
     int64_t end;
     weir_err err = unpack_any_of(u, names, &array, &found);
     if (!err && found && array.dims == 0) err = unpack_wrong(u, "an array of nodes has no dimension");
+    if (!err && found && array.count < array.shape[0]) /* else a few bytes would ask for any number of nodes */
+        err = unpack_wrong(u, "an array of nodes has no column");
     if (!err && found) u->nodes = array.shape[0];
     for (uint64_t i = 0; !err && !found && i < 2 * u->edges; i++) {
         err = weir_npy_i64(i % 2 ? &u->dst : &u->src, u->path, i / 2, &end);

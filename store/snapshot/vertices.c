@@ -119,12 +119,14 @@ static weir_err vertices_write_ids(const vertex_runs *r, uint32_t type) {
         weir_npy_writer_cancel(writer);
         return err;
     }
+    WEIR_ASSERT(weir_npy_written(writer) == 2 * count);
     err = weir_npy_writer_close(writer);
     draft->stats.vertices += count;
     return err ? err : weir_npy_map_open(path, &draft->id_maps[type], &draft->ids[type]);
 }
 
 bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_vertex id, uint64_t *indexp) {
+    WEIR_ASSERT(type < weir_schema_vertex_count(draft->schema));
     return weir_ids_find(draft->ids[type].data, draft->ids[type].shape[0], id, indexp);
 }
 

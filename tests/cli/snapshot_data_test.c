@@ -125,9 +125,11 @@ static void what_is_wrong_is_named(void **state) {
     cli_refused("weir snapshot import b --edges open.csv", "open.csv:2: a quote is not closed");
     cli_refused("weir snapshot import b --edges names.csv", "names.csv lacks the columns 'src' and 'dst'");
     cli_refused("weir snapshot import b --edges noon.csv", "noon.csv:2: column 'timestamp': 'noon' is not a time");
+    must("printf 'id,label\\n1,%0256d\\n2,b\\n' 0 > long.csv; wc -c < long.csv", "^272$");
+    cli_refused("weir snapshot import b --nodes long.csv --edges e.csv", "has more than 255 bytes");
     cli_refused("weir snapshot import b --npz e.csv", "e.csv is not an archive that can be read");
     cli_refused("weir snapshot import b", "name either --edges or --npz");
-    must("test ! -e b.store && test ! -e b.csv && test ! -e b && test ! -e a.npz.npz && echo clean", "^clean$");
+    must("test ! -e b.store && test ! -e b.csv && test ! -e b && test ! -e a.npz.partial && echo clean", "^clean$");
 }
 
 WEIR_TESTS(WEIR_CASE(cora_comes_out_as_it_went_in), WEIR_CASE(undirected_edges_stand_both_ways),

@@ -16,6 +16,7 @@
 #include <weir/store/base/file.h>
 #include <weir/store/base/rng.h>
 #include <weir/store/snapshot/npy.h>
+#include <weir/store/snapshot/snapshot.h>
 
 #include "npy_private.h"
 
@@ -271,6 +272,28 @@ static void a_directory_that_lies(void **state) {
     assert_err(open_archive(weir_test_path("x.npz"), &npz), WEIR_EDATA, "write it again with numpy.savez");
 }
 
+/* Rows without columns have no bytes, so they must not say how many nodes there are. */
+static void nodes_without_columns(void **state) {
+    const weir_npy_array ends = {.type = WEIR_NPY_I64, .dims = 2, .shape = {2, 0}};
+    const weir_npy_array nodes = {.type = WEIR_NPY_F32, .dims = 2, .shape = {(uint64_t)1 << 60, 0}};
+    weir_snapshot_import_opts opts = {.seed = 1};
+    weir_snapshot_stats stats;
+    weir_npz_writer *archive;
+    weir_npy_writer *writer;
+    (void)state;
+    assert_ok(weir_npy_writer_open_shape(weir_test_path("ends"), &ends, &writer));
+    assert_ok(weir_npy_writer_close(writer));
+    assert_ok(weir_npy_writer_open_shape(weir_test_path("nodes"), &nodes, &writer));
+    assert_ok(weir_npy_writer_close(writer));
+    assert_ok(weir_npz_writer_open(weir_test_path("x.npz"), &archive));
+    assert_ok(weir_npz_add(archive, "edge_index", weir_test_path("ends")));
+    assert_ok(weir_npz_add(archive, "x", weir_test_path("nodes")));
+    assert_ok(weir_npz_writer_close(archive));
+    opts.npz = weir_test_path("x.npz");
+    opts.out = weir_test_path("out");
+    assert_err(weir_snapshot_import(&opts, &stats), WEIR_EDATA, "an array of nodes has no column");
+}
+
 /* A flipped bit is either seen, or of no matter to what is read. */
 static void every_flipped_byte_is_harmless(void **state) {
     char *bytes;
@@ -317,4 +340,5 @@ WEIR_TESTS(WEIR_CASE(the_published_layout), WEIR_CASE(headers_that_are_read), WE
            WEIR_CASE(every_cut_is_refused), WEIR_CASE(numbers_of_every_type), WEIR_CASE(a_writer_keeps_its_word),
            WEIR_CASE(an_array_of_two_rows_without_columns), WEIR_CASE(archive_round_trip),
            WEIR_CASE(the_same_archive_again), WEIR_CASE(a_disk_that_is_full), WEIR_CASE(a_directory_that_lies),
-           WEIR_CASE(every_flipped_byte_is_harmless), WEIR_CASE(every_allocation_of_an_archive))
+           WEIR_CASE(nodes_without_columns), WEIR_CASE(every_flipped_byte_is_harmless),
+           WEIR_CASE(every_allocation_of_an_archive))

@@ -218,7 +218,7 @@ weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapsh
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
 
 /* CSV: a folder with nodes.csv and edges.csv. NPZ: one file, of one vertex type and one relation whose features are
- * numbers; it is packed in a folder OUT.npz first. OUT must not exist; an import reads either back: README.md.
+ * numbers; it is packed in a folder OUT.partial first. OUT must not exist; an import reads either back: README.md.
  * WEIR_EEXIST; WEIR_EINVAL what an archive cannot hold; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks. */
 weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out);
 
