@@ -320,7 +320,7 @@ static void batch_bytes_max_and_one_past_it(void **state) {
     for (size_t i = 0; i < 64; i++)
         records[i] = (weir_record){.value = value, .value_length = value_length};
     records[63].value_length++;
-    assert_err(weir_eventlog_append(log, 0, records, 64, &first), WEIR_ELIMIT, "at record 63");
+    assert_err(weir_eventlog_append(log, 0, records, 64, &first), WEIR_ELIMIT, "from record 63 on");
     assert_int_equal(fixture_stats(log, 0).offset_end, 0);
     records[63].value_length--;
     assert_ok(weir_eventlog_append(log, 0, records, 64, &first));
