@@ -23,17 +23,6 @@ static bool buf_meter_ask(const weir_buf *buf, size_t more, size_t less) {
     return !buf->meter || buf->meter(buf->meter_context, more, less);
 }
 
-/* What moves is there twice for a moment, and is counted so. */
-static weir_code buf_move(weir_buf *buf, size_t capacity) {
-    if (!buf_meter_ask(buf, capacity, 0)) return WEIR_EBUSY;
-    char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
-    (void)buf_meter_ask(buf, 0, bytes ? buf->capacity : capacity);
-    if (!bytes) return WEIR_ENOMEM;
-    buf->bytes = bytes;
-    buf->capacity = capacity;
-    return WEIR_CODE_OK;
-}
-
 char *weir_buf_grow(weir_buf *buf, size_t length) {
     if (buf->failed) return NULL;
     size_t length_max = buf->length_max ? buf->length_max : SIZE_MAX - 1;
@@ -41,9 +30,21 @@ char *weir_buf_grow(weir_buf *buf, size_t length) {
         buf->failed = WEIR_ELIMIT;
         return NULL;
     }
-    buf->failed = buf_move(buf, buf_next_capacity(buf, buf->length + length + 1));
-    WEIR_ASSERT(buf->failed || length < buf->capacity - buf->length);
-    return buf->failed ? NULL : buf->bytes + buf->length;
+    size_t capacity = buf_next_capacity(buf, buf->length + length + 1);
+    if (!buf_meter_ask(buf, capacity, 0)) { /* what moves is there twice for a moment, and is counted so */
+        buf->failed = WEIR_EBUSY;
+        return NULL;
+    }
+    char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
+    (void)buf_meter_ask(buf, 0, bytes ? buf->capacity : capacity);
+    if (!bytes) {
+        buf->failed = WEIR_ENOMEM;
+        return NULL;
+    }
+    buf->bytes = bytes;
+    buf->capacity = capacity;
+    WEIR_ASSERT(length < buf->capacity - buf->length);
+    return buf->bytes + buf->length;
 }
 
 void weir_buf_append(weir_buf *buf, const void *bytes, size_t length) {

@@ -214,15 +214,6 @@ static bool time_read_date(time_reader *in, int64_t *wall_usp) {
     return true;
 }
 
-/* Digits past the microsecond are read and dropped. */
-static bool time_read_fraction(time_reader *in, int64_t *wall_usp) {
-    size_t digits = 0;
-    in->at++; /* the mark */
-    for (int64_t unit = WEIR_US_PER_S / 10; time_is_digit(in); unit /= 10, digits++, in->at++)
-        *wall_usp += unit * (in->text[in->at] - '0');
-    return (digits > 0 && digits <= FRACTION_DIGITS_MAX) || time_refuse(in, in->at, "1 to 9 digits of a fraction");
-}
-
 static bool time_read_of_day(time_reader *in, int64_t *wall_usp) {
     int64_t hour, minute, second;
     if (!time_read_mark(in, "Tt ", "'T'") || !time_read_number(in, 2, 0, 23, "an hour from 00 to 23", &hour) ||
@@ -230,7 +221,12 @@ static bool time_read_of_day(time_reader *in, int64_t *wall_usp) {
         !time_read_mark(in, ":", "':'") || !time_read_number(in, 2, 0, 59, "a second from 00 to 59", &second))
         return false;
     *wall_usp += hour * US_PER_HOUR + minute * US_PER_MINUTE + second * WEIR_US_PER_S;
-    return !time_at_one_of(in, ".") || time_read_fraction(in, wall_usp);
+    if (!time_at_one_of(in, ".")) return true;
+    size_t digits = 0;
+    in->at++;
+    for (int64_t unit = WEIR_US_PER_S / 10; time_is_digit(in); unit /= 10, digits++, in->at++)
+        *wall_usp += unit * (in->text[in->at] - '0'); /* digits past the microsecond are dropped */
+    return (digits > 0 && digits <= FRACTION_DIGITS_MAX) || time_refuse(in, in->at, "1 to 9 digits of a fraction");
 }
 
 static bool time_read_offset(time_reader *in, int64_t *wall_usp) {

@@ -72,9 +72,14 @@ static log_moment log_now(void) {
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
-/* A failure here cannot be reported anywhere.  Under lock. */
-static void log_write_bytes(const char *bytes, size_t length) {
-    while (length > 0) {
+/* Under lock. */
+static void log_write_entry(const weir_log_entry *entry) {
+    size_t wipe = on_terminal && look != WEIR_LOOK_JSON && atomic_load(&bars) > 0 ? strlen(WIPE_LINE) : 0;
+    memcpy(line, WIPE_LINE, wipe);
+    const char *bytes = line;
+    size_t length = wipe + weir_log_line(entry, look, line + wipe);
+    WEIR_ASSERT(length <= sizeof line);
+    while (length > 0) { // BASE-G1
         ssize_t written = write(out_fd, bytes, length);
         if (written > 0) {
             bytes += written;
@@ -83,16 +88,9 @@ static void log_write_bytes(const char *bytes, size_t length) {
             struct pollfd wait = {.fd = out_fd, .events = POLLOUT};
             if (poll(&wait, 1, BUSY_WAIT_MS) <= 0) return;
         } else if (written == 0 || errno != EINTR) {
-            return;
+            return; /* a failure here cannot be reported anywhere */
         }
     }
-}
-
-/* Under lock. */
-static void log_write_entry(const weir_log_entry *entry) {
-    size_t wipe = on_terminal && look != WEIR_LOOK_JSON && atomic_load(&bars) > 0 ? strlen(WIPE_LINE) : 0;
-    memcpy(line, WIPE_LINE, wipe);
-    log_write_bytes(line, wipe + weir_log_line(entry, look, line + wipe)); // BASE-G1
 }
 
 /* --- repeats --------------------------------------------------------------------------------------------------- */

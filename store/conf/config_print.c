@@ -69,16 +69,6 @@ static void config_markdown_cell(weir_buf *out, const char *text) {
     weir_buf_text(out, " |");
 }
 
-static void config_markdown_row(weir_buf *out, const weir_setting *setting) {
-    char allowed[WEIR_SETTING_ALLOWED_MAX];
-    weir_buf_printf(out, "| `%s` | %s%s%s |", setting->key, *setting->initial ? "`" : "empty", setting->initial,
-                    *setting->initial ? "`" : "");
-    config_markdown_cell(out, weir_setting_allowed(setting, allowed));
-    config_markdown_cell(out, setting->live);
-    config_markdown_cell(out, setting->meaning);
-    weir_buf_text(out, "\n");
-}
-
 void weir_config_markdown(weir_buf *out) {
     weir_buf_text(
         out,
@@ -100,6 +90,15 @@ void weir_config_markdown(weir_buf *out) {
         "```\n\n"
         "| setting | default | allowed | live | meaning |\n"
         "|---|---|---|---|---|\n");
-    for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++)
-        config_markdown_row(out, &weir_settings[i]);
+    for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++) {
+        const weir_setting *setting = &weir_settings[i];
+        char allowed[WEIR_SETTING_ALLOWED_MAX];
+        const char *tick = *setting->initial ? "`" : "";
+        weir_buf_printf(out, "| `%s` | %s%s%s |", setting->key, *setting->initial ? "`" : "empty", setting->initial,
+                        tick);
+        config_markdown_cell(out, weir_setting_allowed(setting, allowed));
+        config_markdown_cell(out, setting->live);
+        config_markdown_cell(out, setting->meaning);
+        weir_buf_text(out, "\n");
+    }
 }
