@@ -11,13 +11,14 @@
 
 static weir_err feature_read(const weir_schema_def *owner, const weir_yaml_node *map, size_t index,
                              weir_schema_feature *feature) {
+    static const char *const keys[] = {"kind", "normalise", "buckets", "values", NULL};
     weir_schema_def def = {.schema = owner->schema,
                            .place = weir_yaml_entry_key_node(map, index),
                            .map = weir_yaml_entry_value(map, index)};
     weir_err err = weir_schema_read_name(def.schema, def.place, "feature", &feature->name);
     if (err) return err;
     snprintf(def.what, sizeof def.what, "feature '%s' of %.150s", feature->name, owner->what);
-    static const char *const keys[] = {"kind", "normalise", "buckets", "values", NULL};
+
     const weir_yaml_node *node = NULL;
     uint32_t kind = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
     err = weir_schema_only_keys(&def, keys);
