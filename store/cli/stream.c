@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weir/store/base/thread.h>
+
 static bool stdout_reader_gone; /* [main] */
 
 bool weir_cli_reader_gone(void) {
@@ -25,6 +27,7 @@ void weir_cli_claim_streams(void) {
 }
 
 weir_err weir_cli_output(const void *bytes, size_t length) {
+    WEIR_ON_ROLE(MAIN);
     const char *next = bytes;
     while (length > 0) {
         ssize_t written = write(STDOUT_FILENO, next, length);
