@@ -45,7 +45,7 @@ static void signs_as_rfc_8032_says(void **state) {
     weir_public_key public_key = weir_secret_key_public(secret);
     assert_ok(weir_manifest_signature_verify(weir_test_path("f"), "\xaf\x82", 2, &public_key, 1));
     assert_err(weir_manifest_signature_verify(weir_test_path("f"), "\xaf\x83", 2, &public_key, 1), WEIR_EPERM,
-               "does not fit");
+               "does not match");
     weir_secret_key_free(secret);
 }
 
