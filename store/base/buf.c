@@ -11,14 +11,6 @@
 #define CAPACITY_MIN     64u
 #define DECIMAL_TEXT_MAX 20u /* digits of UINT64_MAX */
 
-/* The next capacity of at least needed bytes: twice as much, so that growing costs each byte only a constant. */
-static size_t buf_next_capacity(const weir_buf *buf, size_t needed) {
-    size_t capacity = buf->capacity < CAPACITY_MIN ? CAPACITY_MIN : buf->capacity;
-    while (capacity < needed)
-        capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
-    return buf->length_max && capacity > buf->length_max ? buf->length_max + 1 : capacity;
-}
-
 static bool buf_meter_ask(const weir_buf *buf, size_t more, size_t less) {
     return !buf->meter || buf->meter(buf->meter_context, more, less);
 }
@@ -30,7 +22,13 @@ char *weir_buf_grow(weir_buf *buf, size_t length) {
         buf->failed = WEIR_ELIMIT;
         return NULL;
     }
-    size_t capacity = buf_next_capacity(buf, buf->length + length + 1);
+    /* Twice as much, so that growing costs each byte only a constant. */
+    size_t needed = buf->length + length + 1;
+    size_t capacity = buf->capacity < CAPACITY_MIN ? CAPACITY_MIN : buf->capacity;
+    while (capacity < needed)
+        capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
+    if (buf->length_max && capacity > buf->length_max) capacity = buf->length_max + 1;
+    WEIR_ASSERT(capacity >= needed);
     if (!buf_meter_ask(buf, capacity, 0)) { /* what moves is there twice for a moment, and is counted so */
         buf->failed = WEIR_EBUSY;
         return NULL;

@@ -128,17 +128,13 @@ static int64_t days_before_month(int64_t year, int64_t month) {
     return before[month - 1] + (month > 2 && year_is_leap(year));
 }
 
-static int64_t time_floor_divide(int64_t dividend, int64_t divisor) {
-    return dividend / divisor - (dividend % divisor < 0);
-}
-
 size_t weir_time_format(int64_t wall_us, char buffer[WEIR_TIME_TEXT_MAX]) {
     const int64_t first_us = -DAYS_TO_1970 * US_PER_DAY;
     const int64_t end_us = (days_before_year(YEAR_MAX + 1) - DAYS_TO_1970) * US_PER_DAY;
     if (wall_us < first_us) wall_us = first_us;
     if (wall_us >= end_us) wall_us = end_us - 1;
 
-    int64_t days = time_floor_divide(wall_us, US_PER_DAY) + DAYS_TO_1970;
+    int64_t days = wall_us / US_PER_DAY - (wall_us % US_PER_DAY < 0) + DAYS_TO_1970; /* rounded down */
     int64_t us = wall_us - (days - DAYS_TO_1970) * US_PER_DAY;
     int64_t year = days * 400 / DAYS_PER_400_Y; /* right, or off by one */
     while (days_before_year(year) > days)

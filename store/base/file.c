@@ -132,22 +132,17 @@ const char *weir_file_path(const weir_file *file) {
     return file->path;
 }
 
-/* The pid that the holder has written into its lock file; 0 if it says none. */
-static long file_lock_holder(const weir_file *file) {
-    char text[LOCK_TEXT_MAX];
-    size_t got;
-    if (weir_sys_read_at(file->fd, file->path, text, sizeof text - 1, 0, &got)) return 0;
-    text[got] = 0;
-    long pid = strtol(text, NULL, 10);
-    return pid > 0 ? pid : 0;
-}
-
 weir_err weir_file_lock(weir_file *file) {
     int error = weir_sys_lock(file->fd, file->path);
     if (!error) return WEIR_OK;
     if (error != EWOULDBLOCK) return WEIR_ERRNO(error, "cannot lock %s", file->path);
-    long pid = file_lock_holder(file);
-    if (!pid) return WEIR_ERR(WEIR_EBUSY, "%s is locked by another process; stop that one first", file->path);
+    /* The holder may have written its pid into the file. */
+    char text[LOCK_TEXT_MAX];
+    size_t got;
+    if (weir_sys_read_at(file->fd, file->path, text, sizeof text - 1, 0, &got)) got = 0;
+    text[got] = 0;
+    long pid = strtol(text, NULL, 10);
+    if (pid <= 0) return WEIR_ERR(WEIR_EBUSY, "%s is locked by another process; stop that one first", file->path);
     return WEIR_ERR(WEIR_EBUSY, "%s is locked by process %ld; stop that one first", file->path, pid);
 }
 

@@ -156,19 +156,15 @@ weir_log_opts weir_log_defaults(void) {
         .level = WEIR_LOG_INFO, .format = WEIR_LOG_AUTO, .fd = STDERR_FILENO, .repeat_us = REPEAT_US_DEFAULT};
 }
 
-static bool log_wants_colour(void) {
-    const char *refused = getenv("NO_COLOR");
-    const char *terminal = getenv("TERM");
-    return !(refused && *refused) && !(terminal && strcmp(terminal, "dumb") == 0);
-}
-
 /* Under lock. */
 static void log_apply(const weir_log_opts *opts) {
     out_fd = opts->fd;
     repeat_us = opts->repeat_us;
     on_terminal = isatty(out_fd);
     bool human = opts->format == WEIR_LOG_HUMAN || (opts->format == WEIR_LOG_AUTO && on_terminal);
-    look = !human ? WEIR_LOOK_JSON : on_terminal && log_wants_colour() ? WEIR_LOOK_COLOURED : WEIR_LOOK_PLAIN;
+    const char *refused = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    bool coloured = on_terminal && !(refused && *refused) && !(terminal && strcmp(terminal, "dumb") == 0);
+    look = !human ? WEIR_LOOK_JSON : coloured ? WEIR_LOOK_COLOURED : WEIR_LOOK_PLAIN;
     ready = true;
 }
 

@@ -255,7 +255,7 @@ static void metrics_print_metric(counted_text *text, weir_metric metric) {
 
 size_t weir_metrics_text(char *buffer, size_t size) {
     counted_text text = {.buffer = buffer, .size = size};
-    weir_alloc_stats memory; /* nobody sets its gauge as it changes */
+    weir_alloc_stats memory; /* its gauge is set only here */
     weir_alloc_stats_get(&memory);
     weir_metric_set(WEIR_METRIC_MEMORY_LIVE_BYTES, (int64_t)memory.live_bytes);
     for (unsigned metric = 0; metric < WEIR_METRICS_COUNT; metric++)

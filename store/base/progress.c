@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.c - drawn by whoever adds when a drawing is due; there is no thread behind it.
+ * progress.c - drawn by the thread that adds when a drawing is due; there is no thread of its own.
  *
  * add is on hot paths: it adds to one word and compares the time with another. The one that moves `due_us` on draws.
  */

@@ -69,7 +69,7 @@ struct weir_thread {
 void weir_thread_adopt(const char *name, weir_role role) {
     snprintf(self.name, sizeof self.name, "%s", name);
     self.role = role;
-    /* The first thread's name is the process's: `ps` and `pgrep` shall go on finding the program. */
+    /* The first thread's name is the process's: `ps` and `pgrep` must still find the program. */
     if (syscall(SYS_gettid) != getpid()) pthread_setname_np(pthread_self(), self.name);
 }
 

@@ -50,7 +50,7 @@ weir_err weir_cli_output(const void *bytes, size_t length) {
 void weir_cli_complain(const char *path, weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
-    for (char *c = sentence; *c; c++) /* what was typed or read shall not steer the terminal */
+    for (char *c = sentence; *c; c++) /* what was typed or read must not control the terminal */
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     weir_buf line = {0};
     weir_buf_printf(&line, "%s: %s", path, sentence);

@@ -16,13 +16,6 @@ static void config_print_text(weir_buf *out, const char *text) {
     weir_buf_text(out, "\"");
 }
 
-/* A file's name may hold anything, a comment may not. */
-static void config_print_comment(weir_buf *out, const char *text) {
-    bool printable = weir_text_is_printable(text);
-    for (; *text; text++)
-        weir_buf_append(out, printable || (*text >= ' ' && *text < 0x7f) ? text : "?", 1);
-}
-
 /* The lines "log:" (and below it "  file:") that key has and the key before it had not; returns key's depth. */
 static unsigned config_print_sections(weir_buf *out, const char *before, const char *key) {
     unsigned depth = 0;
@@ -45,7 +38,9 @@ static void config_print_setting(weir_buf *out, const weir_setting *setting, con
         weir_buf_text(out, value->text);
     size_t width = out->length - start;
     weir_buf_printf(out, "%*s # ", width < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - width) : 0, "");
-    config_print_comment(out, value->source);
+    bool printable = weir_text_is_printable(value->source); /* a file's name may hold anything, a comment may not */
+    for (const char *c = value->source; *c; c++)
+        weir_buf_append(out, printable || (*c >= ' ' && *c < 0x7f) ? c : "?", 1);
     weir_buf_text(out, "\n");
 }
 

@@ -218,30 +218,23 @@ static weir_err compare_source(comparer *c, const char *what, uint32_t stored_id
 
 /* --- sections ------------------------------------------------------------------------------------------------ */
 
-static weir_err same_text(comparer *c, weir_schema_section_id section, uint32_t stored_id, uint32_t offered_id,
-                          bool *samep) {
-    weir_buf stored = {0}, offered = {0};
-    weir_schema_print_slot(c->stored, section, stored_id, &stored);
-    weir_schema_print_slot(c->offered, section, offered_id, &offered);
-    weir_err err = weir_buf_err(&stored);
-    weir_err_keep(&err, weir_buf_err(&offered));
-    *samep = !err && stored.length == offered.length && memcmp(stored.bytes, offered.bytes, stored.length) == 0;
-    weir_buf_free(&stored);
-    weir_buf_free(&offered);
-    return err;
-}
-
 static weir_err compare_slot(comparer *c, weir_schema_section_id section, uint32_t stored_id, uint32_t offered_id) {
     static weir_err (*const compare[WEIR_SCHEMA_SECTIONS])(comparer *, const char *, uint32_t, uint32_t) = {
         compare_vertex, compare_relation, compare_aggregate, compare_label, NULL, compare_source};
     char what[WEIR_SCHEMA_WHAT_MAX];
-    bool same = false;
     uint64_t said = c->said;
     snprintf(what, sizeof what, "%s '%.64s'", weir_schema_sections[section].noun,
              weir_schema_slot_name(c->stored, section, stored_id));
     weir_err err = WEIR_OK; /* only models depend on a task, and they carry the hash */
     if (section != WEIR_SCHEMA_TASKS) err = compare[section](c, what, stored_id, offered_id);
-    if (!err) err = same_text(c, section, stored_id, offered_id, &same);
+    weir_buf stored = {0}, offered = {0};
+    weir_schema_print_slot(c->stored, section, stored_id, &stored);
+    weir_schema_print_slot(c->offered, section, offered_id, &offered);
+    weir_err_keep(&err, weir_buf_err(&stored));
+    weir_err_keep(&err, weir_buf_err(&offered));
+    bool same = !err && stored.length == offered.length && memcmp(stored.bytes, offered.bytes, stored.length) == 0;
+    weir_buf_free(&stored);
+    weir_buf_free(&offered);
     if (err || same || c->said != said) return err;
     return compare_say(c, false, "%s has other settings, on which stored data does not depend", what);
 }

@@ -85,25 +85,23 @@ static void schema_print_values(const schema_printer *p, const weir_schema_value
 
 /* --- graph --------------------------------------------------------------------------------------------------- */
 
-static void schema_print_feature(const schema_printer *p, const weir_schema_feature *feature) {
-    weir_buf_text(p->out, "      ");
-    weir_schema_print_text(p->out, feature->name);
-    weir_buf_printf(p->out, ": {kind: %s", weir_schema_kind_words[feature->kind]);
-    if (feature->kind == WEIR_SCHEMA_NUMBER)
-        weir_buf_printf(p->out, ", normalise: %s", weir_schema_normalise_words[feature->normalise]);
-    if (feature->kind == WEIR_SCHEMA_CATEGORY && feature->buckets)
-        weir_buf_printf(p->out, ", buckets: %" PRIu32, feature->buckets);
-    if (feature->kind == WEIR_SCHEMA_CATEGORY && !feature->buckets) {
-        weir_buf_text(p->out, ", values: ");
-        schema_print_values(p, &feature->values);
-    }
-    weir_buf_text(p->out, "}\n");
-}
-
 static void schema_print_features(const schema_printer *p, const weir_schema_feature *features, uint32_t count) {
     weir_buf_text(p->out, count ? "    features:\n" : "    features: {}\n");
-    for (uint32_t i = 0; i < count; i++)
-        schema_print_feature(p, &features[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        const weir_schema_feature *feature = &features[i];
+        weir_buf_text(p->out, "      ");
+        weir_schema_print_text(p->out, feature->name);
+        weir_buf_printf(p->out, ": {kind: %s", weir_schema_kind_words[feature->kind]);
+        if (feature->kind == WEIR_SCHEMA_NUMBER)
+            weir_buf_printf(p->out, ", normalise: %s", weir_schema_normalise_words[feature->normalise]);
+        if (feature->kind == WEIR_SCHEMA_CATEGORY && feature->buckets)
+            weir_buf_printf(p->out, ", buckets: %" PRIu32, feature->buckets);
+        if (feature->kind == WEIR_SCHEMA_CATEGORY && !feature->buckets) {
+            weir_buf_text(p->out, ", values: ");
+            schema_print_values(p, &feature->values);
+        }
+        weir_buf_text(p->out, "}\n");
+    }
 }
 
 static void schema_print_vertex(const schema_printer *p, uint32_t id) {
@@ -242,17 +240,6 @@ static void schema_print_assignment(const schema_printer *p, const weir_schema_f
     weir_buf_text(p->out, "}\n");
 }
 
-static void schema_print_label_value(const schema_printer *p, const weir_schema_assignment *value) {
-    bool constant = value->presence == WEIR_SCHEMA_CONSTANT;
-    weir_buf_text(p->out, constant ? "        value: {constant: " : "        value: ");
-    if (constant) {
-        weir_schema_print_text(p->out, value->text);
-    } else {
-        schema_print_field(p, value->field);
-    }
-    weir_buf_text(p->out, constant ? "}\n" : "\n");
-}
-
 /* Keys, value, conditions, features: the order in which mutation.c numbers their fields. */
 static void schema_print_mutation(const schema_printer *p, const weir_schema_mutation *mutation) {
     static const weir_schema_section_id sections[] = {
@@ -266,7 +253,15 @@ static void schema_print_mutation(const schema_printer *p, const weir_schema_mut
     schema_key_line(p, "        from: ", &mutation->from);
     schema_key_line(p, "        to: ", &mutation->to);
     schema_key_line(p, "        event: ", &mutation->event);
-    if (mutation->verb == WEIR_SCHEMA_PUT_LABEL) schema_print_label_value(p, &mutation->value);
+    if (mutation->verb == WEIR_SCHEMA_PUT_LABEL && mutation->value.presence == WEIR_SCHEMA_CONSTANT) {
+        weir_buf_text(p->out, "        value: {constant: ");
+        weir_schema_print_text(p->out, mutation->value.text);
+        weir_buf_text(p->out, "}\n");
+    } else if (mutation->verb == WEIR_SCHEMA_PUT_LABEL) {
+        weir_buf_text(p->out, "        value: ");
+        schema_print_field(p, mutation->value.field);
+        weir_buf_text(p->out, "\n");
+    }
     weir_buf_text(p->out, "        when: [");
     for (uint32_t i = 0; i < mutation->condition_count; i++) {
         if (i > 0) weir_buf_text(p->out, ", ");

@@ -50,20 +50,6 @@ uint32_t weir_schema_find(const weir_schema *schema, weir_schema_section_id sect
 
 /* --- reading ------------------------------------------------------------------------------------------------- */
 
-static weir_err schema_read_entry(weir_schema *schema, weir_schema_section_id id, const weir_yaml_node *map,
-                                  uint32_t index) {
-    const weir_schema_section *section = &weir_schema_sections[id];
-    weir_schema_def def = {
-        .schema = schema, .place = weir_yaml_entry_key_node(map, index), .map = weir_yaml_entry_value(map, index)};
-    const char *name = NULL;
-    weir_err err = weir_schema_read_name(schema, def.place, section->noun, &name);
-    if (err) return err;
-    snprintf(def.what, sizeof def.what, "%s '%s'", section->noun, name);
-    void *slot = schema_slot_at(schema, id, index);
-    memcpy(slot, &name, sizeof name); // every slot begins with its name
-    return section->read(&def, slot);
-}
-
 static weir_err schema_read_section(weir_schema *schema, weir_schema_section_id id, const weir_yaml_node *map) {
     const weir_schema_section *section = &weir_schema_sections[id];
     if (!map || weir_schema_is_empty(map)) return WEIR_OK;
@@ -77,8 +63,17 @@ static weir_err schema_read_section(weir_schema *schema, weir_schema_section_id 
     if (!slots) return weir_schema_no_memory();
     schema->tables[id] = (weir_schema_table){slots, (uint32_t)count};
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; i < count && !err; i++)
-        err = schema_read_entry(schema, id, map, i);
+    for (uint32_t i = 0; i < count && !err; i++) {
+        weir_schema_def def = {
+            .schema = schema, .place = weir_yaml_entry_key_node(map, i), .map = weir_yaml_entry_value(map, i)};
+        const char *name = NULL;
+        err = weir_schema_read_name(schema, def.place, section->noun, &name);
+        if (err) break;
+        snprintf(def.what, sizeof def.what, "%s '%s'", section->noun, name);
+        void *slot = schema_slot_at(schema, id, i);
+        memcpy(slot, &name, sizeof name); // every slot begins with its name
+        err = section->read(&def, slot);
+    }
     return err;
 }
 
