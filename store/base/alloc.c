@@ -126,7 +126,7 @@ __attribute__((noinline, cold)) static bool failure_count_down(void) {
     return left == 1;
 }
 
-static bool alloc_shall_fail(void) {
+static bool alloc_must_fail(void) {
     return __builtin_expect(atomic_load_explicit(&until_failure, memory_order_relaxed) != 0, 0) && failure_count_down();
 }
 
@@ -138,18 +138,18 @@ static size_t alloc_size(size_t size) {
 }
 
 void *weir_malloc(size_t size) {
-    return alloc_shall_fail() ? NULL : alloc_count_in(malloc(alloc_size(size)));
+    return alloc_must_fail() ? NULL : alloc_count_in(malloc(alloc_size(size)));
 }
 
 void *weir_calloc(size_t count, size_t size) {
     size_t total;
-    if (alloc_shall_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
+    if (alloc_must_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
     return alloc_count_in(calloc(alloc_size(total), 1));
 }
 
 void *weir_realloc_array(void *block, size_t count, size_t size) {
     size_t total;
-    if (alloc_shall_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
+    if (alloc_must_fail() || __builtin_mul_overflow(count, size, &total)) return NULL;
     size_t before = block ? malloc_usable_size(block) : 0;
     void *moved = realloc(block, alloc_size(total));
     alloc_count_in(moved);
@@ -160,7 +160,7 @@ void *weir_realloc_array(void *block, size_t count, size_t size) {
 void *weir_aligned_alloc(size_t alignment, size_t size) {
     WEIR_ASSERT(alignment >= sizeof(void *) && (alignment & (alignment - 1)) == 0);
     void *block = NULL;
-    if (alloc_shall_fail() || posix_memalign(&block, alignment, alloc_size(size)) != 0) return NULL;
+    if (alloc_must_fail() || posix_memalign(&block, alignment, alloc_size(size)) != 0) return NULL;
     return alloc_count_in(block);
 }
 

@@ -11,27 +11,8 @@
 #define CAPACITY_MIN     64u
 #define DECIMAL_TEXT_MAX 20u /* digits of UINT64_MAX */
 
-/* The next capacity of at least needed bytes: twice as much, so that growing costs each byte only a constant. */
-static size_t buf_next_capacity(const weir_buf *buf, size_t needed) {
-    size_t capacity = buf->capacity < CAPACITY_MIN ? CAPACITY_MIN : buf->capacity;
-    while (capacity < needed)
-        capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
-    return buf->length_max && capacity > buf->length_max ? buf->length_max + 1 : capacity;
-}
-
 static bool buf_meter_ask(const weir_buf *buf, size_t more, size_t less) {
     return !buf->meter || buf->meter(buf->meter_context, more, less);
-}
-
-/* What moves is there twice for a moment, and is counted so. */
-static weir_code buf_move(weir_buf *buf, size_t capacity) {
-    if (!buf_meter_ask(buf, capacity, 0)) return WEIR_EBUSY;
-    char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
-    (void)buf_meter_ask(buf, 0, bytes ? buf->capacity : capacity);
-    if (!bytes) return WEIR_ENOMEM;
-    buf->bytes = bytes;
-    buf->capacity = capacity;
-    return WEIR_CODE_OK;
 }
 
 char *weir_buf_grow(weir_buf *buf, size_t length) {
@@ -41,9 +22,27 @@ char *weir_buf_grow(weir_buf *buf, size_t length) {
         buf->failed = WEIR_ELIMIT;
         return NULL;
     }
-    buf->failed = buf_move(buf, buf_next_capacity(buf, buf->length + length + 1));
-    WEIR_ASSERT(buf->failed || length < buf->capacity - buf->length);
-    return buf->failed ? NULL : buf->bytes + buf->length;
+    /* Twice as much, so that growing costs each byte only a constant. */
+    size_t needed = buf->length + length + 1;
+    size_t capacity = buf->capacity < CAPACITY_MIN ? CAPACITY_MIN : buf->capacity;
+    while (capacity < needed)
+        capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
+    if (buf->length_max && capacity > buf->length_max) capacity = buf->length_max + 1;
+    WEIR_ASSERT(capacity >= needed);
+    if (!buf_meter_ask(buf, capacity, 0)) { /* what moves is there twice for a moment, and is counted so */
+        buf->failed = WEIR_EBUSY;
+        return NULL;
+    }
+    char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
+    (void)buf_meter_ask(buf, 0, bytes ? buf->capacity : capacity);
+    if (!bytes) {
+        buf->failed = WEIR_ENOMEM;
+        return NULL;
+    }
+    buf->bytes = bytes;
+    buf->capacity = capacity;
+    WEIR_ASSERT(length < buf->capacity - buf->length);
+    return buf->bytes + buf->length;
 }
 
 void weir_buf_append(weir_buf *buf, const void *bytes, size_t length) {

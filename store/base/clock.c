@@ -128,17 +128,13 @@ static int64_t days_before_month(int64_t year, int64_t month) {
     return before[month - 1] + (month > 2 && year_is_leap(year));
 }
 
-static int64_t time_floor_divide(int64_t dividend, int64_t divisor) {
-    return dividend / divisor - (dividend % divisor < 0);
-}
-
 size_t weir_time_format(int64_t wall_us, char buffer[WEIR_TIME_TEXT_MAX]) {
     const int64_t first_us = -DAYS_TO_1970 * US_PER_DAY;
     const int64_t end_us = (days_before_year(YEAR_MAX + 1) - DAYS_TO_1970) * US_PER_DAY;
     if (wall_us < first_us) wall_us = first_us;
     if (wall_us >= end_us) wall_us = end_us - 1;
 
-    int64_t days = time_floor_divide(wall_us, US_PER_DAY) + DAYS_TO_1970;
+    int64_t days = wall_us / US_PER_DAY - (wall_us % US_PER_DAY < 0) + DAYS_TO_1970; /* rounded down */
     int64_t us = wall_us - (days - DAYS_TO_1970) * US_PER_DAY;
     int64_t year = days * 400 / DAYS_PER_400_Y; /* right, or off by one */
     while (days_before_year(year) > days)
@@ -214,15 +210,6 @@ static bool time_read_date(time_reader *in, int64_t *wall_usp) {
     return true;
 }
 
-/* Digits past the microsecond are read and dropped. */
-static bool time_read_fraction(time_reader *in, int64_t *wall_usp) {
-    size_t digits = 0;
-    in->at++; /* the mark */
-    for (int64_t unit = WEIR_US_PER_S / 10; time_is_digit(in); unit /= 10, digits++, in->at++)
-        *wall_usp += unit * (in->text[in->at] - '0');
-    return (digits > 0 && digits <= FRACTION_DIGITS_MAX) || time_refuse(in, in->at, "1 to 9 digits of a fraction");
-}
-
 static bool time_read_of_day(time_reader *in, int64_t *wall_usp) {
     int64_t hour, minute, second;
     if (!time_read_mark(in, "Tt ", "'T'") || !time_read_number(in, 2, 0, 23, "an hour from 00 to 23", &hour) ||
@@ -230,7 +217,12 @@ static bool time_read_of_day(time_reader *in, int64_t *wall_usp) {
         !time_read_mark(in, ":", "':'") || !time_read_number(in, 2, 0, 59, "a second from 00 to 59", &second))
         return false;
     *wall_usp += hour * US_PER_HOUR + minute * US_PER_MINUTE + second * WEIR_US_PER_S;
-    return !time_at_one_of(in, ".") || time_read_fraction(in, wall_usp);
+    if (!time_at_one_of(in, ".")) return true;
+    size_t digits = 0;
+    in->at++;
+    for (int64_t unit = WEIR_US_PER_S / 10; time_is_digit(in); unit /= 10, digits++, in->at++)
+        *wall_usp += unit * (in->text[in->at] - '0'); /* digits past the microsecond are dropped */
+    return (digits > 0 && digits <= FRACTION_DIGITS_MAX) || time_refuse(in, in->at, "1 to 9 digits of a fraction");
 }
 
 static bool time_read_offset(time_reader *in, int64_t *wall_usp) {

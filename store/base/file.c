@@ -28,6 +28,7 @@
 #define TEMPORARY_TRIES  8u
 #define LOAD_STEP_BYTES  4096u
 #define LOCK_TEXT_MAX    32u
+#define COPY_BYTES       (1u << 20)
 
 struct weir_file {
     int fd;
@@ -131,22 +132,17 @@ const char *weir_file_path(const weir_file *file) {
     return file->path;
 }
 
-/* The pid that the holder has written into its lock file; 0 if it says none. */
-static long file_lock_holder(const weir_file *file) {
-    char text[LOCK_TEXT_MAX];
-    size_t got;
-    if (weir_sys_read_at(file->fd, file->path, text, sizeof text - 1, 0, &got)) return 0;
-    text[got] = 0;
-    long pid = strtol(text, NULL, 10);
-    return pid > 0 ? pid : 0;
-}
-
 weir_err weir_file_lock(weir_file *file) {
     int error = weir_sys_lock(file->fd, file->path);
     if (!error) return WEIR_OK;
     if (error != EWOULDBLOCK) return WEIR_ERRNO(error, "cannot lock %s", file->path);
-    long pid = file_lock_holder(file);
-    if (!pid) return WEIR_ERR(WEIR_EBUSY, "%s is locked by another process; stop that one first", file->path);
+    /* The holder may have written its pid into the file. */
+    char text[LOCK_TEXT_MAX];
+    size_t got;
+    if (weir_sys_read_at(file->fd, file->path, text, sizeof text - 1, 0, &got)) got = 0;
+    text[got] = 0;
+    long pid = strtol(text, NULL, 10);
+    if (pid <= 0) return WEIR_ERR(WEIR_EBUSY, "%s is locked by another process; stop that one first", file->path);
     return WEIR_ERR(WEIR_EBUSY, "%s is locked by process %ld; stop that one first", file->path, pid);
 }
 
@@ -305,4 +301,32 @@ done:
 
 weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp) {
     return weir_file_load_as(path, 0, length_max, bytesp, lengthp);
+}
+
+/* --- a file again, under another name: by its bytes, or as the same file ------------------------------------------ */
+
+weir_err weir_file_copy(const char *from, const char *to, uint64_t length_max) {
+    weir_file *source = NULL, *target = NULL;
+    uint8_t *chunk = weir_malloc(COPY_BYTES);
+    weir_err err = chunk ? WEIR_OK : WEIR_NOMEM("while copying %s", from);
+    if (!err) err = weir_file_open(from, WEIR_FILE_READ, &source);
+    if (!err) err = weir_file_open(to, WEIR_FILE_CREATE, &target);
+    uint64_t at = 0;
+    for (size_t got = 1; !err && got && at < length_max; at += got) {
+        uint64_t left = length_max - at;
+        err = weir_file_read_at(source, at, chunk, left < COPY_BYTES ? (size_t)left : COPY_BYTES, &got);
+        if (!err && got) err = weir_file_append(target, chunk, got);
+    }
+    if (!err) err = weir_file_sync(target);
+    weir_err_keep(&err, weir_file_close(target));
+    weir_err_keep(&err, weir_file_close(source));
+    weir_free(chunk);
+    return err;
+}
+
+weir_err weir_file_link(const char *from, const char *to) {
+    int error = weir_sys_link(from, to);
+    if (error == EXDEV || error == EPERM || error == EMLINK || error == EOPNOTSUPP)
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "%s cannot be a second name of %s here; copy it", to, from);
+    return error ? WEIR_ERRNO(error, "cannot link %s to %s", from, to) : WEIR_OK;
 }

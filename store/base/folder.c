@@ -165,7 +165,7 @@ weir_err weir_folder_list(const char *path, weir_folder_visit visit, void *conte
         sorted[i] = name;
         name += strlen(name) + 1;
     }
-    WEIR_ASSERT(name == names.bytes + names.length);
+    WEIR_ASSERT(count == 0 || name == names.bytes + names.length);
     qsort(sorted, count, sizeof *sorted, folder_compare_names);
     for (size_t i = 0; !err && i < count; i++)
         err = visit(context, sorted[i]);

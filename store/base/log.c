@@ -72,9 +72,14 @@ static log_moment log_now(void) {
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
-/* A failure here cannot be reported anywhere.  Under lock. */
-static void log_write_bytes(const char *bytes, size_t length) {
-    while (length > 0) {
+/* Under lock. */
+static void log_write_entry(const weir_log_entry *entry) {
+    size_t wipe = on_terminal && look != WEIR_LOOK_JSON && atomic_load(&bars) > 0 ? strlen(WIPE_LINE) : 0;
+    memcpy(line, WIPE_LINE, wipe);
+    const char *bytes = line;
+    size_t length = wipe + weir_log_line(entry, look, line + wipe);
+    WEIR_ASSERT(length <= sizeof line);
+    while (length > 0) { // BASE-G1
         ssize_t written = write(out_fd, bytes, length);
         if (written > 0) {
             bytes += written;
@@ -83,16 +88,9 @@ static void log_write_bytes(const char *bytes, size_t length) {
             struct pollfd wait = {.fd = out_fd, .events = POLLOUT};
             if (poll(&wait, 1, BUSY_WAIT_MS) <= 0) return;
         } else if (written == 0 || errno != EINTR) {
-            return;
+            return; /* a failure here cannot be reported anywhere */
         }
     }
-}
-
-/* Under lock. */
-static void log_write_entry(const weir_log_entry *entry) {
-    size_t wipe = on_terminal && look != WEIR_LOOK_JSON && atomic_load(&bars) > 0 ? strlen(WIPE_LINE) : 0;
-    memcpy(line, WIPE_LINE, wipe);
-    log_write_bytes(line, wipe + weir_log_line(entry, look, line + wipe)); // BASE-G1
 }
 
 /* --- repeats --------------------------------------------------------------------------------------------------- */
@@ -158,19 +156,15 @@ weir_log_opts weir_log_defaults(void) {
         .level = WEIR_LOG_INFO, .format = WEIR_LOG_AUTO, .fd = STDERR_FILENO, .repeat_us = REPEAT_US_DEFAULT};
 }
 
-static bool log_wants_colour(void) {
-    const char *refused = getenv("NO_COLOR");
-    const char *terminal = getenv("TERM");
-    return !(refused && *refused) && !(terminal && strcmp(terminal, "dumb") == 0);
-}
-
 /* Under lock. */
 static void log_apply(const weir_log_opts *opts) {
     out_fd = opts->fd;
     repeat_us = opts->repeat_us;
     on_terminal = isatty(out_fd);
     bool human = opts->format == WEIR_LOG_HUMAN || (opts->format == WEIR_LOG_AUTO && on_terminal);
-    look = !human ? WEIR_LOOK_JSON : on_terminal && log_wants_colour() ? WEIR_LOOK_COLOURED : WEIR_LOOK_PLAIN;
+    const char *refused = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    bool coloured = on_terminal && !(refused && *refused) && !(terminal && strcmp(terminal, "dumb") == 0);
+    look = !human ? WEIR_LOOK_JSON : coloured ? WEIR_LOOK_COLOURED : WEIR_LOOK_PLAIN;
     ready = true;
 }
 

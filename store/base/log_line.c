@@ -27,8 +27,6 @@ typedef struct line_writer {
     bool cut;
 } line_writer;
 
-static const char *const level_names[] = {"debug", "info", "warn", "error"};
-
 /* --- text for people ------------------------------------------------------------------------------------------ */
 
 /* A control character could move the cursor or worse: it is shown as its code.  C1 controls are U+0080 to U+009F. */
@@ -53,13 +51,6 @@ static void line_write_visible(weir_buf *buf, const char *text, size_t length, b
             weir_buf_append(buf, text, taken);
         }
     }
-}
-
-static void line_write_word(weir_buf *buf, const char *text, size_t length) {
-    bool quoted = length == 0 || memchr(text, ' ', length) || memchr(text, '"', length) || memchr(text, '=', length);
-    if (quoted) weir_buf_byte(buf, '"');
-    line_write_visible(buf, text, length, quoted);
-    if (quoted) weir_buf_byte(buf, '"');
 }
 
 /* --- pieces that fit or are taken back ------------------------------------------------------------------------- */
@@ -91,7 +82,11 @@ static void line_write_value(line_writer *line, const weir_log_field *field, con
     if (!text) {
         weir_json_null(json);
     } else if (line->human) {
-        line_write_word(&line->buf, text, text_bytes);
+        bool quoted = text_bytes == 0 || memchr(text, ' ', text_bytes) || memchr(text, '"', text_bytes) ||
+                      memchr(text, '=', text_bytes);
+        if (quoted) weir_buf_byte(&line->buf, '"');
+        line_write_visible(&line->buf, text, text_bytes, quoted);
+        if (quoted) weir_buf_byte(&line->buf, '"');
     } else {
         weir_json_text(json, text, text_bytes);
     }
@@ -133,46 +128,36 @@ static void line_write_text(line_writer *line, const char *name, const char *tex
     line_write_field(line, &field);
 }
 
-/* --- the two looks --------------------------------------------------------------------------------------------- */
-
-static void line_write_json(line_writer *line, const weir_log_entry *entry) {
-    char time[WEIR_TIME_TEXT_MAX];
-    weir_time_format(entry->wall_us, time);
-    weir_json_object(&line->json);
-    line_write_text(line, "ts", time);
-    line_write_text(line, "level", level_names[entry->level]);
-    line_write_text(line, "event", entry->event);
-    line_write_text(line, "msg", entry->message);
-    line_write_text(line, "thread", weir_thread_name());
-    for (size_t i = 0; i < entry->field_count; i++)
-        line_write_field(line, &entry->fields[i]);
-}
-
-/* 10:00:00.123Z WARN  cut a torn tail bytes=12 [eventlog.tail_cut] */
-static void line_write_human(line_writer *line, const weir_log_entry *entry, bool coloured) {
-    static const char *const labels[] = {"DEBUG", "INFO ", "WARN ", "ERROR"};
-    static const char *const colours[] = {"\033[2m", "\033[32m", "\033[33m", "\033[1;31m"};
-    char time[WEIR_TIME_TEXT_MAX];
-    weir_time_format(entry->wall_us, time);
-    weir_buf_printf(&line->buf, "%.12sZ %s%s%s ", time + strlen("2026-11-21T"), coloured ? colours[entry->level] : "",
-                    labels[entry->level], coloured ? "\033[0m" : "");
-    line_write_visible(&line->buf, entry->message, strlen(entry->message), false);
-    for (size_t i = 0; i < entry->field_count; i++)
-        line_write_field(line, &entry->fields[i]);
-    weir_buf_printf(&line->buf, coloured ? " \033[2m[%s]\033[0m" : " [%s]", entry->event);
-}
+/* --- the line --------------------------------------------------------------------------------------------------- */
 
 size_t weir_log_line(const weir_log_entry *entry, weir_log_look look, char line[WEIR_LOG_LINE_MAX]) {
     line_writer writer = {
         .buf = {.bytes = line, .capacity = WEIR_LOG_LINE_MAX - END_MAX + 1, .length_max = WEIR_LOG_LINE_MAX - END_MAX},
         .human = look != WEIR_LOOK_JSON,
     };
+    static const char *const level_names[] = {"debug", "info", "warn", "error"};
+    static const char *const labels[] = {"DEBUG", "INFO ", "WARN ", "ERROR"};
+    static const char *const colours[] = {"\033[2m", "\033[32m", "\033[33m", "\033[1;31m"};
+    bool coloured = look == WEIR_LOOK_COLOURED;
+    char time[WEIR_TIME_TEXT_MAX];
+    weir_time_format(entry->wall_us, time);
     writer.json = weir_json_begin(&writer.buf);
-    if (writer.human) {
-        line_write_human(&writer, entry, look == WEIR_LOOK_COLOURED);
+    if (writer.human) { /* 10:00:00.123Z WARN  cut a torn tail bytes=12 [eventlog.tail_cut] */
+        weir_buf_printf(&writer.buf, "%.12sZ %s%s%s ", time + strlen("2026-11-21T"),
+                        coloured ? colours[entry->level] : "", labels[entry->level], coloured ? "\033[0m" : "");
+        line_write_visible(&writer.buf, entry->message, strlen(entry->message), false);
     } else {
-        line_write_json(&writer, entry);
+        weir_json_object(&writer.json);
+        line_write_text(&writer, "ts", time);
+        line_write_text(&writer, "level", level_names[entry->level]);
+        line_write_text(&writer, "event", entry->event);
+        line_write_text(&writer, "msg", entry->message);
+        line_write_text(&writer, "thread", weir_thread_name());
     }
+    for (size_t i = 0; i < entry->field_count; i++)
+        line_write_field(&writer, &entry->fields[i]);
+    if (writer.human) weir_buf_printf(&writer.buf, coloured ? " \033[2m[%s]\033[0m" : " [%s]", entry->event);
+
     WEIR_ASSERT(writer.buf.bytes == line && writer.buf.length <= WEIR_LOG_LINE_MAX - END_MAX);
     const char *end = writer.human ? "\n" : "}\n";
     if (writer.cut) end = writer.human ? HUMAN_CUT_END : JSON_CUT_END;

@@ -224,26 +224,11 @@ static void metrics_print_value(counted_text *text, const struct metric_row *row
     }
 }
 
-static void metrics_print_histogram(counted_text *text, weir_metric metric) {
+static void metrics_print_metric(counted_text *text, weir_metric metric) {
     const struct metric_row *row = &rows[metric];
     histogram_view h;
     uint64_t below = 0;
     unsigned bucket = 0;
-    histogram_view_get(metric, &h);
-    for (unsigned power = 0; power <= PRINTED_POWER_MAX; power++) {
-        for (; bucket < BUCKETS && histogram_bucket_upper(bucket) <= 1ull << power; bucket++)
-            below += h.counts[bucket];
-        metrics_print(text, "%s_bucket{le=\"", row->name);
-        metrics_print_value(text, row, 1ull << power);
-        metrics_print(text, "\"} %" PRIu64 "\n", below);
-    }
-    metrics_print(text, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum ", row->name, h.count, row->name);
-    metrics_print_value(text, row, h.sum);
-    metrics_print(text, "\n%s_count %" PRIu64 "\n", row->name, h.count);
-}
-
-static void metrics_print_metric(counted_text *text, weir_metric metric) {
-    const struct metric_row *row = &rows[metric];
     metrics_print(text, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->meaning, row->name, kind_names[row->kind]);
     switch (row->kind) {
     case KIND_COUNTER:
@@ -253,14 +238,24 @@ static void metrics_print_metric(counted_text *text, weir_metric metric) {
         metrics_print(text, "%s %" PRId64 "\n", row->name, weir_metric_gauge(metric));
         break;
     case KIND_HISTOGRAM:
-        metrics_print_histogram(text, metric);
+        histogram_view_get(metric, &h);
+        for (unsigned power = 0; power <= PRINTED_POWER_MAX; power++) {
+            for (; bucket < BUCKETS && histogram_bucket_upper(bucket) <= 1ull << power; bucket++)
+                below += h.counts[bucket];
+            metrics_print(text, "%s_bucket{le=\"", row->name);
+            metrics_print_value(text, row, 1ull << power);
+            metrics_print(text, "\"} %" PRIu64 "\n", below);
+        }
+        metrics_print(text, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum ", row->name, h.count, row->name);
+        metrics_print_value(text, row, h.sum);
+        metrics_print(text, "\n%s_count %" PRIu64 "\n", row->name, h.count);
         break;
     }
 }
 
 size_t weir_metrics_text(char *buffer, size_t size) {
     counted_text text = {.buffer = buffer, .size = size};
-    weir_alloc_stats memory; /* nobody sets its gauge as it changes */
+    weir_alloc_stats memory; /* its gauge is set only here */
     weir_alloc_stats_get(&memory);
     weir_metric_set(WEIR_METRIC_MEMORY_LIVE_BYTES, (int64_t)memory.live_bytes);
     for (unsigned metric = 0; metric < WEIR_METRICS_COUNT; metric++)

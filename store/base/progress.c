@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.c - drawn by whoever adds when a drawing is due; there is no thread behind it.
+ * progress.c - drawn by the thread that adds when a drawing is due; there is no thread of its own.
  *
  * add is on hot paths: it adds to one word and compares the time with another. The one that moves `due_us` on draws.
  */
@@ -79,23 +79,19 @@ weir_err weir_progress_open(const weir_progress_opts *opts, weir_progress **prog
 
 /* --- what is shown --------------------------------------------------------------------------------------------- */
 
-/* Lets the new rate in, the more the longer it has lasted.  Under lock. */
-static void progress_smooth(weir_progress *progress, uint64_t done, int64_t now_us) {
-    double passed_us = (double)(now_us - progress->last_us);
-    if (passed_us <= 0) return;
-    double latest = (double)(done - progress->last_done) / passed_us;
-    double weight = progress->shown ? 1 - exp(-passed_us / SMOOTH_US) : 1;
-    progress->per_us += weight * (latest - progress->per_us);
-    progress->last_us = now_us;
-    progress->last_done = done;
-}
-
 /* Under lock. */
 static progress_state progress_state_at(weir_progress *progress, int64_t now_us) {
     uint64_t total = progress->opts.total;
     progress_state state = {
         .done = atomic_load(&progress->done), .elapsed_us = now_us - progress->begin_us, .left_us = -1};
-    progress_smooth(progress, state.done, now_us);
+    double passed_us = (double)(now_us - progress->last_us);
+    if (passed_us > 0) { /* the new rate counts the more the longer it has lasted */
+        double latest = (double)(state.done - progress->last_done) / passed_us;
+        double weight = progress->shown ? 1 - exp(-passed_us / SMOOTH_US) : 1;
+        progress->per_us += weight * (latest - progress->per_us);
+        progress->last_us = now_us;
+        progress->last_done = state.done;
+    }
     state.per_second = progress->per_us * (double)WEIR_US_PER_S;
     if (state.done >= total) {
         state.left_us = total > 0 ? 0 : -1;
@@ -145,25 +141,20 @@ static void progress_write_bar(weir_buf *line, double share, size_t cells) {
     weir_buf_text(line, "] ");
 }
 
-/* ", 42 s left", or what it took in all once it has ended. */
-static void progress_format_time(const progress_state *state, bool ended, char text[TAIL_MAX]) {
-    char duration[AMOUNT_MAX];
-    text[0] = 0;
-    if (!ended && state->left_us < 0) return;
-    progress_format_duration(ended ? (double)state->elapsed_us : state->left_us, duration);
-    snprintf(text, TAIL_MAX, ended ? ", took %s" : ", %s left", duration);
-}
-
 /* "payments  58 % [=====>    ] 580 k of 1.00 M, 12.3 k/s, 42 s left" */
 static void progress_write_line(const weir_progress *progress, const progress_state *state, bool ended,
                                 weir_buf *line) {
-    char done[AMOUNT_MAX], total[AMOUNT_MAX], rate[AMOUNT_MAX], time[TAIL_MAX], tail[4 * TAIL_MAX];
+    char done[AMOUNT_MAX], total[AMOUNT_MAX], rate[AMOUNT_MAX], duration[AMOUNT_MAX], time[TAIL_MAX] = "",
+                                                                                      tail[4 * TAIL_MAX];
     struct winsize window = {0};
     bool told = ioctl(progress->opts.fd, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
     size_t begin = line->length, columns = told ? window.ws_col : COLUMNS_USUAL;
     progress_format_amount((double)state->done, done);
     progress_format_amount(state->per_second, rate);
-    progress_format_time(state, ended, time);
+    if (ended || state->left_us >= 0) { /* at the end, what it took in all */
+        progress_format_duration(ended ? (double)state->elapsed_us : state->left_us, duration);
+        snprintf(time, TAIL_MAX, ended ? ", took %s" : ", %s left", duration);
+    }
     weir_buf_text(line, progress->opts.what);
     if (progress->opts.total > 0) {
         double share = fmin((double)state->done / (double)progress->opts.total, 1);

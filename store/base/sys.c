@@ -58,6 +58,7 @@ int weir_sys_write_at(int fd, const char *path, const void *bytes, size_t length
         if (!error && written == 0) error = EIO; /* a file that takes nothing would take nothing for ever */
         if (error && (error != EINTR || ++tries >= INTERRUPTIONS_MAX)) return error;
         if (written > 0) {
+            WEIR_ASSERT((size_t)written <= length);
             from += written;
             offset += (uint64_t)written;
             length -= (size_t)written;

@@ -69,7 +69,7 @@ struct weir_thread {
 void weir_thread_adopt(const char *name, weir_role role) {
     snprintf(self.name, sizeof self.name, "%s", name);
     self.role = role;
-    /* The first thread's name is the process's: `ps` and `pgrep` shall go on finding the program. */
+    /* The first thread's name is the process's: `ps` and `pgrep` must still find the program. */
     if (syscall(SYS_gettid) != getpid()) pthread_setname_np(pthread_self(), self.name);
 }
 
@@ -148,18 +148,14 @@ void weir_mutex_destroy(weir_mutex *mutex) {
     pthread_must(pthread_mutex_destroy(&mutex->mutex), "pthread_mutex_destroy");
 }
 
-/* Before the lock is taken: a wrong order shall be reported, not waited in. */
-static void mutex_check_rank(const weir_mutex *mutex) {
+void weir_mutex_lock(weir_mutex *mutex) {
+    /* Before the lock is taken: a wrong order is reported, not waited in. */
     const weir_mutex *last = self.held_count > 0 ? self.held[self.held_count - 1] : NULL;
     if (__builtin_expect(last && last->rank >= mutex->rank, 0))
         thread_fatal("holds '%s' of rank %d and takes '%s' of rank %d; locks are taken in rising rank", last->name,
                      (int)last->rank, mutex->name, (int)mutex->rank);
     if (__builtin_expect(self.held_count == HELD_MAX, 0))
         thread_fatal("takes '%s' of a rank that is not in the list", mutex->name);
-}
-
-void weir_mutex_lock(weir_mutex *mutex) {
-    mutex_check_rank(mutex);
     pthread_must(pthread_mutex_lock(&mutex->mutex), "pthread_mutex_lock");
     self.held[self.held_count++] = mutex;
 }

@@ -51,16 +51,6 @@ static void cli_set_up_log(const weir_config *config) {
     weir_log_setup(&opts);
 }
 
-static weir_err cli_set_up_faults(void) {
-    const char *fault = getenv("WEIR_FAULT"), *kill_at = getenv("WEIR_KILL_AT");
-    if (!fault && !kill_at) return WEIR_OK;
-    weir_err err = weir_fault_from_environment();
-    if (!err)
-        WEIR_LOG(WARN, "fault.armed", "failures are armed by the environment; unset WEIR_FAULT and WEIR_KILL_AT",
-                 WEIR_TEXT("fault", fault ? fault : ""), WEIR_TEXT("kill_at", kill_at ? kill_at : ""));
-    return err;
-}
-
 /* --- running ------------------------------------------------------------------------------------------------ */
 
 static weir_err cli_run_command(weir_cli *cli) {
@@ -70,7 +60,13 @@ static weir_err cli_run_command(weir_cli *cli) {
     weir_err err = WEIR_OK;
     if (!command->without_config) err = cli_load_config(cli);
     if (!err && cli->config) cli_set_up_log(cli->config);
-    if (!err) err = cli_set_up_faults();
+    const char *fault = getenv("WEIR_FAULT"), *kill_at = getenv("WEIR_KILL_AT");
+    if (!err && (fault || kill_at)) {
+        err = weir_fault_from_environment();
+        if (!err)
+            WEIR_LOG(WARN, "fault.armed", "failures are armed by the environment; unset WEIR_FAULT and WEIR_KILL_AT",
+                     WEIR_TEXT("fault", fault ? fault : ""), WEIR_TEXT("kill_at", kill_at ? kill_at : ""));
+    }
     if (!err) err = command->run(cli);
     weir_log_flush();
     return err;

@@ -84,19 +84,7 @@ static void completion_write_choices(const completion_script *made, const weir_c
     }
 }
 
-static void write_setting_names(weir_buf *out) {
-    static const char *const keys[] = {
-#define WEIR_CONFIG(id, key, kind, initial, min, max, unit, live, meaning) key,
-#include <weir/store/conf/config.def>
-#undef WEIR_CONFIG
-    };
-    weir_buf_text(out, "    *' --set') choices='");
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        weir_buf_printf(out, "%s%s=", i ? " " : "", keys[i]);
-    weir_buf_text(out, "' ;;\n");
-}
-
-static void write_setting_choices(weir_buf *out) {
+static void completion_write_settings(weir_buf *out) {
     static const struct {
         const char *key, *kind, *choices;
     } settings[] = {
@@ -104,6 +92,10 @@ static void write_setting_choices(weir_buf *out) {
 #include <weir/store/conf/config.def>
 #undef WEIR_CONFIG
     };
+    weir_buf_text(out, "    *' --set') choices='");
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        weir_buf_printf(out, "%s%s=", i ? " " : "", settings[i].key);
+    weir_buf_text(out, "' ;;\n");
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         bool boolean = !strcmp(settings[i].kind, "BOOL");
         if (!boolean && strcmp(settings[i].kind, "CHOICE") != 0) continue;
@@ -182,8 +174,7 @@ void weir_cli_bash_completion(const weir_command *program, weir_buf *out) {
                                   "_@_choices() {\n    case $1 in\n");
     completion_each_command(&made, program, program->name, 0, completion_write_choices);
     completion_write_choice(out, "*' --print-config'", "markdown");
-    write_setting_names(out);
-    write_setting_choices(out);
+    completion_write_settings(out);
     completion_write_named(&made, "    esac\n}\n\n");
     completion_write_named(&made, completion_walk);
 }

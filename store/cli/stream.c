@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weir/store/base/thread.h>
+
 static bool stdout_reader_gone; /* [main] */
 
 bool weir_cli_reader_gone(void) {
@@ -25,6 +27,7 @@ void weir_cli_claim_streams(void) {
 }
 
 weir_err weir_cli_output(const void *bytes, size_t length) {
+    WEIR_ON_ROLE(MAIN);
     const char *next = bytes;
     while (length > 0) {
         ssize_t written = write(STDOUT_FILENO, next, length);
@@ -44,26 +47,21 @@ weir_err weir_cli_output(const void *bytes, size_t length) {
     return WEIR_OK;
 }
 
-/* Our own mistakes say where, so that a report of them is worth something; wrong usage says where to read. */
-static void cli_add_advice(const char *path, weir_err err, weir_buf *line) {
-    int status = weir_err_exit_status(err);
-    if (status == 70) {
-        char place[128];
-        weir_err_place(err, place, sizeof place);
-        weir_buf_printf(line, " (at %s; please report this)", place);
-    } else if (weir_err_is(err, WEIR_EUSAGE) && line->length > 0 && line->bytes[line->length - 1] != '?') {
-        weir_buf_printf(line, "; see '%s --help'", path);
-    }
-}
-
 void weir_cli_complain(const char *path, weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
-    for (char *c = sentence; *c; c++) /* what was typed or read shall not steer the terminal */
+    for (char *c = sentence; *c; c++) /* what was typed or read must not control the terminal */
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     weir_buf line = {0};
     weir_buf_printf(&line, "%s: %s", path, sentence);
-    cli_add_advice(path, err, &line);
+    /* Our own mistakes say where, so that a report of them is worth something; wrong usage says where to read. */
+    if (weir_err_exit_status(err) == 70) {
+        char place[128];
+        weir_err_place(err, place, sizeof place);
+        weir_buf_printf(&line, " (at %s; please report this)", place);
+    } else if (weir_err_is(err, WEIR_EUSAGE) && line.length > 0 && line.bytes[line.length - 1] != '?') {
+        weir_buf_printf(&line, "; see '%s --help'", path);
+    }
     weir_buf_text(&line, "\n");
     if (weir_buf_err(&line))
         dprintf(STDERR_FILENO, "%s: %s\n", path, sentence);

@@ -10,9 +10,11 @@
 
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
+#include <weir/store/base/thread.h>
 
 /* A command that asks for an option which it does not list would never see it: our own mistake. */
 static const weir_given *cli_given(const weir_cli *cli, const char *option) {
+    WEIR_ON_ROLE(MAIN);
     const weir_option *known = cli->command->options;
     while (known && known->name && strcmp(known->name, option))
         known++;

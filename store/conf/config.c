@@ -189,17 +189,6 @@ static bool variable_is_service_link(const char *name, const char *value) {
     return port[5] == '_' ? isdigit((unsigned char)port[6]) : !port[5] && strstr(value, "://");
 }
 
-static weir_err config_unknown_variable(const char *name) {
-    char variables[WEIR_CONFIG_COUNT][WEIR_SETTING_ENV_MAX];
-    weir_suggest suggest = weir_suggest_for(name);
-    for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++)
-        weir_suggest_offer(&suggest, weir_setting_variable(&weir_settings[i], variables[i]));
-    char nearest[128];
-    weir_suggest_text(&suggest, nearest, sizeof nearest);
-    return WEIR_ERR(WEIR_ECONFIG, "environment: there is no setting %.100s; %s%s", name,
-                    *nearest ? "unset it" : "unset it, or give it a name that does not begin with WEIR_", nearest);
-}
-
 static weir_err config_load_variable(config_draft *plan, const char *name, const char *value) {
     /* Variables that begin with WEIR_ and are other programs' or not settings. */
     static const char *const others[] = {"WEIR_FAULT", "WEIR_KILL_AT", "WEIR_CONFIG"};
@@ -215,7 +204,14 @@ static weir_err config_load_variable(config_draft *plan, const char *name, const
         if (!strcmp(name, others[i])) return WEIR_OK;
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return WEIR_OK;
-    return variable_is_service_link(name, value) ? WEIR_OK : config_unknown_variable(name);
+    if (variable_is_service_link(name, value)) return WEIR_OK;
+    char variables[WEIR_CONFIG_COUNT][WEIR_SETTING_ENV_MAX], nearest[128];
+    weir_suggest suggest = weir_suggest_for(name);
+    for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++)
+        weir_suggest_offer(&suggest, weir_setting_variable(&weir_settings[i], variables[i]));
+    weir_suggest_text(&suggest, nearest, sizeof nearest);
+    return WEIR_ERR(WEIR_ECONFIG, "environment: there is no setting %.100s; %s%s", name,
+                    *nearest ? "unset it" : "unset it, or give it a name that does not begin with WEIR_", nearest);
 }
 
 weir_err weir_config_load_environment(weir_config *config, char *const *environment) {

@@ -16,13 +16,6 @@ static void config_print_text(weir_buf *out, const char *text) {
     weir_buf_text(out, "\"");
 }
 
-/* A file's name may hold anything, a comment may not. */
-static void config_print_comment(weir_buf *out, const char *text) {
-    bool printable = weir_text_is_printable(text);
-    for (; *text; text++)
-        weir_buf_append(out, printable || (*text >= ' ' && *text < 0x7f) ? text : "?", 1);
-}
-
 /* The lines "log:" (and below it "  file:") that key has and the key before it had not; returns key's depth. */
 static unsigned config_print_sections(weir_buf *out, const char *before, const char *key) {
     unsigned depth = 0;
@@ -45,7 +38,9 @@ static void config_print_setting(weir_buf *out, const weir_setting *setting, con
         weir_buf_text(out, value->text);
     size_t width = out->length - start;
     weir_buf_printf(out, "%*s # ", width < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - width) : 0, "");
-    config_print_comment(out, value->source);
+    bool printable = weir_text_is_printable(value->source); /* a file's name may hold anything, a comment may not */
+    for (const char *c = value->source; *c; c++)
+        weir_buf_append(out, printable || (*c >= ' ' && *c < 0x7f) ? c : "?", 1);
     weir_buf_text(out, "\n");
 }
 
@@ -69,16 +64,6 @@ static void config_markdown_cell(weir_buf *out, const char *text) {
     weir_buf_text(out, " |");
 }
 
-static void config_markdown_row(weir_buf *out, const weir_setting *setting) {
-    char allowed[WEIR_SETTING_ALLOWED_MAX];
-    weir_buf_printf(out, "| `%s` | %s%s%s |", setting->key, *setting->initial ? "`" : "empty", setting->initial,
-                    *setting->initial ? "`" : "");
-    config_markdown_cell(out, weir_setting_allowed(setting, allowed));
-    config_markdown_cell(out, setting->live);
-    config_markdown_cell(out, setting->meaning);
-    weir_buf_text(out, "\n");
-}
-
 void weir_config_markdown(weir_buf *out) {
     weir_buf_text(
         out,
@@ -100,6 +85,15 @@ void weir_config_markdown(weir_buf *out) {
         "```\n\n"
         "| setting | default | allowed | live | meaning |\n"
         "|---|---|---|---|---|\n");
-    for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++)
-        config_markdown_row(out, &weir_settings[i]);
+    for (size_t i = 0; i < WEIR_CONFIG_COUNT; i++) {
+        const weir_setting *setting = &weir_settings[i];
+        char allowed[WEIR_SETTING_ALLOWED_MAX];
+        const char *tick = *setting->initial ? "`" : "";
+        weir_buf_printf(out, "| `%s` | %s%s%s |", setting->key, *setting->initial ? "`" : "empty", setting->initial,
+                        tick);
+        config_markdown_cell(out, weir_setting_allowed(setting, allowed));
+        config_markdown_cell(out, setting->live);
+        config_markdown_cell(out, setting->meaning);
+        weir_buf_text(out, "\n");
+    }
 }

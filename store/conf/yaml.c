@@ -72,7 +72,7 @@ weir_err weir_yaml_err_make(const weir_err_site *site, const weir_yaml_node *nod
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    for (char *c = sentence; *c; c++) /* a hostile file shall not steer the reader's terminal */
+    for (char *c = sentence; *c; c++) /* a hostile file must not control the reader's terminal */
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     return weir_err_make(site, WEIR_ECONFIG, "%s:%u:%u: %s", node->yaml->name, node->line, node->column, sentence);
 }
@@ -224,20 +224,6 @@ static int yaml_compare_keys(const void *left, const void *right) {
     return order ? order : (a->column > b->column) - (a->column < b->column);
 }
 
-static weir_err yaml_sort_keys(weir_yaml_node *mapping) {
-    size_t count = mapping->child_count / 2;
-    for (size_t i = 0; i < count; i++)
-        mapping->sorted[i] = mapping->children[2 * i];
-    if (count > 1) qsort(mapping->sorted, count, sizeof *mapping->sorted, yaml_compare_keys);
-    for (size_t i = 1; i < count; i++) { // CONF-Y3
-        const weir_yaml_node *one = mapping->sorted[i - 1], *two = mapping->sorted[i];
-        if (!strcmp(one->text, two->text))
-            return WEIR_YAML_ERR(two, "key '%s' is given twice, first on line %u; remove one of the two", two->text,
-                                 one->line);
-    }
-    return WEIR_OK;
-}
-
 /* The list of children becomes an array, now that its length is known. */
 static weir_err yaml_close_collection(yaml_builder *build) {
     WEIR_ASSERT(build->depth > 0);
@@ -253,7 +239,19 @@ static weir_err yaml_close_collection(yaml_builder *build) {
     for (const weir_yaml_node *child = node->first; child; child = child->next)
         node->children[i++] = child;
     WEIR_ASSERT(i == count);
-    return mapping ? yaml_sort_keys(node) : WEIR_OK;
+    if (!mapping) return WEIR_OK;
+
+    size_t keys = count / 2; // CONF-Y3
+    for (i = 0; i < keys; i++)
+        node->sorted[i] = node->children[2 * i];
+    if (keys > 1) qsort(node->sorted, keys, sizeof *node->sorted, yaml_compare_keys);
+    for (i = 1; i < keys; i++) {
+        const weir_yaml_node *one = node->sorted[i - 1], *two = node->sorted[i];
+        if (!strcmp(one->text, two->text))
+            return WEIR_YAML_ERR(two, "key '%s' is given twice, first on line %u; remove one of the two", two->text,
+                                 one->line);
+    }
+    return WEIR_OK;
 }
 
 static weir_err yaml_take_event(yaml_builder *build, const yaml_event_t *event) {

@@ -19,7 +19,7 @@ _Static_assert(WEIR_BUNDLE_KEY_BYTES >= 1 + WEIR_VERTEX_BYTES, "filters are made
 
 /* --- numbers ------------------------------------------------------------------------------------------------------ */
 
-static uint8_t *number_write(uint8_t *at, uint64_t number) {
+static uint8_t *bundle_write_number(uint8_t *at, uint64_t number) {
     for (; number >= 128; number >>= 7)
         *at++ = (uint8_t)(number | 128);
     *at++ = (uint8_t)number;
@@ -27,7 +27,7 @@ static uint8_t *number_write(uint8_t *at, uint64_t number) {
 }
 
 /* NULL: cut short, or longer than a number is. */
-static const uint8_t *number_read(const uint8_t *at, const uint8_t *end, uint64_t *numberp) {
+static const uint8_t *bundle_read_number(const uint8_t *at, const uint8_t *end, uint64_t *numberp) {
     *numberp = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         if (at == end) return NULL;
@@ -38,59 +38,65 @@ static const uint8_t *number_read(const uint8_t *at, const uint8_t *end, uint64_
 }
 
 /* Within a list a step goes back, which is positive; from one list of a bundle to the next it may go either way. */
-static uint64_t folded(int64_t step) {
+static uint64_t bundle_fold(int64_t step) {
     return (uint64_t)step << 1 ^ (step < 0 ? UINT64_MAX : 0);
 }
 
-static int64_t unfolded(uint64_t number) {
+static int64_t bundle_unfold(uint64_t number) {
     return (int64_t)(number >> 1 ^ (0 - (number & 1)));
 }
 
 /* --- spans -------------------------------------------------------------------------------------------------------- */
 
-static uint64_t span_us(uint8_t span) {
+static uint64_t bundle_span_us(uint8_t span) {
+    WEIR_ASSERT(span + 1u < WEIR_BUNDLE_SPANS);
     return 1ull << (SPAN_FIRST + span * SPAN_BITS);
 }
 
 uint8_t weir_bundle_span(int64_t newest_us, int64_t oldest_us) {
     uint64_t apart_us = (uint64_t)newest_us - (uint64_t)oldest_us;
     uint8_t span = 0;
-    while (span + 1u < WEIR_BUNDLE_SPANS && apart_us >= span_us(span))
+    while (span + 1u < WEIR_BUNDLE_SPANS && apart_us >= bundle_span_us(span))
         span++;
     return span;
 }
 
 int64_t weir_bundle_reach(uint8_t span, int64_t time_us) {
     int64_t reach_us;
-    if (span + 1u >= WEIR_BUNDLE_SPANS || __builtin_add_overflow(time_us, (int64_t)span_us(span) - 1, &reach_us))
+    if (span + 1u >= WEIR_BUNDLE_SPANS || __builtin_add_overflow(time_us, (int64_t)bundle_span_us(span) - 1, &reach_us))
         return INT64_MAX;
     return reach_us;
 }
 
-/* What is no key of a bundle may have anything. */
+/* What is not the key of a bundle may hold entries of any time. */
 uint64_t weir_bundle_last_rank(const void *key, size_t length) {
     weir_bundle_key of;
     uint64_t last;
     if (!weir_bundle_key_read(key, length, &of) || of.span + 1u >= WEIR_BUNDLE_SPANS) return UINT64_MAX;
-    return __builtin_add_overflow(weir_bundle_rank(of.newest_us), span_us(of.span) - 1, &last) ? UINT64_MAX : last;
+    return __builtin_add_overflow(weir_bundle_rank(of.newest_us), bundle_span_us(of.span) - 1, &last) ? UINT64_MAX
+                                                                                                      : last;
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
 void weir_bundle_begin(weir_bundle_writer *writer, int64_t newest_us, int64_t oldest_us) {
+    WEIR_ASSERT(newest_us >= oldest_us);
     weir_buf_clear(&writer->value);
     writer->newest_us = writer->time_us = newest_us;
     writer->oldest_us = oldest_us;
     writer->event = 0;
     writer->content = 0;
     uint8_t *at = (uint8_t *)weir_buf_reserve(&writer->value, NUMBER_BYTES);
-    if (at) weir_buf_commit(&writer->value, (size_t)(number_write(at, (uint64_t)newest_us - (uint64_t)oldest_us) - at));
+    if (at)
+        weir_buf_commit(&writer->value,
+                        (size_t)(bundle_write_number(at, (uint64_t)newest_us - (uint64_t)oldest_us) - at));
 }
 
 void weir_bundle_put_name(weir_bundle_writer *writer, const weir_name *name) {
+    WEIR_ASSERT(name->key_length <= WEIR_KEY_MAX);
     uint8_t *at = (uint8_t *)weir_buf_reserve(&writer->value, NUMBER_BYTES + WEIR_STORED_NAME_MAX);
     if (!at) return;
-    uint8_t *name_at = number_write(at, WEIR_STORED_NAME_PREFIX + name->key_length);
+    uint8_t *name_at = bundle_write_number(at, WEIR_STORED_NAME_PREFIX + name->key_length);
     size_t length = weir_stored_name_write(name->vertex_type, name->time_us, name->key, name->key_length, name_at);
     weir_buf_commit(&writer->value, (size_t)(name_at - at) + length);
 }
@@ -98,7 +104,7 @@ void weir_bundle_put_name(weir_bundle_writer *writer, const weir_name *name) {
 void weir_bundle_put_list(weir_bundle_writer *writer, weir_list list, uint32_t count) {
     uint8_t *at = (uint8_t *)weir_buf_reserve(&writer->value, 2 * (size_t)NUMBER_BYTES);
     if (!at) return;
-    uint8_t *end = number_write(number_write(at, list), count);
+    uint8_t *end = bundle_write_number(bundle_write_number(at, list), count);
     weir_buf_commit(&writer->value, (size_t)(end - at));
 }
 
@@ -109,7 +115,8 @@ void weir_bundle_put(weir_bundle_writer *writer, weir_list list, const weir_entr
     bool same_event = e->event == writer->event && e->content == writer->content;
     *at++ = (uint8_t)((e->deletion ? DELETION : 0) | (e->row_length ? ROW : 0) | (same_time ? SAME_TIME : 0) |
                       (same_event ? SAME_EVENT : 0));
-    if (!same_time) at = number_write(at, folded((int64_t)((uint64_t)writer->time_us - (uint64_t)e->time_us)));
+    if (!same_time)
+        at = bundle_write_number(at, bundle_fold((int64_t)((uint64_t)writer->time_us - (uint64_t)e->time_us)));
     if (WEIR_LIST_KIND(list) == WEIR_LIST_KIND_EDGES) {
         weir_put_u64(at, weir_vertex_high(e->neighbor));
         weir_put_u64(at + 8, weir_vertex_low(e->neighbor));
@@ -121,10 +128,11 @@ void weir_bundle_put(weir_bundle_writer *writer, weir_list list, const weir_entr
         at += 12;
     }
     if (e->row_length) {
-        at = number_write(at, e->row_length);
+        at = bundle_write_number(at, e->row_length);
         memcpy(at, e->row, e->row_length);
         at += e->row_length;
     }
+    WEIR_ASSERT((size_t)(at - begin) <= ENTRY_BYTES + e->row_length);
     weir_buf_commit(&writer->value, (size_t)(at - begin));
     writer->time_us = e->time_us;
     writer->event = e->event;
@@ -132,7 +140,7 @@ void weir_bundle_put(weir_bundle_writer *writer, weir_list list, const weir_entr
 }
 
 /* Of the value, and of the key in front of it. */
-static uint64_t hash_of(const weir_bundle_key *key, const void *value, size_t length) {
+static uint64_t bundle_hash(const weir_bundle_key *key, const void *value, size_t length) {
     uint8_t bytes[WEIR_BUNDLE_KEY_BYTES];
     weir_bundle_key_write(key, bytes);
     return weir_xxh3(value, length, weir_xxh3(bytes, sizeof bytes - sizeof key->hash, 0));
@@ -141,15 +149,16 @@ static uint64_t hash_of(const weir_bundle_key *key, const void *value, size_t le
 weir_err weir_bundle_end(weir_bundle_writer *writer, weir_bundle_key of, uint8_t key[WEIR_BUNDLE_KEY_BYTES]) {
     uint8_t span = weir_bundle_span(writer->newest_us, writer->oldest_us);
     if (of.span < span) of.span = span;
+    WEIR_ASSERT(of.span < WEIR_BUNDLE_SPANS);
     of.newest_us = writer->newest_us;
-    of.hash = hash_of(&of, writer->value.bytes, writer->value.length);
+    of.hash = bundle_hash(&of, writer->value.bytes, writer->value.length);
     weir_bundle_key_write(&of, key);
     return weir_buf_err(&writer->value);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-static bool is_list(uint64_t list) {
+static bool bundle_is_list(uint64_t list) {
     if (list > UINT32_MAX) return false;
     uint32_t low = (uint32_t)list & 0xffffffu;
     switch (WEIR_LIST_KIND((weir_list)list)) {
@@ -162,10 +171,10 @@ static bool is_list(uint64_t list) {
     }
 }
 
-static bool name_read(weir_bundle_reader *r) {
+static bool bundle_read_name(weir_bundle_reader *r) {
     uint64_t length;
     size_t key_length;
-    r->at = number_read(r->at, r->end, &length);
+    r->at = bundle_read_number(r->at, r->end, &length);
     if (!r->at || length > (uint64_t)(r->end - r->at)) return false;
     if (!weir_stored_name_read(r->at, (size_t)length, &r->name.vertex_type, &r->name.time_us, &r->name.key,
                                &key_length))
@@ -180,33 +189,33 @@ bool weir_bundle_open(weir_bundle_reader *r, const weir_bundle_key *key, const v
     uint64_t older_us;
     *r = (weir_bundle_reader){.time_us = key->newest_us, .of_named = key->part == WEIR_BUNDLE_NAMED};
     r->end = (const uint8_t *)value + length;
-    r->at = number_read(value, r->end, &older_us);
+    r->at = bundle_read_number(value, r->end, &older_us);
     if (!r->at) return false;
     r->oldest_us = (int64_t)((uint64_t)key->newest_us - older_us);
-    if (r->of_named) return name_read(r);
+    if (r->of_named) return bundle_read_name(r);
     r->list = key->part - 1u;
     r->left = UINT32_MAX;
-    return is_list(r->list) && r->at < r->end;
+    return bundle_is_list(r->list) && r->at < r->end;
 }
 
 /* Of the next list of several. */
-static weir_bundle_step list_read(weir_bundle_reader *r) {
+static weir_bundle_step bundle_read_list(weir_bundle_reader *r) {
     uint64_t list = 0, count = 0;
     if (r->at == r->end) return WEIR_BUNDLE_END;
-    const uint8_t *at = number_read(r->at, r->end, &list);
-    if (at) at = number_read(at, r->end, &count);
-    if (!at || !is_list(list) || count == 0 || count > UINT32_MAX) return WEIR_BUNDLE_DAMAGED;
+    const uint8_t *at = bundle_read_number(r->at, r->end, &list);
+    if (at) at = bundle_read_number(at, r->end, &count);
+    if (!at || !bundle_is_list(list) || count == 0 || count > UINT32_MAX) return WEIR_BUNDLE_DAMAGED;
     r->at = at;
     r->list = (weir_list)list;
     r->left = (uint32_t)count;
     return WEIR_BUNDLE_ENTRY;
 }
 
-static bool row_read(weir_bundle_reader *r, weir_entry *e) {
+static bool bundle_read_row(weir_bundle_reader *r, weir_entry *e) {
     uint64_t length;
     uint32_t kind = WEIR_LIST_KIND(r->list);
     if (e->deletion || kind == WEIR_LIST_KIND_PUTS || kind == WEIR_LIST_KIND_EVENTS) return false; /* have none */
-    const uint8_t *at = number_read(r->at, r->end, &length);
+    const uint8_t *at = bundle_read_number(r->at, r->end, &length);
     if (!at || length == 0 || length > (uint64_t)(r->end - at) || length > INT32_MAX) return false;
     e->row = at;
     e->row_length = (uint32_t)length & INT32_MAX;
@@ -216,7 +225,7 @@ static bool row_read(weir_bundle_reader *r, weir_entry *e) {
 
 weir_bundle_step weir_bundle_next(weir_bundle_reader *r, weir_entry *e) {
     if (r->of_named && r->left == 0) {
-        weir_bundle_step step = list_read(r);
+        weir_bundle_step step = bundle_read_list(r);
         if (step != WEIR_BUNDLE_ENTRY) return step;
     }
     if (r->at == r->end) return r->of_named ? WEIR_BUNDLE_DAMAGED : WEIR_BUNDLE_END;
@@ -225,9 +234,9 @@ weir_bundle_step weir_bundle_next(weir_bundle_reader *r, weir_entry *e) {
     if (flags > FLAGS || (flags & DELETION && !edges)) return WEIR_BUNDLE_DAMAGED;
     if (!(flags & SAME_TIME)) {
         uint64_t step;
-        r->at = number_read(r->at, r->end, &step);
+        r->at = bundle_read_number(r->at, r->end, &step);
         if (!r->at) return WEIR_BUNDLE_DAMAGED;
-        r->time_us = (int64_t)((uint64_t)r->time_us - (uint64_t)unfolded(step));
+        r->time_us = (int64_t)((uint64_t)r->time_us - (uint64_t)bundle_unfold(step));
     }
     *e = (weir_entry){.time_us = r->time_us, .deletion = (flags & DELETION) != 0};
     if (edges) {
@@ -243,7 +252,8 @@ weir_bundle_step weir_bundle_next(weir_bundle_reader *r, weir_entry *e) {
     }
     e->event = r->event;
     e->content = r->content;
-    if (flags & ROW && !row_read(r, e)) return WEIR_BUNDLE_DAMAGED;
+    if (flags & ROW && !bundle_read_row(r, e)) return WEIR_BUNDLE_DAMAGED;
+    WEIR_ASSERT(r->left > 0 && r->at <= r->end);
     r->left--;
     return WEIR_BUNDLE_ENTRY;
 }
@@ -254,7 +264,7 @@ bool weir_bundle_check(const weir_bundle_key *key, const void *value, size_t len
     weir_list list = UINT32_MAX;
     int64_t newest_us = INT64_MIN, oldest_us = INT64_MAX;
     weir_bundle_step step;
-    if (key->hash != hash_of(key, value, length) || !weir_bundle_open(&reader, key, value, length)) return false;
+    if (key->hash != bundle_hash(key, value, length) || !weir_bundle_open(&reader, key, value, length)) return false;
     while ((step = weir_bundle_next(&reader, &e)) == WEIR_BUNDLE_ENTRY) {
         if (list != UINT32_MAX && reader.list < list) return false;
         if (list == reader.list && weir_entry_order(&last, &e) >= 0) return false;

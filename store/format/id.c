@@ -36,20 +36,15 @@ weir_err weir_id_key_draw(weir_id_key *id_keyp) {
     return WEIR_OK;
 }
 
-static int digit_of(char c) {
-    static const char digits[] = "0123456789abcdef";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 bool weir_id_key_parse(const char *text, weir_id_key *id_keyp) {
-    bool whole = strlen(text) == WEIR_ID_KEY_DIGITS;
-    for (size_t i = 0; whole && i < sizeof id_keyp->bytes; i++) {
-        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
-        whole = high >= 0 && low >= 0;
-        if (whole) id_keyp->bytes[i] = (uint8_t)(high << 4 | low);
+    static const char digits[] = "0123456789abcdef";
+    if (strlen(text) != WEIR_ID_KEY_DIGITS || strspn(text, digits) != WEIR_ID_KEY_DIGITS) return false;
+    for (size_t i = 0; i < sizeof id_keyp->bytes; i++) {
+        ptrdiff_t high = strchr(digits, text[2 * i]) - digits, low = strchr(digits, text[2 * i + 1]) - digits;
+        WEIR_ASSERT(high >= 0 && high < 16 && low >= 0 && low < 16);
+        id_keyp->bytes[i] = (uint8_t)(high << 4 | low);
     }
-    return whole;
+    return true;
 }
 
 weir_err weir_id_key_load(const char *path, weir_id_key *id_keyp) {
@@ -58,13 +53,13 @@ weir_err weir_id_key_load(const char *path, weir_id_key *id_keyp) {
     weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED | WEIR_FILE_SECRET, FILE_MAX_BYTES, &text, &length);
     if (!err && length && text[length - 1] == '\n') text[length - 1] = 0;
     if (!err && !weir_id_key_parse(text, id_keyp))
-        err = WEIR_ERR(WEIR_EDATA, "%s is no key of ids; make one: openssl rand -hex 16", path);
+        err = WEIR_ERR(WEIR_EDATA, "%s is not a key of ids; make one: openssl rand -hex 16", path);
     weir_free(text);
     return err;
 }
 
-/* The 0 byte parts type and key, so that ("ab", "c") and ("a", "bc") differ. Returns the length. */
-static size_t join(const char *type, const void *key, size_t key_length, char *bytes) {
+/* The 0 byte separates type and key, so that ("ab", "c") and ("a", "bc") differ. Returns the length. */
+static size_t id_join(const char *type, const void *key, size_t key_length, char *bytes) {
     size_t type_length = strlen(type);
     WEIR_ASSERT(type_length <= TYPE_MAX && key_length <= WEIR_KEY_MAX);
     memcpy(bytes, type, type_length + 1);
@@ -75,14 +70,14 @@ static size_t join(const char *type, const void *key, size_t key_length, char *b
 weir_vertex weir_vertex_id(const weir_id_key *id_key, const char *type, const char *key, size_t key_length) {
     char bytes[NAME_MAX_BYTES];
     uint64_t words[2];
-    weir_siphash128(id_key->bytes, bytes, join(type, key, key_length, bytes), words);
+    weir_siphash128(id_key->bytes, bytes, id_join(type, key, key_length, bytes), words);
     return weir_vertex_make(words[0], words[1]);
 }
 
 static uint64_t event_id(const weir_id_key *id_key, char kind, const char *source, const void *id, size_t length) {
     char bytes[NAME_MAX_BYTES];
     bytes[0] = kind;
-    return weir_siphash(id_key->bytes, bytes, 1 + join(source, id, length, bytes + 1));
+    return weir_siphash(id_key->bytes, bytes, 1 + id_join(source, id, length, bytes + 1));
 }
 
 uint64_t weir_event_id(const weir_id_key *id_key, const char *source, const void *id, size_t id_length) {

@@ -6,44 +6,44 @@
 #include <weir/store/format/bundle.h>
 #include <weir/store/format/key.h>
 
-static void put_be16(uint8_t *at, uint16_t v) {
+static void key_put_be16(uint8_t *at, uint16_t v) {
     at[0] = (uint8_t)(v >> 8);
     at[1] = (uint8_t)v;
 }
 
-static void put_be32(uint8_t *at, uint32_t v) {
+static void key_put_be32(uint8_t *at, uint32_t v) {
     v = __builtin_bswap32(v);
     memcpy(at, &v, 4);
 }
 
-static void put_be64(uint8_t *at, uint64_t v) {
+static void key_put_be64(uint8_t *at, uint64_t v) {
     v = __builtin_bswap64(v);
     memcpy(at, &v, 8);
 }
 
-static void put_vertex(uint8_t *at, weir_vertex v) {
-    put_be64(at, weir_vertex_high(v));
-    put_be64(at + 8, weir_vertex_low(v));
+static void key_put_vertex(uint8_t *at, weir_vertex v) {
+    key_put_be64(at, weir_vertex_high(v));
+    key_put_be64(at + 8, weir_vertex_low(v));
 }
 
-static uint16_t get_be16(const uint8_t *at) {
+static uint16_t key_get_be16(const uint8_t *at) {
     return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-static uint32_t get_be32(const uint8_t *at) {
+static uint32_t key_get_be32(const uint8_t *at) {
     uint32_t v;
     memcpy(&v, at, 4);
     return __builtin_bswap32(v);
 }
 
-static uint64_t get_be64(const uint8_t *at) {
+static uint64_t key_get_be64(const uint8_t *at) {
     uint64_t v;
     memcpy(&v, at, 8);
     return __builtin_bswap64(v);
 }
 
-static weir_vertex get_vertex(const uint8_t *at) {
-    return weir_vertex_make(get_be64(at), get_be64(at + 8));
+static weir_vertex key_get_vertex(const uint8_t *at) {
+    return weir_vertex_make(key_get_be64(at), key_get_be64(at + 8));
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the swaps above take a little-endian machine");
@@ -51,111 +51,107 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the swaps above take 
 #define SIGN (1ull << 63)
 
 /* Flipping the sign bit sorts negative before positive; the complement turns that around: newest first. */
-static uint64_t time_descending(int64_t time_us) {
+static uint64_t key_time_descending(int64_t time_us) {
     return ~((uint64_t)time_us ^ SIGN);
 }
 
-static int64_t time_of(uint64_t descending) {
+static int64_t key_time_of(uint64_t descending) {
     return (int64_t)(~descending ^ SIGN);
 }
 
-static uint8_t *edge_prefix_write(weir_vertex vertex, uint16_t relation, weir_direction direction, uint8_t *bytes) {
-    bytes[0] = 'E';
-    put_vertex(bytes + 1, vertex);
-    put_be16(bytes + 17, relation);
-    bytes[19] = (uint8_t)direction;
-    return bytes + WEIR_EDGE_PREFIX_BYTES;
-}
-
 void weir_edge_key_write(const weir_edge_key *key, uint8_t bytes[WEIR_EDGE_KEY_BYTES]) {
-    uint8_t *at = edge_prefix_write(key->vertex, key->relation, key->direction, bytes);
-    put_be64(at, time_descending(key->time_us));
+    uint8_t *at = bytes + WEIR_EDGE_PREFIX_BYTES;
+    bytes[0] = 'E';
+    key_put_vertex(bytes + 1, key->vertex);
+    key_put_be16(bytes + 17, key->relation);
+    bytes[19] = (uint8_t)key->direction;
+    key_put_be64(at, key_time_descending(key->time_us));
     at[8] = key->deletion ? 0 : 1;
-    put_vertex(at + 9, key->neighbor);
-    put_be64(at + 25, key->event);
-    put_be32(at + 33, key->content);
+    key_put_vertex(at + 9, key->neighbor);
+    key_put_be64(at + 25, key->event);
+    key_put_be32(at + 33, key->content);
 }
 
 bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp) {
     const uint8_t *b = bytes;
     if (length != WEIR_EDGE_KEY_BYTES || b[0] != 'E' || b[19] > 1 || b[28] > 1) return false;
     *keyp = (weir_edge_key){
-        .vertex = get_vertex(b + 1),
-        .relation = get_be16(b + 17),
+        .vertex = key_get_vertex(b + 1),
+        .relation = key_get_be16(b + 17),
         .direction = b[19] ? WEIR_IN : WEIR_OUT,
-        .time_us = time_of(get_be64(b + 20)),
+        .time_us = key_time_of(key_get_be64(b + 20)),
         .deletion = b[28] == 0,
-        .neighbor = get_vertex(b + 29),
-        .event = get_be64(b + 45),
-        .content = get_be32(b + 53),
+        .neighbor = key_get_vertex(b + 29),
+        .event = key_get_be64(b + 45),
+        .content = key_get_be32(b + 53),
     };
     return true;
 }
 
 /* 'F' and 'I' are alike, and 'L' has the label in between. */
-static void version_write(const weir_version_key *key, uint8_t *at) {
-    put_be64(at, time_descending(key->time_us));
-    put_be64(at + 8, key->event);
-    put_be32(at + 16, key->content);
+static void key_version_write(const weir_version_key *key, uint8_t *at) {
+    key_put_be64(at, key_time_descending(key->time_us));
+    key_put_be64(at + 8, key->event);
+    key_put_be32(at + 16, key->content);
 }
 
-static weir_version_key version_read(const uint8_t *bytes, const uint8_t *at) {
-    return (weir_version_key){.vertex = get_vertex(bytes + 1),
-                              .time_us = time_of(get_be64(at)),
-                              .event = get_be64(at + 8),
-                              .content = get_be32(at + 16)};
+static weir_version_key key_version_read(const uint8_t *bytes, const uint8_t *at) {
+    return (weir_version_key){.vertex = key_get_vertex(bytes + 1),
+                              .time_us = key_time_of(key_get_be64(at)),
+                              .event = key_get_be64(at + 8),
+                              .content = key_get_be32(at + 16)};
 }
 
 void weir_feature_key_write(const weir_version_key *key, uint8_t bytes[WEIR_FEATURE_KEY_BYTES]) {
     bytes[0] = 'F';
-    put_vertex(bytes + 1, key->vertex);
-    version_write(key, bytes + 17);
+    key_put_vertex(bytes + 1, key->vertex);
+    key_version_write(key, bytes + 17);
 }
 
 bool weir_feature_key_read(const void *bytes, size_t length, weir_version_key *keyp) {
     const uint8_t *b = bytes;
     if (length != WEIR_FEATURE_KEY_BYTES || b[0] != 'F') return false;
-    *keyp = version_read(b, b + 17);
+    *keyp = key_version_read(b, b + 17);
     return true;
 }
 
 void weir_event_key_write(const weir_version_key *key, uint8_t bytes[WEIR_EVENT_KEY_BYTES]) {
     bytes[0] = 'I';
-    put_vertex(bytes + 1, key->vertex);
-    version_write(key, bytes + 17);
+    key_put_vertex(bytes + 1, key->vertex);
+    key_version_write(key, bytes + 17);
 }
 
 bool weir_event_key_read(const void *bytes, size_t length, weir_version_key *keyp) {
     const uint8_t *b = bytes;
     if (length != WEIR_EVENT_KEY_BYTES || b[0] != 'I') return false;
-    *keyp = version_read(b, b + 17);
+    *keyp = key_version_read(b, b + 17);
     return true;
 }
 
 void weir_label_key_write(const weir_version_key *key, uint16_t label, uint8_t bytes[WEIR_LABEL_KEY_BYTES]) {
     bytes[0] = 'L';
-    put_vertex(bytes + 1, key->vertex);
-    put_be16(bytes + 17, label);
-    version_write(key, bytes + 19);
+    key_put_vertex(bytes + 1, key->vertex);
+    key_put_be16(bytes + 17, label);
+    key_version_write(key, bytes + 19);
 }
 
 bool weir_label_key_read(const void *bytes, size_t length, weir_version_key *keyp, uint16_t *labelp) {
     const uint8_t *b = bytes;
     if (length != WEIR_LABEL_KEY_BYTES || b[0] != 'L') return false;
-    *keyp = version_read(b, b + 19);
-    *labelp = get_be16(b + 17);
+    *keyp = key_version_read(b, b + 19);
+    *labelp = key_get_be16(b + 17);
     return true;
 }
 
 void weir_name_key_write(weir_vertex vertex, uint8_t bytes[WEIR_NAME_KEY_BYTES]) {
     bytes[0] = 'N';
-    put_vertex(bytes + 1, vertex);
+    key_put_vertex(bytes + 1, vertex);
 }
 
 bool weir_name_key_read(const void *bytes, size_t length, weir_vertex *vertexp) {
     const uint8_t *b = bytes;
     if (length != WEIR_NAME_KEY_BYTES || b[0] != 'N') return false;
-    *vertexp = get_vertex(b + 1);
+    *vertexp = key_get_vertex(b + 1);
     return true;
 }
 
@@ -172,49 +168,50 @@ bool weir_newest_key_read(const void *bytes, size_t length) {
 
 void weir_offset_key_write(uint32_t source, uint32_t partition, uint8_t bytes[WEIR_OFFSET_KEY_BYTES]) {
     bytes[0] = 'O';
-    put_be32(bytes + 1, source);
-    put_be32(bytes + 5, partition);
-    put_be64(bytes + 9, 0);
+    key_put_be32(bytes + 1, source);
+    key_put_be32(bytes + 5, partition);
+    key_put_be64(bytes + 9, 0);
 }
 
 bool weir_offset_key_read(const void *bytes, size_t length, uint32_t *sourcep, uint32_t *partitionp) {
     const uint8_t *b = bytes;
-    if (length != WEIR_OFFSET_KEY_BYTES || b[0] != 'O' || get_be64(b + 9)) return false;
-    *sourcep = get_be32(b + 1);
-    *partitionp = get_be32(b + 5);
+    if (length != WEIR_OFFSET_KEY_BYTES || b[0] != 'O' || key_get_be64(b + 9)) return false;
+    *sourcep = key_get_be32(b + 1);
+    *partitionp = key_get_be32(b + 5);
     return true;
 }
 
 /* 'K' and 'T' are alike: a vertex and a time. */
 _Static_assert(WEIR_PUT_KEY_BYTES == 25 && WEIR_DELETED_KEY_BYTES == 25, "a kind and three words");
 
-static void vertex_time_write(char kind, weir_vertex vertex, int64_t time_us, uint8_t *bytes) {
+static void key_vertex_time_write(char kind, weir_vertex vertex, int64_t time_us, uint8_t *bytes) {
     bytes[0] = (uint8_t)kind;
-    put_vertex(bytes + 1, vertex);
-    put_be64(bytes + 17, time_descending(time_us));
+    key_put_vertex(bytes + 1, vertex);
+    key_put_be64(bytes + 17, key_time_descending(time_us));
 }
 
-static bool vertex_time_read(uint8_t kind, const uint8_t *b, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
+static bool key_vertex_time_read(uint8_t kind, const uint8_t *b, size_t length, weir_vertex *vertexp,
+                                 int64_t *time_usp) {
     if (length != WEIR_PUT_KEY_BYTES || b[0] != kind) return false;
-    *vertexp = get_vertex(b + 1);
-    *time_usp = time_of(get_be64(b + 17));
+    *vertexp = key_get_vertex(b + 1);
+    *time_usp = key_time_of(key_get_be64(b + 17));
     return true;
 }
 
 void weir_put_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_PUT_KEY_BYTES]) {
-    vertex_time_write('K', vertex, time_us, bytes);
+    key_vertex_time_write('K', vertex, time_us, bytes);
 }
 
 bool weir_put_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
-    return vertex_time_read('K', bytes, length, vertexp, time_usp);
+    return key_vertex_time_read('K', bytes, length, vertexp, time_usp);
 }
 
 void weir_deleted_key_write(weir_vertex vertex, int64_t time_us, uint8_t bytes[WEIR_DELETED_KEY_BYTES]) {
-    vertex_time_write('T', vertex, time_us, bytes);
+    key_vertex_time_write('T', vertex, time_us, bytes);
 }
 
 bool weir_deleted_key_read(const void *bytes, size_t length, weir_vertex *vertexp, int64_t *time_usp) {
-    return vertex_time_read('T', bytes, length, vertexp, time_usp);
+    return key_vertex_time_read('T', bytes, length, vertexp, time_usp);
 }
 
 size_t weir_record_key_write(weir_vertex vertex, weir_list list, const weir_entry *e,
@@ -242,33 +239,35 @@ size_t weir_record_key_write(weir_vertex vertex, weir_list list, const weir_entr
         weir_put_key_write(vertex, e->time_us, bytes);
         return WEIR_PUT_KEY_BYTES;
     default:
+        WEIR_ASSERT(WEIR_LIST_KIND(list) == WEIR_LIST_KIND_LABEL);
         weir_label_key_write(&version, (uint16_t)list, bytes);
         return WEIR_LABEL_KEY_BYTES;
     }
 }
 
 uint64_t weir_bundle_rank(int64_t newest_us) {
-    return time_descending(newest_us);
+    return key_time_descending(newest_us);
 }
 
 void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE_KEY_BYTES]) {
     bytes[0] = WEIR_BUNDLE_KIND;
-    put_vertex(bytes + 1, key->vertex);
-    put_be32(bytes + 17, key->part);
+    key_put_vertex(bytes + 1, key->vertex);
+    key_put_be32(bytes + 17, key->part);
+    WEIR_ASSERT(key->span < WEIR_BUNDLE_SPANS);
     bytes[21] = key->span;
-    put_be64(bytes + WEIR_BUNDLE_NEWEST_AT, time_descending(key->newest_us));
-    put_be32(bytes + 30, key->turn);
-    put_be64(bytes + 34, key->hash);
+    key_put_be64(bytes + WEIR_BUNDLE_NEWEST_AT, key_time_descending(key->newest_us));
+    key_put_be32(bytes + 30, key->turn);
+    key_put_be64(bytes + 34, key->hash);
 }
 
 bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *keyp) {
     const uint8_t *b = bytes;
     if (length != WEIR_BUNDLE_KEY_BYTES || b[0] != WEIR_BUNDLE_KIND || b[21] >= WEIR_BUNDLE_SPANS) return false;
-    *keyp = (weir_bundle_key){.vertex = get_vertex(b + 1),
-                              .part = get_be32(b + 17),
+    *keyp = (weir_bundle_key){.vertex = key_get_vertex(b + 1),
+                              .part = key_get_be32(b + 17),
                               .span = b[21],
-                              .newest_us = time_of(get_be64(b + WEIR_BUNDLE_NEWEST_AT)),
-                              .turn = get_be32(b + 30),
-                              .hash = get_be64(b + 34)};
+                              .newest_us = key_time_of(key_get_be64(b + WEIR_BUNDLE_NEWEST_AT)),
+                              .turn = key_get_be32(b + 30),
+                              .hash = key_get_be64(b + 34)};
     return true;
 }

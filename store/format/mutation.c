@@ -52,38 +52,33 @@ void weir_batch_end(weir_buf *buf, const weir_batch_span *span, uint32_t mutatio
     weir_put_u32(header, weir_crc32c(0, header + 4, buf->length - 4));
 }
 
-static uint64_t distance_of(const uint8_t *at) {
+static uint64_t batch_distance(const uint8_t *at) {
     return (uint64_t)weir_get_u16(at + 10) | (uint64_t)weir_get_u32(at + 12) << 16;
 }
 
-static const char *mutation_fault(const uint8_t *at, size_t left, uint64_t events) {
-    if (left < WEIR_MUTATION_HEADER_BYTES) return "ends inside a mutation";
-    uint32_t row_length = weir_get_u32(at + 4), key_length = weir_get_u16(at + 8);
-    if (at[0] < WEIR_PUT_VERTEX || at[0] > WEIR_NOTE_EVENT) return "has a mutation of an unknown kind";
-    if (at[1] > WEIR_IN) return "has a mutation of an unknown direction";
-    if (row_length > WEIR_ROW_BYTES_MAX || key_length > WEIR_KEY_MAX) return "has a mutation that is too long";
-    if ((size_t)row_length + key_length > left - WEIR_MUTATION_HEADER_BYTES)
-        return "ends inside a mutation's row or key";
-    if (distance_of(at) >= events) return "has a mutation from outside its span";
-    return NULL;
-}
-
-static size_t mutation_bytes(const uint8_t *at) {
+static size_t batch_mutation_bytes(const uint8_t *at) {
     return WEIR_MUTATION_HEADER_BYTES + (size_t)weir_get_u32(at + 4) + weir_get_u16(at + 8);
 }
 
 /* NULL: whole. *atp is where the fault is. */
-static const char *body_fault(const uint8_t *bytes, size_t length, const weir_batch_span *span, uint32_t mutations,
-                              size_t *atp) {
+static const char *batch_fault(const uint8_t *bytes, size_t length, const weir_batch_span *span, uint32_t mutations,
+                               size_t *atp) {
     uint64_t events = span->offset_end - span->offset_begin, last = 0;
     size_t at = WEIR_BATCH_HEADER_BYTES;
     for (uint32_t i = 0; i < mutations; i++) {
+        const uint8_t *m = bytes + at;
+        size_t left = length - at;
         *atp = at;
-        const char *fault = mutation_fault(bytes + at, length - at, events);
-        if (fault) return fault;
-        if (distance_of(bytes + at) < last) return "has events out of order";
-        last = distance_of(bytes + at);
-        at += mutation_bytes(bytes + at);
+        if (left < WEIR_MUTATION_HEADER_BYTES) return "ends inside a mutation";
+        if (m[0] < WEIR_PUT_VERTEX || m[0] > WEIR_NOTE_EVENT) return "has a mutation of an unknown kind";
+        if (m[1] > WEIR_IN) return "has a mutation of an unknown direction";
+        if (weir_get_u32(m + 4) > WEIR_ROW_BYTES_MAX || weir_get_u16(m + 8) > WEIR_KEY_MAX)
+            return "has a mutation that is too long";
+        if (batch_mutation_bytes(m) > left) return "ends inside a mutation's row or key";
+        if (batch_distance(m) >= events) return "has a mutation from outside its span";
+        if (batch_distance(m) < last) return "has events out of order";
+        last = batch_distance(m);
+        at += batch_mutation_bytes(m);
     }
     *atp = at;
     return at == length ? NULL : "has bytes behind its last mutation";
@@ -105,14 +100,15 @@ weir_err weir_batch_open(const void *batch, size_t length, weir_batch_cursor *cu
     const char *fault = NULL;
     if (span.offset_end <= span.offset_begin) fault = "covers no event";
     if (!fault && mutations > WEIR_BATCH_MUTATIONS_MAX) fault = "has too many mutations";
-    if (!fault) fault = body_fault(bytes, length, &span, mutations, &at);
+    if (!fault) fault = batch_fault(bytes, length, &span, mutations, &at);
     if (fault) return WEIR_ERR(WEIR_ECORRUPT, "a batch %s, at byte %zu", fault, at);
     *cursorp = (weir_batch_cursor){bytes + WEIR_BATCH_HEADER_BYTES, bytes + length, span, mutations};
     return WEIR_OK;
 }
 
-static void pass(weir_batch_cursor *cursor) {
-    cursor->next += mutation_bytes(cursor->next);
+static void batch_pass(weir_batch_cursor *cursor) {
+    WEIR_ASSERT(cursor->left > 0 && batch_mutation_bytes(cursor->next) <= (size_t)(cursor->end - cursor->next));
+    cursor->next += batch_mutation_bytes(cursor->next);
     cursor->left--;
 }
 
@@ -126,7 +122,7 @@ bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp) {
         .type = weir_get_u16(at + 2),
         .row_length = weir_get_u32(at + 4),
         .key_length = weir_get_u16(at + 8),
-        .offset = cursor->span.offset_begin + distance_of(at),
+        .offset = cursor->span.offset_begin + batch_distance(at),
         .vertex = weir_vertex_make(weir_get_u64(at + 24), weir_get_u64(at + 16)),
         .neighbor = weir_vertex_make(weir_get_u64(at + 40), weir_get_u64(at + 32)),
         .time_us = (int64_t)weir_get_u64(at + 48),
@@ -135,18 +131,18 @@ bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp) {
         .row = at + WEIR_MUTATION_HEADER_BYTES,
     };
     mutationp->key = (const char *)mutationp->row + mutationp->row_length;
-    pass(cursor);
+    batch_pass(cursor);
     return true;
 }
 
 bool weir_batch_next_event(weir_batch_cursor *cursor, weir_batch_event *eventp) {
     while (cursor->left && cursor->next[0] == WEIR_NOTE_EVENT)
-        pass(cursor);
+        batch_pass(cursor);
     if (!cursor->left) return false;
-    uint64_t distance = distance_of(cursor->next);
+    uint64_t distance = batch_distance(cursor->next);
     *eventp = (weir_batch_event){cursor->span.offset_begin + distance, (int64_t)weir_get_u64(cursor->next + 48)};
     do
-        pass(cursor);
-    while (cursor->left && distance_of(cursor->next) == distance);
+        batch_pass(cursor);
+    while (cursor->left && batch_distance(cursor->next) == distance);
     return true;
 }

@@ -7,20 +7,15 @@
  */
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/suggest.h>
 
 #include "schema_private.h"
 
 #define SUGGEST_BYTES (WEIR_SCHEMA_TEXT_BYTES_MAX + 32u)
 
-static uint32_t find_field(const weir_schema_fields *fields, const char *path) {
-    for (uint32_t i = 0; i < fields->count; i++)
-        if (strcmp(fields->fields[i].path, path) == 0) return i;
-    return WEIR_SCHEMA_NONE;
-}
-
 /* Copies one name without its escapes and returns what is behind it: the dot, or the end; NULL: a wrong escape. */
-static const char *copy_name(const char *at, char *name) {
+static const char *field_copy_name(const char *at, char *name) {
     for (; *at && *at != '.'; at++) {
         if (*at == '\\' && *++at != '.' && *at != '\\') return NULL;
         *name++ = *at;
@@ -29,22 +24,23 @@ static const char *copy_name(const char *at, char *name) {
     return at;
 }
 
-static weir_err wrong_path(const weir_schema_def *def, const char *key, const weir_yaml_node *node, const char *why) {
+static weir_err field_wrong_path(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
+                                 const char *why) {
     return WEIR_YAML_ERR(node, "%s: '%s' is the path '%.64s', %s", def->what, key, weir_yaml_text(node), why);
 }
 
-static weir_err split_path(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
-                           weir_schema_field *field) {
+static weir_err field_split_path(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
+                                 weir_schema_field *field) {
     char name[WEIR_SCHEMA_TEXT_BYTES_MAX + 1];
     const char **names = weir_schema_calloc(def->schema, WEIR_SCHEMA_PATH_NAMES_MAX, sizeof *names);
     if (!names) return weir_schema_no_memory();
     const char *at = field->path;
     for (bool more = true; more; at++) {
-        at = copy_name(at, name);
-        if (!at) return wrong_path(def, key, node, "where \\ stands before neither a dot nor a \\; double it");
-        if (!name[0]) return wrong_path(def, key, node, "which has an empty name; write a.b");
+        at = field_copy_name(at, name);
+        if (!at) return field_wrong_path(def, key, node, "where \\ stands before neither a dot nor a \\; double it");
+        if (!name[0]) return field_wrong_path(def, key, node, "which has an empty name; write a.b");
         if (field->name_count == WEIR_SCHEMA_PATH_NAMES_MAX)
-            return wrong_path(def, key, node, "which is too deep; at most 8 names are allowed");
+            return field_wrong_path(def, key, node, "which is too deep; at most 8 names are allowed");
         names[field->name_count] = weir_arena_strndup(def->schema->arena, name, strlen(name));
         if (!names[field->name_count++]) return weir_schema_no_memory();
         more = *at == '.';
@@ -53,8 +49,8 @@ static weir_err split_path(const weir_schema_def *def, const char *key, const we
     return WEIR_OK;
 }
 
-static weir_err find_column(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
-                            weir_schema_field *field) {
+static weir_err field_find_column(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
+                                  weir_schema_field *field) {
     const weir_schema_values *columns = def->fields->columns;
     field->column = weir_schema_values_find(columns, field->path, strlen(field->path));
     if (field->column != WEIR_SCHEMA_NONE) {
@@ -76,14 +72,14 @@ weir_err weir_schema_read_field(const weir_schema_def *def, const char *key, con
     weir_schema_field field = {.column = WEIR_SCHEMA_NONE};
     weir_err err = weir_schema_read_text(def->schema, node, key, def->what, WEIR_SCHEMA_TEXT_BYTES_MAX, &field.path);
     if (err) return err;
-    *fieldp = find_field(fields, field.path);
-    if (*fieldp != WEIR_SCHEMA_NONE) return WEIR_OK;
-    err = fields->columns ? find_column(def, key, node, &field) : split_path(def, key, node, &field);
+    for (*fieldp = 0; *fieldp < fields->count; ++*fieldp)
+        if (strcmp(fields->fields[*fieldp].path, field.path) == 0) return WEIR_OK;
+    err = fields->columns ? field_find_column(def, key, node, &field) : field_split_path(def, key, node, &field);
     if (err) return err;
     if (fields->count == WEIR_SCHEMA_FIELDS_MAX)
         return WEIR_YAML_ERR(node, "%s: '%s' is one field too many; a source reads at most %u of its messages",
                              def->what, key, WEIR_SCHEMA_FIELDS_MAX);
-    *fieldp = fields->count;
+    WEIR_ASSERT(*fieldp == fields->count);
     fields->fields[fields->count++] = field;
     return WEIR_OK;
 }

@@ -9,64 +9,51 @@
 
 /* --- features ------------------------------------------------------------------------------------------------ */
 
-static weir_err read_category(const weir_schema_def *def, weir_schema_feature *feature) {
-    const weir_yaml_node *values = weir_schema_get(def, "values");
-    weir_err err = weir_schema_refuse(def, "normalise", "for a category");
-    if (err) return err;
-    if (values) {
-        err = weir_schema_refuse(def, "buckets", "beside 'values'");
-        return err ? err : weir_schema_read_values(def, "values", values, 1, WEIR_SCHEMA_VALUES_MAX, &feature->values);
-    }
-    feature->buckets = CATEGORY_BUCKETS_DEFAULT;
-    return weir_schema_read_u32(def, "buckets", 1, WEIR_SCHEMA_CATEGORY_BUCKETS_MAX, &feature->buckets);
-}
-
-static weir_err read_number(const weir_schema_def *def, weir_schema_feature *feature) {
-    uint32_t normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
-    weir_err err = weir_schema_refuse(def, "buckets", "for a number");
-    if (!err) err = weir_schema_refuse(def, "values", "for a number");
-    if (!err) err = weir_schema_read_choice(def, "normalise", weir_schema_normalise_words, &normalise);
-    feature->normalise = (weir_schema_normalise)normalise;
-    return err;
-}
-
-static weir_err read_time(const weir_schema_def *def) {
-    weir_err err = weir_schema_refuse(def, "buckets", "for a time");
-    if (!err) err = weir_schema_refuse(def, "values", "for a time");
-    return err ? err : weir_schema_refuse(def, "normalise", "for a time");
-}
-
-static weir_err read_feature(weir_schema_def *def, weir_schema_feature *feature) {
+static weir_err feature_read(const weir_schema_def *owner, const weir_yaml_node *map, size_t index,
+                             weir_schema_feature *feature) {
     static const char *const keys[] = {"kind", "normalise", "buckets", "values", NULL};
-    uint32_t kind = 0;
-    const weir_yaml_node *node = NULL;
-    weir_err err = weir_schema_only_keys(def, keys);
-    if (!err) err = weir_schema_need(def, "kind", &node);
-    if (!err) err = weir_schema_read_choice(def, "kind", weir_schema_kind_words, &kind);
-    if (err) return err;
-    feature->kind = (weir_schema_feature_kind)kind;
-    switch (feature->kind) {
-    case WEIR_SCHEMA_CATEGORY:
-        return read_category(def, feature);
-    case WEIR_SCHEMA_NUMBER:
-        return read_number(def, feature);
-    default:
-        return read_time(def);
-    }
-}
-
-static weir_err read_feature_entry(const weir_schema_def *owner, const weir_yaml_node *map, size_t index,
-                                   weir_schema_feature *feature) {
     weir_schema_def def = {.schema = owner->schema,
                            .place = weir_yaml_entry_key_node(map, index),
                            .map = weir_yaml_entry_value(map, index)};
     weir_err err = weir_schema_read_name(def.schema, def.place, "feature", &feature->name);
     if (err) return err;
     snprintf(def.what, sizeof def.what, "feature '%s' of %.150s", feature->name, owner->what);
-    return read_feature(&def, feature);
+
+    const weir_yaml_node *node = NULL;
+    uint32_t kind = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
+    err = weir_schema_only_keys(&def, keys);
+    if (!err) err = weir_schema_need(&def, "kind", &node);
+    if (!err) err = weir_schema_read_choice(&def, "kind", weir_schema_kind_words, &kind);
+    if (err) return err;
+    feature->kind = (weir_schema_feature_kind)kind;
+    switch (feature->kind) {
+    case WEIR_SCHEMA_CATEGORY:
+        err = weir_schema_refuse(&def, "normalise", "for a category");
+        node = weir_schema_get(&def, "values");
+        if (err) return err;
+        if (node) {
+            err = weir_schema_refuse(&def, "buckets", "beside 'values'");
+            return err ? err
+                       : weir_schema_read_values(&def, "values", node, 1, WEIR_SCHEMA_VALUES_MAX, &feature->values);
+        }
+        feature->buckets = CATEGORY_BUCKETS_DEFAULT;
+        return weir_schema_read_u32(&def, "buckets", 1, WEIR_SCHEMA_CATEGORY_BUCKETS_MAX, &feature->buckets);
+    case WEIR_SCHEMA_NUMBER:
+        err = weir_schema_refuse(&def, "buckets", "for a number");
+        if (!err) err = weir_schema_refuse(&def, "values", "for a number");
+        if (!err) err = weir_schema_read_choice(&def, "normalise", weir_schema_normalise_words, &normalise);
+        feature->normalise = (weir_schema_normalise)normalise;
+        return err;
+    case WEIR_SCHEMA_TIME:
+        err = weir_schema_refuse(&def, "buckets", "for a time");
+        if (!err) err = weir_schema_refuse(&def, "values", "for a time");
+        if (!err) err = weir_schema_refuse(&def, "normalise", "for a time");
+        return err;
+    }
+    return WEIR_OK;
 }
 
-static weir_err read_features(const weir_schema_def *def, const weir_schema_feature **featuresp, uint32_t *countp) {
+static weir_err features_read(const weir_schema_def *def, const weir_schema_feature **featuresp, uint32_t *countp) {
     const weir_yaml_node *map = weir_schema_get(def, "features");
     if (!map || weir_schema_is_empty(map)) return WEIR_OK;
     if (weir_yaml_node_kind(map) != WEIR_YAML_MAPPING)
@@ -80,7 +67,7 @@ static weir_err read_features(const weir_schema_def *def, const weir_schema_feat
     if (!features) return weir_schema_no_memory();
     weir_err err = WEIR_OK;
     for (size_t i = 0; i < count && !err; i++)
-        err = read_feature_entry(def, map, i, &features[i]);
+        err = feature_read(def, map, i, &features[i]);
     *featuresp = features;
     *countp = (uint32_t)count;
     return err;
@@ -96,7 +83,7 @@ weir_err weir_schema_read_vertex(weir_schema_def *def, void *slot) {
     if (!err) err = weir_schema_read_choice(def, "key", weir_schema_key_words, &key);
     if (!err) err = weir_schema_read_duration(def, "expire", "never", false, &vertex->expire_us);
     if (!err) err = weir_schema_read_duration(def, "history", "all", false, &vertex->history_us);
-    if (!err) err = read_features(def, &vertex->features, &vertex->feature_count);
+    if (!err) err = features_read(def, &vertex->features, &vertex->feature_count);
     vertex->key = (weir_schema_key_kind)key;
     return err;
 }
@@ -109,5 +96,5 @@ weir_err weir_schema_read_relation(weir_schema_def *def, void *slot) {
     if (!err) err = weir_schema_read_reference(def, "to", WEIR_SCHEMA_VERTICES, &relation->to);
     if (!err) err = weir_schema_read_duration(def, "expire", "never", false, &relation->expire_us);
     if (!err) err = weir_schema_read_duration(def, "history", "all", false, &relation->history_us);
-    return err ? err : read_features(def, &relation->features, &relation->feature_count);
+    return err ? err : features_read(def, &relation->features, &relation->feature_count);
 }

@@ -2,25 +2,18 @@
 /* learn.c - what models see and learn beside the raw features: aggregates, labels and tasks. */
 #include <string.h>
 
+#include <weir/store/base/assert.h>
+
 #include "schema_private.h"
 
-static const weir_schema_relation *relation_of(const weir_schema_def *def, uint32_t id) {
+static const weir_schema_relation *learn_relation(const weir_schema_def *def, uint32_t id) {
     return weir_schema_relation_at(def->schema, id);
 }
 
 /* --- aggregates ---------------------------------------------------------------------------------------------- */
 
-/* An aggregate is an input of the model beside the features of its vertex, under its own name. */
-static weir_err refuse_feature_name(const weir_schema_def *def, const weir_schema_aggregate *aggregate) {
-    const weir_schema_vertex *vertex = weir_schema_vertex_at(def->schema, aggregate->vertex);
-    if (weir_schema_feature_find(vertex->features, vertex->feature_count, aggregate->name) == WEIR_SCHEMA_NONE)
-        return WEIR_OK;
-    return WEIR_YAML_ERR(def->place, "%s: vertex type '%s' has a feature of this name; choose another", def->what,
-                         vertex->name);
-}
-
-static weir_err read_direction(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
-    const weir_schema_relation *relation = relation_of(def, aggregate->relation);
+static weir_err aggregate_read_direction(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
     const char *vertex = weir_schema_vertex_at(def->schema, aggregate->vertex)->name;
     bool out = relation->from == aggregate->vertex, in = relation->to == aggregate->vertex;
     if (!out && !in)
@@ -41,8 +34,8 @@ static weir_err read_direction(const weir_schema_def *def, weir_schema_aggregate
     return WEIR_OK;
 }
 
-static weir_err read_of(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
-    const weir_schema_relation *relation = relation_of(def, aggregate->relation);
+static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
     const weir_yaml_node *node = weir_schema_get(def, "of");
     bool distinct = aggregate->function == WEIR_SCHEMA_DISTINCT;
     aggregate->of = WEIR_SCHEMA_NONE;
@@ -60,13 +53,13 @@ static weir_err read_of(const weir_schema_def *def, weir_schema_aggregate *aggre
                          weir_schema_function_words[aggregate->function], distinct ? "category" : "number");
 }
 
-static weir_err read_window(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
     const weir_yaml_node *window = NULL;
     weir_err err = weir_schema_need(def, "window", &window);
     if (!err) err = weir_schema_read_duration(def, "window", NULL, false, &aggregate->window_us);
     if (!err) err = weir_schema_read_duration(def, "resolution", "exact", false, &aggregate->resolution_us);
     if (err) return err;
-    const weir_schema_relation *relation = relation_of(def, aggregate->relation);
+    const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
     if (relation->expire_us && aggregate->window_us > relation->expire_us)
         return WEIR_YAML_ERR(window,
                              "%s: 'window' is longer than edges of relation '%s' live; shorten it, or raise "
@@ -76,7 +69,7 @@ static weir_err read_window(const weir_schema_def *def, weir_schema_aggregate *a
     if (resolution_us == 0) return WEIR_OK;
     const weir_yaml_node *node = weir_schema_get(def, "resolution");
     if (aggregate->window_us % resolution_us != 0)
-        return WEIR_YAML_ERR(node, "%s: 'window' is no multiple of 'resolution'; make it one", def->what);
+        return WEIR_YAML_ERR(node, "%s: 'window' is not a multiple of 'resolution'; make it one", def->what);
     if (aggregate->window_us / resolution_us > WEIR_SCHEMA_WINDOW_BUCKETS_MAX)
         return WEIR_YAML_ERR(node, "%s: 'window' is over %u times 'resolution'; make 'resolution' coarser, or 'exact'",
                              def->what, WEIR_SCHEMA_WINDOW_BUCKETS_MAX);
@@ -92,13 +85,18 @@ weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
     weir_err err = weir_schema_only_keys(def, keys);
     if (!err) err = weir_schema_read_reference(def, "vertex", WEIR_SCHEMA_VERTICES, &aggregate->vertex);
     if (!err) err = weir_schema_read_reference(def, "relation", WEIR_SCHEMA_RELATIONS, &aggregate->relation);
-    if (!err) err = refuse_feature_name(def, aggregate);
-    if (!err) err = read_direction(def, aggregate);
+    if (err) return err;
+    /* An aggregate is an input of the model beside the features of its vertex, under its own name. */
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(def->schema, aggregate->vertex);
+    if (weir_schema_feature_find(vertex->features, vertex->feature_count, aggregate->name) != WEIR_SCHEMA_NONE)
+        return WEIR_YAML_ERR(def->place, "%s: vertex type '%s' has a feature of this name; choose another", def->what,
+                             vertex->name);
+    err = aggregate_read_direction(def, aggregate);
     if (!err) err = weir_schema_need(def, "function", &node);
     if (!err) err = weir_schema_read_choice(def, "function", weir_schema_function_words, &function);
     aggregate->function = (weir_schema_function)function;
-    if (!err) err = read_of(def, aggregate);
-    if (!err) err = read_window(def, aggregate);
+    if (!err) err = aggregate_read_of(def, aggregate);
+    if (!err) err = aggregate_read_window(def, aggregate);
     if (!err) err = weir_schema_read_choice(def, "normalise", weir_schema_normalise_words, &normalise);
     aggregate->normalise = (weir_schema_normalise)normalise;
     return err;
@@ -131,30 +129,20 @@ weir_err weir_schema_read_label(weir_schema_def *def, void *slot) {
 
 /* --- tasks --------------------------------------------------------------------------------------------------- */
 
-static weir_err mark_positive(const weir_schema_def *def, const weir_yaml_node *node, const weir_schema_label *label,
-                              bool *marked) {
-    if (weir_yaml_node_kind(node) != WEIR_YAML_SEQUENCE) {
-        uint32_t index = 0;
-        weir_err err = weir_schema_read_listed(def, "positive", node, &label->values, &index);
-        if (!err) marked[index] = true;
-        return err;
-    }
-    for (size_t i = 0; i < weir_yaml_count(node); i++) {
-        uint32_t index = 0;
-        weir_err err = weir_schema_read_listed(def, "positive", weir_yaml_item(node, i), &label->values, &index);
-        if (err) return err;
-        marked[index] = true;
-    }
-    return WEIR_OK;
-}
-
-static weir_err read_positive(const weir_schema_def *def, weir_schema_task *task) {
+static weir_err task_read_positive(const weir_schema_def *def, weir_schema_task *task) {
     const weir_yaml_node *node = weir_schema_get(def, "positive");
     if (!node) return WEIR_OK;
     const weir_schema_label *label = weir_schema_label_at(def->schema, task->label);
     bool marked[WEIR_SCHEMA_LABEL_VALUES_MAX] = {false};
-    weir_err err = mark_positive(def, node, label, marked);
-    if (err) return err;
+    bool list = weir_yaml_node_kind(node) == WEIR_YAML_SEQUENCE;
+    for (size_t i = 0; i < (list ? weir_yaml_count(node) : 1); i++) {
+        uint32_t index = 0;
+        weir_err err =
+            weir_schema_read_listed(def, "positive", list ? weir_yaml_item(node, i) : node, &label->values, &index);
+        if (err) return err;
+        WEIR_ASSERT(index < label->values.count); // SCHEMA-H3
+        marked[index] = true;
+    }
     uint32_t *positive = weir_schema_calloc(def->schema, label->values.count, sizeof *positive);
     if (!positive) return weir_schema_no_memory();
     for (uint32_t i = 0; i < label->values.count; i++)
@@ -167,7 +155,7 @@ static weir_err read_positive(const weir_schema_def *def, weir_schema_task *task
 }
 
 /* A target that is trained on before its label can have come would be taken for a negative. */
-static weir_err read_maturity(const weir_schema_def *def, weir_schema_task *task) {
+static weir_err task_read_maturity(const weir_schema_def *def, weir_schema_task *task) {
     if (task->moment == WEIR_SCHEMA_AT_LABEL) {
         weir_err err = weir_schema_refuse(def, "maturity", "with 'at: label'");
         return err ? err : weir_schema_refuse(def, "horizon", "with 'at: label'");
@@ -184,19 +172,19 @@ static weir_err read_maturity(const weir_schema_def *def, weir_schema_task *task
                          def->what);
 }
 
-static weir_err read_classify(weir_schema_def *def, weir_schema_task *task) {
+static weir_err task_read_classify(weir_schema_def *def, weir_schema_task *task) {
     static const char *const keys[] = {"kind", "label", "positive", "at", "maturity", "horizon", NULL};
     uint32_t moment = WEIR_SCHEMA_AT_PUT;
     task->relation = WEIR_SCHEMA_NONE;
     weir_err err = weir_schema_only_keys(def, keys);
     if (!err) err = weir_schema_read_reference(def, "label", WEIR_SCHEMA_LABELS, &task->label);
-    if (!err) err = read_positive(def, task);
+    if (!err) err = task_read_positive(def, task);
     if (!err) err = weir_schema_read_choice(def, "at", weir_schema_moment_words, &moment);
     task->moment = (weir_schema_moment)moment;
-    return err ? err : read_maturity(def, task);
+    return err ? err : task_read_maturity(def, task);
 }
 
-static weir_err read_recommend(weir_schema_def *def, weir_schema_task *task) {
+static weir_err task_read_recommend(weir_schema_def *def, weir_schema_task *task) {
     static const char *const keys[] = {"kind", "relation", "repeat", "horizon", NULL};
     const weir_yaml_node *node = NULL;
     task->label = WEIR_SCHEMA_NONE;
@@ -218,5 +206,5 @@ weir_err weir_schema_read_task(weir_schema_def *def, void *slot) {
     if (!err) err = weir_schema_read_choice(def, "kind", weir_schema_task_words, &kind);
     task->kind = (weir_schema_task_kind)kind;
     if (err) return err;
-    return task->kind == WEIR_SCHEMA_CLASSIFY ? read_classify(def, task) : read_recommend(def, task);
+    return task->kind == WEIR_SCHEMA_CLASSIFY ? task_read_classify(def, task) : task_read_recommend(def, task);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print.c - the canonical text: every default spelled out, one way to write each thing.
+ * print.c - the canonical text: defaults spelled out, one way to write each thing.
  *
  * The hash of a schema is the hash of this text, and stored data carries it: a change of a single byte here makes
  * every stored hash a stranger (tests/golden/schema holds what it looks like).
@@ -13,30 +13,26 @@
 #include "schema_private.h"
 
 /* Writers for one schema; all borrowed. */
-typedef struct printer {
+typedef struct schema_printer {
     const weir_schema *schema;
     weir_buf *out;
     const weir_schema_source *source; /* inside one */
-} printer;
+} schema_printer;
 
 /* --- scalars ------------------------------------------------------------------------------------------------- */
 
-/* What some YAML reader takes for a truth value or for nothing. */
-static bool is_reserved(const char *text) {
+static bool schema_is_plain(const char *text) {
+    /* What some YAML reader takes for a truth value or for nothing. */
     static const char *const words[] = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcasecmp(text, words[i]) == 0) return true;
-    return false;
-}
-
-static bool is_plain(const char *text) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     static const char more[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.-";
-    return strspn(text, letters) > 0 && text[strspn(text, more)] == 0 && !is_reserved(text);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(text, words[i]) == 0) return false;
+    return strspn(text, letters) > 0 && text[strspn(text, more)] == 0;
 }
 
 void weir_schema_print_text(weir_buf *out, const char *text) {
-    if (is_plain(text)) {
+    if (schema_is_plain(text)) {
         weir_buf_text(out, text);
         return;
     }
@@ -62,23 +58,23 @@ const char *weir_schema_duration_text(int64_t us, const char *zero_word, char bu
 }
 
 /* "KEY" and a text; KEY carries its indent and colon. */
-static void text_line(const printer *p, const char *key, const char *text) {
+static void schema_text_line(const schema_printer *p, const char *key, const char *text) {
     weir_buf_text(p->out, key);
     weir_schema_print_text(p->out, text);
     weir_buf_text(p->out, "\n");
 }
 
-static void duration_line(const printer *p, const char *key, int64_t us, const char *zero_word) {
+static void schema_duration_line(const schema_printer *p, const char *key, int64_t us, const char *zero_word) {
     char text[WEIR_SCHEMA_DURATION_BYTES];
     weir_buf_printf(p->out, "%s%s\n", key, weir_schema_duration_text(us, zero_word, text));
 }
 
 /* The key is younger than the hashes: where it says nothing, it is not written. */
-static void history_line(const printer *p, int64_t history_us) {
-    if (history_us) duration_line(p, "    history: ", history_us, "all");
+static void schema_history_line(const schema_printer *p, int64_t history_us) {
+    if (history_us) schema_duration_line(p, "    history: ", history_us, "all");
 }
 
-static void print_values(const printer *p, const weir_schema_values *values) {
+static void schema_print_values(const schema_printer *p, const weir_schema_values *values) {
     weir_buf_text(p->out, "[");
     for (uint32_t i = 0; i < values->count; i++) {
         if (i > 0) weir_buf_text(p->out, ", ");
@@ -89,142 +85,127 @@ static void print_values(const printer *p, const weir_schema_values *values) {
 
 /* --- graph --------------------------------------------------------------------------------------------------- */
 
-static void print_feature(const printer *p, const weir_schema_feature *feature) {
-    weir_buf_text(p->out, "      ");
-    weir_schema_print_text(p->out, feature->name);
-    weir_buf_printf(p->out, ": {kind: %s", weir_schema_kind_words[feature->kind]);
-    if (feature->kind == WEIR_SCHEMA_NUMBER)
-        weir_buf_printf(p->out, ", normalise: %s", weir_schema_normalise_words[feature->normalise]);
-    if (feature->kind == WEIR_SCHEMA_CATEGORY && feature->buckets)
-        weir_buf_printf(p->out, ", buckets: %" PRIu32, feature->buckets);
-    if (feature->kind == WEIR_SCHEMA_CATEGORY && !feature->buckets) {
-        weir_buf_text(p->out, ", values: ");
-        print_values(p, &feature->values);
-    }
-    weir_buf_text(p->out, "}\n");
-}
-
-static void print_features(const printer *p, const weir_schema_feature *features, uint32_t count) {
+static void schema_print_features(const schema_printer *p, const weir_schema_feature *features, uint32_t count) {
     weir_buf_text(p->out, count ? "    features:\n" : "    features: {}\n");
-    for (uint32_t i = 0; i < count; i++)
-        print_feature(p, &features[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        const weir_schema_feature *feature = &features[i];
+        weir_buf_text(p->out, "      ");
+        weir_schema_print_text(p->out, feature->name);
+        weir_buf_printf(p->out, ": {kind: %s", weir_schema_kind_words[feature->kind]);
+        if (feature->kind == WEIR_SCHEMA_NUMBER)
+            weir_buf_printf(p->out, ", normalise: %s", weir_schema_normalise_words[feature->normalise]);
+        if (feature->kind == WEIR_SCHEMA_CATEGORY && feature->buckets)
+            weir_buf_printf(p->out, ", buckets: %" PRIu32, feature->buckets);
+        if (feature->kind == WEIR_SCHEMA_CATEGORY && !feature->buckets) {
+            weir_buf_text(p->out, ", values: ");
+            schema_print_values(p, &feature->values);
+        }
+        weir_buf_text(p->out, "}\n");
+    }
 }
 
-static void print_vertex(const printer *p, uint32_t id) {
+static void schema_print_vertex(const schema_printer *p, uint32_t id) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(p->schema, id);
-    text_line(p, "    key: ", weir_schema_key_words[vertex->key]);
-    duration_line(p, "    expire: ", vertex->expire_us, "never");
-    history_line(p, vertex->history_us);
-    print_features(p, vertex->features, vertex->feature_count);
+    schema_text_line(p, "    key: ", weir_schema_key_words[vertex->key]);
+    schema_duration_line(p, "    expire: ", vertex->expire_us, "never");
+    schema_history_line(p, vertex->history_us);
+    schema_print_features(p, vertex->features, vertex->feature_count);
 }
 
-static void print_relation(const printer *p, uint32_t id) {
+static void schema_print_relation(const schema_printer *p, uint32_t id) {
     const weir_schema_relation *relation = weir_schema_relation_at(p->schema, id);
-    text_line(p, "    from: ", weir_schema_vertex_at(p->schema, relation->from)->name);
-    text_line(p, "    to: ", weir_schema_vertex_at(p->schema, relation->to)->name);
-    duration_line(p, "    expire: ", relation->expire_us, "never");
-    history_line(p, relation->history_us);
-    print_features(p, relation->features, relation->feature_count);
+    schema_text_line(p, "    from: ", weir_schema_vertex_at(p->schema, relation->from)->name);
+    schema_text_line(p, "    to: ", weir_schema_vertex_at(p->schema, relation->to)->name);
+    schema_duration_line(p, "    expire: ", relation->expire_us, "never");
+    schema_history_line(p, relation->history_us);
+    schema_print_features(p, relation->features, relation->feature_count);
 }
 
 /* --- learning ------------------------------------------------------------------------------------------------ */
 
-static void print_aggregate(const printer *p, uint32_t id) {
+static void schema_print_aggregate(const schema_printer *p, uint32_t id) {
     const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(p->schema, id);
     const weir_schema_relation *relation = weir_schema_relation_at(p->schema, aggregate->relation);
-    text_line(p, "    vertex: ", weir_schema_vertex_at(p->schema, aggregate->vertex)->name);
-    text_line(p, "    relation: ", relation->name);
-    text_line(p, "    direction: ", weir_schema_direction_words[aggregate->direction]);
-    text_line(p, "    function: ", weir_schema_function_words[aggregate->function]);
-    if (aggregate->of != WEIR_SCHEMA_NONE) text_line(p, "    of: ", relation->features[aggregate->of].name);
-    duration_line(p, "    window: ", aggregate->window_us, NULL);
-    duration_line(p, "    resolution: ", aggregate->resolution_us, "exact");
-    text_line(p, "    normalise: ", weir_schema_normalise_words[aggregate->normalise]);
+    schema_text_line(p, "    vertex: ", weir_schema_vertex_at(p->schema, aggregate->vertex)->name);
+    schema_text_line(p, "    relation: ", relation->name);
+    schema_text_line(p, "    direction: ", weir_schema_direction_words[aggregate->direction]);
+    schema_text_line(p, "    function: ", weir_schema_function_words[aggregate->function]);
+    if (aggregate->of != WEIR_SCHEMA_NONE) schema_text_line(p, "    of: ", relation->features[aggregate->of].name);
+    schema_duration_line(p, "    window: ", aggregate->window_us, NULL);
+    schema_duration_line(p, "    resolution: ", aggregate->resolution_us, "exact");
+    schema_text_line(p, "    normalise: ", weir_schema_normalise_words[aggregate->normalise]);
 }
 
-static void print_label(const printer *p, uint32_t id) {
+static void schema_print_label(const schema_printer *p, uint32_t id) {
     const weir_schema_label *label = weir_schema_label_at(p->schema, id);
     if (label->on_relation) {
-        text_line(p, "    relation: ", weir_schema_relation_at(p->schema, label->target)->name);
+        schema_text_line(p, "    relation: ", weir_schema_relation_at(p->schema, label->target)->name);
     } else {
-        text_line(p, "    vertex: ", weir_schema_vertex_at(p->schema, label->target)->name);
+        schema_text_line(p, "    vertex: ", weir_schema_vertex_at(p->schema, label->target)->name);
     }
     weir_buf_text(p->out, "    values: ");
-    print_values(p, &label->values);
+    schema_print_values(p, &label->values);
     weir_buf_text(p->out, "\n");
-    if (label->absent != WEIR_SCHEMA_NONE) text_line(p, "    absent: ", label->values.texts[label->absent]);
-    duration_line(p, "    lag: ", label->lag_us, NULL);
+    if (label->absent != WEIR_SCHEMA_NONE) schema_text_line(p, "    absent: ", label->values.texts[label->absent]);
+    schema_duration_line(p, "    lag: ", label->lag_us, NULL);
 }
 
-static void print_classify(const printer *p, const weir_schema_task *task) {
-    const weir_schema_label *label = weir_schema_label_at(p->schema, task->label);
-    text_line(p, "    label: ", label->name);
-    weir_buf_text(p->out, "    positive: [");
-    for (uint32_t i = 0; i < task->positive_count; i++) {
-        if (i > 0) weir_buf_text(p->out, ", ");
-        weir_schema_print_text(p->out, label->values.texts[task->positive[i]]);
-    }
-    weir_buf_text(p->out, "]\n");
-    text_line(p, "    at: ", weir_schema_moment_words[task->moment]);
-    if (task->moment == WEIR_SCHEMA_AT_LABEL) return;
-    duration_line(p, "    maturity: ", task->maturity_us, NULL);
-    duration_line(p, "    horizon: ", task->horizon_us, NULL);
-}
-
-static void print_task(const printer *p, uint32_t id) {
+static void schema_print_task(const schema_printer *p, uint32_t id) {
     const weir_schema_task *task = weir_schema_task_at(p->schema, id);
-    text_line(p, "    kind: ", weir_schema_task_words[task->kind]);
+    schema_text_line(p, "    kind: ", weir_schema_task_words[task->kind]);
     if (task->kind == WEIR_SCHEMA_CLASSIFY) {
-        print_classify(p, task);
+        const weir_schema_label *label = weir_schema_label_at(p->schema, task->label);
+        schema_text_line(p, "    label: ", label->name);
+        weir_buf_text(p->out, "    positive: [");
+        for (uint32_t i = 0; i < task->positive_count; i++) {
+            if (i > 0) weir_buf_text(p->out, ", ");
+            weir_schema_print_text(p->out, label->values.texts[task->positive[i]]);
+        }
+        weir_buf_text(p->out, "]\n");
+        schema_text_line(p, "    at: ", weir_schema_moment_words[task->moment]);
+        if (task->moment == WEIR_SCHEMA_AT_LABEL) return;
+        schema_duration_line(p, "    maturity: ", task->maturity_us, NULL);
+        schema_duration_line(p, "    horizon: ", task->horizon_us, NULL);
         return;
     }
-    text_line(p, "    relation: ", weir_schema_relation_at(p->schema, task->relation)->name);
+    schema_text_line(p, "    relation: ", weir_schema_relation_at(p->schema, task->relation)->name);
     weir_buf_printf(p->out, "    repeat: %s\n", task->repeat ? "true" : "false");
-    duration_line(p, "    horizon: ", task->horizon_us, NULL);
+    schema_duration_line(p, "    horizon: ", task->horizon_us, NULL);
 }
 
 /* --- sources ------------------------------------------------------------------------------------------------- */
 
-static void print_field(const printer *p, uint32_t field) {
+static void schema_print_field(const schema_printer *p, uint32_t field) {
     weir_schema_print_text(p->out, p->source->fields[field].path);
 }
 
-static void key_line(const printer *p, const char *word, const weir_schema_key *key) {
+static void schema_key_line(const schema_printer *p, const char *word, const weir_schema_key *key) {
     if (key->count == 0) return;
     weir_buf_text(p->out, word);
     if (key->count > 1) weir_buf_text(p->out, "[");
     for (uint32_t i = 0; i < key->count; i++) {
         if (i > 0) weir_buf_text(p->out, ", ");
-        print_field(p, key->fields[i]);
+        schema_print_field(p, key->fields[i]);
     }
     weir_buf_text(p->out, key->count > 1 ? "]\n" : "\n");
 }
 
-static void print_condition(const printer *p, const weir_schema_condition *condition) {
+static void schema_print_condition(const schema_printer *p, const weir_schema_condition *condition) {
     const char *word = weir_schema_test_words[condition->test];
     if (condition->test == WEIR_SCHEMA_HAS || condition->test == WEIR_SCHEMA_LACKS) {
         weir_buf_printf(p->out, "{%s: ", word);
-        print_field(p, condition->field);
+        schema_print_field(p, condition->field);
     } else {
         weir_buf_text(p->out, "{field: ");
-        print_field(p, condition->field);
+        schema_print_field(p, condition->field);
         weir_buf_printf(p->out, ", %s: ", word);
-        print_values(p, &condition->values);
+        schema_print_values(p, &condition->values);
     }
     weir_buf_text(p->out, "}");
 }
 
-static void print_conditions(const printer *p, const weir_schema_mutation *mutation) {
-    weir_buf_text(p->out, "        when: [");
-    for (uint32_t i = 0; i < mutation->condition_count; i++) {
-        if (i > 0) weir_buf_text(p->out, ", ");
-        print_condition(p, &mutation->conditions[i]);
-    }
-    weir_buf_text(p->out, "]\n");
-}
-
-static void print_constant(const printer *p, const weir_schema_feature *feature,
-                           const weir_schema_assignment *assignment) {
+static void schema_print_constant(const schema_printer *p, const weir_schema_feature *feature,
+                                  const weir_schema_assignment *assignment) {
     if (feature->kind == WEIR_SCHEMA_NUMBER) {
         weir_json json = weir_json_begin(p->out);
         weir_json_f64(&json, assignment->number);
@@ -233,12 +214,12 @@ static void print_constant(const printer *p, const weir_schema_feature *feature,
     }
 }
 
-static void print_assignment(const printer *p, const weir_schema_feature *feature,
-                             const weir_schema_assignment *assignment) {
+static void schema_print_assignment(const schema_printer *p, const weir_schema_feature *feature,
+                                    const weir_schema_assignment *assignment) {
     weir_buf_text(p->out, "          ");
     weir_schema_print_text(p->out, feature->name);
     weir_buf_text(p->out, assignment->presence == WEIR_SCHEMA_CONSTANT ? ": {constant: " : ": {field: ");
-    if (assignment->presence != WEIR_SCHEMA_CONSTANT) print_field(p, assignment->field);
+    if (assignment->presence != WEIR_SCHEMA_CONSTANT) schema_print_field(p, assignment->field);
     if (feature->kind == WEIR_SCHEMA_TIME)
         weir_buf_printf(p->out, ", format: %s", weir_schema_time_words[assignment->time_format]);
     switch (assignment->presence) {
@@ -250,82 +231,72 @@ static void print_assignment(const printer *p, const weir_schema_feature *featur
         break;
     case WEIR_SCHEMA_DEFAULT:
         weir_buf_text(p->out, ", default: ");
-        print_constant(p, feature, assignment);
+        schema_print_constant(p, feature, assignment);
         break;
     case WEIR_SCHEMA_CONSTANT:
-        print_constant(p, feature, assignment);
+        schema_print_constant(p, feature, assignment);
         break;
     }
     weir_buf_text(p->out, "}\n");
 }
 
-static void print_assignments(const printer *p, const weir_schema_mutation *mutation) {
-    const weir_schema_feature *features = mutation->verb == WEIR_SCHEMA_PUT_VERTEX
-                                              ? weir_schema_vertex_at(p->schema, mutation->subject)->features
-                                              : weir_schema_relation_at(p->schema, mutation->subject)->features;
-    weir_buf_text(p->out, mutation->assignment_count ? "        features:\n" : "        features: {}\n");
-    for (uint32_t i = 0; i < mutation->assignment_count; i++)
-        print_assignment(p, &features[mutation->assignments[i].feature], &mutation->assignments[i]);
-}
-
-static void print_label_value(const printer *p, const weir_schema_assignment *value) {
-    bool constant = value->presence == WEIR_SCHEMA_CONSTANT;
-    weir_buf_text(p->out, constant ? "        value: {constant: " : "        value: ");
-    if (constant) {
-        weir_schema_print_text(p->out, value->text);
-    } else {
-        print_field(p, value->field);
-    }
-    weir_buf_text(p->out, constant ? "}\n" : "\n");
-}
-
-static const char *subject_name(const printer *p, const weir_schema_mutation *mutation) {
+/* Keys, value, conditions, features: the order in which mutation.c numbers their fields. */
+static void schema_print_mutation(const schema_printer *p, const weir_schema_mutation *mutation) {
     static const weir_schema_section_id sections[] = {
         [WEIR_SCHEMA_PUT_VERTEX] = WEIR_SCHEMA_VERTICES,   [WEIR_SCHEMA_PUT_EDGE] = WEIR_SCHEMA_RELATIONS,
         [WEIR_SCHEMA_PUT_LABEL] = WEIR_SCHEMA_LABELS,      [WEIR_SCHEMA_DELETE_VERTEX] = WEIR_SCHEMA_VERTICES,
         [WEIR_SCHEMA_DELETE_EDGE] = WEIR_SCHEMA_RELATIONS,
     };
-    return weir_schema_slot_name(p->schema, sections[mutation->verb], mutation->subject);
-}
-
-/* Keys, value, conditions, features: the order in which mutation.c numbers their fields. */
-static void print_mutation(const printer *p, const weir_schema_mutation *mutation) {
     weir_buf_printf(p->out, "      - %s: ", weir_schema_verb_words[mutation->verb]);
-    text_line(p, "", subject_name(p, mutation));
-    key_line(p, "        key: ", &mutation->key);
-    key_line(p, "        from: ", &mutation->from);
-    key_line(p, "        to: ", &mutation->to);
-    key_line(p, "        event: ", &mutation->event);
-    if (mutation->verb == WEIR_SCHEMA_PUT_LABEL) print_label_value(p, &mutation->value);
-    print_conditions(p, mutation);
-    if (mutation->verb == WEIR_SCHEMA_PUT_VERTEX || mutation->verb == WEIR_SCHEMA_PUT_EDGE)
-        print_assignments(p, mutation);
-}
-
-static const char *separator_word(char separator) {
-    size_t i = 0;
-    while (weir_schema_separators[i] != separator)
-        i++;
-    return weir_schema_separator_words[i];
-}
-
-static void print_source(const printer *outer, uint32_t id) {
-    const weir_schema_source *source = weir_schema_source_at(outer->schema, id);
-    const printer inner = {.schema = outer->schema, .out = outer->out, .source = source}, *p = &inner;
-    text_line(p, "    topic: ", source->topic);
-    text_line(p, "    format: ", weir_schema_format_words[source->format]);
-    if (source->format == WEIR_SCHEMA_CSV) {
-        text_line(p, "    separator: ", separator_word(source->separator));
-        weir_buf_text(p->out, "    columns: ");
-        print_values(p, &source->columns);
+    schema_text_line(p, "", weir_schema_slot_name(p->schema, sections[mutation->verb], mutation->subject));
+    schema_key_line(p, "        key: ", &mutation->key);
+    schema_key_line(p, "        from: ", &mutation->from);
+    schema_key_line(p, "        to: ", &mutation->to);
+    schema_key_line(p, "        event: ", &mutation->event);
+    if (mutation->verb == WEIR_SCHEMA_PUT_LABEL && mutation->value.presence == WEIR_SCHEMA_CONSTANT) {
+        weir_buf_text(p->out, "        value: {constant: ");
+        weir_schema_print_text(p->out, mutation->value.text);
+        weir_buf_text(p->out, "}\n");
+    } else if (mutation->verb == WEIR_SCHEMA_PUT_LABEL) {
+        weir_buf_text(p->out, "        value: ");
+        schema_print_field(p, mutation->value.field);
         weir_buf_text(p->out, "\n");
     }
-    key_line(p, "    id: ", &source->id);
+    weir_buf_text(p->out, "        when: [");
+    for (uint32_t i = 0; i < mutation->condition_count; i++) {
+        if (i > 0) weir_buf_text(p->out, ", ");
+        schema_print_condition(p, &mutation->conditions[i]);
+    }
+    weir_buf_text(p->out, "]\n");
+    if (mutation->verb != WEIR_SCHEMA_PUT_VERTEX && mutation->verb != WEIR_SCHEMA_PUT_EDGE) return;
+    const weir_schema_feature *features = mutation->verb == WEIR_SCHEMA_PUT_VERTEX
+                                              ? weir_schema_vertex_at(p->schema, mutation->subject)->features
+                                              : weir_schema_relation_at(p->schema, mutation->subject)->features;
+    weir_buf_text(p->out, mutation->assignment_count ? "        features:\n" : "        features: {}\n");
+    for (uint32_t i = 0; i < mutation->assignment_count; i++)
+        schema_print_assignment(p, &features[mutation->assignments[i].feature], &mutation->assignments[i]);
+}
+
+static void schema_print_source(const schema_printer *outer, uint32_t id) {
+    const weir_schema_source *source = weir_schema_source_at(outer->schema, id);
+    const schema_printer inner = {.schema = outer->schema, .out = outer->out, .source = source}, *p = &inner;
+    schema_text_line(p, "    topic: ", source->topic);
+    schema_text_line(p, "    format: ", weir_schema_format_words[source->format]);
+    if (source->format == WEIR_SCHEMA_CSV) {
+        size_t separator = 0;
+        while (weir_schema_separators[separator] != source->separator)
+            separator++;
+        schema_text_line(p, "    separator: ", weir_schema_separator_words[separator]);
+        weir_buf_text(p->out, "    columns: ");
+        schema_print_values(p, &source->columns);
+        weir_buf_text(p->out, "\n");
+    }
+    schema_key_line(p, "    id: ", &source->id);
     weir_buf_text(p->out, "    time: {field: ");
-    print_field(p, source->time_field);
+    schema_print_field(p, source->time_field);
     weir_buf_printf(p->out, ", format: %s}\n    mutations:\n", weir_schema_time_words[source->time_format]);
     for (uint32_t i = 0; i < source->mutation_count; i++)
-        print_mutation(p, &source->mutations[i]);
+        schema_print_mutation(p, &source->mutations[i]);
     if (source->tombstone == WEIR_SCHEMA_NONE) return;
     weir_buf_text(p->out, "    tombstone: {delete_vertex: ");
     weir_schema_print_text(p->out, weir_schema_slot_name(p->schema, WEIR_SCHEMA_VERTICES, source->tombstone));
@@ -335,9 +306,10 @@ static void print_source(const printer *outer, uint32_t id) {
 /* --- all of it ----------------------------------------------------------------------------------------------- */
 
 void weir_schema_print_slot(const weir_schema *schema, weir_schema_section_id section, uint32_t id, weir_buf *out) {
-    static void (*const print[WEIR_SCHEMA_SECTIONS])(const printer *, uint32_t) = {
-        print_vertex, print_relation, print_aggregate, print_label, print_task, print_source};
-    const printer p = {.schema = schema, .out = out};
+    static void (*const print[WEIR_SCHEMA_SECTIONS])(const schema_printer *, uint32_t) = {
+        schema_print_vertex, schema_print_relation, schema_print_aggregate,
+        schema_print_label,  schema_print_task,     schema_print_source};
+    const schema_printer p = {.schema = schema, .out = out};
     weir_buf_text(out, "  ");
     weir_schema_print_text(out, weir_schema_slot_name(schema, section, id));
     weir_buf_text(out, ":\n");
@@ -346,7 +318,7 @@ void weir_schema_print_slot(const weir_schema *schema, weir_schema_section_id se
 
 void weir_schema_print(const weir_schema *schema, weir_buf *out) {
     weir_buf_printf(out, "version: %u\n", WEIR_SCHEMA_LANGUAGE);
-    text_line(&(printer){.schema = schema, .out = out}, "name: ", schema->name);
+    schema_text_line(&(schema_printer){.schema = schema, .out = out}, "name: ", schema->name);
     for (uint32_t i = 0; i < WEIR_SCHEMA_SECTIONS; i++) {
         weir_schema_section_id section = (weir_schema_section_id)i;
         uint32_t count = schema->tables[section].count;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/suggest.h>
 
@@ -49,7 +50,7 @@ weir_err weir_schema_refuse(const weir_schema_def *def, const char *key, const c
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-static bool is_name(const char *text) {
+static bool schema_is_name(const char *text) {
     return strspn(text, LETTERS) > 0 && text[strspn(text, LETTERS "0123456789_-")] == 0;
 }
 
@@ -62,7 +63,7 @@ weir_err weir_schema_read_name(weir_schema *schema, const weir_yaml_node *node, 
     if (length > WEIR_SCHEMA_NAME_BYTES_MAX)
         return WEIR_YAML_ERR(node, "the name of a %s has %zu bytes; at most %u are allowed", noun, length,
                              WEIR_SCHEMA_NAME_BYTES_MAX);
-    if (!is_name(text))
+    if (!schema_is_name(text))
         return WEIR_YAML_ERR(node, "'%s' cannot name a %s; begin with a letter and use letters, digits, _ and -", text,
                              noun);
     *namep = weir_arena_strndup(schema->arena, text, length);
@@ -70,7 +71,7 @@ weir_err weir_schema_read_name(weir_schema *schema, const weir_yaml_node *node, 
 }
 
 /* Length of the UTF-8 character at text, and its code point; 0: not UTF-8. */
-static size_t decode(const unsigned char *text, uint32_t *codep) {
+static size_t schema_utf8_decode(const unsigned char *text, uint32_t *codep) {
     size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc0 ? 2 : 0;
     if (length == 0) return 0;
     uint32_t code = length == 1 ? text[0] : text[0] & (0x7fu >> length);
@@ -83,17 +84,17 @@ static size_t decode(const unsigned char *text, uint32_t *codep) {
 }
 
 /* What a terminal, a log line and every YAML reader show as it is: so that a canonical text needs only two escapes. */
-static bool is_printable(uint32_t code) {
+static bool schema_is_printable(uint32_t code) {
     return code >= 0x20 && (code < 0x7f || code > 0x9f) && code != 0x2028 && code != 0x2029 && code != 0xfeff &&
            (code & 0xfffe) != 0xfffe;
 }
 
-static bool all_printable(const char *text) {
+static bool schema_all_printable(const char *text) {
     const unsigned char *at = (const unsigned char *)text;
     while (*at) {
         uint32_t code = 0;
-        size_t length = decode(at, &code);
-        if (length == 0 || !is_printable(code)) return false;
+        size_t length = schema_utf8_decode(at, &code);
+        if (length == 0 || !schema_is_printable(code)) return false;
         at += length;
     }
     return true;
@@ -108,34 +109,13 @@ weir_err weir_schema_read_text(weir_schema *schema, const weir_yaml_node *node, 
     if (length == 0) return WEIR_YAML_ERR(node, "%s: '%s' is empty; write its value", what, key);
     if (length > bytes_max)
         return WEIR_YAML_ERR(node, "%s: '%s' has %zu bytes; at most %zu are allowed", what, key, length, bytes_max);
-    if (!all_printable(text))
+    if (!schema_all_printable(text))
         return WEIR_YAML_ERR(node, "%s: '%s' holds a character that cannot be printed; remove it", what, key);
     *textp = weir_arena_strndup(schema->arena, text, length);
     return *textp ? WEIR_OK : weir_schema_no_memory();
 }
 
 /* --- words, numbers, durations ------------------------------------------------------------------------------- */
-
-/* "a, b or c" */
-static const char *list_words(const char *const *words, char *buffer, size_t size) {
-    size_t used = 0;
-    for (size_t i = 0; words[i] && used < size; i++) {
-        const char *comma = i == 0 ? "" : words[i + 1] ? ", " : " or ";
-        used += (size_t)snprintf(buffer + used, size - used, "%s%s", comma, words[i]);
-    }
-    return buffer;
-}
-
-static weir_err unknown_word(const weir_schema_def *def, const char *key, const char *const *words,
-                             const weir_yaml_node *node, const char *text) {
-    char choices[CHOICES_BYTES], nearest[SUGGEST_BYTES];
-    weir_suggest suggest = weir_suggest_for(text);
-    for (size_t i = 0; words[i]; i++)
-        weir_suggest_offer(&suggest, words[i]);
-    return WEIR_YAML_ERR(node, "%s: '%s' is '%.64s'; it may be %s%s", def->what, key, text,
-                         list_words(words, choices, sizeof choices),
-                         weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
 
 weir_err weir_schema_read_choice(const weir_schema_def *def, const char *key, const char *const *words,
                                  uint32_t *indexp) {
@@ -147,7 +127,17 @@ weir_err weir_schema_read_choice(const weir_schema_def *def, const char *key, co
         *indexp = i;
         return WEIR_OK;
     }
-    return unknown_word(def, key, words, node, text);
+    char choices[CHOICES_BYTES] = "", nearest[SUGGEST_BYTES]; /* "a, b or c" */
+    weir_suggest suggest = weir_suggest_for(text);
+    size_t used = 0;
+    for (size_t i = 0; words[i]; i++) {
+        const char *comma = i == 0 ? "" : words[i + 1] ? ", " : " or ";
+        weir_suggest_offer(&suggest, words[i]);
+        used += (size_t)snprintf(choices + used, sizeof choices - used, "%s%s", comma, words[i]);
+        WEIR_ASSERT(used < sizeof choices);
+    }
+    return WEIR_YAML_ERR(node, "%s: '%s' is '%.64s'; it may be %s%s", def->what, key, text, choices,
+                         weir_suggest_text(&suggest, nearest, sizeof nearest));
 }
 
 weir_err weir_schema_read_bool(const weir_schema_def *def, const char *key, bool *valuep) {
@@ -185,17 +175,6 @@ weir_err weir_schema_read_duration(const weir_schema_def *def, const char *key, 
 
 /* --- references ---------------------------------------------------------------------------------------------- */
 
-static weir_err unknown_name(const weir_schema_def *def, const char *key, weir_schema_section_id section,
-                             const weir_yaml_node *node, const char *name) {
-    char nearest[SUGGEST_BYTES];
-    weir_suggest suggest = weir_suggest_for(name);
-    for (uint32_t id = 0; id < def->schema->tables[section].count; id++)
-        weir_suggest_offer(&suggest, weir_schema_slot_name(def->schema, section, id));
-    return WEIR_YAML_ERR(node, "%s: '%s' is '%.64s', but no such %s is declared under '%s'%s", def->what, key, name,
-                         weir_schema_sections[section].noun, weir_schema_sections[section].key,
-                         weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
-
 weir_err weir_schema_read_reference(const weir_schema_def *def, const char *key, weir_schema_section_id section,
                                     uint32_t *idp) {
     const weir_yaml_node *node = NULL;
@@ -204,8 +183,16 @@ weir_err weir_schema_read_reference(const weir_schema_def *def, const char *key,
     if (weir_yaml_node_kind(node) != WEIR_YAML_SCALAR)
         return WEIR_YAML_ERR(node, "%s: '%s' names one %s; write no list or mapping here", def->what, key,
                              weir_schema_sections[section].noun);
-    *idp = weir_schema_find(def->schema, section, weir_yaml_text(node));
-    return *idp == WEIR_SCHEMA_NONE ? unknown_name(def, key, section, node, weir_yaml_text(node)) : WEIR_OK;
+    const char *name = weir_yaml_text(node);
+    *idp = weir_schema_find(def->schema, section, name);
+    if (*idp != WEIR_SCHEMA_NONE) return WEIR_OK;
+    char nearest[SUGGEST_BYTES];
+    weir_suggest suggest = weir_suggest_for(name);
+    for (uint32_t id = 0; id < def->schema->tables[section].count; id++)
+        weir_suggest_offer(&suggest, weir_schema_slot_name(def->schema, section, id));
+    return WEIR_YAML_ERR(node, "%s: '%s' is '%.64s', but no such %s is declared under '%s'%s", def->what, key, name,
+                         weir_schema_sections[section].noun, weir_schema_sections[section].key,
+                         weir_suggest_text(&suggest, nearest, sizeof nearest));
 }
 
 weir_err weir_schema_read_feature_reference(const weir_schema_def *def, const char *key, const weir_yaml_node *node,

@@ -32,14 +32,14 @@ const weir_schema_section weir_schema_sections[WEIR_SCHEMA_SECTIONS] = {
                              weir_schema_read_source},
 };
 
-static void *slot_at(const weir_schema *schema, weir_schema_section_id section, uint32_t id) {
+static void *schema_slot_at(const weir_schema *schema, weir_schema_section_id section, uint32_t id) {
     const weir_schema_table *table = &schema->tables[section];
-    WEIR_ASSERT(id < table->count); // H3
+    WEIR_ASSERT(id < table->count); // SCHEMA-H3
     return (char *)table->slots + id * weir_schema_sections[section].slot_bytes;
 }
 
 const char *weir_schema_slot_name(const weir_schema *schema, weir_schema_section_id section, uint32_t id) {
-    return *(const char *const *)slot_at(schema, section, id);
+    return *(const char *const *)schema_slot_at(schema, section, id);
 }
 
 uint32_t weir_schema_find(const weir_schema *schema, weir_schema_section_id section, const char *name) {
@@ -50,20 +50,7 @@ uint32_t weir_schema_find(const weir_schema *schema, weir_schema_section_id sect
 
 /* --- reading ------------------------------------------------------------------------------------------------- */
 
-static weir_err read_entry(weir_schema *schema, weir_schema_section_id id, const weir_yaml_node *map, uint32_t index) {
-    const weir_schema_section *section = &weir_schema_sections[id];
-    weir_schema_def def = {
-        .schema = schema, .place = weir_yaml_entry_key_node(map, index), .map = weir_yaml_entry_value(map, index)};
-    const char *name = NULL;
-    weir_err err = weir_schema_read_name(schema, def.place, section->noun, &name);
-    if (err) return err;
-    snprintf(def.what, sizeof def.what, "%s '%s'", section->noun, name);
-    void *slot = slot_at(schema, id, index);
-    memcpy(slot, &name, sizeof name); // every slot begins with its name
-    return section->read(&def, slot);
-}
-
-static weir_err read_section(weir_schema *schema, weir_schema_section_id id, const weir_yaml_node *map) {
+static weir_err schema_read_section(weir_schema *schema, weir_schema_section_id id, const weir_yaml_node *map) {
     const weir_schema_section *section = &weir_schema_sections[id];
     if (!map || weir_schema_is_empty(map)) return WEIR_OK;
     if (weir_yaml_node_kind(map) != WEIR_YAML_MAPPING)
@@ -76,36 +63,38 @@ static weir_err read_section(weir_schema *schema, weir_schema_section_id id, con
     if (!slots) return weir_schema_no_memory();
     schema->tables[id] = (weir_schema_table){slots, (uint32_t)count};
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; i < count && !err; i++)
-        err = read_entry(schema, id, map, i);
+    for (uint32_t i = 0; i < count && !err; i++) {
+        weir_schema_def def = {
+            .schema = schema, .place = weir_yaml_entry_key_node(map, i), .map = weir_yaml_entry_value(map, i)};
+        const char *name = NULL;
+        err = weir_schema_read_name(schema, def.place, section->noun, &name);
+        if (err) break;
+        snprintf(def.what, sizeof def.what, "%s '%s'", section->noun, name);
+        void *slot = schema_slot_at(schema, id, i);
+        memcpy(slot, &name, sizeof name); // every slot begins with its name
+        err = section->read(&def, slot);
+    }
     return err;
 }
 
-static weir_err read_head(weir_schema_def *root) {
+static weir_err schema_read_tree(weir_schema *schema, const weir_yaml_node *tree) {
     static const char *const keys[] = {"version", "name",  "vertices", "relations", "aggregates",
                                        "labels",  "tasks", "sources",  NULL};
-    const weir_yaml_node *node = NULL;
-    int64_t version = 0;
-    weir_err err = weir_yaml_only_keys(root->map, root->what, keys);
-    if (!err) err = weir_schema_need(root, "version", &node);
-    if (!err) err = weir_yaml_i64(node, 0, INT64_MAX, &version);
-    if (err) return err;
-    if (version != WEIR_SCHEMA_LANGUAGE)
-        return WEIR_YAML_ERR(node, "this is version %lld of the schema language; this program reads version %u",
-                             (long long)version, WEIR_SCHEMA_LANGUAGE);
-    err = weir_schema_need(root, "name", &node);
-    if (!err) err = weir_schema_read_name(root->schema, node, "schema", &root->schema->name);
-    return err;
-}
-
-static weir_err read_tree(weir_schema *schema, const weir_yaml_node *tree) {
     weir_schema_def root = {.schema = schema, .place = tree, .map = tree, .what = "the schema"};
-    weir_err err = read_head(&root);
-    const weir_yaml_node *vertices = NULL;
+    const weir_yaml_node *node = NULL, *vertices = NULL;
+    int64_t version = 0;
+    weir_err err = weir_yaml_only_keys(root.map, root.what, keys);
+    if (!err) err = weir_schema_need(&root, "version", &node);
+    if (!err) err = weir_yaml_i64(node, 0, INT64_MAX, &version);
+    if (!err && version != WEIR_SCHEMA_LANGUAGE)
+        err = WEIR_YAML_ERR(node, "this is version %lld of the schema language; this program reads version %u",
+                            (long long)version, WEIR_SCHEMA_LANGUAGE);
+    if (!err) err = weir_schema_need(&root, "name", &node);
+    if (!err) err = weir_schema_read_name(schema, node, "schema", &schema->name);
     if (!err) err = weir_schema_need(&root, "vertices", &vertices);
     for (uint32_t id = 0; id < WEIR_SCHEMA_SECTIONS && !err; id++) {
         weir_schema_section_id section = (weir_schema_section_id)id;
-        err = read_section(schema, section, weir_yaml_find(tree, weir_schema_sections[section].key));
+        err = schema_read_section(schema, section, weir_yaml_find(tree, weir_schema_sections[section].key));
     }
     if (!err && schema->tables[WEIR_SCHEMA_VERTICES].count == 0)
         err = WEIR_YAML_ERR(vertices, "'vertices' is empty; a graph has at least one vertex type");
@@ -114,7 +103,7 @@ static weir_err read_tree(weir_schema *schema, const weir_yaml_node *tree) {
 
 /* Spelled-out defaults can push a text that was just small enough over the limits of yaml.h; such a schema could be
  * stored, but never be read back. A node takes two bytes at least, so a small text needs no look. */
-static weir_err check_readable(const char *name, const weir_buf *text) {
+static weir_err schema_check_readable(const char *name, const weir_buf *text) {
     if (text->length <= 2 * (size_t)WEIR_YAML_NODES_MAX) return WEIR_OK;
     weir_yaml *yaml = NULL;
     weir_err err = weir_yaml_parse("canonical form", text->bytes, text->length, &yaml);
@@ -123,18 +112,8 @@ static weir_err check_readable(const char *name, const weir_buf *text) {
     return weir_err_prefix(err, "%s: the schema is too large once its defaults are spelled out; shorten it", name);
 }
 
-static weir_err hash_canonical(const char *name, weir_schema *schema) {
-    weir_buf text = {0};
-    weir_schema_print(schema, &text);
-    weir_err err = weir_buf_err(&text);
-    if (!err) err = check_readable(name, &text);                    // H1
-    if (!err) schema->hash = weir_xxh3(text.bytes, text.length, 0); // H2
-    weir_buf_free(&text);
-    return err;
-}
-
-/* Takes the tree. */
-static weir_err from_yaml(const char *name, weir_yaml *yaml, weir_schema **schemap) {
+/* Frees the tree. */
+static weir_err schema_from_yaml(const char *name, weir_yaml *yaml, weir_schema **schemap) {
     weir_schema *schema = weir_calloc(1, sizeof *schema);
     weir_err err =
         schema ? WEIR_OK
@@ -143,8 +122,15 @@ static weir_err from_yaml(const char *name, weir_yaml *yaml, weir_schema **schem
     if (!err && (!weir_yaml_root(yaml) || weir_schema_is_empty(weir_yaml_root(yaml))))
         err = WEIR_ERR(WEIR_ECONFIG,
                        "%s:1:1: the schema is empty; `weir schema show payments` prints one to begin with", name);
-    if (!err) err = read_tree(schema, weir_yaml_root(yaml));
-    if (!err) err = hash_canonical(name, schema);
+    if (!err) err = schema_read_tree(schema, weir_yaml_root(yaml));
+    weir_buf text = {0};
+    if (!err) {
+        weir_schema_print(schema, &text);
+        err = weir_buf_err(&text);
+    }
+    if (!err) err = schema_check_readable(name, &text);             // SCHEMA-H1
+    if (!err) schema->hash = weir_xxh3(text.bytes, text.length, 0); // SCHEMA-H2
+    weir_buf_free(&text);
     weir_yaml_free(yaml);
     if (err) {
         weir_schema_free(schema);
@@ -158,14 +144,14 @@ weir_err weir_schema_parse(const char *name, const char *text, size_t length, we
     *schemap = NULL;
     weir_yaml *yaml = NULL;
     weir_err err = weir_yaml_parse(name, text, length, &yaml);
-    return err ? err : from_yaml(name, yaml, schemap);
+    return err ? err : schema_from_yaml(name, yaml, schemap);
 }
 
 weir_err weir_schema_load(const char *path, weir_schema **schemap) {
     *schemap = NULL;
     weir_yaml *yaml = NULL;
     weir_err err = weir_yaml_load(path, &yaml);
-    return err ? err : from_yaml(path, yaml, schemap);
+    return err ? err : schema_from_yaml(path, yaml, schemap);
 }
 
 void weir_schema_free(weir_schema *schema) {
@@ -189,7 +175,7 @@ uint64_t weir_schema_hash(const weir_schema *schema) {
         return schema->tables[section].count;                                                   \
     }                                                                                           \
     const weir_schema_##word *weir_schema_##word##_at(const weir_schema *schema, uint32_t id) { \
-        return slot_at(schema, section, id);                                                    \
+        return schema_slot_at(schema, section, id);                                             \
     }                                                                                           \
     uint32_t weir_schema_##word##_find(const weir_schema *schema, const char *name) {           \
         return weir_schema_find(schema, section, name);                                         \

@@ -9,68 +9,57 @@
 #include "schema_private.h"
 
 /* By bytes, a prefix first, as strcmp does; a text from a message may hold a 0 byte. */
-static int compare(const char *listed, const char *text, size_t length) {
+static int values_compare(const char *listed, const char *text, size_t length) {
     size_t listed_length = strlen(listed);
     int order = memcmp(listed, text, listed_length < length ? listed_length : length);
     return order ? order : (listed_length > length) - (listed_length < length);
 }
 
-static int compare_sorted(const void *a, const void *b, void *texts) {
+static int values_compare_sorted(const void *a, const void *b, void *texts) {
     const char *const *all = texts;
     return strcmp(all[*(const uint32_t *)a], all[*(const uint32_t *)b]);
 }
 
-static weir_err refuse_twins(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
-                             const weir_schema_values *values) {
-    for (uint32_t i = 1; i < values->count; i++) {
-        uint32_t a = values->sorted[i - 1], b = values->sorted[i];
-        if (strcmp(values->texts[a], values->texts[b]) != 0) continue;
-        return WEIR_YAML_ERR(weir_yaml_item(node, a > b ? a : b), "%s: '%s' lists '%.64s' twice; remove one", def->what,
-                             key, values->texts[a]);
-    }
-    return WEIR_OK;
-}
-
-static weir_err count_values(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
-                             uint32_t count_min, uint32_t count_max, uint32_t *countp) {
+weir_err weir_schema_read_values(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
+                                 uint32_t count_min, uint32_t count_max, weir_schema_values *valuesp) {
     weir_yaml_kind kind = weir_yaml_node_kind(node);
     if (kind == WEIR_YAML_MAPPING)
         return WEIR_YAML_ERR(node, "%s: '%s' is a list of texts; write it as [a, b]", def->what, key);
-    size_t count = kind == WEIR_YAML_SCALAR ? 1 : weir_yaml_count(node);
-    if (count < count_min)
-        return WEIR_YAML_ERR(node, "%s: '%s' lists %zu; at least %u are needed", def->what, key, count, count_min);
-    if (count > count_max)
+    bool single = kind == WEIR_YAML_SCALAR;
+    size_t listed = single ? 1 : weir_yaml_count(node);
+    if (listed < count_min)
+        return WEIR_YAML_ERR(node, "%s: '%s' lists %zu; at least %u are needed", def->what, key, listed, count_min);
+    if (listed > count_max)
         return WEIR_YAML_ERR(weir_yaml_item(node, count_max), "%s: '%s' lists %zu; at most %u are allowed", def->what,
-                             key, count, count_max);
-    *countp = (uint32_t)count;
-    return WEIR_OK;
-}
+                             key, listed, count_max);
 
-weir_err weir_schema_read_values(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
-                                 uint32_t count_min, uint32_t count_max, weir_schema_values *valuesp) {
-    uint32_t count = 0;
-    weir_err err = count_values(def, key, node, count_min, count_max, &count);
-    if (err) return err;
+    uint32_t count = (uint32_t)listed;
+    weir_err err = WEIR_OK;
     const char **texts = weir_schema_calloc(def->schema, count, sizeof *texts);
     uint32_t *sorted = weir_schema_calloc(def->schema, count, sizeof *sorted);
     if (!texts || !sorted) return weir_schema_no_memory();
-    bool single = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR;
     for (uint32_t i = 0; i < count && !err; i++) {
         sorted[i] = i;
         err = weir_schema_read_text(def->schema, single ? node : weir_yaml_item(node, i), key, def->what,
                                     WEIR_SCHEMA_TEXT_BYTES_MAX, &texts[i]);
     }
     if (err) return err;
-    qsort_r(sorted, count, sizeof *sorted, compare_sorted, texts);
+    qsort_r(sorted, count, sizeof *sorted, values_compare_sorted, texts);
     *valuesp = (weir_schema_values){texts, sorted, count};
-    return refuse_twins(def, key, node, valuesp);
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t a = sorted[i - 1], b = sorted[i];
+        if (strcmp(texts[a], texts[b]) == 0)
+            return WEIR_YAML_ERR(weir_yaml_item(node, a > b ? a : b), "%s: '%s' lists '%.64s' twice; remove one",
+                                 def->what, key, texts[a]);
+    }
+    return WEIR_OK;
 }
 
 uint32_t weir_schema_values_find(const weir_schema_values *values, const char *text, size_t length) {
     uint32_t low = 0, high = values->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2, index = values->sorted[middle];
-        int order = compare(values->texts[index], text, length);
+        int order = values_compare(values->texts[index], text, length);
         if (order == 0) return index;
         if (order < 0) {
             low = middle + 1;

@@ -21,93 +21,88 @@
 #define MANIFEST_NAME      "MANIFEST"
 #define SIGNATURE_NAME     MANIFEST_NAME ".sig" /* it signs the manifest, so it cannot stand in it */
 
-typedef struct tree {
+typedef struct manifest_tree {
     char **paths; /* below the folder, sorted once collected */
     size_t count, capacity;
     const char *folder;
     char prefix[PATH_BYTES_MAX]; /* of the folder being listed, "" or "a/b/" */
     int depth;
-} tree;
+} manifest_tree;
 
-static void tree_free(tree *t) {
+static void manifest_tree_free(manifest_tree *t) {
     for (size_t i = 0; i < t->count; i++)
         weir_free(t->paths[i]);
     weir_free(t->paths);
 }
 
-static weir_err tree_add(tree *t, const char *path) {
+static weir_err manifest_tree_add(manifest_tree *t, const char *path) {
     if (t->count == WEIR_MANIFEST_FILES_MAX) {
         return WEIR_ERR(WEIR_ELIMIT, "%s has more than %u files", t->folder, WEIR_MANIFEST_FILES_MAX);
     }
     if (t->count == t->capacity) {
         size_t capacity = t->capacity ? t->capacity * 2 : 16;
         char **paths = weir_realloc_array(t->paths, capacity, sizeof *paths);
-        if (!paths) return WEIR_NOMEM("while reading the t->folder %s", t->folder);
+        if (!paths) return WEIR_NOMEM("while listing the folder %s", t->folder);
         t->paths = paths;
         t->capacity = capacity;
     }
     t->paths[t->count] = weir_strdup(path);
-    if (!t->paths[t->count]) return WEIR_NOMEM("while reading the t->folder %s", t->folder);
+    if (!t->paths[t->count]) return WEIR_NOMEM("while listing the folder %s", t->folder);
     t->count++;
     return WEIR_OK;
 }
 
-static weir_err path_join(char *path, size_t size, const char *folder, const char *below) {
+static weir_err manifest_path(char *path, size_t size, const char *folder, const char *below) {
     int length = snprintf(path, size, "%s/%s", folder, below);
     if (length < 0 || (size_t)length >= size) return WEIR_ERR(WEIR_ELIMIT, "a path below %s is too long", folder);
     return WEIR_OK;
 }
 
-static weir_err tree_visit(void *context, const char *name);
-
-static weir_err tree_descend(tree *t, const char *below) {
-    char path[2 * PATH_BYTES_MAX], kept[PATH_BYTES_MAX];
-    weir_err err = path_join(path, sizeof path, t->folder, below);
-    if (err) return err;
-    if (++t->depth > DEPTH_MAX) return WEIR_ERR(WEIR_ELIMIT, "%s has folders more than %d deep", t->folder, DEPTH_MAX);
-    memcpy(kept, t->prefix, sizeof kept);
-    int length = snprintf(t->prefix, sizeof t->prefix, "%s/", below);
-    if (length < 0 || (size_t)length >= sizeof t->prefix) {
-        err = WEIR_ERR(WEIR_ELIMIT, "a path below %s is too long", t->folder);
-    } else {
-        err = weir_folder_list(path, tree_visit, t);
-    }
-    memcpy(t->prefix, kept, sizeof kept);
-    t->depth--;
-    return err;
-}
-
-static weir_err tree_visit(void *context, const char *name) {
-    tree *t = context;
+static weir_err manifest_visit(void *context, const char *name) {
+    manifest_tree *t = context;
     char below[PATH_BYTES_MAX], path[2 * PATH_BYTES_MAX];
     struct stat status;
     int length = snprintf(below, sizeof below, "%s%s", t->prefix, name);
     if (length < 0 || (size_t)length >= sizeof below || strchr(name, '\n')) {
         return WEIR_ERR(WEIR_ELIMIT, "a path below %s is too long or has a line end in it", t->folder);
     }
-    weir_err err = path_join(path, sizeof path, t->folder, below);
+    weir_err err = manifest_path(path, sizeof path, t->folder, below);
     if (err) return err;
     if (lstat(path, &status) != 0 || (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))) {
-        return WEIR_ERR(WEIR_ECORRUPT, "%s is neither file nor folder; remove it", path);
+        return WEIR_ERR(WEIR_ECORRUPT, "%s is neither a file nor a folder; remove it", path);
     }
-    if (S_ISDIR(status.st_mode)) return tree_descend(t, below);
-    bool named = strcmp(below, MANIFEST_NAME) != 0 && strcmp(below, SIGNATURE_NAME) != 0;
-    return named ? tree_add(t, below) : WEIR_OK;
+    if (!S_ISDIR(status.st_mode)) {
+        bool named = strcmp(below, MANIFEST_NAME) != 0 && strcmp(below, SIGNATURE_NAME) != 0;
+        return named ? manifest_tree_add(t, below) : WEIR_OK;
+    }
+    if (t->depth == DEPTH_MAX) return WEIR_ERR(WEIR_ELIMIT, "%s has folders more than %d deep", t->folder, DEPTH_MAX);
+    size_t before = strlen(t->prefix);
+    length = snprintf(t->prefix, sizeof t->prefix, "%s/", below);
+    if (length < 0 || (size_t)length >= sizeof t->prefix) {
+        err = WEIR_ERR(WEIR_ELIMIT, "a path below %s is too long", t->folder);
+    } else {
+        t->depth++;
+        err = weir_folder_list(path, manifest_visit, t);
+        t->depth--;
+    }
+    t->prefix[before] = 0; /* what is below it began with it */
+    return err;
 }
 
-static int compare_paths(const void *a, const void *b) {
+static int manifest_compare_paths(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static weir_err tree_collect(const char *folder, tree *t) {
-    *t = (tree){.folder = folder};
-    weir_err err = weir_folder_list(folder, tree_visit, t);
+static weir_err manifest_collect(const char *folder, manifest_tree *t) {
+    *t = (manifest_tree){.folder = folder};
+    weir_err err = weir_folder_list(folder, manifest_visit, t);
     if (err) {
-        tree_free(t);
-        *t = (tree){0};
+        manifest_tree_free(t);
+        *t = (manifest_tree){0};
     } else if (t->count) {
-        qsort(t->paths, t->count, sizeof t->paths[0], compare_paths);
+        qsort(t->paths, t->count, sizeof t->paths[0], manifest_compare_paths);
     }
+    WEIR_ASSERT(err || t->depth == 0);
     return err;
 }
 
@@ -132,7 +127,7 @@ weir_err weir_sha256_file(const char *path, char hex[65], uint64_t *lengthp) {
     weir_err err = weir_file_open(path, WEIR_FILE_READ, &file);
     if (err) return err;
     uint8_t *chunk = weir_malloc(CHUNK_BYTES);
-    if (!chunk) err = WEIR_NOMEM("while reading the path %s", path);
+    if (!chunk) err = WEIR_NOMEM("while reading %s", path);
     crypto_hash_sha256_init(&state);
     for (size_t got = CHUNK_BYTES; !err && got == CHUNK_BYTES;) {
         err = weir_file_read_at(file, *lengthp, chunk, CHUNK_BYTES, &got);
@@ -148,10 +143,10 @@ weir_err weir_sha256_file(const char *path, char hex[65], uint64_t *lengthp) {
 }
 
 /* The line of one file, as it is now. */
-static weir_err line_write(const char *folder, const char *below, weir_buf *out) {
+static weir_err manifest_write_line(const char *folder, const char *below, weir_buf *out) {
     char path[2 * PATH_BYTES_MAX], hex[65];
     uint64_t length;
-    weir_err err = path_join(path, sizeof path, folder, below);
+    weir_err err = manifest_path(path, sizeof path, folder, below);
     if (!err) err = weir_sha256_file(path, hex, &length);
     if (!err) weir_buf_printf(out, "%s  %llu  %s\n", hex, (unsigned long long)length, below);
     return err;
@@ -160,30 +155,30 @@ static weir_err line_write(const char *folder, const char *below, weir_buf *out)
 weir_err weir_manifest_write(const char *folder) {
     char path[2 * PATH_BYTES_MAX];
     weir_buf out = {0};
-    tree t;
-    weir_err err = tree_collect(folder, &t);
+    manifest_tree t;
+    weir_err err = manifest_collect(folder, &t);
     if (err) return err;
     for (size_t i = 0; !err && i < t.count; i++)
-        err = line_write(folder, t.paths[i], &out);
+        err = manifest_write_line(folder, t.paths[i], &out);
     weir_buf_printf(&out, "end %zu\n", t.count);
     if (!err) err = weir_buf_err(&out);
-    if (!err) err = path_join(path, sizeof path, folder, MANIFEST_NAME);
+    if (!err) err = manifest_path(path, sizeof path, folder, MANIFEST_NAME);
     if (!err) err = weir_file_replace(path, out.bytes, out.length);
     weir_buf_free(&out);
-    tree_free(&t);
+    manifest_tree_free(&t);
     return err;
 }
 
 /* --- verifying ------------------------------------------------------------------------------------------------- */
 
 /* Since both lists are sorted, the first line that differs names the file at fault. */
-static weir_err compare(const tree *t, const char *folder, const char *manifest) {
+static weir_err manifest_compare(const manifest_tree *t, const char *folder, const char *manifest) {
     weir_buf line = {0};
     const char *at = manifest;
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < t->count; i++) {
         weir_buf_clear(&line);
-        err = line_write(folder, t->paths[i], &line);
+        err = manifest_write_line(folder, t->paths[i], &line);
         if (!err) err = weir_buf_err(&line);
         if (!err && strncmp(at, line.bytes, line.length) != 0) {
             err = WEIR_ERR(WEIR_ECORRUPT,
@@ -196,8 +191,8 @@ static weir_err compare(const tree *t, const char *folder, const char *manifest)
     weir_buf_printf(&line, "end %zu\n", t->count);
     if (!err) err = weir_buf_err(&line);
     if (!err && strcmp(at, line.bytes) != 0) {
-        err =
-            WEIR_ERR(WEIR_ECORRUPT, "%s/MANIFEST names a file that is not there, or is cut; take another copy", folder);
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s/MANIFEST names a file that is missing, or is cut short; take another copy",
+                       folder);
     }
     weir_buf_free(&line);
     return err;
@@ -207,13 +202,13 @@ weir_err weir_manifest_verify(const char *folder) {
     char path[2 * PATH_BYTES_MAX];
     char *manifest = NULL;
     size_t length;
-    tree t;
-    weir_err err = path_join(path, sizeof path, folder, MANIFEST_NAME);
+    manifest_tree t;
+    weir_err err = manifest_path(path, sizeof path, folder, MANIFEST_NAME);
     if (!err) err = weir_file_load(path, MANIFEST_BYTES_MAX, &manifest, &length);
     if (err) return err;
-    err = tree_collect(folder, &t);
-    if (!err) err = compare(&t, folder, manifest);
-    tree_free(&t);
+    err = manifest_collect(folder, &t);
+    if (!err) err = manifest_compare(&t, folder, manifest);
+    manifest_tree_free(&t);
     weir_free(manifest);
     return err;
 }

@@ -10,6 +10,7 @@
 #include <sodium.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/file.h>
 #include <weir/store/trust/trust.h>
@@ -29,14 +30,14 @@ struct weir_secret_key {
 };
 
 /* Exactly size bytes out of twice as many lower-case digits at text: one spelling, so that no file has a twin. */
-static bool unhex(const char *text, uint8_t *bytes, size_t size) {
+static bool key_unhex(const char *text, uint8_t *bytes, size_t size) {
     size_t length = 0;
     const char *end = NULL;
     if (strspn(text, "0123456789abcdef") < 2 * size) return false;
     return sodium_hex2bin(bytes, size, text, 2 * size, NULL, &length, &end) == 0 && length == size;
 }
 
-static bool skip_word(const char **textp, const char *word) {
+static bool key_skip_word(const char **textp, const char *word) {
     size_t length = strlen(word);
     if (strncmp(*textp, word, length) != 0) return false;
     *textp += length;
@@ -46,7 +47,7 @@ static bool skip_word(const char **textp, const char *word) {
 /* --- secret keys ----------------------------------------------------------------------------------------------- */
 
 /* Made empty and private first: no moment at which another user could open what will hold the secret. */
-static weir_err create_private(const char *path, weir_file **filep) {
+static weir_err key_create_private(const char *path, weir_file **filep) {
     *filep = NULL;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return WEIR_ERRNO(errno, "cannot create the secret key %s", path);
@@ -55,57 +56,57 @@ static weir_err create_private(const char *path, weir_file **filep) {
 }
 
 /* Writes text into a file that was just made, syncs it and its folder, and closes it. */
-static weir_err fill(weir_file *file, const char *path, const char *text) {
+static weir_err key_file_fill(weir_file *file, const char *path, const char *text) {
     weir_err err = weir_file_append(file, text, strlen(text));
     if (!err) err = weir_file_sync(file);
     weir_err_keep(&err, weir_file_close(file));
     return err ? err : weir_folder_sync_of(path);
 }
 
-static weir_err write_secret(const char *path, const uint8_t secret[crypto_sign_SECRETKEYBYTES]) {
+static weir_err key_write_secret(const char *path, const uint8_t secret[crypto_sign_SECRETKEYBYTES]) {
     char text[sizeof SECRET_WORD + SECRET_DIGITS + 2], hex[SECRET_DIGITS + 1];
     weir_file *file = NULL;
-    weir_err err = create_private(path, &file);
+    weir_err err = key_create_private(path, &file);
     if (err) return err;
     sodium_bin2hex(hex, sizeof hex, secret, crypto_sign_SECRETKEYBYTES);
     snprintf(text, sizeof text, SECRET_WORD "%s\n", hex);
-    err = fill(file, path, text);
+    err = key_file_fill(file, path, text);
     sodium_memzero(text, sizeof text);
     sodium_memzero(hex, sizeof hex);
     return err;
 }
 
-static weir_err write_public(const char *path, const weir_public_key *key) {
+static weir_err key_write_public(const char *path, const weir_public_key *key) {
     char text[sizeof PUBLIC_WORD + PUBLIC_DIGITS + 2], hex[PUBLIC_DIGITS + 1];
     weir_file *file = NULL;
     weir_err err = weir_file_open(path, WEIR_FILE_CREATE, &file);
     if (err) return err;
     sodium_bin2hex(hex, sizeof hex, key->bytes, sizeof key->bytes);
     snprintf(text, sizeof text, PUBLIC_WORD "%s\n", hex);
-    return fill(file, path, text);
+    return key_file_fill(file, path, text);
 }
 
-static weir_err must_be_new(const char *path) {
+static weir_err key_must_be_new(const char *path) {
     if (!weir_path_exists(path)) return WEIR_OK;
-    return WEIR_ERR(WEIR_EEXIST, "%s is there already and would be lost; move it away, or name another file", path);
+    return WEIR_ERR(WEIR_EEXIST, "%s exists and would be lost; move it away, or name another file", path);
 }
 
 weir_err weir_key_pair_write(const char *secret_path, const char *public_path, weir_public_key *publicp) {
     uint8_t secret[crypto_sign_SECRETKEYBYTES];
     *publicp = (weir_public_key){{0}};
     if (sodium_init() < 0) return WEIR_ERR(WEIR_EUNAVAILABLE, "libsodium cannot start; is /dev/urandom there?");
-    weir_err err = must_be_new(secret_path);
-    if (!err) err = must_be_new(public_path);
+    weir_err err = key_must_be_new(secret_path);
+    if (!err) err = key_must_be_new(public_path);
     if (err) return err;
     crypto_sign_keypair(publicp->bytes, secret);
-    err = write_secret(secret_path, secret);
-    if (!err) err = write_public(public_path, publicp);
+    err = key_write_secret(secret_path, secret);
+    if (!err) err = key_write_public(public_path, publicp);
     sodium_memzero(secret, sizeof secret);
     return err;
 }
 
 /* Whether the two halves belong together: libsodium signs with the public half that stands in the secret one. */
-static bool is_pair(const uint8_t secret[crypto_sign_SECRETKEYBYTES]) {
+static bool key_is_pair(const uint8_t secret[crypto_sign_SECRETKEYBYTES]) {
     uint8_t seed[crypto_sign_SEEDBYTES], public[crypto_sign_PUBLICKEYBYTES], again[crypto_sign_SECRETKEYBYTES];
     crypto_sign_ed25519_sk_to_seed(seed, secret);
     crypto_sign_seed_keypair(public, again, seed);
@@ -125,9 +126,9 @@ weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp) {
     weir_secret_key *key = weir_calloc(1, sizeof *key);
     if (!key) {
         err = WEIR_NOMEM("for the key %s", path);
-    } else if (!skip_word(&digits, SECRET_WORD) || !unhex(digits, key->bytes, sizeof key->bytes) ||
-               strcmp(digits + SECRET_DIGITS, "\n") != 0 || !is_pair(key->bytes)) {
-        err = WEIR_ERR(WEIR_EDATA, "%s is no secret key; make one with: weir model keygen", path);
+    } else if (!key_skip_word(&digits, SECRET_WORD) || !key_unhex(digits, key->bytes, sizeof key->bytes) ||
+               strcmp(digits + SECRET_DIGITS, "\n") != 0 || !key_is_pair(key->bytes)) {
+        err = WEIR_ERR(WEIR_EDATA, "%s is not a secret key; make one with: weir model keygen", path);
     }
     sodium_memzero(text, length);
     weir_free(text);
@@ -153,32 +154,12 @@ weir_public_key weir_secret_key_public(const weir_secret_key *key) {
 /* --- public keys ----------------------------------------------------------------------------------------------- */
 
 /* One line of a file of keys; *addedp: it had a key. */
-static bool read_key_line(const char *line, weir_public_key *keyp, bool *addedp) {
+static bool key_read_line(const char *line, weir_public_key *keyp, bool *addedp) {
     *addedp = false;
     if (!*line || *line == '#') return true;
-    if (!skip_word(&line, PUBLIC_WORD) || !unhex(line, keyp->bytes, sizeof keyp->bytes)) return false;
+    if (!key_skip_word(&line, PUBLIC_WORD) || !key_unhex(line, keyp->bytes, sizeof keyp->bytes)) return false;
     *addedp = true;
     return line[PUBLIC_DIGITS] == '\0' || line[PUBLIC_DIGITS] == ' ';
-}
-
-static weir_err read_keys(const char *path, char *text, weir_public_key *keys, size_t *countp) {
-    unsigned number = 1;
-    for (char *line = text, *next; *line; line = next, number++) {
-        weir_public_key key = {{0}};
-        bool added = false;
-        next = line + strcspn(line, "\n");
-        if (*next) *next++ = '\0';
-        if (!read_key_line(line, &key, &added)) {
-            return WEIR_ERR(WEIR_EDATA, "%s:%u: not a public key; a line is \"weir-ed25519\" and 64 hex digits", path,
-                            number);
-        }
-        if (!added) continue;
-        if (*countp == WEIR_PUBLIC_KEYS_MAX) {
-            return WEIR_ERR(WEIR_ELIMIT, "%s has more than %u keys", path, WEIR_PUBLIC_KEYS_MAX);
-        }
-        keys[(*countp)++] = key;
-    }
-    return WEIR_OK;
 }
 
 weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLIC_KEYS_MAX], size_t *countp) {
@@ -187,7 +168,22 @@ weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLI
     *countp = 0;
     weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
     if (err) return err;
-    err = read_keys(path, text, keys, countp);
+    unsigned number = 1;
+    for (char *line = text, *next; !err && *line; line = next, number++) {
+        weir_public_key key = {{0}};
+        bool added = false;
+        next = line + strcspn(line, "\n");
+        if (*next) *next++ = '\0';
+        if (!key_read_line(line, &key, &added)) {
+            err = WEIR_ERR(WEIR_EDATA, "%s:%u: not a public key; a line is \"weir-ed25519\" and 64 hex digits", path,
+                           number);
+        } else if (added && *countp == WEIR_PUBLIC_KEYS_MAX) {
+            err = WEIR_ERR(WEIR_ELIMIT, "%s has more than %u keys", path, WEIR_PUBLIC_KEYS_MAX);
+        } else if (added) {
+            keys[(*countp)++] = key;
+        }
+    }
+    WEIR_ASSERT(*countp <= WEIR_PUBLIC_KEYS_MAX);
     if (err) *countp = 0;
     weir_free(text);
     return err;
@@ -199,7 +195,7 @@ const char *weir_public_keys_place(const char *beside, const char *otherwise) {
 
 /* --- signatures ------------------------------------------------------------------------------------------------ */
 
-static weir_err path_of(char path[PATH_BYTES_MAX], const char *folder, const char *name) {
+static weir_err sign_path(char path[PATH_BYTES_MAX], const char *folder, const char *name) {
     int length = snprintf(path, PATH_BYTES_MAX, "%s/%s", folder, name);
     if (length >= 0 && (size_t)length < PATH_BYTES_MAX) return WEIR_OK;
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
@@ -214,79 +210,63 @@ void weir_bytes_sign(const void *bytes, size_t length, const weir_secret_key *ke
     crypto_sign_detached(signature, NULL, bytes, length, key->bytes);
     sodium_bin2hex(public_hex, sizeof public_hex, public.bytes, sizeof public.bytes);
     sodium_bin2hex(sign_hex, sizeof sign_hex, signature, sizeof signature);
-    snprintf(line, WEIR_SIGNATURE_LINE_MAX, PUBLIC_WORD "%s %s\n", public_hex, sign_hex);
-}
-
-static weir_err write_signature(const char *folder, const weir_secret_key *key, const char *manifest, size_t length) {
-    char path[PATH_BYTES_MAX], line[WEIR_SIGNATURE_LINE_MAX];
-    weir_bytes_sign(manifest, length, key, line);
-    weir_err err = path_of(path, folder, "MANIFEST.sig");
-    return err ? err : weir_file_replace(path, line, strlen(line));
+    int written = snprintf(line, WEIR_SIGNATURE_LINE_MAX, PUBLIC_WORD "%s %s\n", public_hex, sign_hex);
+    WEIR_ASSERT(written > 0 && (size_t)written < WEIR_SIGNATURE_LINE_MAX);
 }
 
 weir_err weir_manifest_sign(const char *folder, const weir_secret_key *key) {
-    char path[PATH_BYTES_MAX], *manifest = NULL;
+    char path[PATH_BYTES_MAX], line[WEIR_SIGNATURE_LINE_MAX], *manifest = NULL;
     size_t length = 0;
-    weir_err err = path_of(path, folder, "MANIFEST");
+    weir_err err = sign_path(path, folder, "MANIFEST");
     if (!err) err = weir_file_load(path, FILE_BYTES_MAX << 10, &manifest, &length);
-    if (!err) err = write_signature(folder, key, manifest, length);
+    if (!err) weir_bytes_sign(manifest, length, key, line);
+    if (!err) err = sign_path(path, folder, "MANIFEST.sig");
+    if (!err) err = weir_file_replace(path, line, strlen(line));
     weir_free(manifest);
     return err;
 }
 
-typedef struct signature {
+typedef struct trust_signature {
     weir_public_key key;
     uint8_t bytes[crypto_sign_BYTES];
-} signature;
+} trust_signature;
 
-static bool parse_signature(const char *text, signature *sp) {
-    if (!skip_word(&text, PUBLIC_WORD) || !unhex(text, sp->key.bytes, sizeof sp->key.bytes)) return false;
+static bool signature_parse(const char *text, trust_signature *sp) {
+    if (!key_skip_word(&text, PUBLIC_WORD) || !key_unhex(text, sp->key.bytes, sizeof sp->key.bytes)) return false;
     text += PUBLIC_DIGITS;
-    if (*text++ != ' ' || !unhex(text, sp->bytes, sizeof sp->bytes)) return false;
+    if (*text++ != ' ' || !key_unhex(text, sp->bytes, sizeof sp->bytes)) return false;
     return strcmp(text + SIGN_DIGITS, "\n") == 0;
-}
-
-static bool is_known(const weir_public_key *key, const weir_public_key *keys, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        if (memcmp(key->bytes, keys[i].bytes, sizeof key->bytes) == 0) return true;
-    }
-    return false;
 }
 
 weir_err weir_bytes_verify(const char *name, const void *bytes, size_t length, const char *line,
                            const weir_public_key *keys, size_t key_count) {
-    signature s = {0};
+    trust_signature s = {0};
     char hex[PUBLIC_DIGITS + 1];
-    if (!parse_signature(line, &s))
-        return WEIR_ERR(WEIR_EPERM, "what should sign %s is no signature; take another copy", name);
+    if (!signature_parse(line, &s))
+        return WEIR_ERR(WEIR_EPERM, "the signature of %s is not a signature line; take another copy", name);
     sodium_bin2hex(hex, sizeof hex, s.key.bytes, sizeof s.key.bytes);
-    if (!is_known(&s.key, keys, key_count)) {
+    size_t known = 0;
+    while (known < key_count && memcmp(s.key.bytes, keys[known].bytes, sizeof s.key.bytes) != 0)
+        known++;
+    if (known == key_count) {
         return WEIR_ERR(WEIR_EPERM,
-                        "%s is signed by %s, which is none of the %zu keys that you trust; add it to the "
-                        "file that models.public_keys names if you do",
+                        "%s is signed by %s, which is none of the %zu trusted keys; if you trust it, add it "
+                        "to the file that models.public_keys names",
                         name, hex, key_count);
     }
     if (crypto_sign_verify_detached(s.bytes, bytes, length, s.key.bytes) == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_EPERM, "%s is not what its signature was made for: it does not fit; take another copy", name);
-}
-
-static weir_err load_signature(const char *folder, char **linep) {
-    char path[PATH_BYTES_MAX];
-    size_t length = 0;
-    *linep = NULL;
-    weir_err err = path_of(path, folder, "MANIFEST.sig");
-    if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, FILE_BYTES_MAX, linep, &length);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) {
-        return WEIR_ERR(WEIR_EPERM, "%s is not signed; sign it, or set models.require_signature: false", folder);
-    }
-    return err;
+    return WEIR_ERR(WEIR_EPERM, "%s is not what was signed: its signature does not match; take another copy", name);
 }
 
 weir_err weir_manifest_signature_verify(const char *folder, const void *manifest, size_t length,
                                         const weir_public_key *keys, size_t key_count) {
-    char *line = NULL, name[PATH_BYTES_MAX];
-    weir_err err = path_of(name, folder, "MANIFEST");
-    if (!err) err = load_signature(folder, &line);
+    char *line = NULL, name[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
+    size_t line_length = 0;
+    weir_err err = sign_path(name, folder, "MANIFEST");
+    if (!err) err = sign_path(path, folder, "MANIFEST.sig");
+    if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, FILE_BYTES_MAX, &line, &line_length);
+    if (weir_err_is(err, WEIR_ENOTFOUND))
+        err = WEIR_ERR(WEIR_EPERM, "%s is not signed; sign it, or set models.require_signature: false", folder);
     if (!err) err = weir_bytes_verify(name, manifest, length, line, keys, key_count);
     weir_free(line);
     return err;

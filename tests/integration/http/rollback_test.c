@@ -113,7 +113,7 @@ static void m5_a_promotion_that_nobody_signed_is_refused(void **state) {
     assert_non_null(id);
     memcpy(id, s.ours.ids[OLD], strlen(s.ours.ids[OLD]));
     assert_ok(weir_file_replace(s.ours.current, text, length));
-    look(&s, s.ours.ids[NEW], "it does not fit");
+    look(&s, s.ours.ids[NEW], "its signature does not match");
     char *signature = strstr(text, "weir-ed25519");
     assert_non_null(signature);
     memcpy(signature, "unsigned\n", sizeof "unsigned\n");

@@ -215,7 +215,7 @@ static void aggregates(void **state) {
         {AGGREGATE "{vertex: acc, relation: paid, function: count, window: 1h, resolution: fine}\n", "6:77",
          "'resolution' is 'fine'; write exact, or a whole number"},
         {AGGREGATE "{vertex: acc, relation: paid, function: count, window: 1h, resolution: 7m}\n", "6:77",
-         "'window' is no multiple of 'resolution'; make it one"},
+         "'window' is not a multiple of 'resolution'; make it one"},
         {AGGREGATE "{vertex: acc, relation: paid, function: count, window: 1h, resolution: 1s}\n", "6:77",
          "'window' is over 1024 times 'resolution'; make 'resolution' coarser, or 'exact'"},
         {AGGREGATE "{vertex: acc, relation: paid, function: count, window: 1h, normalise: log}\n", "6:76",
@@ -343,7 +343,8 @@ static void verbs(void **state) {
     (void)state;
     static const rule rules[] = {
         {SOURCE "5" END, "7:1", "mutation 1 of source 'src'"},
-        {SOURCE "{key: a}" END, "7:1", "mutation 1 of source 'src' says not what it does; begin it with put_vertex"},
+        {SOURCE "{key: a}" END, "7:1",
+         "mutation 1 of source 'src' does not say what it does; begin it with put_vertex"},
         {SOURCE "{put_egde: paid}" END, "7", "did you mean 'put_edge'?"},
         {SOURCE "{put_edge: paid, put_vertex: acc}" END, "7", "has 'put_vertex' and 'put_edge'; make it two mutations"},
         {SOURCE "{put_vertex: acc, key: a},\n{put_vertex: ac, key: a}" END, "8:14",
@@ -419,7 +420,7 @@ static void assignments(void **state) {
         {FEATURES "{num: {field: x, default: .inf}}}" END, "7:63", "inf"},
         {FEATURES "{num: {field: x, default: [1]}}}" END, "7:63", ""},
         {FEATURES "{num: {field: x, format: s}}}" END, "7:62",
-         "'format' has no meaning for what is no time; remove it"},
+         "'format' has no meaning for a feature that is not a time; remove it"},
         {FEATURES "{num: {constant: 1, field: x}}}" END, "7", "field"},
         {FEATURES "{cat: {field: x, default: z}}}" END, "7:63",
          "'default' is 'z', which is not one of the listed values"},

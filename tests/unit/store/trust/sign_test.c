@@ -45,7 +45,7 @@ static void signs_as_rfc_8032_says(void **state) {
     weir_public_key public_key = weir_secret_key_public(secret);
     assert_ok(weir_manifest_signature_verify(weir_test_path("f"), "\xaf\x82", 2, &public_key, 1));
     assert_err(weir_manifest_signature_verify(weir_test_path("f"), "\xaf\x83", 2, &public_key, 1), WEIR_EPERM,
-               "does not fit");
+               "does not match");
     weir_secret_key_free(secret);
 }
 
@@ -74,7 +74,7 @@ static void only_those_who_are_trusted_sign(void **state) {
         if (i < KEYS)
             assert_ok(err);
         else
-            assert_err(err, WEIR_EPERM, "which is none of the 3 keys that you trust");
+            assert_err(err, WEIR_EPERM, "which is none of the 3 trusted keys");
         weir_secret_key_free(secrets[i]);
     }
     weir_free(folder);
@@ -142,7 +142,7 @@ static void halves_of_two_keys_are_refused(void **state) {
     text[length - 2] = text[length - 2] == '0' ? '1' : '0';
     assert_ok(weir_file_replace(weir_test_path("k"), text, length));
     weir_free(text);
-    assert_err(weir_secret_key_load(weir_test_path("k"), &secret), WEIR_EDATA, "is no secret key");
+    assert_err(weir_secret_key_load(weir_test_path("k"), &secret), WEIR_EDATA, "is not a secret key");
 }
 
 WEIR_TESTS(WEIR_CASE(signs_as_rfc_8032_says), WEIR_CASE(only_those_who_are_trusted_sign),

@@ -24,7 +24,8 @@ uint32_t weir_crc32c_naive(uint32_t crc, const void *bytes, size_t length);
 uint64_t weir_xxh3(const void *bytes, size_t length, uint64_t seed);
 
 /* SipHash-2-4 (Aumasson and Bernstein, 2012): who does not know the key can neither tell its outputs from chance nor
- * make two of them collide. The 128 bits are the first and the second word of the published output, each little-endian. */
+ * make two of them collide. The 128 bits are the first and the second word of the published output, each
+ * little-endian. */
 #define WEIR_SIPHASH_KEY_BYTES 16u
 uint64_t weir_siphash(const uint8_t key[WEIR_SIPHASH_KEY_BYTES], const void *bytes, size_t length);
 void weir_siphash128(const uint8_t key[WEIR_SIPHASH_KEY_BYTES], const void *bytes, size_t length, uint64_t words[2]);

@@ -56,7 +56,7 @@ typedef struct weir_bundle_key {
 } weir_bundle_key;
 
 void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE_KEY_BYTES]);
-/* false: no such key. */
+/* false: not such a key. */
 bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *keyp);
 /* The eight bytes of a key that say its newest time, as a number: what is newer has less. */
 uint64_t weir_bundle_rank(int64_t newest_us);

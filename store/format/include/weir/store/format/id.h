@@ -3,9 +3,9 @@
  * id.h - a vertex is (type, key) outside and 128 bits inside.
  *
  * The id is SipHash-2-4 of the type's name, a 0 byte and the key, under a secret of the store: it depends on no order
- * of types in a schema, on no process and no run, and nobody who does not hold the store can make two names meet. By
- * chance two of n names meet with a probability below n * n / 2^129: 1.5e-19 at 10^10 vertices. So no name is compared
- * with another to be safe (store/format/README.md says more).  Every function is [any].
+ * of types in a schema, on no process and no run, and who does not have the secret cannot make two names collide. By
+ * chance two of n names collide with a probability below n * n / 2^129: 1.5e-19 at 10^10 vertices. So names are not
+ * compared to tell vertices apart.  Every function is [any].
  */
 #ifndef WEIR_STORE_FORMAT_ID_H
 #define WEIR_STORE_FORMAT_ID_H
@@ -57,17 +57,17 @@ typedef struct weir_id_key {
     uint8_t bytes[16];
 } weir_id_key;
 
-/* Known to all: for ids in which nobody has an interest. Imports, which make the same bytes of the same data set; and
+/* Known to all: for ids that nobody gains by forging. Imports, which make the same bytes of the same data set; and
  * messages that are mapped only to see whether they can be. */
 extern const weir_id_key weir_id_key_public;
 
 #define WEIR_ID_KEY_DIGITS 32u
 
-/* From the system's source of random numbers.  WEIR_EUNAVAILABLE. */
+/* A new one, from the system's source of random numbers.  WEIR_EUNAVAILABLE. */
 weir_err weir_id_key_draw(weir_id_key *id_keyp);
 /* Of WEIR_ID_KEY_DIGITS hexadecimal digits, and nothing behind them.  false: they are not. */
 bool weir_id_key_parse(const char *text, weir_id_key *id_keyp);
-/* From a file of these digits, which nobody but its owner may read.  WEIR_ENOTFOUND, WEIR_EIO; WEIR_EPERM, WEIR_EDATA
+/* From a file of these digits, which only its owner may read.  WEIR_ENOTFOUND, WEIR_EIO; WEIR_EPERM, WEIR_EDATA
  * say what to do.  Blocks on the disk. */
 weir_err weir_id_key_load(const char *path, weir_id_key *id_keyp);
 

@@ -16,15 +16,15 @@
  *   'V' bundle    see bundle.h                                                                        = 42
  *
  * The cold store has keys of the last four kinds. The records of the first six lie in bundles, several in each, and a
- * scan tells of them by these keys (graph.h). None is shorter than a kind and a vertex, because that is what the engine
+ * scan names them by these keys (graph.h). None is shorter than a kind and a vertex, because that is what the engine
  * compares where a reader looks past the last of them.
  * ~time is the complement of the time with its sign bit flipped: newest first. In an edge, kind 0 is a deletion and
  * sorts before the edges (kind 1) of its own time, which it hides: a reader that goes newest first meets a deletion
- * before everything that it deletes. A deletion of one neighbour carries it; a deletion of the vertex itself is
- * repeated in 'T' only, and every shard has all of 'T'.
- * A put of a vertex is an 'F' if it has a row. 'K' is that of one without, left out where the same event puts an edge
- * at the vertex: so that each put leaves a record with its time, and a deletion that comes late can be told from one
- * after which the vertex was put again.
+ * before everything that it deletes. It carries the neighbour: a deletion of an edge is of those between two vertices.
+ * A deletion of a vertex is a 'T' and nothing else, and every shard has all of 'T'.
+ * A put of a vertex is an 'F' if it has a row, else a 'K', left out where the same event puts an edge at the vertex: so
+ * each put leaves a record with its time, and a deletion that comes late can be told from one after which the vertex
+ * was put again. A trim writes a 'K' for the puts whose records it takes away.
  * `content` is a hash of all that the message said. Two messages with one event id are two records of every kind, so
  * what a store holds depends on which events it took and not on their order; an event's id alone is what another
  * message names. An 'I' is kept for each event that was the first of its id in its source partition, which stands for
@@ -66,15 +66,15 @@ typedef struct weir_edge_key {
 } weir_edge_key;
 
 void weir_edge_key_write(const weir_edge_key *key, uint8_t bytes[WEIR_EDGE_KEY_BYTES]);
-/* false: no such key. */
+/* false: not such a key. */
 bool weir_edge_key_read(const void *bytes, size_t length, weir_edge_key *keyp);
-/* Of a list's entry; how long it is.  */
+/* Of a list's entry. Returns its length.  */
 size_t weir_record_key_write(weir_vertex vertex, weir_list list, const weir_entry *entry,
                              uint8_t bytes[WEIR_EDGE_KEY_BYTES]);
 /* A version of a vertex's features, a label, or the note of an event: what names it in its list. */
 typedef struct weir_version_key {
     weir_vertex vertex;
-    int64_t time_us; /* events: the offset */
+    int64_t time_us; /* of an event's note: the offset */
     uint64_t event;
     uint32_t content;
 } weir_version_key;

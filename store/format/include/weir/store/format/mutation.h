@@ -16,8 +16,7 @@
  *              8     4    source, as the store numbers it        2     2    type, relation or label
  *             12     4    partition of the source                4     4    row bytes
  *             16     8    offset of the first event covered      8     2    key bytes
- *             24     8    offset behind the last covered        10     2    distance of its event from the first, low
- * 16 bits
+ *             24     8    offset behind the last covered        10     2    its event less the first, low 16 bits
  *             32     4    mutations                             12     4    the same, high 32 bits
  *             36     4    0                                     16    16    vertex
  *                                                               32    16    neighbour
@@ -100,14 +99,14 @@ weir_err weir_batch_open(const void *batch, size_t length, weir_batch_cursor *cu
 /* false at the end. What it hands out is borrowed from the bytes.  [owner] */
 bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp);
 
-/* A plain value: when an event was, as its first mutation bears it. */
+/* A plain value: when an event was, by its first mutation that is not a note. */
 typedef struct weir_batch_event {
     uint64_t offset;
     int64_t time_us;
 } weir_batch_event;
 
-/* The next event, passing over all of its mutations: for who wants the times only, and does not pay for the rest. An
- * event of which there is nothing but its note is left out: that says nothing of its time.  false at the end.  [owner]
+/* The next event, passing over all of its mutations: for a caller that wants the times alone, and does not pay for the
+ * rest. An event of which there is only the note is skipped: a note does not say its time.  false at the end.  [owner]
  */
 bool weir_batch_next_event(weir_batch_cursor *cursor, weir_batch_event *eventp);
 

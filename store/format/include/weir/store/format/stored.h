@@ -8,7 +8,8 @@
  *   'L' label     row with the label's one value
  *   'N' name      vertex type 2, time of a put that carried it 8, key
  *   'O' offset    first offset that is not in the store yet 8, then the clock of the partition there (event_clock.h)
- *   'P' newest    newest event time of the shard 8 | watermark 8 | its turn 8
+ *   'P' newest    of the shard: newest event time 8 | watermark 8 | its turn 8 | of the last trim: watermark 8 | time
+ *                 from which all is kept 8
  *   'T' deleted   empty
  *   'V' bundle    records, see bundle.h
  *

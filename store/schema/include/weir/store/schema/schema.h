@@ -7,12 +7,13 @@
  * needs no further check.
  *
  * INVARIANTS
- *   H1  parse(print(s)) prints the same text: the canonical form is a fixed point, with every default in it.
- *   H2  The hash is that of the canonical text: comments, layout, quoting, spelled-out defaults and the order of keys
- *       within a definition do not change it. The order of definitions does: it is their numbering.
- *   H3  An id is the place of a definition in its section, a feature's index its place in its owner. Hot paths use
- *       only these; names are for people.
- *   H4  If weir_schema_compatible(stored, offered), every id that stored data can hold means the same in both.
+ *   SCHEMA-H1  parse(print(s)) prints the same text: the canonical form is a fixed point, with every default in it but
+ *              `history: all`, which is younger than the hashes.
+ *   SCHEMA-H2  The hash is that of the canonical text: comments, layout, quoting, spelled-out defaults and the order of
+ *              keys within a definition do not change it. The order of definitions does: it is their numbering.
+ *   SCHEMA-H3  An id is the place of a definition in its section, a feature's index its place in its owner. Hot paths
+ *              use only these; names are for people.
+ *   SCHEMA-H4  If weir_schema_compatible(stored, offered), every id that stored data can hold means the same in both.
  *
  * OWNERSHIP: accessors return borrowed values that live as long as the handle.
  * THREADS:   a schema is read-only after parse, then [any].
@@ -277,9 +278,9 @@ weir_err weir_schema_load_named(const char *operand, weir_schema **schemap);
 void weir_schema_free(weir_schema *schema);
 
 const char *weir_schema_name(const weir_schema *schema);
-/* XXH3-64 of the canonical text (H2). */
+/* XXH3-64 of the canonical text (SCHEMA-H2). */
 uint64_t weir_schema_hash(const weir_schema *schema);
-/* The canonical text (H1); a failure is in the buffer's own error. */
+/* The canonical text (SCHEMA-H1); a failure is in the buffer's own error. */
 void weir_schema_print(const weir_schema *schema, weir_buf *out);
 
 /* How many there are; the one of this id, which must be below that; the id of this name, or WEIR_SCHEMA_NONE.  [any] */
@@ -314,9 +315,9 @@ uint32_t weir_schema_category_slots(const weir_schema_feature *feature);
 
 /* --- two schemas --------------------------------------------------------------------------------------------- */
 
-/* Whether data stored under one schema can be opened under another (H4): nothing removed, renumbered or of changed
- * meaning; new definitions, features and listed values at the end of theirs. Tasks, normalisation, expiry, and how
- * messages are mapped may change freely.
+/* Whether data stored under one schema can be opened under another (SCHEMA-H4): nothing removed, renumbered or of
+ * changed meaning; new definitions, features and listed values at the end of theirs. Tasks, normalisation, expiry, and
+ * how messages are mapped may change freely.
  * WEIR_EVERSION the first difference that breaks it, and what to do; WEIR_ENOMEM.  [any] */
 weir_err weir_schema_compatible(const weir_schema *stored, const weir_schema *offered);
 

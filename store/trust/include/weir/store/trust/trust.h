@@ -53,7 +53,7 @@ typedef struct weir_public_key {
 /* A new pair in two new files, the secret one with mode 0600 from its first moment.  WEIR_EEXIST either is there
  * already: nothing is overwritten; WEIR_EIO and the like.  [any] */
 weir_err weir_key_pair_write(const char *secret_path, const char *public_path, weir_public_key *publicp);
-/* WEIR_ENOTFOUND; WEIR_EPERM others than its owner may read it; WEIR_EDATA it is no key; WEIR_ENOMEM.  [any] */
+/* WEIR_ENOTFOUND; WEIR_EPERM others than its owner may read it; WEIR_EDATA it is not a key; WEIR_ENOMEM.  [any] */
 weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp);
 /* Overwrites it first; NULL is allowed. */
 void weir_secret_key_free(weir_secret_key *key);
@@ -68,8 +68,8 @@ const char *weir_public_keys_place(const char *beside, const char *otherwise);
  * begin with what no other signed text begins with: a signature does not say what it is for.  [any] */
 #define WEIR_SIGNATURE_LINE_MAX 216u
 void weir_bytes_sign(const void *bytes, size_t length, const weir_secret_key *key, char line[WEIR_SIGNATURE_LINE_MAX]);
-/* Whether the line signs these bytes by one of the keys; name is for the sentence.  WEIR_EPERM it is no such line, or
- * of a key that is not among them, or of other bytes.  [any] */
+/* Whether the line signs these bytes by one of the keys; name is for the sentence.  WEIR_EPERM it is not such a line,
+ * or of a key that is not among them, or of other bytes.  [any] */
 weir_err weir_bytes_verify(const char *name, const void *bytes, size_t length, const char *line,
                            const weir_public_key *keys, size_t key_count);
 /* Signs the MANIFEST that is there, durably.  [any] */
