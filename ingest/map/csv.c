@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weir/ingest/map/map.h>
+#include <weir/store/base/utf8.h>
 
 #include "message.h"
 
@@ -61,7 +62,7 @@ static weir_err cell_read(csv *c, weir_cell *cell) {
     if (err) return err;
     if (c->next < c->end && *c->next != c->separator) return fault(c, "a quote inside a cell, or something behind one");
     if (cell->length == 0) cell->kind = WEIR_CELL_ABSENT;
-    return weir_message_utf8(cell->text, cell->length) ? WEIR_OK : not_utf8(cell);
+    return weir_utf8_valid(cell->text, cell->length) ? WEIR_OK : not_utf8(cell);
 }
 
 weir_err weir_message_csv(char separator, const uint32_t *field_of_column, size_t column_count, const char *bytes,

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/utf8.h>
+
 #include "map_private.h"
 
 #define INTEGER_BYTES 24u
@@ -81,7 +83,7 @@ weir_err weir_map_end_named(weir_mapper *mapper, weir_end *end, const char *text
     static const char what[] = "the record's key";
     weir_cell cell = {.kind = WEIR_CELL_TEXT, .text = text, .at = 1};
     int64_t number;
-    if (length == 0 || length > WEIR_KEY_MAX || !weir_message_utf8(text, length))
+    if (length == 0 || length > WEIR_KEY_MAX || !weir_utf8_valid(text, length))
         return WEIR_ERR(WEIR_EDATA, "the record's key, which is to name a vertex, is not 1 to %u bytes of UTF-8",
                         WEIR_KEY_MAX);
     cell.length = (uint32_t)length;

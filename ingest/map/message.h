@@ -33,11 +33,6 @@ typedef struct weir_cell {
     const char *text;
 } weir_cell;
 
-/* Bytes of the UTF-8 character at the beginning of text, 0 if it is none: overlong forms, surrogates and what is
- * above U+10FFFF are none. left is at least 1.  [any] */
-size_t weir_message_utf8_char(const char *text, size_t left);
-bool weir_message_utf8(const char *text, size_t length); /* [any] */
-
 typedef struct weir_paths weir_paths;
 
 /* Compiles a source's JSON paths.  WEIR_ENOMEM. */
