@@ -14,6 +14,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 
 #include "files.h"
 #include "safetensors.h"
@@ -157,7 +158,7 @@ static weir_err read_object(weir_model *m, weir_model_file file, weir_model_text
     char path[WEIR_MODEL_PATH_MAX];
     weir_span text = {m->files[file].bytes, m->files[file].length};
     weir_err err = weir_model_join(path, m->folder, weir_model_file_name(file));
-    if (!err) err = weir_model_json_check(path, text);
+    if (!err) err = weir_json_check_object(path, text.bytes, text.length, WEIR_MODEL_JSON_DEPTH_MAX);
     return err ? err : keep_text(m, which, text);
 }
 

@@ -6,6 +6,7 @@
 #include <weir/store/base/buf.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 
 #include "files.h"
 #include "safetensors.h"
@@ -25,7 +26,7 @@ static weir_err write_object(const char *folder, weir_model_file file, const cha
     const char *name = weir_model_file_name(file);
     char path[WEIR_MODEL_PATH_MAX];
     size_t length = text ? strlen(text) : 0;
-    weir_err err = weir_model_json_check(name, (weir_span){text ? text : "", length});
+    weir_err err = weir_json_check_object(name, text ? text : "", length, WEIR_MODEL_JSON_DEPTH_MAX);
     if (!err && length >= WEIR_MODEL_TEXT_BYTES_MAX) err = WEIR_ERR(WEIR_ELIMIT, "%s would be too long", name);
     if (!err) err = weir_model_join(path, folder, name);
     return err ? err : weir_file_replace(path, text, length);

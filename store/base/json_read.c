@@ -159,6 +159,11 @@ size_t weir_json_unescape(const weir_json_token *token, char *to) {
     return (size_t)(to - begin);
 }
 
+bool weir_json_token_is(const weir_json_token *token, const char *text) {
+    return token->kind == WEIR_JSON_STRING && !token->escaped && token->length == strlen(text) &&
+           memcmp(token->bytes, text, token->length) == 0;
+}
+
 /* --- numbers and words ------------------------------------------------------------------------------------------ */
 
 static inline bool json_digits(weir_json_reader *r) {

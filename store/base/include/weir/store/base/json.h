@@ -84,6 +84,8 @@ static inline size_t weir_json_byte(const weir_json_reader *r, const char *at) {
 
 /* What a string means, at most token->length bytes; returns how many. */
 size_t weir_json_unescape(const weir_json_token *token, char *to);
+/* A string or name that is this text, spelt without escapes. */
+bool weir_json_token_is(const weir_json_token *token, const char *text);
 /* false: not a whole number from min to max, in plain digits with or without '-'. */
 bool weir_json_token_i64(const weir_json_token *token, int64_t min, int64_t max, int64_t *valuep);
 
