@@ -10,8 +10,9 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 
-#include "body.h"
+#include "private.h"
 
 #define NIGHT_BYTES_MAX  (1u << 20)
 #define EPOCHS_BYTES_MAX (8u << 20)
@@ -51,43 +52,33 @@ static char *load(newest *n, const char *file, size_t bytes_max, size_t *lengthp
 }
 
 /* An object, byte for byte, if it is one. */
-static weir_err put_object(weir_buf *out, const char *separator, const char *text, size_t length, bool *isp) {
-    json_t *object;
-    weir_err err = weir_api_body_parse(text, length, JSON_REJECT_DUPLICATES, NULL, &object);
-    *isp = json_is_object(object);
-    json_decref(object);
+static bool put_object(weir_buf *out, const char *separator, const char *text, size_t length) {
+    if (weir_json_check_object("it", text, length, WEIR_JSON_DEPTH_MAX)) return false;
     while (length && text[length - 1] != '}')
         length--;
-    if (*isp) weir_buf_printf(out, "%s%.*s", separator, (int)length, text);
-    return err;
+    weir_buf_printf(out, "%s%.*s", separator, (int)length, text);
+    return true;
 }
 
-static weir_err put_night(newest *n, weir_buf *out) {
+static void put_night(newest *n, weir_buf *out) {
     size_t length = 0;
-    bool is = false;
     char *text = load(n, "night.json", NIGHT_BYTES_MAX, &length);
     weir_buf_text(out, "{\"night\":");
-    weir_err err = text ? put_object(out, "", text, length, &is) : WEIR_OK;
-    if (!is) weir_buf_text(out, "null");
+    if (!text || !put_object(out, "", text, length)) weir_buf_text(out, "null");
     weir_free(text);
-    return err;
 }
 
-static weir_err put_epochs(newest *n, weir_buf *out) {
+static void put_epochs(newest *n, weir_buf *out) {
     size_t length = 0, count = 0;
-    weir_err err = WEIR_OK;
     char *text = load(n, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length);
     weir_buf_text(out, ",\"epochs\":[");
-    for (const char *line = text; !err && line && *line && count < EPOCHS_MAX;) {
+    for (const char *line = text; line && *line && count < EPOCHS_MAX;) {
         size_t bytes = strcspn(line, "\n");
-        bool is;
-        err = put_object(out, count ? "," : "", line, bytes, &is);
-        count += is;
+        count += put_object(out, count ? "," : "", line, bytes);
         line += bytes + (line[bytes] == '\n');
     }
     weir_buf_byte(out, ']');
     weir_free(text);
-    return err;
 }
 
 static void put_trouble(const newest *n, weir_buf *out) {
@@ -134,9 +125,9 @@ static weir_err nightly(weir_api *api, uint32_t thread, weir_http_request *reque
     (void)thread;
     bool any = n.folder && weir_path_exists(n.folder);
     weir_err err = any ? weir_folder_list(n.folder, see, &n) : WEIR_OK;
-    if (!err) err = put_night(&n, out);
-    if (!err) err = put_epochs(&n, out);
     if (err) return err;
+    put_night(&n, out);
+    put_epochs(&n, out);
     put_trouble(&n, out);
     put_schedule(api, out);
     weir_http_reply(request, 200, "application/json");

@@ -48,7 +48,7 @@ static const char *json_tree_text(json_tree *tree, const weir_json_token *token)
 static int json_tree_by_name(const void *x, const void *y) {
     const weir_json_node *const *a = x, *const *b = y;
     int order = strcmp((*a)->name, (*b)->name);
-    return order ? order : ((*a)->token.bytes > (*b)->token.bytes) - ((*a)->token.bytes < (*b)->token.bytes);
+    return order ? order : ((*a)->name_at > (*b)->name_at) - ((*a)->name_at < (*b)->name_at);
 }
 
 /* A request may have an object of very many members: those are sorted. */
@@ -57,7 +57,7 @@ static bool json_tree_names_differ(json_tree *tree, const weir_json_node *object
     if (object->count <= JSON_FEW_MEMBERS) {
         for (const weir_json_node *a = object->first; a; a = a->next) {
             for (const weir_json_node *b = a->next; b; b = b->next) {
-                if (strcmp(a->name, b->name) == 0) return weir_json_fail(&tree->reader, b->token.bytes, twice);
+                if (strcmp(a->name, b->name) == 0) return weir_json_fail(&tree->reader, b->name_at, twice);
             }
         }
         return true;
@@ -70,7 +70,7 @@ static bool json_tree_names_differ(json_tree *tree, const weir_json_node *object
     qsort(nodes, count, sizeof *nodes, json_tree_by_name);
     for (size_t i = 1; i < count; i++) {
         if (strcmp(nodes[i - 1]->name, nodes[i]->name) == 0)
-            return weir_json_fail(&tree->reader, nodes[i]->token.bytes, twice);
+            return weir_json_fail(&tree->reader, nodes[i]->name_at, twice);
     }
     return true;
 }
@@ -88,7 +88,11 @@ static bool json_tree_read(json_tree *tree, weir_json_node *node) {
         while (object ? weir_json_read_name(r, &name) : weir_json_read_item(r)) {
             weir_json_node *inner = *link = weir_arena_calloc(tree->arena, 1, sizeof *inner);
             if (!inner) return json_tree_full(tree);
-            if (object && !(inner->name = json_tree_text(tree, &name))) return false;
+            if (object) {
+                inner->name_at = name.bytes;
+                inner->name = json_tree_text(tree, &name);
+                if (!inner->name) return false;
+            }
             if (!json_tree_read(tree, inner)) return false;
             link = &inner->next;
             node->count++;

@@ -31,7 +31,8 @@
 extern "C" {
 #endif
 
-#define WEIR_JSON_DEPTH_MAX 128u
+#define WEIR_JSON_DEPTH_MAX  128u
+#define WEIR_JSON_FILE_ARENA (64u << 20) /* for the tree of a file of ours: some 100 bytes a value */
 
 typedef enum weir_json_kind {
     WEIR_JSON_NULL,
@@ -93,6 +94,7 @@ bool weir_json_token_i64(const weir_json_token *token, int64_t min, int64_t max,
 
 typedef struct weir_json_node {
     weir_json_token token; /* as it is written, in the caller's text */
+    const char *name_at;   /* where the name of a member is written */
     size_t span;           /* bytes of the whole value from token.bytes, for an array or object */
     const char *name;      /* of a member, ended by 0; NULL: an item or the root */
     const char *text;      /* what a string means, ended by 0; "" for another kind */
@@ -101,7 +103,7 @@ typedef struct weir_json_node {
     const struct weir_json_document *document;
 } weir_json_node;
 
-/* name stands for the text in messages; both outlive the tree. A tree needs up to some 100 bytes a value.
+/* name stands for the text in messages; both outlive the tree.
  * WEIR_EDATA "NAME is not JSON: …"; WEIR_ELIMIT it does not fit into the arena; WEIR_ENOMEM. */
 weir_err weir_json_parse(const char *name, const char *text, size_t length, unsigned depth_max, weir_arena *arena,
                          const weir_json_node **rootp);
