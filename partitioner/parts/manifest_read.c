@@ -1,43 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_read.c - manifest.json of a part, read back. JSON is YAML, so the reader of settings reads it; what it says
- * is believed only as far as its own schema allows: each type, relation and label once, in the schema's order.
+ * manifest_read.c - manifest.json of a part, read back. What it says is believed only as far as its own schema allows: each type, relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "part.h"
 
 #define TAKE_ANOTHER "take another copy of the part"
+#define DEPTH_MAX    32u
 
-/* The sentences of a settings file are right, their code is not: this is data. */
-static weir_err as_data(weir_err err) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence);
-    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
+static weir_err find(const weir_json_node *mapping, const char *key, weir_json_kind kind,
+                     const weir_json_node **nodep) {
+    *nodep = weir_json_find(mapping, key);
+    if (*nodep && (*nodep)->token.kind == kind) return WEIR_OK;
+    return WEIR_JSON_ERR(mapping, "'%s' is missing or of another kind; " TAKE_ANOTHER, key);
 }
 
-static weir_err find(const weir_yaml_node *mapping, const char *key, weir_yaml_kind kind,
-                     const weir_yaml_node **nodep) {
-    *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
-    if (*nodep && weir_yaml_node_kind(*nodep) == kind) return WEIR_OK;
-    return WEIR_YAML_ERR(mapping, "'%s' is missing or of another kind; " TAKE_ANOTHER, key);
-}
-
-static weir_err read_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t max, int64_t *valuep) {
-    const weir_yaml_node *node;
+static weir_err read_i64(const weir_json_node *mapping, const char *key, int64_t min, int64_t max, int64_t *valuep) {
+    const weir_json_node *node;
     *valuep = min;
-    weir_err err = find(mapping, key, WEIR_YAML_SCALAR, &node);
-    return err ? err : weir_yaml_i64(node, min, max, valuep);
+    weir_err err = find(mapping, key, WEIR_JSON_NUMBER, &node);
+    return err ? err : weir_json_node_i64(node, min, max, valuep);
 }
 
 /* So large a count that it overflows when it is multiplied was never written. */
-static weir_err read_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
+static weir_err read_count(const weir_json_node *mapping, const char *key, uint64_t *valuep) {
     int64_t value = 0;
     weir_err err = read_i64(mapping, key, 0, INT64_MAX / 64, &value);
     *valuep = (uint64_t)value;
@@ -45,73 +37,73 @@ static weir_err read_count(const weir_yaml_node *mapping, const char *key, uint6
 }
 
 /* The rows of this section, as many as the schema has. */
-static weir_err section(const weir_yaml_node *root, const char *key, size_t wanted, const weir_yaml_node **nodep) {
-    weir_err err = find(root, key, WEIR_YAML_SEQUENCE, nodep);
-    if (err || weir_yaml_count(*nodep) == wanted) return err;
-    return WEIR_YAML_ERR(*nodep, "'%s' has not the %zu rows that the schema has; " TAKE_ANOTHER, key, wanted);
+static weir_err section(const weir_json_node *root, const char *key, size_t wanted, const weir_json_node **nodep) {
+    weir_err err = find(root, key, WEIR_JSON_ARRAY, nodep);
+    if (err || (*nodep)->count == wanted) return err;
+    return WEIR_JSON_ERR(*nodep, "'%s' has not the %zu rows that the schema has; " TAKE_ANOTHER, key, wanted);
 }
 
-static weir_err check_name(const weir_yaml_node *row, const char *wanted) {
-    const weir_yaml_node *node;
-    weir_err err = find(row, "name", WEIR_YAML_SCALAR, &node);
-    if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
-    return WEIR_YAML_ERR(node, "'%.64s' stands where the schema has '%s'; " TAKE_ANOTHER, weir_yaml_text(node), wanted);
+static weir_err check_name(const weir_json_node *row, const char *wanted) {
+    const weir_json_node *node;
+    weir_err err = find(row, "name", WEIR_JSON_STRING, &node);
+    if (err || strcmp(weir_json_node_text(node), wanted) == 0) return err;
+    return WEIR_JSON_ERR(node, "'%.64s' stands where the schema has '%s'; " TAKE_ANOTHER, weir_json_node_text(node),
+                         wanted);
 }
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
-static weir_err read_starts(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
-    const weir_yaml_node *node;
+static weir_err read_starts(const weir_json_node *row, weir_part_manifest *m, uint32_t type) {
+    const weir_json_node *node;
     int64_t before = 0;
-    weir_err err = find(row, "starts", WEIR_YAML_SEQUENCE, &node);
+    weir_err err = find(row, "starts", WEIR_JSON_ARRAY, &node);
     if (err) return err;
-    if (weir_yaml_count(node) != (size_t)m->parts + 1)
-        return WEIR_YAML_ERR(node, "'starts' has not a row a part and one");
+    if (node->count != (size_t)m->parts + 1) return WEIR_JSON_ERR(node, "'starts' has not a row a part and one");
     m->starts[type] = weir_calloc((size_t)m->parts + 1, sizeof *m->starts[type]);
     if (!m->starts[type]) return WEIR_NOMEM("while reading a part's manifest");
-    for (uint32_t p = 0; !err && p <= m->parts; p++) {
-        const weir_yaml_node *item = weir_yaml_item(node, p);
-        if (weir_yaml_node_kind(item) != WEIR_YAML_SCALAR) return WEIR_YAML_ERR(item, "this is no number");
-        err = weir_yaml_i64(item, before, p ? INT64_MAX / 64 : 0, &m->starts[type][p]);
+    const weir_json_node *item = node->first;
+    for (uint32_t p = 0; !err && item; p++, item = item->next) {
+        err = weir_json_node_i64(item, before, p ? INT64_MAX / 64 : 0, &m->starts[type][p]);
         before = m->starts[type][p];
     }
     return err;
 }
 
-static weir_err read_extra(const weir_yaml_node *row, weir_part_extra *extra) {
+static weir_err read_extra(const weir_json_node *row, weir_part_extra *extra) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    const weir_yaml_node *node;
-    weir_err err = find(row, "name", WEIR_YAML_SCALAR, &node);
+    const weir_json_node *node;
+    weir_err err = find(row, "name", WEIR_JSON_STRING, &node);
     if (err) return err;
-    const char *name = weir_yaml_text(node);
+    const char *name = weir_json_node_text(node);
     size_t length = strlen(name);
     if (!length || length >= sizeof extra->name || strspn(name, letters) != length) {
-        return WEIR_YAML_ERR(node, "'%.64s' names no array", name);
+        return WEIR_JSON_ERR(node, "'%.64s' names no array", name);
     }
     memcpy(extra->name, name, length + 1);
     return read_count(row, "columns", &extra->columns);
 }
 
-static weir_err read_extras(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
-    const weir_yaml_node *node;
-    weir_err err = find(row, "extras", WEIR_YAML_SEQUENCE, &node);
+static weir_err read_extras(const weir_json_node *row, weir_part_manifest *m, uint32_t type) {
+    const weir_json_node *node;
+    weir_err err = find(row, "extras", WEIR_JSON_ARRAY, &node);
     if (err) return err;
-    size_t count = weir_yaml_count(node);
-    if (count > WEIR_PART_EXTRAS_MAX) return WEIR_YAML_ERR(node, "'extras' has too many rows");
+    size_t count = node->count;
+    if (count > WEIR_PART_EXTRAS_MAX) return WEIR_JSON_ERR(node, "'extras' has too many rows");
     m->extras[type] = weir_calloc(count + 1, sizeof *m->extras[type]);
     if (!m->extras[type]) return WEIR_NOMEM("while reading a part's manifest");
     m->extra_counts[type] = (uint32_t)count;
-    for (size_t i = 0; !err && i < count; i++)
-        err = read_extra(weir_yaml_item(node, i), &m->extras[type][i]);
+    const weir_json_node *item = node->first;
+    for (size_t i = 0; !err && item; i++, item = item->next)
+        err = read_extra(item, &m->extras[type][i]);
     return err;
 }
 
-static weir_err read_vertices(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *rows;
+static weir_err read_vertices(const weir_json_node *root, weir_part_manifest *m) {
+    const weir_json_node *rows;
     uint32_t count = weir_schema_vertex_count(m->schema);
     weir_err err = section(root, "vertices", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = check_name(row, weir_schema_vertex_at(m->schema, i)->name);
         if (!err) err = read_starts(row, m, i);
         if (!err) err = read_count(row, "halo", &m->halos[i]);
@@ -122,12 +114,12 @@ static weir_err read_vertices(const weir_yaml_node *root, weir_part_manifest *m)
 
 /* --- relations, labels ----------------------------------------------------------------------------------------- */
 
-static weir_err read_relations(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *rows;
+static weir_err read_relations(const weir_json_node *root, weir_part_manifest *m) {
+    const weir_json_node *rows;
     uint32_t count = weir_schema_relation_count(m->schema);
     weir_err err = section(root, "relations", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = check_name(row, weir_schema_relation_at(m->schema, i)->name);
         if (!err) err = read_count(row, "out", &m->edges[2 * i + WEIR_OUT]);
         if (!err) err = read_count(row, "in", &m->edges[2 * i + WEIR_IN]);
@@ -137,12 +129,12 @@ static weir_err read_relations(const weir_yaml_node *root, weir_part_manifest *m
     return err;
 }
 
-static weir_err read_labels(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *rows;
+static weir_err read_labels(const weir_json_node *root, weir_part_manifest *m) {
+    const weir_json_node *rows;
     uint32_t count = weir_schema_label_count(m->schema);
     weir_err err = section(root, "labels", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = check_name(row, weir_schema_label_at(m->schema, i)->name);
         if (!err) err = read_count(row, "count", &m->labels[i]);
     }
@@ -151,20 +143,20 @@ static weir_err read_labels(const weir_yaml_node *root, weir_part_manifest *m) {
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-static weir_err read_cutting(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *node;
-    weir_err err = find(root, "cutting", WEIR_YAML_SCALAR, &node);
+static weir_err read_cutting(const weir_json_node *root, weir_part_manifest *m) {
+    const weir_json_node *node;
+    weir_err err = find(root, "cutting", WEIR_JSON_STRING, &node);
     if (err) return err;
-    const char *text = weir_yaml_text(node);
+    const char *text = weir_json_node_text(node);
     if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64) {
-        return WEIR_YAML_ERR(node, "'cutting' is not 64 hex digits; " TAKE_ANOTHER);
+        return WEIR_JSON_ERR(node, "'cutting' is not 64 hex digits; " TAKE_ANOTHER);
     }
     memcpy(m->cutting, text, sizeof m->cutting);
     return WEIR_OK;
 }
 
-static weir_err read_head(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *schema;
+static weir_err read_head(const weir_json_node *root, weir_part_manifest *m) {
+    const weir_json_node *schema;
     int64_t format = 0, parts = 0, part = 0;
     weir_err err = read_i64(root, "format", 0, INT64_MAX, &format);
     if (!err && format != WEIR_PARTS_FORMAT) {
@@ -179,10 +171,13 @@ static weir_err read_head(const weir_yaml_node *root, weir_part_manifest *m) {
     if (!err) err = read_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &m->as_of_us);
     if (!err) err = read_i64(root, "from_us", INT64_MIN, INT64_MAX, &m->from_us);
     if (!err) err = read_cutting(root, m);
-    if (!err) err = find(root, "schema", WEIR_YAML_SCALAR, &schema);
+    if (!err) err = find(root, "schema", WEIR_JSON_STRING, &schema);
     if (err) return err;
-    const char *text = weir_yaml_text(schema);
-    return weir_schema_parse("the part's schema", text, strlen(text), &m->schema);
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    err = weir_schema_parse("the part's schema", schema->text, strlen(schema->text), &m->schema);
+    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    weir_err_sentence(err, sentence, sizeof sentence); /* nobody's settings: this is data */
+    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 
 static weir_err tables_open(weir_part_manifest *m) {
@@ -200,7 +195,7 @@ static weir_err tables_open(weir_part_manifest *m) {
     return all ? WEIR_OK : WEIR_NOMEM("while reading a part's manifest");
 }
 
-static weir_err read_root(const weir_yaml_node *root, weir_part_manifest *m) {
+static weir_err read_root(const weir_json_node *root, weir_part_manifest *m) {
     weir_err err = read_head(root, m);
     if (!err) err = tables_open(m);
     if (!err) err = read_vertices(root, m);
@@ -209,16 +204,15 @@ static weir_err read_root(const weir_yaml_node *root, weir_part_manifest *m) {
 }
 
 weir_err weir_part_manifest_parse(const char *name, const char *text, size_t length, weir_part_manifest *manifest) {
-    weir_yaml *yaml = NULL;
+    const weir_json_node *root;
+    weir_arena *arena = NULL;
     *manifest = (weir_part_manifest){.schema = NULL};
-    weir_err err = weir_yaml_parse(name, text, length, &yaml);
-    if (!err) {
-        const weir_yaml_node *root = weir_yaml_root(yaml);
-        err = root ? read_root(root, manifest) : WEIR_ERR(WEIR_EDATA, "%s is empty; " TAKE_ANOTHER, name);
-    }
-    weir_yaml_free(yaml);
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse(name, text, length, DEPTH_MAX, arena, &root);
+    if (!err) err = read_root(root, manifest);
+    weir_arena_close(arena);
     if (err) weir_part_manifest_free(manifest);
-    return as_data(err);
+    return err;
 }
 
 weir_err weir_part_manifest_read(const char *folder, weir_part_manifest *manifest) {
@@ -226,7 +220,7 @@ weir_err weir_part_manifest_read(const char *folder, weir_part_manifest *manifes
     size_t length = 0;
     *manifest = (weir_part_manifest){.schema = NULL};
     snprintf(path, sizeof path, "%s/manifest.json", folder);
-    weir_err err = weir_file_load(path, WEIR_YAML_BYTES_MAX, &text, &length);
+    weir_err err = weir_file_load(path, WEIR_PART_MANIFEST_MAX, &text, &length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         return WEIR_ERR(WEIR_ENOTFOUND, "%s is no part: it has no manifest.json; weir partition makes parts", folder);
     }

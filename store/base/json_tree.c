@@ -21,7 +21,8 @@ typedef struct json_tree {
     weir_json_reader reader;
     weir_arena *arena;
     const weir_json_document *document;
-    bool full; /* the arena */
+    bool full;         /* the arena */
+    const char *twice; /* the name that came before; NULL: none */
 } json_tree;
 
 static bool json_tree_full(json_tree *tree) {
@@ -51,13 +52,17 @@ static int json_tree_by_name(const void *x, const void *y) {
     return order ? order : ((*a)->name_at > (*b)->name_at) - ((*a)->name_at < (*b)->name_at);
 }
 
+static bool json_tree_twice(json_tree *tree, const weir_json_node *member) {
+    tree->twice = member->name;
+    return weir_json_fail(&tree->reader, member->name_at, "a name that came before in the same object");
+}
+
 /* A request may have an object of very many members: those are sorted. */
 static bool json_tree_names_differ(json_tree *tree, const weir_json_node *object) {
-    static const char twice[] = "a member whose name came before in the same object";
     if (object->count <= JSON_FEW_MEMBERS) {
         for (const weir_json_node *a = object->first; a; a = a->next) {
             for (const weir_json_node *b = a->next; b; b = b->next) {
-                if (strcmp(a->name, b->name) == 0) return weir_json_fail(&tree->reader, b->name_at, twice);
+                if (strcmp(a->name, b->name) == 0) return json_tree_twice(tree, b);
             }
         }
         return true;
@@ -69,8 +74,7 @@ static bool json_tree_names_differ(json_tree *tree, const weir_json_node *object
         nodes[count++] = node;
     qsort(nodes, count, sizeof *nodes, json_tree_by_name);
     for (size_t i = 1; i < count; i++) {
-        if (strcmp(nodes[i - 1]->name, nodes[i]->name) == 0)
-            return weir_json_fail(&tree->reader, nodes[i]->name_at, twice);
+        if (strcmp(nodes[i - 1]->name, nodes[i]->name) == 0) return json_tree_twice(tree, nodes[i]);
     }
     return true;
 }
@@ -103,6 +107,12 @@ static bool json_tree_read(json_tree *tree, weir_json_node *node) {
     return !object || json_tree_names_differ(tree, node);
 }
 
+/* A hostile file shall not steer the terminal of whoever reads the error. */
+static void json_printable(char *text) {
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+}
+
 static weir_err json_not(const char *name, const weir_json_reader *r, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s is not %s: byte %zu: %s", name, what, weir_json_byte(r, r->next), r->fault);
 }
@@ -123,7 +133,12 @@ weir_err weir_json_parse(const char *name, const char *text, size_t length, unsi
         }
     }
     if (tree.full) return WEIR_ARENA_ERR(arena, "%s has more in it than can be read", name);
-    return json_not(name, &tree.reader, "JSON");
+    if (!tree.twice) return json_not(name, &tree.reader, "JSON");
+    char twice[65];
+    snprintf(twice, sizeof twice, "%s", tree.twice);
+    json_printable(twice);
+    return WEIR_ERR(WEIR_EDATA, "%s is not JSON: byte %zu: '%s' came before in the same object", name,
+                    weir_json_byte(&tree.reader, tree.reader.next), twice);
 }
 
 weir_err weir_json_check_object(const char *name, const char *text, size_t length, unsigned depth_max) {
@@ -154,8 +169,7 @@ weir_err weir_json_err_make(const weir_err_site *site, const weir_json_node *nod
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    for (char *c = sentence; *c; c++) /* a hostile file shall not steer the reader's terminal */
-        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+    json_printable(sentence);
     return weir_err_make(site, WEIR_EDATA, "%s, byte %zu: %s", node->document->name,
                          (size_t)(node->token.bytes - node->document->text) + 1, sentence);
 }

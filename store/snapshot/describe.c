@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * describe.c - manifest.json read back. JSON is YAML, so the reader of settings reads it; what it says is believed only
- * as far as its own schema allows: each type, relation and label once, in the schema's order.
+ * describe.c - manifest.json read back. What it says is believed only as far as its own schema allows: each type, relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "snapshot_private.h"
+
+#define MANIFEST_DEPTH_MAX 32u
 
 bool weir_snapshot_extra_name(const char *name) {
     size_t length = strlen(name);
@@ -17,91 +18,84 @@ bool weir_snapshot_extra_name(const char *name) {
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
 }
 
-/* The sentences of a settings file are right, their code is not: this is data. */
-static weir_err as_data(weir_err err) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence);
-    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
+static weir_err find(const weir_json_node *mapping, const char *key, const weir_json_node **nodep) {
+    *nodep = weir_json_find(mapping, key);
+    return *nodep ? WEIR_OK : WEIR_JSON_ERR(mapping, "'%s' is missing; take another copy of the snapshot", key);
 }
 
-static weir_err find(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
-    *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
-    return *nodep ? WEIR_OK : WEIR_YAML_ERR(mapping, "'%s' is missing; take another copy of the snapshot", key);
-}
-
-static weir_err find_text(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
+static weir_err find_text(const weir_json_node *mapping, const char *key, const weir_json_node **nodep) {
     weir_err err = find(mapping, key, nodep);
-    if (err || weir_yaml_node_kind(*nodep) == WEIR_YAML_SCALAR) return err;
-    return WEIR_YAML_ERR(*nodep, "'%s' is no text; take another copy of the snapshot", key);
+    if (err || (*nodep)->token.kind == WEIR_JSON_STRING) return err;
+    return WEIR_JSON_ERR(*nodep, "'%s' is no text; take another copy of the snapshot", key);
 }
 
-static weir_err read_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t *valuep) {
-    const weir_yaml_node *node;
+static weir_err read_i64(const weir_json_node *mapping, const char *key, int64_t min, int64_t *valuep) {
+    const weir_json_node *node;
     weir_err err = find(mapping, key, &node);
-    return err ? err : weir_yaml_i64(node, min, INT64_MAX, valuep);
+    return err ? err : weir_json_node_i64(node, min, INT64_MAX, valuep);
 }
 
 /* So large a count that it overflows when it is multiplied was never written. */
-static weir_err read_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
-    const weir_yaml_node *node;
+static weir_err read_count(const weir_json_node *mapping, const char *key, uint64_t *valuep) {
+    const weir_json_node *node;
     int64_t value = 0;
     weir_err err = find(mapping, key, &node);
-    if (!err) err = weir_yaml_i64(node, 0, INT64_MAX / 64, &value);
+    if (!err) err = weir_json_node_i64(node, 0, INT64_MAX / 64, &value);
     *valuep = (uint64_t)value;
     return err;
 }
 
 /* The sequence of this section, as long as the schema says. */
-static weir_err section(const weir_yaml_node *root, const char *key, size_t wanted, const weir_yaml_node **nodep) {
+static weir_err section(const weir_json_node *root, const char *key, size_t wanted, const weir_json_node **nodep) {
     weir_err err = find(root, key, nodep);
     if (err) return err;
-    if (weir_yaml_node_kind(*nodep) == WEIR_YAML_SEQUENCE && weir_yaml_count(*nodep) == wanted) return WEIR_OK;
-    return WEIR_YAML_ERR(*nodep, "'%s' has not the %zu rows that the schema has; take another copy of the snapshot",
+    if ((*nodep)->token.kind == WEIR_JSON_ARRAY && (*nodep)->count == wanted) return WEIR_OK;
+    return WEIR_JSON_ERR(*nodep, "'%s' has not the %zu rows that the schema has; take another copy of the snapshot",
                          key, wanted);
 }
 
-static weir_err check_name(const weir_yaml_node *row, const char *wanted) {
-    const weir_yaml_node *node;
+static weir_err check_name(const weir_json_node *row, const char *wanted) {
+    const weir_json_node *node;
     weir_err err = find_text(row, "name", &node);
-    if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
-    return WEIR_YAML_ERR(node, "'%.64s' stands where the schema has '%s'; take another copy of the snapshot",
-                         weir_yaml_text(node), wanted);
+    if (err || strcmp(weir_json_node_text(node), wanted) == 0) return err;
+    return WEIR_JSON_ERR(node, "'%.64s' stands where the schema has '%s'; take another copy of the snapshot",
+                         weir_json_node_text(node), wanted);
 }
 
 /* --- sections ---------------------------------------------------------------------------------------------------- */
 
-static weir_err read_extra(const weir_yaml_node *row, weir_snapshot_described *extra) {
-    const weir_yaml_node *node;
+static weir_err read_extra(const weir_json_node *row, weir_snapshot_described *extra) {
+    const weir_json_node *node;
     weir_err err = find_text(row, "name", &node);
-    if (!err && !weir_snapshot_extra_name(weir_yaml_text(node)))
-        err = WEIR_YAML_ERR(node, "'%.64s' names no array", weir_yaml_text(node));
+    if (!err && !weir_snapshot_extra_name(weir_json_node_text(node)))
+        err = WEIR_JSON_ERR(node, "'%.64s' names no array", weir_json_node_text(node));
     if (err) return err;
-    snprintf(extra->name, sizeof extra->name, "%s", weir_yaml_text(node));
+    snprintf(extra->name, sizeof extra->name, "%s", weir_json_node_text(node));
     return read_count(row, "columns", &extra->columns);
 }
 
-static weir_err read_extras(const weir_yaml_node *row, weir_snapshot_description *d, uint32_t type) {
-    const weir_yaml_node *node;
+static weir_err read_extras(const weir_json_node *row, weir_snapshot_description *d, uint32_t type) {
+    const weir_json_node *node;
     weir_err err = find(row, "extras", &node);
     if (err) return err;
-    size_t count = weir_yaml_count(node);
-    if (weir_yaml_node_kind(node) != WEIR_YAML_SEQUENCE || count > WEIR_SNAPSHOT_EXTRAS_MAX)
-        return WEIR_YAML_ERR(node, "'extras' is no list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
+    size_t count = node->count;
+    if (node->token.kind != WEIR_JSON_ARRAY || count > WEIR_SNAPSHOT_EXTRAS_MAX)
+        return WEIR_JSON_ERR(node, "'extras' is no list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
     d->extras[type] = weir_calloc(count + 1, sizeof *d->extras[type]);
     if (!d->extras[type]) return WEIR_NOMEM("while reading a snapshot's manifest");
     d->extra_counts[type] = (uint32_t)count;
-    for (size_t i = 0; !err && i < count; i++)
-        err = read_extra(weir_yaml_item(node, i), &d->extras[type][i]);
+    const weir_json_node *item = node->first;
+    for (size_t i = 0; !err && item; i++, item = item->next)
+        err = read_extra(item, &d->extras[type][i]);
     return err;
 }
 
-static weir_err read_vertices(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *rows;
+static weir_err read_vertices(const weir_json_node *root, weir_snapshot_description *d) {
+    const weir_json_node *rows;
     uint32_t count = weir_schema_vertex_count(d->schema);
     weir_err err = section(root, "vertices", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = check_name(row, weir_schema_vertex_at(d->schema, i)->name);
         if (!err) err = read_count(row, "count", &d->vertices[i]);
         if (!err) err = read_count(row, "lives", &d->lives[i]);
@@ -111,12 +105,12 @@ static weir_err read_vertices(const weir_yaml_node *root, weir_snapshot_descript
     return err;
 }
 
-static weir_err read_relations(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *rows;
+static weir_err read_relations(const weir_json_node *root, weir_snapshot_description *d) {
+    const weir_json_node *rows;
     uint32_t count = weir_schema_relation_count(d->schema);
     weir_err err = section(root, "relations", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = check_name(row, weir_schema_relation_at(d->schema, i)->name);
         if (!err) err = read_count(row, "edges", &d->edges[i]);
         if (!err) err = read_count(row, "deleted", &d->deleted[i]);
@@ -125,12 +119,12 @@ static weir_err read_relations(const weir_yaml_node *root, weir_snapshot_descrip
     return err;
 }
 
-static weir_err read_labels(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *rows;
+static weir_err read_labels(const weir_json_node *root, weir_snapshot_description *d) {
+    const weir_json_node *rows;
     uint32_t count = weir_schema_label_count(d->schema);
     weir_err err = section(root, "labels", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = check_name(row, weir_schema_label_at(d->schema, i)->name);
         if (!err) err = read_count(row, "count", &d->labels[i]);
     }
@@ -139,7 +133,7 @@ static weir_err read_labels(const weir_yaml_node *root, weir_snapshot_descriptio
 
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
-static weir_err check_format(const weir_yaml_node *root) {
+static weir_err check_format(const weir_json_node *root) {
     int64_t format = 0;
     weir_err err = read_i64(root, "format", 0, &format);
     if (err || format == WEIR_SNAPSHOT_FORMAT) return err;
@@ -148,12 +142,15 @@ static weir_err check_format(const weir_yaml_node *root) {
                     (long long)format, WEIR_SNAPSHOT_FORMAT);
 }
 
-static weir_err read_schema(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *node;
+static weir_err read_schema(const weir_json_node *root, weir_snapshot_description *d) {
+    const weir_json_node *node;
     weir_err err = find_text(root, "schema", &node);
     if (err) return err;
-    const char *text = weir_yaml_text(node);
-    return weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    err = weir_schema_parse("the snapshot's schema", node->text, strlen(node->text), &d->schema);
+    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    weir_err_sentence(err, sentence, sizeof sentence); /* nobody's settings: this is data */
+    return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 
 static weir_err tables_open(weir_snapshot_description *d) {
@@ -173,7 +170,7 @@ static weir_err tables_open(weir_snapshot_description *d) {
     return WEIR_NOMEM("while reading a snapshot's manifest");
 }
 
-static weir_err read_root(const weir_yaml_node *root, weir_snapshot_description *d) {
+static weir_err read_root(const weir_json_node *root, weir_snapshot_description *d) {
     weir_err err = check_format(root);
     if (!err) err = read_schema(root, d);
     if (!err) err = tables_open(d);
@@ -186,16 +183,15 @@ static weir_err read_root(const weir_yaml_node *root, weir_snapshot_description 
 
 weir_err weir_snapshot_describe(const char *name, const char *text, size_t length,
                                 weir_snapshot_description *descriptionp) {
-    weir_yaml *yaml = NULL;
+    const weir_json_node *root;
+    weir_arena *arena = NULL;
     *descriptionp = (weir_snapshot_description){.schema = NULL};
-    weir_err err = weir_yaml_parse(name, text, length, &yaml);
-    if (!err) {
-        const weir_yaml_node *root = weir_yaml_root(yaml);
-        err = root ? read_root(root, descriptionp) : WEIR_ERR(WEIR_EDATA, "%s is empty; take another copy", name);
-    }
-    weir_yaml_free(yaml);
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse(name, text, length, MANIFEST_DEPTH_MAX, arena, &root);
+    if (!err) err = read_root(root, descriptionp);
+    weir_arena_close(arena);
     if (err) weir_snapshot_description_free(descriptionp);
-    return as_data(err);
+    return err;
 }
 
 void weir_snapshot_description_free(weir_snapshot_description *d) {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "nightly_private.h"
 
@@ -93,16 +93,14 @@ static weir_err exchange(int fd, const weir_buf *request, char *reply, size_t si
 
 /* The member of the answer's object. */
 static weir_err member(const char *body, const char *key, char *text, size_t size) {
-    weir_yaml *yaml = NULL;
-    weir_err err = weir_yaml_parse("the server's answer", body, strlen(body), &yaml);
-    if (err) return err;
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    const weir_yaml_node *node =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, key) : NULL;
-    bool scalar = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR;
-    if (scalar) snprintf(text, size, "%s", weir_yaml_text(node));
-    weir_yaml_free(yaml);
-    return scalar ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the server's answer has no '%s'", key);
+    const weir_json_node *root, *node;
+    weir_arena *arena = NULL;
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse("the server's answer", body, strlen(body), WEIR_JSON_DEPTH_MAX, arena, &root);
+    if (!err) err = weir_json_need(root, key, WEIR_JSON_STRING, &node);
+    if (!err) snprintf(text, size, "%s", node->text);
+    weir_arena_close(arena);
+    return err;
 }
 
 /* An earlier try of the same night may have got as far: the server says the same then. */

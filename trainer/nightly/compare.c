@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <weir/store/base/clock.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "nightly_private.h"
 
@@ -20,13 +20,12 @@ typedef struct search {
 static bool names_snapshot(const weir_model *model, const char *snapshot) {
     size_t length;
     const char *text = weir_model_text_of(model, WEIR_MODEL_PROVENANCE, &length);
-    weir_yaml *yaml = NULL;
-    if (weir_yaml_parse("provenance", text, length, &yaml)) return false;
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    const weir_yaml_node *node =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "snapshot") : NULL;
-    bool same = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR && strcmp(weir_yaml_text(node), snapshot) == 0;
-    weir_yaml_free(yaml);
+    const weir_json_node *root;
+    weir_arena *arena = NULL;
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse("provenance", text, length, WEIR_JSON_DEPTH_MAX, arena, &root);
+    bool same = !err && strcmp(weir_json_node_text(weir_json_find(root, "snapshot")), snapshot) == 0;
+    weir_arena_close(arena);
     return same;
 }
 
@@ -81,40 +80,36 @@ weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_
 
 /* --- figures ----------------------------------------------------------------------------------------------------- */
 
-static weir_err read_count(const weir_yaml_node *root, const char *key, uint64_t *countp) {
-    const weir_yaml_node *node = weir_yaml_find(root, key);
+static weir_err read_count(const weir_json_node *root, const char *key, uint64_t *countp) {
+    const weir_json_node *node = weir_json_find(root, key);
     int64_t number = 0;
-    weir_err err = node ? weir_yaml_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
+    weir_err err = node ? weir_json_node_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
     *countp = (uint64_t)number;
     return err;
 }
 
-void weir_night_example_read(const weir_yaml_node *root, weir_night_figure *figure) {
-    const weir_yaml_node *example = weir_yaml_find(root, "example");
-    bool mapping = example && weir_yaml_node_kind(example) == WEIR_YAML_MAPPING;
-    const weir_yaml_node *type = mapping ? weir_yaml_find(example, "type") : NULL;
-    const weir_yaml_node *key = mapping ? weir_yaml_find(example, "key") : NULL;
-    if (!type || !key || strlen(weir_yaml_text(key)) >= sizeof figure->example_key) return;
-    snprintf(figure->example_type, sizeof figure->example_type, "%s", weir_yaml_text(type));
-    snprintf(figure->example_key, sizeof figure->example_key, "%s", weir_yaml_text(key));
+void weir_night_example_read(const weir_json_node *root, weir_night_figure *figure) {
+    const weir_json_node *example = weir_json_find(root, "example");
+    const weir_json_node *type = weir_json_find(example, "type"), *key = weir_json_find(example, "key");
+    if (!type || !key || strlen(weir_json_node_text(key)) >= sizeof figure->example_key) return;
+    snprintf(figure->example_type, sizeof figure->example_type, "%s", weir_json_node_text(type));
+    snprintf(figure->example_key, sizeof figure->example_key, "%s", weir_json_node_text(key));
 }
 
 weir_err weir_night_figure_read(const char *name, const char *text, weir_night_figure *figurep) {
-    weir_yaml *yaml = NULL;
+    const weir_json_node *root = NULL;
+    weir_arena *arena = NULL;
     *figurep = (weir_night_figure){0};
-    weir_err err = weir_yaml_parse(name, text, strlen(text), &yaml);
-    if (err) return err;
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    bool mapping = root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING;
-    const weir_yaml_node *measure = mapping ? weir_yaml_find(root, "measure") : NULL;
-    const weir_yaml_node *value = mapping ? weir_yaml_find(root, "value") : NULL;
-    if (!measure || !value) err = WEIR_ERR(WEIR_EDATA, "%s says no figure: %.100s", name, text);
-    if (!err) err = weir_yaml_f64(value, &figurep->value);
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse(name, text, strlen(text), WEIR_JSON_DEPTH_MAX, arena, &root);
+    const weir_json_node *measure = weir_json_find(root, "measure"), *value = weir_json_find(root, "value");
+    if (!err && (!measure || !value)) err = WEIR_ERR(WEIR_EDATA, "%s says no figure: %.100s", name, text);
+    if (!err) err = weir_json_node_f64(value, &figurep->value);
     if (!err) err = read_count(root, "targets", &figurep->targets);
     if (!err) err = read_count(root, "positives", &figurep->positives);
     if (!err) weir_night_example_read(root, figurep);
-    if (!err) snprintf(figurep->measure, sizeof figurep->measure, "%s", weir_yaml_text(measure));
-    weir_yaml_free(yaml);
+    if (!err) snprintf(figurep->measure, sizeof figurep->measure, "%s", weir_json_node_text(measure));
+    weir_arena_close(arena);
     return err;
 }
 

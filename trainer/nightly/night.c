@@ -10,7 +10,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/fault.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "nightly_private.h"
 
@@ -91,36 +91,34 @@ weir_err weir_night_save(const weir_night *night) {
     return err;
 }
 
-static void get(const weir_yaml_node *root, const char *key, char *text, size_t size) {
-    const weir_yaml_node *node = weir_yaml_find(root, key);
-    snprintf(text, size, "%s", node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "");
+static void get(const weir_json_node *root, const char *key, char *text, size_t size) {
+    snprintf(text, size, "%s", weir_json_node_text(weir_json_find(root, key)));
 }
 
-static weir_err get_count(const weir_yaml_node *mapping, const char *key, uint64_t *countp) {
-    const weir_yaml_node *node = weir_yaml_find(mapping, key);
+static weir_err get_count(const weir_json_node *mapping, const char *key, uint64_t *countp) {
+    const weir_json_node *node = weir_json_find(mapping, key);
     int64_t number = 0;
-    weir_err err = node ? weir_yaml_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
+    weir_err err = node ? weir_json_node_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
     *countp = (uint64_t)number;
     return err;
 }
 
-static weir_err get_figure(const weir_yaml_node *root, const char *key, weir_night_figure *figure) {
-    const weir_yaml_node *node = weir_yaml_find(root, key);
-    const weir_yaml_node *value = node ? weir_yaml_find(node, "value") : NULL;
+static weir_err get_figure(const weir_json_node *root, const char *key, weir_night_figure *figure) {
+    const weir_json_node *node = weir_json_find(root, key);
+    const weir_json_node *value = weir_json_find(node, "value");
     if (!value) return WEIR_OK;
     get(node, "measure", figure->measure, sizeof figure->measure);
-    weir_err err = weir_yaml_f64(value, &figure->value);
+    weir_err err = weir_json_node_f64(value, &figure->value);
     if (!err) err = get_count(node, "targets", &figure->targets);
     return err ? err : get_count(node, "positives", &figure->positives);
 }
 
-static weir_err read_state(const weir_yaml_node *root, weir_night_state *s) {
-    const weir_yaml_node *done =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "done") : NULL;
+static weir_err read_state(const char *path, const weir_json_node *root, weir_night_state *s) {
+    const weir_json_node *done = weir_json_find(root, "done");
     int64_t number;
     *s = (weir_night_state){0};
-    if (!done) return WEIR_ERR(WEIR_ECORRUPT, "it has no 'done'; remove the night's folder");
-    weir_err err = weir_yaml_i64(done, 0, WEIR_NIGHT_STEP_COUNT, &number);
+    if (!done) return WEIR_ERR(WEIR_ECORRUPT, "%s has no 'done'; remove the night's folder", path);
+    weir_err err = weir_json_node_i64(done, 0, WEIR_NIGHT_STEP_COUNT, &number);
     if (err) return err;
     s->done = (uint32_t)number;
     get(root, "begun", s->begun, sizeof s->begun);
@@ -140,18 +138,19 @@ static weir_err load_state(const char *nights, const char *name, weir_night_stat
     char folder[WEIR_NIGHT_PATH_MAX], path[WEIR_NIGHT_PATH_MAX];
     char *text = NULL;
     size_t length = 0;
-    weir_yaml *yaml = NULL;
+    const weir_json_node *root;
+    weir_arena *arena = NULL;
     weir_err err = weir_night_path(folder, nights, name);
     if (!err) err = weir_night_path(path, folder, "night.json");
     if (!err) err = weir_file_load(path, STATE_BYTES_MAX, &text, &length);
     if (!err && !weir_json_checked(text, length))
         err = WEIR_ERR(WEIR_ECORRUPT, "%s is damaged, or of an older version; remove the night's folder", path);
-    if (!err) err = weir_yaml_parse(path, text, length, &yaml);
+    if (!err) err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse(path, text, length, WEIR_JSON_DEPTH_MAX, arena, &root);
+    if (!err) err = read_state(path, root, s);
+    weir_arena_close(arena);
     weir_free(text);
-    if (err) return err;
-    err = read_state(weir_yaml_root(yaml), s);
-    weir_yaml_free(yaml);
-    return err ? weir_err_prefix(err, "%s", path) : WEIR_OK;
+    return err;
 }
 
 /* --- which night ------------------------------------------------------------------------------------------------- */

@@ -20,8 +20,8 @@
 
 #include <weir/inference/model/model.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 #include <weir/store/cli/cli.h>
-#include <weir/store/conf/yaml.h>
 
 #define WEIR_NIGHT_PATH_MAX     4096u
 #define WEIR_NIGHT_NAME_MAX     64u
@@ -124,7 +124,7 @@ weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_I
 weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_MAX]);
 weir_err weir_night_figure_read(const char *name, const char *text, weir_night_figure *figurep);
 /* The member `example`, if there is one. */
-void weir_night_example_read(const weir_yaml_node *root, weir_night_figure *figure);
+void weir_night_example_read(const weir_json_node *root, weir_night_figure *figure);
 /* From the figures in the state: whether to promote, and the sentence. */
 bool weir_night_decide(const weir_night *night, char *sentence, size_t size);
 weir_err weir_night_promote(const weir_night *night, const char *reason);
