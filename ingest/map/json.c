@@ -95,7 +95,8 @@ weir_err weir_message_json(weir_paths *paths, const char *bytes, size_t length, 
                            size_t cell_count) {
     memset(cells, 0, cell_count * sizeof *cells);
     if (length > WEIR_MESSAGE_BYTES_MAX) {
-        return WEIR_ERR(WEIR_EDATA, "the message has %zu bytes, at most %u are taken", length, WEIR_MESSAGE_BYTES_MAX);
+        return WEIR_ERR(WEIR_EDATA, "the message has %zu bytes, at most %u are accepted", length,
+                        WEIR_MESSAGE_BYTES_MAX);
     }
     json_message m = {.reader = weir_json_reader_of(bytes, length, WEIR_MESSAGE_DEPTH_MAX),
                       .arena = arena,
