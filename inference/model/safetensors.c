@@ -32,7 +32,7 @@ static bool tensor_bytes(uint64_t rows, uint64_t cols, uint64_t *bytesp) {
            *bytesp <= WEIR_MODEL_WEIGHTS_BYTES_MAX;
 }
 
-/* The place of the first number that is none; count: there is no such. */
+/* The place of the first number that is not finite; count: all are. */
 static uint64_t tensor_find_not_finite(const float *data, uint64_t count) {
     uint64_t i = 0;
     while (i < count && isfinite(data[i]))
@@ -44,8 +44,8 @@ static uint64_t tensor_find_not_finite(const float *data, uint64_t count) {
 
 static weir_err tensor_check(const weir_model_tensor *t, uint64_t *bytesp) {
     if (!tensor_is_name(t->name, strlen(t->name))) {
-        return WEIR_ERR(WEIR_EINVAL, "'%.40s' is no name of a tensor: 1 to %u letters, digits, _, - and .", t->name,
-                        WEIR_MODEL_NAME_MAX - 1);
+        return WEIR_ERR(WEIR_EINVAL, "'%.40s' cannot name a tensor: it takes 1 to %u letters, digits, _, - and .",
+                        t->name, WEIR_MODEL_NAME_MAX - 1);
     }
     if (!tensor_bytes(t->rows, t->cols, bytesp)) return WEIR_ERR(WEIR_ELIMIT, "tensor %s is too large", t->name);
     uint64_t at = tensor_find_not_finite(t->data, t->rows * t->cols);

@@ -2,8 +2,8 @@
 /*
  * message.h - a message read once: the fields that a source names, by their index.
  *
- * Both readers check the whole message, also what nobody asked for: a message that is half JSON is a dead letter,
- * whatever the schema takes from it.
+ * Both readers check the whole message, also what the schema does not ask for: a message that is half JSON is a dead
+ * letter, whatever the schema takes from it.
  */
 #ifndef WEIR_INGEST_MESSAGE_H
 #define WEIR_INGEST_MESSAGE_H

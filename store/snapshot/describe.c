@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * describe.c - manifest.json read back. What it says is believed only as far as its own schema allows: each type, relation and label once, in the schema's order.
+ * describe.c - manifest.json read back. What it says is believed only as far as its own
+ * schema allows: each type, relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>

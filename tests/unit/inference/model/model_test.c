@@ -101,7 +101,7 @@ static void what_could_not_be_read_is_not_written(void **state) {
     refuses_to_write(opts, WEIR_EINVAL, "tensor a has a weight that is not finite, at 1");
     opts.tensors = tensors + 1;
     opts.tensor_count = 1;
-    refuses_to_write(opts, WEIR_EINVAL, "is no name of a tensor");
+    refuses_to_write(opts, WEIR_EINVAL, "cannot name a tensor");
     weir_model_tensor twice[] = {{"a", 1, 2, model_bias}, {"a", 1, 2, model_bias}};
     opts.tensors = twice;
     opts.tensor_count = 2;
@@ -216,7 +216,7 @@ static void another_schema_is_named(void **state) {
     weir_secret_key_free(keys.secret);
 }
 
-/* M2: rightly signed, and hostile all the same: whoever has the key may still be mistaken. */
+/* MODEL-M2: rightly signed, and hostile all the same: whoever has the key may still be mistaken. */
 static void signed_nonsense_is_refused(const model_keys *keys, const char *file, const char *text, weir_code code,
                                        const char *sentence) {
     weir_model_opts opts = model_opts(keys);
@@ -360,7 +360,7 @@ static void numbers_that_are_none_are_refused(void **state) {
 
 /* --- failures ---------------------------------------------------------------------------------------------------- */
 
-/* M1: fails the first, second, … operation; what bears the name is whole. */
+/* MODEL-M1: fails the first, second, … operation; what bears the name is whole. */
 static void m1_whole_or_not_there_at_every_failure(void **state) {
     (void)state;
     model_keys keys = model_keys_make("k");

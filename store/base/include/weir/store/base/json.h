@@ -107,7 +107,7 @@ typedef struct weir_json_node {
  * WEIR_EDATA "NAME is not JSON: …"; WEIR_ELIMIT it does not fit into the arena; WEIR_ENOMEM. */
 weir_err weir_json_parse(const char *name, const char *text, size_t length, unsigned depth_max, weir_arena *arena,
                          const weir_json_node **rootp);
-/* Whether a text is one object, and nothing else; what two members of one name in it mean is not judged.  WEIR_EDATA. */
+/* Whether a text is one object, and nothing else; members of the same name are not looked for.  WEIR_EDATA. */
 weir_err weir_json_check_object(const char *name, const char *text, size_t length, unsigned depth_max);
 
 /* NULL: there is none, or it is not an object. */
