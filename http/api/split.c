@@ -2,6 +2,8 @@
 /* split.c - a body becomes messages, without a copy. */
 #include <string.h>
 
+#include <weir/store/base/json.h>
+
 #include "private.h"
 
 typedef struct splitter {
@@ -112,40 +114,25 @@ static weir_err split_json(splitter *split) {
 
 /* --- one member ---------------------------------------------------------------------------------------------- */
 
-/* The next member of the object, and its value without the blanks around it.  false: there is none, or no JSON. */
-static bool next_member(splitter *split, weir_api_message *namep, weir_api_message *valuep) {
-    skip_blanks(split);
-    size_t begin = split->next;
-    if (begin >= split->length || split->body[begin] != '"') return false;
-    skip_string(split);
-    if (split->next > split->length || split->next - begin < 2) return false;
-    *namep = (weir_api_message){split->body + begin + 1, split->next - begin - 2};
-    skip_blanks(split);
-    if (split->next >= split->length || split->body[split->next++] != ':') return false;
-    skip_blanks(split);
-    begin = split->next;
-    if (!skip_value(split, '}')) return false;
-    size_t end = split->next;
-    while (end > begin && is_blank(split->body[end - 1]))
-        end--;
-    *valuep = (weir_api_message){split->body + begin, end - begin};
-    return true;
-}
-
 bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_message *valuep) {
-    splitter split = {.body = body, .length = length};
-    weir_api_message member;
+    weir_json_reader r = weir_json_reader_of(body, length, WEIR_JSON_DEPTH_MAX);
+    weir_json_token token;
+    bool found = false;
     *valuep = (weir_api_message){NULL, 0};
+    if (!weir_json_enter(&r, "the body is not an object")) return false;
+    while (!found && weir_json_read_name(&r, &token)) {
+        found = weir_json_token_is(&token, name);
+        if (!found && (!weir_json_read(&r, &token) || !weir_json_skip(&r, &token))) return false;
+    }
+    splitter split = {.body = body, .length = length, .next = (size_t)(r.next - body)};
     skip_blanks(&split);
-    if (split.next >= length || body[split.next] != '{') return false;
-    do {
-        split.next++; /* the bracket, or the comma */
-        if (!next_member(&split, &member, valuep)) break;
-        bool found = member.length == strlen(name) && !memcmp(member.bytes, name, member.length);
-        if (found && valuep->length) return true;
-    } while (split.next < length && body[split.next] == ',');
-    *valuep = (weir_api_message){NULL, 0};
-    return false;
+    size_t begin = split.next;
+    if (!found || !skip_value(&split, '}')) return false;
+    size_t end = split.next;
+    while (end > begin && is_blank(body[end - 1]))
+        end--;
+    if (end > begin) *valuep = (weir_api_message){body + begin, end - begin};
+    return end > begin;
 }
 
 /* --- lines ---------------------------------------------------------------------------------------------------- */
