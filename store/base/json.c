@@ -9,8 +9,7 @@
 
 #include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
-
-#include "utf8.h"
+#include <weir/store/base/utf8.h>
 
 #define DEPTH_MAX    63u
 #define F64_TEXT_MAX 32u
