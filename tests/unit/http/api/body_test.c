@@ -35,8 +35,7 @@ static void bad_json_is_bad_also_after_a_want_of_memory(void **state) {
     assert_err(read_good(NULL), WEIR_ENOMEM, "out of memory");
     assert_err(weir_api_body_json("{\"a\":", 5, 8, arena, &root), WEIR_EDATA, "is not JSON");
     assert_null(root);
-    assert_err(weir_api_body_json("{\"a\":1,\"a\":2}", 13, 8, arena, &root), WEIR_EDATA,
-               "byte 9: 'a' came before");
+    assert_err(weir_api_body_json("{\"a\":1,\"a\":2}", 13, 8, arena, &root), WEIR_EDATA, "byte 9: 'a' came before");
     assert_err(weir_api_body_json("[[[[]]]]", 8, 3, arena, &root), WEIR_EDATA, "too deep");
     weir_arena_close(arena);
 }
