@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/store/base/assert.h>
-
 #define JSON_FEW_MEMBERS 16u /* of so many each is compared with each */
 #define JSON_NUMBER_MAX  64u
 
