@@ -7,6 +7,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
+#include <weir/store/base/thread.h>
 
 #include "dlq_private.h"
 
@@ -116,6 +117,7 @@ static weir_err dlq_load_replays(weir_cmd_letters *letters) {
 
 weir_err weir_cmd_letters_open(const weir_cli *cli, weir_cmd_letters *letters) {
     const char *path = weir_cli_text(cli, "path");
+    WEIR_ON_ROLE(MAIN);
     *letters = (weir_cmd_letters){.partition = UINT64_MAX, .since_us = INT64_MIN};
     letters->folder = path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_EVENTLOG_PATH);
     weir_err err = dlq_open_topic(letters->folder, WEIR_DEAD_LETTER_TOPIC, &letters->log);

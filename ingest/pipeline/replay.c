@@ -286,7 +286,7 @@ static weir_err replay_stands(weir_replay *r, replay_part *part, const weir_cons
     return *standsp ? weir_repeats_add(part->repeats, event->event, event->content, record->offset) : WEIR_OK;
 }
 
-static weir_err replay_record(weir_replay *r, const weir_consumer_record *record) {
+static weir_err replay_take_record(weir_replay *r, const weir_consumer_record *record) {
     replay_part *part = replay_part_of(r, record->partition);
     weir_mapped event;
     bool stands;
@@ -325,7 +325,7 @@ static weir_err replay_read(weir_replay *r, weir_consumer *consumer) {
         bool empty;
         err = consumer->ops->poll(consumer, &records, &count, &empty);
         for (size_t i = 0; !err && i < count; i++)
-            err = replay_record(r, &records[i]);
+            err = replay_take_record(r, &records[i]);
         for (size_t i = 0; i < r->part_count; i++)
             if (r->parts[i].repeats) weir_repeats_forget(r->parts[i].repeats, r->parts[i].next);
         int64_t now_us = weir_clock_mono_us(weir_clock_system());

@@ -28,12 +28,12 @@ extern const weir_command *const weir_simulate_words[]; /* ingest/simulate/cmd/w
 
 /* --- programs beside this one ------------------------------------------------------------------------------- */
 
-typedef struct beside {
+typedef struct program_beside {
     const char *name, *file;
     const char *found; /* how to come by it where it is missing */
-} beside;
+} program_beside;
 
-static const beside programs[] = {
+static const program_beside programs[] = {
 #define WEIR_COMMAND(symbol)
 #define WEIR_PROGRAM(name, summary, file, words, found) {#name, file, found},
 #include "commands.def"
@@ -43,7 +43,7 @@ static const beside programs[] = {
 };
 
 /* This program's folder, without a slash at its end. */
-static weir_err own_folder(char *folder, size_t size) {
+static weir_err program_own_folder(char *folder, size_t size) {
     ssize_t length = readlink("/proc/self/exe", folder, size - 1);
     if (length <= 0) return WEIR_ERRNO(errno, "cannot find this program's own file by /proc/self/exe");
     folder[length] = 0;
@@ -53,10 +53,10 @@ static weir_err own_folder(char *folder, size_t size) {
     return WEIR_OK;
 }
 
-static weir_err exec_beside(const beside *sought, char *const *arguments) {
+static weir_err program_exec_beside(const program_beside *sought, char *const *arguments) {
     static const char *const places[] = {"", "/../libexec/weir"};
     char folder[4096], path[4096 + 128];
-    weir_err err = own_folder(folder, sizeof folder);
+    weir_err err = program_own_folder(folder, sizeof folder);
     if (err) return err;
     signal(SIGPIPE, SIG_DFL);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
@@ -69,7 +69,7 @@ static weir_err exec_beside(const beside *sought, char *const *arguments) {
 }
 
 /* The positional arguments from index on, then last, which may be NULL. */
-static weir_err run_beside(const weir_cli *cli, const beside *sought, size_t index, const char *last) {
+static weir_err program_run_beside(const weir_cli *cli, const program_beside *sought, size_t index, const char *last) {
     char **arguments = weir_calloc(weir_cli_positional_count(cli) + 3, sizeof *arguments);
     if (!arguments) return WEIR_NOMEM("for the arguments; free some");
     size_t count = 0;
@@ -78,37 +78,37 @@ static weir_err run_beside(const weir_cli *cli, const beside *sought, size_t ind
     for (const char *word; (word = weir_cli_positional(cli, index)); index++)
         memcpy(&arguments[count++], &word, sizeof word);
     if (last) memcpy(&arguments[count++], &last, sizeof last);
-    weir_err err = exec_beside(sought, arguments);
+    weir_err err = program_exec_beside(sought, arguments);
     weir_free(arguments);
     return err;
 }
 
-static const beside *beside_find(const char *name) {
-    const beside *found = programs;
+static const program_beside *program_beside_find(const char *name) {
+    const program_beside *found = programs;
     while (found->name && strcmp(found->name, name))
         found++;
     WEIR_ASSERT(found->name); /* only rows of the table are raw commands */
     return found;
 }
 
-static weir_err run_program(weir_cli *cli) {
-    return run_beside(cli, beside_find(strrchr(weir_cli_path(cli), ' ') + 1), 0, NULL);
+static weir_err program_run(weir_cli *cli) {
+    return program_run_beside(cli, program_beside_find(strrchr(weir_cli_path(cli), ' ') + 1), 0, NULL);
 }
 
 /* --- help, completion, reference ---------------------------------------------------------------------------- */
 
-static weir_err print(weir_buf *out) {
+static weir_err program_print(weir_buf *out) {
     weir_err err = weir_buf_err(out);
     if (!err) err = weir_cli_output(out->bytes, out->length);
     weir_buf_free(out);
     return err;
 }
 
-static weir_err run_help(weir_cli *cli) {
+static weir_err program_run_help(weir_cli *cli) {
     weir_buf out = {0};
     if (weir_cli_given(cli, "all")) {
         weir_cli_list(&program, &out);
-        return print(&out);
+        return program_print(&out);
     }
     const weir_command *command = &program;
     char path[256] = "weir";
@@ -116,13 +116,13 @@ static weir_err run_help(weir_cli *cli) {
     for (size_t i = 0; (name = weir_cli_positional(cli, i)); i++) {
         const weir_command *sub = weir_cli_subcommand(command, name);
         if (!sub) return weir_cli_unknown_command(command, path, name);
-        if (sub->raw) return run_beside(cli, beside_find(name), i + 1, "--help");
+        if (sub->raw) return program_run_beside(cli, program_beside_find(name), i + 1, "--help");
         size_t used = strlen(path);
         snprintf(path + used, sizeof path - used, " %s", name);
         command = sub;
     }
     weir_cli_help(command, path, &out);
-    return print(&out);
+    return program_print(&out);
 }
 
 static const weir_option help_options[] = {
@@ -137,15 +137,15 @@ static const weir_command help = {
     .description = "The same text as `weir COMMAND --help`.",
     .example = "weir help log cat\nweir help --all",
     .options = help_options,
-    .run = run_help,
+    .run = program_run_help,
     .without_config = true,
 };
 
-static weir_err run_completion_bash(weir_cli *cli) {
+static weir_err program_run_completion_bash(weir_cli *cli) {
     (void)cli;
     weir_buf out = {0};
     weir_cli_bash_completion(&program, &out);
-    return print(&out);
+    return program_print(&out);
 }
 
 static const weir_command completion_bash = {
@@ -153,7 +153,7 @@ static const weir_command completion_bash = {
     .summary = "print a completion script for bash",
     .description = "Completes commands, options, their choices, the names of settings, and files elsewhere.",
     .example = "source <(weir completion bash)\nweir completion bash > /etc/bash_completion.d/weir",
-    .run = run_completion_bash,
+    .run = program_run_completion_bash,
     .without_config = true,
 };
 static const weir_command *const shells[] = {&completion_bash, NULL};
@@ -164,14 +164,14 @@ static const weir_command completion = {
     .subcommands = shells,
 };
 
-static weir_err run_reference_config(weir_cli *cli) {
+static weir_err program_run_reference_config(weir_cli *cli) {
     (void)cli;
     weir_buf out = {0};
     weir_config_markdown(&out);
-    return print(&out);
+    return program_print(&out);
 }
 
-static weir_err run_reference_metrics(weir_cli *cli) {
+static weir_err program_run_reference_metrics(weir_cli *cli) {
     (void)cli;
     size_t length = weir_metrics_markdown(NULL, 0);
     char *text = weir_malloc(length + 1);
@@ -186,14 +186,14 @@ static const weir_command reference_config = {
     .name = "config",
     .summary = "print the table of settings as Markdown",
     .example = "weir reference config > ops/docs/CONFIG.md",
-    .run = run_reference_config,
+    .run = program_run_reference_config,
     .without_config = true,
 };
 static const weir_command reference_metrics = {
     .name = "metrics",
     .summary = "print the table of metrics as Markdown",
     .example = "weir reference metrics > ops/docs/METRICS.md",
-    .run = run_reference_metrics,
+    .run = program_run_reference_metrics,
     .without_config = true,
 };
 static const weir_command *const references[] = {&reference_config, &reference_metrics, NULL};
@@ -212,7 +212,7 @@ static const weir_command reference = {
                                                         .summary = text,               \
                                                         .positional = "[ARGUMENT]...", \
                                                         .subcommands = words,          \
-                                                        .run = run_program,            \
+                                                        .run = program_run,            \
                                                         .raw = true,                   \
                                                         .without_config = true};
 #include "commands.def"

@@ -16,6 +16,8 @@
 
 #include "plan.h"
 
+#define PART_NAME_MAX 512u /* of an array */
+
 weir_err weir_parts_path(const weir_parts_draft *draft, char path[WEIR_PARTS_PATH_MAX], const char *format, ...) {
     va_list list;
     int used = snprintf(path, WEIR_PARTS_PATH_MAX, "%s/part-%u/", draft->folder, draft->part);
@@ -44,10 +46,13 @@ static part_owned part_owned_of(const weir_parts_draft *draft, uint32_t type) {
 /* Writes the numbers of one array. */
 typedef weir_err (*part_fill)(weir_npy_writer *writer, const void *context);
 
-static weir_err part_write_array(const char *path, weir_npy_type type, uint64_t rows, uint64_t columns, part_fill fill,
+static weir_err part_write_array(const weir_parts_draft *draft, const char *folder, const char *name,
+                                 weir_npy_type type, uint64_t rows, uint64_t columns, part_fill fill,
                                  const void *context) {
+    char path[WEIR_PARTS_PATH_MAX];
     weir_npy_writer *writer = NULL;
-    weir_err err = weir_npy_writer_open(path, type, rows, columns, &writer);
+    weir_err err = weir_parts_path(draft, path, "%s/%s.npy", folder, name);
+    if (!err) err = weir_npy_writer_open(path, type, rows, columns, &writer);
     if (!err) err = fill(writer, context);
     if (!err) return weir_npy_writer_close(writer);
     weir_npy_writer_cancel(writer);
@@ -64,9 +69,10 @@ static weir_err part_fill_plain(weir_npy_writer *writer, const void *context) {
     return weir_npy_write(writer, p->numbers, p->count);
 }
 
-static weir_err part_write_plain(const char *path, weir_npy_type type, const void *numbers, uint64_t count) {
+static weir_err part_write_plain(const weir_parts_draft *draft, const char *folder, const char *name,
+                                 weir_npy_type type, const void *numbers, uint64_t count) {
     const part_plain p = {numbers, count};
-    return part_write_array(path, type, count, 0, part_fill_plain, &p);
+    return part_write_array(draft, folder, name, type, count, 0, part_fill_plain, &p);
 }
 
 /* --- rows of vertices ------------------------------------------------------------------------------------------ */
@@ -88,10 +94,10 @@ static weir_err part_fill_rows(weir_npy_writer *writer, const void *context) {
 }
 
 /* columns 0: one dimension. */
-static weir_err part_write_rows(const char *path, weir_npy_type type, part_owned rows, const void *source,
-                                uint64_t columns) {
+static weir_err part_write_rows(const weir_parts_draft *draft, const char *folder, const char *name, weir_npy_type type,
+                                part_owned rows, const void *source, uint64_t columns) {
     const part_gather g = {rows, source, weir_npy_size(type), columns ? columns : 1};
-    return part_write_array(path, type, rows.count, columns, part_fill_rows, &g);
+    return part_write_array(draft, folder, name, type, rows.count, columns, part_fill_rows, &g);
 }
 
 /* --- lists: of edges, lives, rows ------------------------------------------------------------------------------ */
@@ -144,11 +150,11 @@ static weir_err part_fill_indptr(weir_npy_writer *writer, const void *context) {
     return err;
 }
 
-static weir_err part_write_lists(const char *path, weir_npy_type type, part_lists l, const void *source,
-                                 uint64_t count) {
+static weir_err part_write_lists(const weir_parts_draft *draft, const char *folder, const char *name,
+                                 weir_npy_type type, part_lists l, const void *source, uint64_t count) {
     l.source = source;
     l.size = weir_npy_size(type);
-    return part_write_array(path, type, count, 0, part_fill_lists, &l);
+    return part_write_array(draft, folder, name, type, count, 0, part_fill_lists, &l);
 }
 
 /* --- features -------------------------------------------------------------------------------------------------- */
@@ -169,12 +175,13 @@ static const void *part_column_numbers(const weir_snapshot_column *c, weir_npy_t
 
 /* A part has the texts of all parts: a code means the same everywhere. */
 static weir_err part_write_texts(const weir_parts_draft *draft, const char *folder, const weir_snapshot_column *c) {
-    char path[WEIR_PARTS_PATH_MAX];
+    char name[PART_NAME_MAX];
     if (c->kind != WEIR_VALUE_CATEGORY) return WEIR_OK;
-    weir_err err = weir_parts_path(draft, path, "%s/feature.%s.text_offsets.npy", folder, c->name);
-    if (!err) err = part_write_plain(path, WEIR_NPY_I64, c->text_offsets, c->texts + 1);
-    if (!err) err = weir_parts_path(draft, path, "%s/feature.%s.text_bytes.npy", folder, c->name);
-    return err ? err : part_write_plain(path, WEIR_NPY_U8, c->text_bytes, (uint64_t)c->text_offsets[c->texts]);
+    snprintf(name, sizeof name, "feature.%s.text_offsets", c->name);
+    weir_err err = part_write_plain(draft, folder, name, WEIR_NPY_I64, c->text_offsets, c->texts + 1);
+    if (err) return err;
+    snprintf(name, sizeof name, "feature.%s.text_bytes", c->name);
+    return part_write_plain(draft, folder, name, WEIR_NPY_U8, c->text_bytes, (uint64_t)c->text_offsets[c->texts]);
 }
 
 static weir_err part_create_folder(const weir_parts_draft *draft, const char *folder) {
@@ -216,27 +223,24 @@ static weir_err part_fill_key_bytes(weir_npy_writer *writer, const void *context
 
 static weir_err part_write_keys(const weir_parts_draft *draft, const char *folder, part_owned rows,
                                 const weir_snapshot_vertices *vertices) {
-    char path[WEIR_PARTS_PATH_MAX];
     const part_keys k = {rows, vertices};
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < rows.count; i++)
         bytes += part_key_length(&k, i);
-    weir_err err = weir_parts_path(draft, path, "%s/key_offsets.npy", folder);
-    if (!err) err = part_write_array(path, WEIR_NPY_I64, rows.count + 1, 0, part_fill_key_offsets, &k);
-    if (!err) err = weir_parts_path(draft, path, "%s/key_bytes.npy", folder);
-    return err ? err : part_write_array(path, WEIR_NPY_U8, bytes, 0, part_fill_key_bytes, &k);
+    weir_err err =
+        part_write_array(draft, folder, "key_offsets", WEIR_NPY_I64, rows.count + 1, 0, part_fill_key_offsets, &k);
+    return err ? err : part_write_array(draft, folder, "key_bytes", WEIR_NPY_U8, bytes, 0, part_fill_key_bytes, &k);
 }
 
 static weir_err part_write_extras(const weir_parts_draft *draft, const char *folder, part_owned rows,
                                   const weir_snapshot_vertices *vertices) {
-    char path[WEIR_PARTS_PATH_MAX];
+    char name[PART_NAME_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < vertices->extra_count; i++) {
         const weir_snapshot_extra *x = &vertices->extras[i];
-        err = weir_parts_path(draft, path, "%s/%s.%s.npy", folder, x->columns ? "matrix" : "mask", x->name);
-        if (err) break;
-        err = x->columns ? part_write_rows(path, WEIR_NPY_F32, rows, x->matrix, x->columns)
-                         : part_write_rows(path, WEIR_NPY_BOOL, rows, x->mask, 0);
+        snprintf(name, sizeof name, "%s.%s", x->columns ? "matrix" : "mask", x->name);
+        err = x->columns ? part_write_rows(draft, folder, name, WEIR_NPY_F32, rows, x->matrix, x->columns)
+                         : part_write_rows(draft, folder, name, WEIR_NPY_BOOL, rows, x->mask, 0);
     }
     return err;
 }
@@ -245,27 +249,23 @@ static weir_err part_write_spans(const weir_parts_draft *draft, const char *fold
                                  const weir_snapshot_spans *spans) {
     const part_lists l = {.rows = rows, .indptr = spans->indptr};
     uint64_t count = part_count_listed(rows, spans->indptr);
-    char path[WEIR_PARTS_PATH_MAX];
     weir_err err = part_create_folder(draft, folder);
-    if (!err) err = weir_parts_path(draft, path, "%s/indptr.npy", folder);
-    if (!err) err = part_write_array(path, WEIR_NPY_I64, rows.count + 1, 0, part_fill_indptr, &l);
-    if (!err) err = weir_parts_path(draft, path, "%s/%s.npy", folder, times);
-    if (!err) err = part_write_lists(path, WEIR_NPY_I64, l, spans->times, count);
-    if (!err) err = weir_parts_path(draft, path, "%s/until.npy", folder);
-    return err ? err : part_write_lists(path, WEIR_NPY_I64, l, spans->until_us, count);
+    if (!err) err = part_write_array(draft, folder, "indptr", WEIR_NPY_I64, rows.count + 1, 0, part_fill_indptr, &l);
+    if (!err) err = part_write_lists(draft, folder, times, WEIR_NPY_I64, l, spans->times, count);
+    return err ? err : part_write_lists(draft, folder, "until", WEIR_NPY_I64, l, spans->until_us, count);
 }
 
 /* One number a row, in the order of these lists. */
 static weir_err part_write_columns(const weir_parts_draft *draft, const char *folder,
                                    const weir_snapshot_column *columns, uint32_t column_count, part_lists l,
                                    uint64_t count) {
-    char path[WEIR_PARTS_PATH_MAX];
+    char name[PART_NAME_MAX];
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < column_count; i++) {
         weir_npy_type kind = WEIR_NPY_F32;
         const void *numbers = part_column_numbers(&columns[i], &kind);
-        err = weir_parts_path(draft, path, "%s/feature.%s.npy", folder, columns[i].name);
-        if (!err) err = part_write_lists(path, kind, l, numbers, count);
+        snprintf(name, sizeof name, "feature.%s", columns[i].name);
+        err = part_write_lists(draft, folder, name, kind, l, numbers, count);
     }
     return err;
 }
@@ -273,12 +273,11 @@ static weir_err part_write_columns(const weir_parts_draft *draft, const char *fo
 static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type) {
     const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
     part_owned rows = part_owned_of(draft, type);
-    char folder[128], room[136], path[WEIR_PARTS_PATH_MAX];
+    char folder[128], room[136];
     snprintf(folder, sizeof folder, "vertices/%s",
              weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
     weir_err err = part_create_folder(draft, folder);
-    if (!err) err = weir_parts_path(draft, path, "%s/ids.npy", folder);
-    if (!err) err = part_write_rows(path, WEIR_NPY_U64, rows, vertices->ids, 2);
+    if (!err) err = part_write_rows(draft, folder, "ids", WEIR_NPY_U64, rows, vertices->ids, 2);
     snprintf(room, sizeof room, "%s/lives", folder);
     if (!err) err = part_write_spans(draft, room, "first", rows, &vertices->lives);
     snprintf(room, sizeof room, "%s/rows", folder);
@@ -305,19 +304,15 @@ static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t rel
                           .neighbors = edges->neighbors,
                           .new_of = draft->plan->new_of[out ? r->to : r->from]};
     uint64_t count = *countp = part_count_listed(l.rows, l.indptr);
-    char folder[128], path[WEIR_PARTS_PATH_MAX];
+    char folder[128];
     snprintf(folder, sizeof folder, "relations/%s/%s", r->name, out ? "out" : "in");
     weir_err err = part_create_folder(draft, folder);
-    if (!err) err = weir_parts_path(draft, path, "%s/indptr.npy", folder);
-    if (!err) err = part_write_array(path, WEIR_NPY_I64, l.rows.count + 1, 0, part_fill_indptr, &l);
-    if (!err) err = weir_parts_path(draft, path, "%s/neighbors.npy", folder);
-    if (!err) err = part_write_array(path, WEIR_NPY_I64, count, 0, part_fill_neighbors, &l);
-    if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
-    if (!err) err = part_write_lists(path, WEIR_NPY_I64, l, edges->times, count);
-    if (!err) err = weir_parts_path(draft, path, "%s/events.npy", folder);
-    if (!err) err = part_write_lists(path, WEIR_NPY_U64, l, edges->events, count);
-    if (!err && edges->until_us) err = weir_parts_path(draft, path, "%s/until.npy", folder);
-    if (!err && edges->until_us) err = part_write_lists(path, WEIR_NPY_I64, l, edges->until_us, count);
+    if (!err) err = part_write_array(draft, folder, "indptr", WEIR_NPY_I64, l.rows.count + 1, 0, part_fill_indptr, &l);
+    if (!err) err = part_write_array(draft, folder, "neighbors", WEIR_NPY_I64, count, 0, part_fill_neighbors, &l);
+    if (!err) err = part_write_lists(draft, folder, "times", WEIR_NPY_I64, l, edges->times, count);
+    if (!err) err = part_write_lists(draft, folder, "events", WEIR_NPY_U64, l, edges->events, count);
+    if (!err && edges->until_us)
+        err = part_write_lists(draft, folder, "until", WEIR_NPY_I64, l, edges->until_us, count);
     return err ? err : part_write_columns(draft, folder, edges->columns, edges->column_count, l, count);
 }
 
@@ -405,19 +400,16 @@ static weir_err part_write_labels(const weir_parts_draft *draft, uint32_t label,
     const weir_schema_label *l = weir_schema_label_at(weir_snapshot_schema(draft->snapshot), label);
     const weir_snapshot_labels *labels = weir_snapshot_labels_of(draft->snapshot, label);
     part_taken t = {0};
-    char folder[96], path[WEIR_PARTS_PATH_MAX];
+    char folder[96];
     weir_err err = l->on_relation ? part_take_of_edges(draft, l->target, labels, &t)
                                   : part_take_of_vertices(draft, l->target, labels, &t);
     const part_owned rows = {t.places, t.count, 0};
     *countp = t.count;
     snprintf(folder, sizeof folder, "labels/%s", l->name);
     if (!err) err = part_create_folder(draft, folder);
-    if (!err) err = weir_parts_path(draft, path, "%s/targets.npy", folder);
-    if (!err) err = part_write_plain(path, WEIR_NPY_I64, t.targets, t.count);
-    if (!err) err = weir_parts_path(draft, path, "%s/values.npy", folder);
-    if (!err) err = part_write_rows(path, WEIR_NPY_I32, rows, labels->values, 0);
-    if (!err) err = weir_parts_path(draft, path, "%s/times.npy", folder);
-    if (!err) err = part_write_rows(path, WEIR_NPY_I64, rows, labels->times, 0);
+    if (!err) err = part_write_plain(draft, folder, "targets", WEIR_NPY_I64, t.targets, t.count);
+    if (!err) err = part_write_rows(draft, folder, "values", WEIR_NPY_I32, rows, labels->values, 0);
+    if (!err) err = part_write_rows(draft, folder, "times", WEIR_NPY_I64, rows, labels->times, 0);
     weir_free(t.places);
     weir_free(t.targets);
     return err;
@@ -443,7 +435,6 @@ static weir_err part_write_halo(const weir_parts_draft *draft, uint32_t type, ui
     const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
     part_owned rows = part_owned_of(draft, type);
     part_marked m = {.count = weir_snapshot_vertices_of(draft->snapshot, type)->count};
-    char path[WEIR_PARTS_PATH_MAX];
     uint8_t *marks = weir_calloc(m.count + 1, 1);
     if (!marks) return WEIR_NOMEM("while marking %llu vertices", (unsigned long long)m.count);
     for (uint32_t r = 0; r < 2 * weir_schema_relation_count(schema); r++) {
@@ -462,8 +453,8 @@ static weir_err part_write_halo(const weir_parts_draft *draft, uint32_t type, ui
     m.marks = marks;
     for (uint64_t v = 0; v < m.count; v++)
         *countp += marks[v];
-    weir_err err = weir_parts_path(draft, path, "halo/%s.npy", weir_schema_vertex_at(schema, type)->name);
-    if (!err) err = part_write_array(path, WEIR_NPY_I64, *countp, 0, part_fill_halo, &m);
+    weir_err err = part_write_array(draft, "halo", weir_schema_vertex_at(schema, type)->name, WEIR_NPY_I64, *countp, 0,
+                                    part_fill_halo, &m);
     weir_free(marks);
     return err;
 }

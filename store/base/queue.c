@@ -104,6 +104,7 @@ weir_err weir_queue_push(weir_queue *queue, const void *item, int64_t wait_us) {
         err =
             WEIR_ERR(WEIR_ETIMEOUT, "the queue stayed full with %zu items; its consumer is too slow", queue->capacity);
     } else {
+        WEIR_ASSERT(!queue->closed);                     // BASE-Q3
         WEIR_ASSERT(queue->next_push < queue->capacity); // BASE-Q2
         memcpy(queue->items + queue->next_push * queue->item_bytes, item, queue->item_bytes);
         queue->pushed++;

@@ -2,6 +2,7 @@
 /* store.c - what the commands of `weir store` share; `weir store checkpoint` and `restore`. */
 #include <stdio.h>
 
+#include <weir/store/base/thread.h>
 #include <weir/store/cmd/store.h>
 
 const char *weir_cmd_store_folder(const weir_cli *cli) {
@@ -15,6 +16,7 @@ weir_err weir_cmd_store_open(const weir_cli *cli, bool read_only, weir_cmd_store
                                   .future_us = weir_config_us(weir_cli_config(cli), WEIR_CONFIG_INGEST_FUTURE_MAX),
                                   .read_only = read_only};
     char path[4096];
+    WEIR_ON_ROLE(MAIN);
     *storep = (weir_cmd_store){0};
     int length = snprintf(path, sizeof path, "%s/schema.yaml", folder);
     if (length < 0 || length >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);

@@ -79,7 +79,7 @@ static void cold_scan_seek_behind(const cold_scan *s, weir_bundle_key key) {
 }
 
 /* Which lists the vertex has, and its name; and whether each bundle is sound: what follows takes them as they are. */
-static weir_err cold_scan_look(cold_scan *s) {
+static weir_err cold_scan_find_lists(cold_scan *s) {
     weir_bundle_reader reader;
     weir_bundle_key key;
     weir_entry e;
@@ -138,7 +138,7 @@ static weir_err cold_scan_tell_large(cold_scan *s) {
     char key[WEIR_KEY_MAX];
     if (!s->page) s->page = weir_malloc(PAGE_ENTRIES_MAX * sizeof *s->page);
     if (!s->page) return cold_scan_no_memory(s);
-    weir_err err = cold_scan_look(s);
+    weir_err err = cold_scan_find_lists(s);
     if (!err && s->gather.named) s->gather.name.key = memcpy(key, s->gather.name.key, s->gather.name.key_length);
     for (size_t i = 0; !err && i < s->list_count; i++)
         err = cold_scan_tell_list(s, s->lists[i]);

@@ -16,7 +16,7 @@ weir_event_clock weir_event_clock_unset(void) {
 }
 
 /* The first of the sorted times that is not below this one. */
-static uint32_t event_clock_place_of(const weir_event_median *median, uint32_t count, int64_t time_us) {
+static uint32_t event_clock_place(const weir_event_median *median, uint32_t count, int64_t time_us) {
     uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -29,9 +29,9 @@ static uint32_t event_clock_place_of(const weir_event_median *median, uint32_t c
     return low;
 }
 
-static void event_clock_take_in(weir_event_median *median, uint32_t count, int64_t time_us) {
+static void event_clock_insert(weir_event_median *median, uint32_t count, int64_t time_us) {
     WEIR_ASSERT(count < WEIR_EVENT_CLOCK_EVENTS);
-    uint32_t at = event_clock_place_of(median, count, time_us);
+    uint32_t at = event_clock_place(median, count, time_us);
     memmove(&median->sorted[at + 1], &median->sorted[at], (count - at) * sizeof median->sorted[0]);
     median->sorted[at] = time_us;
 }
@@ -39,7 +39,7 @@ static void event_clock_take_in(weir_event_median *median, uint32_t count, int64
 void weir_event_median_begin(weir_event_median *median, const weir_event_clock *clock) {
     median->clock = *clock;
     for (uint32_t i = 0; i < clock->count; i++)
-        event_clock_take_in(median, i, clock->times[i]);
+        event_clock_insert(median, i, clock->times[i]);
 }
 
 /* The oldest one goes when there is no room. */
@@ -47,15 +47,15 @@ static void event_clock_slide(weir_event_median *median, int64_t time_us) {
     weir_event_clock *clock = &median->clock;
     if (clock->count < WEIR_EVENT_CLOCK_EVENTS) {
         clock->times[clock->count] = time_us;
-        event_clock_take_in(median, clock->count++, time_us);
+        event_clock_insert(median, clock->count++, time_us);
         return;
     }
-    uint32_t at = event_clock_place_of(median, clock->count, clock->times[clock->oldest]), left = clock->count - 1;
+    uint32_t at = event_clock_place(median, clock->count, clock->times[clock->oldest]), left = clock->count - 1;
     WEIR_ASSERT(median->sorted[at] == clock->times[clock->oldest]);
     memmove(&median->sorted[at], &median->sorted[at + 1], (left - at) * sizeof median->sorted[0]);
     clock->times[clock->oldest] = time_us;
     clock->oldest = (clock->oldest + 1) % WEIR_EVENT_CLOCK_EVENTS;
-    event_clock_take_in(median, left, time_us);
+    event_clock_insert(median, left, time_us);
 }
 
 void weir_event_median_add(weir_event_median *median, int64_t time_us, int64_t latest_us) {

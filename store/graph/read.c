@@ -199,7 +199,7 @@ static bool read_ends_may_be_deleted(const weir_shard *shard, const weir_list_qu
     return true;
 }
 
-static const weir_entry *read_next_of(const read_source *s) {
+static const weir_entry *read_next_entry(const read_source *s) {
     return s->next < s->count ? &s->entries[s->next] : NULL;
 }
 
@@ -208,13 +208,13 @@ static const weir_entry *read_next_of(const read_source *s) {
 static const weir_entry *read_merge_next(read_source *sources, size_t first, unsigned *lackingp, bool *coldp) {
     const weir_entry *best = NULL;
     for (size_t i = first; i < SOURCES; i++) {
-        const weir_entry *e = read_next_of(&sources[i]);
+        const weir_entry *e = read_next_entry(&sources[i]);
         if (!e && !sources[i].complete) *lackingp |= 1u << i;
         if (e && (!best || weir_entry_order(e, best) < 0)) best = e;
     }
     if (*lackingp || !best) return NULL;
     for (size_t i = first; i < SOURCES; i++) {
-        const weir_entry *e = read_next_of(&sources[i]);
+        const weir_entry *e = read_next_entry(&sources[i]);
         *coldp = e && (e == best || weir_entry_order(e, best) == 0);
         sources[i].next += *coldp;
     }

@@ -321,7 +321,7 @@ static repair_place repair_place_of(const weir_engine_cursor *cursor) {
 
 /* A cursor that has met damage may meet it again elsewhere, so it is another one. What is passed over is damaged for
  * ever: what cannot be read just now may be well. */
-static bool repair_reads(repair_compare *c, const repair_place *place, weir_err *errp) {
+static bool repair_reads_at(repair_compare *c, const repair_place *place, weir_err *errp) {
     weir_engine_cursor_close(c->was);
     weir_err err = weir_engine_cursor_open(c->engine, WEIR_ENGINE_PROBE, &c->was);
     if (!err) weir_engine_cursor_seek(c->was, place->bytes, sizeof place->bytes);
@@ -349,7 +349,7 @@ static weir_err repair_pass_damage(repair_compare *c, bool *endp) {
     const repair_place place = repair_place_of(c->is);
     weir_err err = WEIR_OK;
     *endp = !weir_engine_cursor_valid(c->is);
-    bool reads = repair_reads(c, &place, &err);
+    bool reads = repair_reads_at(c, &place, &err);
     if (!err) err = repair_leave_out(c, &place);
     for (uint64_t i = 0; !reads && i < c->ahead && weir_engine_cursor_valid(c->is); i++)
         weir_engine_cursor_next(c->is);
@@ -358,7 +358,7 @@ static weir_err repair_pass_damage(repair_compare *c, bool *endp) {
     return err;
 }
 
-static weir_err repair_lost(const weir_graph_repair *repair, const char *what) {
+static weir_err repair_lost_err(const weir_graph_repair *repair, const char *what) {
     return WEIR_ERR(
         WEIR_EDATA,
         "shard %u has readable records that do not follow from the log, the first of them %s: the log has lost "
@@ -389,7 +389,7 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
         }
         bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;
         bool of_trim = list == WEIR_LIST_PUTS && wanted[i].time_us <= c->repair->whole_from_us;
-        if (!err && !is && !of_trim) err = repair_lost(c->repair, kind); /* GRAPH-R1 */
+        if (!err && !is && !of_trim) err = repair_lost_err(c->repair, kind); /* GRAPH-R1 */
     }
     return err;
 }
@@ -407,7 +407,7 @@ static weir_err repair_find_bundle(const repair_compare *c, const weir_bundle_ke
         weir_name name;
         bool found;
         err = weir_cold_name(c->looks, key->vertex, &name, &found);
-        if (!err && !found) err = repair_lost(c->repair, "a name"); /* GRAPH-R1 */
+        if (!err && !found) err = repair_lost_err(c->repair, "a name"); /* GRAPH-R1 */
     }
     while (!err && weir_bundle_next(&reader, &fresh[count]) == WEIR_BUNDLE_ENTRY) {
         if (count && (reader.list != list || count == WEIR_BUNDLE_ENTRIES_MAX)) {
@@ -432,7 +432,7 @@ static weir_err repair_find(const repair_compare *c, const void *key, size_t len
     const void *met = weir_engine_cursor_valid(c->looks) ? weir_engine_cursor_key(c->looks, &met_length) : NULL;
     weir_err err = met ? WEIR_OK : weir_engine_cursor_err(c->looks);
     bool is = met && met_length == length && memcmp(met, key, length) == 0;
-    return err || is ? err : repair_lost(c->repair, "the deletion of a vertex"); /* GRAPH-R1 */
+    return err || is ? err : repair_lost_err(c->repair, "the deletion of a vertex"); /* GRAPH-R1 */
 }
 
 /* One key, of either or of both. */

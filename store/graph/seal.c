@@ -44,8 +44,8 @@ static weir_err seal_put_offset(void *writer, uint32_t source, uint32_t partitio
 
 /* Not of a partition that has come no further: the store has its offset, and most partitions of a store that has loaded
  * many files are read no more. */
-static weir_err seal_write_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
-                                  const weir_event_clock *clock) {
+static weir_err seal_write_moved_offset(void *context, uint32_t source, uint32_t partition, uint64_t offset,
+                                        const weir_event_clock *clock) {
     const seal *s = context;
     uint64_t sealed;
     if (weir_offsets_get(s->sealed, source, partition, &sealed) && sealed == offset) return WEIR_OK;
@@ -83,7 +83,7 @@ static weir_err seal_update_windows(seal *s) {
 }
 
 static weir_err seal_write_records(const weir_shard *shard, seal *s, weir_trimmed trimmed) {
-    weir_err err = weir_offsets_walk(shard->frozen_offsets, seal_write_offset, s);
+    weir_err err = weir_offsets_walk(shard->frozen_offsets, seal_write_moved_offset, s);
     if (!err) err = seal_write_newest(s->writer, shard->frozen_newest_us, shard->frozen_mark, trimmed);
     if (!err) err = weir_delta_order_walk_deletions(s->order, seal_write_record, s);
     weir_kill_point("seal.half_written");

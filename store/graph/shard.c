@@ -284,7 +284,7 @@ static weir_err shard_retry(weir_shard *shard, shard_step step, const shard_mess
     return err;
 }
 
-static weir_err shard_handle(weir_shard *shard, const shard_message *m) {
+static weir_err shard_handle_message(weir_shard *shard, const shard_message *m) {
     weir_err err = m->batch ? shard_apply_batch(shard, m) : WEIR_OK;
     return !err && shard_is_full(shard) ? shard_freeze(shard, true) : err;
 }
@@ -311,7 +311,7 @@ static weir_err shard_freeze_if_due(weir_shard *shard, const shard_message *m) {
     return WEIR_OK;
 }
 
-static void shard_done_with(weir_shard *shard, const shard_message *m, bool well) {
+static void shard_finish_message(weir_shard *shard, const shard_message *m, bool well) {
     weir_free(m->batch);
     if (m->note) weir_watermark_give_back(shard->watermark, m->note, 1, well);
     weir_mutex_lock(&shard->mutex);
@@ -320,7 +320,7 @@ static void shard_done_with(weir_shard *shard, const shard_message *m, bool well
     weir_mutex_unlock(&shard->mutex);
 }
 
-static void shard_own(void *context) {
+static void shard_owner_thread(void *context) {
     weir_shard *shard = context;
     shard_message messages[POP_BATCHES];
     weir_err err = WEIR_OK;
@@ -329,8 +329,8 @@ static void shard_own(void *context) {
         bool was_well = !err;
         weir_err pop_err = weir_queue_pop(shard->queue, messages, POP_BATCHES, TICK_US, &count);
         for (size_t i = 0; i < count; i++) {
-            if (!err) err = shard_retry(shard, shard_handle, &messages[i]);
-            shard_done_with(shard, &messages[i], !err);
+            if (!err) err = shard_retry(shard, shard_handle_message, &messages[i]);
+            shard_finish_message(shard, &messages[i], !err);
             if (!err) err = shard_retry(shard, shard_freeze_if_due, NULL);
         }
         if (!err && !pop_err) err = shard_retry(shard, shard_freeze_if_due, NULL);
@@ -389,7 +389,7 @@ static bool shard_sealed_in_vain(const weir_shard *shard, const weir_shard_ticke
 }
 
 /* Why the answer is an error; success: it is worth waiting for.  Under the mutex. */
-static weir_err shard_no_answer(const weir_shard *shard, const weir_shard_ticket *ticket) {
+static weir_err shard_why_no_answer(const weir_shard *shard, const weir_shard_ticket *ticket) {
     if (shard->failed.err) return weir_err_kept_get(&shard->failed);
     if (shard->stopping) return WEIR_ERR(WEIR_ECLOSED, "shard %u is being closed", shard->index);
     if (shard->stall.err && shard->stalls > ticket->stalls + 1) return weir_err_kept_get(&shard->stall);
@@ -400,7 +400,7 @@ weir_err weir_shard_drained(weir_shard *shard, const weir_shard_ticket *ticket) 
     weir_err err = WEIR_OK;
     weir_mutex_lock(&shard->mutex);
     while (!err && shard->handled < ticket->pushed) {
-        err = shard_no_answer(shard, ticket);
+        err = shard_why_no_answer(shard, ticket);
         if (!err) weir_cond_wait(&shard->changed, &shard->mutex);
     }
     weir_mutex_unlock(&shard->mutex);
@@ -411,13 +411,13 @@ weir_err weir_shard_sealed(weir_shard *shard, const weir_shard_ticket *ticket) {
     weir_err err = WEIR_OK;
     weir_mutex_lock(&shard->mutex);
     while (!err && shard->seals_answered < ticket->question) {
-        err = shard_no_answer(shard, ticket);
+        err = shard_why_no_answer(shard, ticket);
         if (!err) weir_cond_wait(&shard->changed, &shard->mutex);
     }
     uint64_t wanted = shard->seal_answer;
     while (!err && shard->seals_done < wanted) {
-        err =
-            shard_sealed_in_vain(shard, ticket) ? weir_err_kept_get(&shard->seal_err) : shard_no_answer(shard, ticket);
+        err = shard_sealed_in_vain(shard, ticket) ? weir_err_kept_get(&shard->seal_err)
+                                                  : shard_why_no_answer(shard, ticket);
         if (!err) weir_cond_wait(&shard->changed, &shard->mutex);
     }
     weir_mutex_unlock(&shard->mutex);
@@ -466,7 +466,7 @@ static bool shard_seal_once(weir_shard *shard) {
     return !err;
 }
 
-static void shard_seal_thread(void *context) {
+static void shard_sealer_thread(void *context) {
     weir_shard *shard = context;
     int64_t retry_us = 0;
     for (shard_work next; (next = shard_next_work(shard, retry_us)) != WORK_END;) {
@@ -597,9 +597,9 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
 
     if (!err && !opts->read_only) {
         snprintf(name, sizeof name, "shard-%u", shard->index);
-        err = weir_thread_start(name, WEIR_ROLE_SHARD, shard_own, shard, &shard->owner);
+        err = weir_thread_start(name, WEIR_ROLE_SHARD, shard_owner_thread, shard, &shard->owner);
         snprintf(name, sizeof name, "seal-%u", shard->index);
-        if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, shard_seal_thread, shard, &shard->sealer);
+        if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, shard_sealer_thread, shard, &shard->sealer);
     }
     if (err) {
         weir_shard_close(shard);

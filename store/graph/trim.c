@@ -187,7 +187,7 @@ static weir_err trim_ended(const weir_trim *trim) {
     return WEIR_ERR(WEIR_ECLOSED, "shard %u is not trimmed now", trim->shard->index);
 }
 
-static weir_err trim_look(weir_trim *trim) {
+static weir_err trim_check(weir_trim *trim) {
     if (atomic_load(&trim->failed)) return weir_err_kept_get(&trim->seal_err);
     bool go_on = trim->pace(trim->context, trim->unpaced);
     trim->unpaced = 0;
@@ -324,7 +324,7 @@ static weir_err trim_large_vertex(weir_trim *trim) {
     weir_engine_cursor_seek(trim->cursor, first, sizeof first);
     if (!err) err = weir_gather_stands(&trim->gather, &key, &there);
     while (!err && there) {
-        err = trim->unpaced >= LOOK_BYTES ? trim_look(trim) : WEIR_OK;
+        err = trim->unpaced >= LOOK_BYTES ? trim_check(trim) : WEIR_OK;
         if (!err) err = trim_large_bundle(&l, &key);
         weir_engine_cursor_next(trim->cursor);
         if (!err) err = weir_gather_stands(&trim->gather, &key, &there);
@@ -341,7 +341,7 @@ static weir_err trim_step(weir_trim *trim) {
     weir_bundle_key bundle;
     const uint8_t *key = weir_engine_cursor_key(trim->cursor, &key_length);
     const void *value = weir_engine_cursor_value(trim->cursor, &value_length);
-    weir_err err = trim->unpaced >= LOOK_BYTES ? trim_look(trim) : WEIR_OK;
+    weir_err err = trim->unpaced >= LOOK_BYTES ? trim_check(trim) : WEIR_OK;
     if (err) return err;
     if (weir_bundle_key_read(key, key_length, &bundle)) {
         bool too_large;
@@ -365,7 +365,7 @@ static weir_err trim_run(weir_trim *trim) {
     while (!err && weir_engine_cursor_valid(trim->cursor))
         err = trim_step(trim);
     if (!err) err = weir_engine_cursor_err(trim->cursor);
-    if (!err) err = trim_look(trim);
+    if (!err) err = trim_check(trim);
     trim_stop_reading(trim);
     if (!err && trim->writer) {
         err = weir_engine_writer_ingest(trim->writer);

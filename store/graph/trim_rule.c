@@ -62,7 +62,7 @@ static weir_err trim_deleted_us(weir_trimmer *t, weir_vertex vertex, int64_t tol
     return told_us == INT64_MIN ? WEIR_OK : weir_deleted_time(&t->look, vertex, told_us + 1, deleted_usp);
 }
 
-static weir_err trim_put_leaves(weir_trimmer *t, int64_t time_us) {
+static weir_err trim_note_put(weir_trimmer *t, int64_t time_us) {
     if (t->time_count == t->time_capacity) {
         size_t capacity = t->time_capacity ? t->time_capacity * 2 : 64;
         int64_t *grown = weir_realloc_array(t->times, capacity, sizeof *grown);
@@ -119,7 +119,7 @@ typedef struct trim_part {
     size_t begin, end, kept;
 } trim_part;
 
-static void trim_stays(trim_part *p, size_t i) {
+static void trim_keep(trim_part *p, size_t i) {
     WEIR_ASSERT(p->kept <= i);
     p->gather->of[p->kept++] = p->gather->of[i];
 }
@@ -146,8 +146,8 @@ static weir_err trim_edges(weir_trimmer *t, trim_part *p) {
         bool goes = e.time_us <= own_us && own_us != INT64_MIN;
         if (!goes && e.deletion && e.time_us <= r.told_us) err = weir_hidden_add(&hidden, &e, true, t->arena);
         if (!err && !goes && !e.deletion) err = trim_edge_goes(t, &e, r, &hidden, &goes);
-        if (!goes) trim_stays(p, i);
-        if (!err && goes && !e.deletion) err = trim_put_leaves(t, e.time_us);
+        if (!goes) trim_keep(p, i);
+        if (!err && goes && !e.deletion) err = trim_note_put(t, e.time_us);
     }
     return err;
 }
@@ -172,8 +172,8 @@ static weir_err trim_rows(weir_trimmer *t, trim_part *p, uint32_t type, trim_rea
             goes = !err && any && present == before;
             any = true;
         }
-        if (!goes) trim_stays(p, i);
-        if (!err && goes) err = trim_put_leaves(t, e.time_us);
+        if (!goes) trim_keep(p, i);
+        if (!err && goes) err = trim_note_put(t, e.time_us);
     }
     return err;
 }
@@ -192,7 +192,7 @@ static weir_err trim_labels(weir_trimmer *t, trim_part *p, trim_reach r, bool fo
     for (size_t i = p->begin; i < p->end; i++) {
         int64_t time_us = p->gather->of[i].entry.time_us;
         bool goes = (forgotten && time_us <= r.told_us) || (time_us <= own_us && own_us != WEIR_DELETED_NEVER);
-        if (err || !goes) trim_stays(p, i);
+        if (err || !goes) trim_keep(p, i);
     }
     return err;
 }
@@ -276,8 +276,8 @@ static weir_err trim_list(weir_trimmer *t, trim_part *p, uint32_t type, trim_rea
     if (list == WEIR_LIST_FEATURES) return trim_rows(t, p, type, r, forgotten);
     if (WEIR_LIST_KIND(list) == WEIR_LIST_KIND_LABEL) return trim_labels(t, p, r, forgotten);
     for (size_t i = p->begin; !err && i < p->end; i++) {
-        if (list == WEIR_LIST_PUTS) err = trim_put_leaves(t, p->gather->of[i].entry.time_us);
-        if (list != WEIR_LIST_PUTS) trim_stays(p, i);
+        if (list == WEIR_LIST_PUTS) err = trim_note_put(t, p->gather->of[i].entry.time_us);
+        if (list != WEIR_LIST_PUTS) trim_keep(p, i);
     }
     return err;
 }
@@ -285,8 +285,8 @@ static weir_err trim_list(weir_trimmer *t, trim_part *p, uint32_t type, trim_rea
 /* Nothing is left of a vertex but that it was there once, in a life that has ended before anybody's time. A put that
  * is still to come has another, and brings its name: those that rely on this one are older than anybody's time, too.
  * The put that named it last may be newer than the name that is stored. */
-static weir_err trim_is_over(weir_trimmer *t, const weir_gather *g, const weir_schema_vertex *type, trim_reach r,
-                             bool *overp) {
+static weir_err trim_life_is_over(weir_trimmer *t, const weir_gather *g, const weir_schema_vertex *type, trim_reach r,
+                                  bool *overp) {
     int64_t own_us, renew_us = weir_trim_rule_renew_us(type), relied_us;
     *overp = false;
     if (r.told_us == INT64_MIN || !renew_us) return WEIR_OK;
@@ -316,7 +316,7 @@ weir_err weir_trimmer_vertex(weir_trimmer *trimmer, weir_gather *gather) {
     bool forgotten = trim_ended_by(gather, r.gone_us);
     trim_part p = {.gather = gather};
     trimmer->time_count = 0;
-    weir_err err = trim_is_over(trimmer, gather, vertex, r, &over);
+    weir_err err = trim_life_is_over(trimmer, gather, vertex, r, &over);
     for (; !err && p.begin < gather->count; p.begin = p.end) {
         for (p.end = p.begin; p.end < gather->count && gather->of[p.end].list == gather->of[p.begin].list; p.end++) {
         }

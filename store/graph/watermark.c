@@ -139,7 +139,7 @@ typedef struct watermark_newest_times {
     uint32_t count, wanted;
 } watermark_newest_times;
 
-static void watermark_offer(watermark_newest_times *newest, int64_t time_us) {
+static void watermark_newest_offer(watermark_newest_times *newest, int64_t time_us) {
     if (newest->count == newest->wanted && time_us <= newest->times[newest->count - 1]) return;
     uint32_t at = newest->count < newest->wanted ? newest->count++ : newest->count - 1;
     for (; at > 0 && newest->times[at - 1] < time_us; at--)
@@ -149,7 +149,7 @@ static void watermark_offer(watermark_newest_times *newest, int64_t time_us) {
 
 /* GRAPH-W2. The clock of a full window was reached by a majority, and stands for it though the window has moved on: so
  * that one partition's clock is the watermark whatever runs its events came in. */
-static int64_t watermark_supported(const weir_watermark *watermark, int64_t wanted_us) {
+static int64_t watermark_supported_us(const weir_watermark *watermark, int64_t wanted_us) {
     watermark_newest_times newest = {.wanted = weir_event_clock_majority(watermark->events)};
     int64_t most_us = INT64_MIN;
     for (size_t i = 0; i < watermark->counting_count; i++) { /* nearly always one of them is enough */
@@ -159,7 +159,7 @@ static int64_t watermark_supported(const weir_watermark *watermark, int64_t want
     for (size_t r = 0; r < watermark->count; r++) {
         const weir_event_clock *clock = &watermark->rows[r]->applied;
         for (uint32_t i = 0; i < clock->count; i++)
-            watermark_offer(&newest, clock->times[i]);
+            watermark_newest_offer(&newest, clock->times[i]);
         if (clock->count == WEIR_EVENT_CLOCK_EVENTS && clock->now_us > most_us) most_us = clock->now_us;
     }
     WEIR_ASSERT(newest.count == newest.wanted);
@@ -174,13 +174,13 @@ static int64_t watermark_latest_by_wall(const weir_watermark *watermark) {
     return beyond ? INT64_MAX : latest_us;
 }
 
-static void watermark_ask_again(weir_watermark *watermark) {
+static void watermark_update(weir_watermark *watermark) {
     WEIR_ASSERT(weir_mutex_held(&watermark->mutex));
     int64_t least_us = 0, now_us = atomic_load_explicit(&watermark->now_us, memory_order_relaxed);
     if (!watermark_least_clock(watermark, &least_us)) return; /* GRAPH-W1 */
     bool settled = watermark->events >= WEIR_EVENT_CLOCK_EVENTS && now_us <= watermark_latest_by_wall(watermark);
     if (settled && least_us <= now_us) return; /* GRAPH-W3 */
-    least_us = watermark_supported(watermark, least_us);
+    least_us = watermark_supported_us(watermark, least_us);
     if (least_us == now_us || (settled && least_us < now_us)) return;
     atomic_store_explicit(&watermark->now_us, least_us, memory_order_relaxed);
     watermark->turn++;
@@ -207,7 +207,7 @@ weir_err weir_watermark_state(weir_watermark *watermark, uint32_t source, uint32
         bool later = state == WEIR_CLOCK_IDLE && row->applied_to < row->handed;
         row->idle_from = later ? row->handed : 0;
         if (!later) watermark_set_state(watermark, row, state);
-        watermark_ask_again(watermark);
+        watermark_update(watermark);
     }
     weir_mutex_unlock(&watermark->mutex);
     return err;
@@ -319,11 +319,11 @@ static void watermark_apply(weir_watermark *watermark, const weir_clock_note *no
     row->applied_to = note->offset_end;
     row->applied_wound = note->wound;
     if (news && row->state == WEIR_CLOCK_IDLE) watermark_set_state(watermark, row, WEIR_CLOCK_WAITING);
-    watermark_ask_again(watermark);
+    watermark_update(watermark);
     if (!row->idle_from || row->applied_to < row->idle_from) return;
     row->idle_from = 0;
     watermark_set_state(watermark, row, WEIR_CLOCK_IDLE);
-    watermark_ask_again(watermark);
+    watermark_update(watermark);
 }
 
 void weir_watermark_give_back(weir_watermark *watermark, weir_clock_note *note, uint32_t shards, bool was_applied) {

@@ -80,7 +80,7 @@ void weir_npy_map_close(weir_npy_map *map) {
     weir_free(map);
 }
 
-/* --- a folder of arrays, checked against what a manifest states of them --- */
+/* --- a folder of arrays, checked against a manifest --------------------------------------------------------------- */
 
 struct weir_npy_folder {
     weir_npy_map **maps;

@@ -154,7 +154,7 @@ weir_public_key weir_secret_key_public(const weir_secret_key *key) {
 /* --- public keys ----------------------------------------------------------------------------------------------- */
 
 /* One line of a file of keys; *addedp: it had a key. */
-static bool key_read_line(const char *line, weir_public_key *keyp, bool *addedp) {
+static bool public_key_read_line(const char *line, weir_public_key *keyp, bool *addedp) {
     *addedp = false;
     if (!*line || *line == '#') return true;
     if (!key_skip_word(&line, PUBLIC_WORD) || !key_unhex(line, keyp->bytes, sizeof keyp->bytes)) return false;
@@ -174,7 +174,7 @@ weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLI
         bool added = false;
         next = line + strcspn(line, "\n");
         if (*next) *next++ = '\0';
-        if (!key_read_line(line, &key, &added)) {
+        if (!public_key_read_line(line, &key, &added)) {
             err = WEIR_ERR(WEIR_EDATA, "%s:%u: not a public key; a line is \"weir-ed25519\" and 64 hex digits", path,
                            number);
         } else if (added && *countp == WEIR_PUBLIC_KEYS_MAX) {

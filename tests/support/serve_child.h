@@ -181,7 +181,7 @@ static inline char *serve_await_red(const serve_child *child, const char *state,
 }
 
 /* Ever the same, also when more than all the words that errors are kept in have been used since. Frees the sentence.
- * part: once, another sentence with it may take its place, for a second file that is found to be damaged; NULL: never. */
+ * part: once another sentence with it may take its place, for a second file that is found damaged; NULL: never. */
 static inline void serve_is_as_red(const serve_child *child, char *sentence, const char *part) {
     for (unsigned i = 0; i < 600; i++) {
         http_answer answer;

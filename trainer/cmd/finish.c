@@ -33,12 +33,12 @@ static const baseline_name baseline_names[WEIR_TRAIN_BASELINES] = {
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void report_put_f64(weir_json *json, const char *key, double value) {
+static void finish_put_f64(weir_json *json, const char *key, double value) {
     weir_json_key(json, key);
     weir_json_f64(json, value);
 }
 
-static void report_put_u64(weir_json *json, const char *key, uint64_t value) {
+static void finish_put_u64(weir_json *json, const char *key, uint64_t value) {
     weir_json_key(json, key);
     weir_json_u64(json, value);
 }
@@ -51,10 +51,10 @@ static void report_put_time(weir_json *json, const char *key, int64_t wall_us) {
 }
 
 static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
-    report_put_f64(json, "average_precision", m->average_precision);
-    report_put_f64(json, "auroc", m->auroc);
-    report_put_f64(json, "precision_at_budget", m->budget_precision);
-    report_put_f64(json, "recall_at_budget", m->budget_recall);
+    finish_put_f64(json, "average_precision", m->average_precision);
+    finish_put_f64(json, "auroc", m->auroc);
+    finish_put_f64(json, "precision_at_budget", m->budget_precision);
+    finish_put_f64(json, "recall_at_budget", m->budget_recall);
 }
 
 static void report_put_metrics(weir_json *json, const weir_trained *trained, weir_targets_part part) {
@@ -62,15 +62,15 @@ static void report_put_metrics(weir_json *json, const weir_trained *trained, wei
     const weir_targets *targets = weir_trained_targets(trained);
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
-    report_put_u64(json, "targets", m->targets);
+    finish_put_u64(json, "targets", m->targets);
     report_put_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
     report_put_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
     if (weir_nn_outputs(weir_trained_shape(trained)) == 1) {
-        report_put_u64(json, "positives", m->positives);
+        finish_put_u64(json, "positives", m->positives);
         report_put_ranking(json, m);
-        report_put_f64(json, "log_loss", m->log_loss);
+        finish_put_f64(json, "log_loss", m->log_loss);
     } else {
-        report_put_f64(json, "accuracy", m->accuracy);
+        finish_put_f64(json, "accuracy", m->accuracy);
     }
     weir_json_object_end(json);
 }
@@ -87,7 +87,7 @@ static void report_put_baselines(weir_json *json, const report *f) {
             weir_json_object_end(json);
             continue;
         }
-        report_put_u64(json, "rounds", f->trees[b].rounds);
+        finish_put_u64(json, "rounds", f->trees[b].rounds);
         for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
             weir_json_key(json, part_names[part]);
             weir_json_object(json);
@@ -105,8 +105,8 @@ static void report_write_metrics(report *f) {
     weir_json_object(&json);
     weir_json_key(&json, "task");
     weir_json_string(&json, weir_nn_task(weir_trained_shape(trained)));
-    report_put_u64(&json, "alerts_a_day", f->c->opts.alerts);
-    report_put_u64(&json, "best_epoch", weir_trained_best_epoch(trained));
+    finish_put_u64(&json, "alerts_a_day", f->c->opts.alerts);
+    finish_put_u64(&json, "best_epoch", weir_trained_best_epoch(trained));
     report_put_metrics(&json, trained, WEIR_TARGETS_VALIDATION);
     report_put_metrics(&json, trained, WEIR_TARGETS_TEST);
     if (f->c->baselines) report_put_baselines(&json, f);
@@ -122,15 +122,15 @@ static void report_write_provenance(report *f) {
     weir_json_key(&json, "snapshot");
     weir_json_string(&json, c->snapshot_folder);
     report_put_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
-    report_put_u64(&json, "seed", c->opts.seed);
-    report_put_u64(&json, "sample_seed", c->opts.sample_seed);
-    report_put_u64(&json, "ranks", weir_comm_ranks(c->comm));
-    report_put_u64(&json, "batch", c->opts.batch);
-    report_put_u64(&json, "negatives", c->opts.negatives);
-    report_put_f64(&json, "rate", c->opts.rate);
-    report_put_f64(&json, "decay", c->opts.decay);
-    report_put_f64(&json, "dropout", c->opts.dropout);
-    report_put_f64(&json, "positive_weight", c->opts.positive_weight);
+    finish_put_u64(&json, "seed", c->opts.seed);
+    finish_put_u64(&json, "sample_seed", c->opts.sample_seed);
+    finish_put_u64(&json, "ranks", weir_comm_ranks(c->comm));
+    finish_put_u64(&json, "batch", c->opts.batch);
+    finish_put_u64(&json, "negatives", c->opts.negatives);
+    finish_put_f64(&json, "rate", c->opts.rate);
+    finish_put_f64(&json, "decay", c->opts.decay);
+    finish_put_f64(&json, "dropout", c->opts.dropout);
+    finish_put_f64(&json, "positive_weight", c->opts.positive_weight);
     weir_json_object_end(&json);
 }
 

@@ -5,6 +5,7 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
+#include <weir/store/base/thread.h>
 
 #include "sink.h"
 
@@ -164,8 +165,9 @@ static const char *sink_after(const char *to, const char *prefix) {
 }
 
 weir_err weir_simulate_sink_open(const weir_simulate_sink_opts *opts, weir_simulate_sink **sinkp) {
-    *sinkp = NULL;
     const char *where;
+    WEIR_ON_ROLE(MAIN);
+    *sinkp = NULL;
     if (strcmp(opts->to, "-") == 0) return weir_simulate_sink_stdout(sinkp);
     if ((where = sink_after(opts->to, "file:"))) return weir_simulate_sink_files(opts, where, sinkp);
     if ((where = sink_after(opts->to, "log:"))) return weir_simulate_sink_log(opts, where, sinkp);
