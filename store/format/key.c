@@ -253,7 +253,6 @@ void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE
     bytes[0] = WEIR_BUNDLE_KIND;
     key_put_vertex(bytes + 1, key->vertex);
     key_put_be32(bytes + 17, key->part);
-    WEIR_ASSERT(key->span < WEIR_BUNDLE_SPANS);
     bytes[21] = key->span;
     key_put_be64(bytes + WEIR_BUNDLE_NEWEST_AT, key_time_descending(key->newest_us));
     key_put_be32(bytes + 30, key->turn);

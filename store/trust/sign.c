@@ -250,7 +250,7 @@ weir_err weir_bytes_verify(const char *name, const void *bytes, size_t length, c
         known++;
     if (known == key_count) {
         return WEIR_ERR(WEIR_EPERM,
-                        "%s is signed by %s, which is none of the %zu trusted keys; if you trust it, add it "
+                        "%s is signed by %s, which is none of the %zu keys that are trusted; if you trust it, add it "
                         "to the file that models.public_keys names",
                         name, hex, key_count);
     }

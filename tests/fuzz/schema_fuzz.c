@@ -16,9 +16,9 @@ static void check_valid(const weir_schema *schema) {
     WEIR_ASSERT(weir_buf_err(&text) == WEIR_OK);
     WEIR_ASSERT(weir_schema_parse("canonical", text.bytes, text.length, &back) == WEIR_OK);
     weir_schema_print(back, &again);
-    WEIR_ASSERT(text.length == again.length && memcmp(text.bytes, again.bytes, text.length) == 0); // H1
-    WEIR_ASSERT(weir_schema_hash(schema) == weir_schema_hash(back));                               // H2
-    WEIR_ASSERT(weir_schema_compatible(schema, back) == WEIR_OK);                                  // H4
+    WEIR_ASSERT(text.length == again.length && memcmp(text.bytes, again.bytes, text.length) == 0); // SCHEMA-H1
+    WEIR_ASSERT(weir_schema_hash(schema) == weir_schema_hash(back));                               // SCHEMA-H2
+    WEIR_ASSERT(weir_schema_compatible(schema, back) == WEIR_OK);                                  // SCHEMA-H4
     weir_schema_free(back);
     weir_buf_free(&text);
     weir_buf_free(&again);

@@ -544,14 +544,14 @@ static void assert_one_schema(const weir_buf *first_text, const weir_buf *second
     weir_buf canonical = {0}, again = {0};
     weir_schema_print(first, &canonical);
     weir_schema_print(second, &again);
-    assert_string_equal(canonical.bytes, again.bytes); // H2
+    assert_string_equal(canonical.bytes, again.bytes); // SCHEMA-H2
     assert_int_equal(weir_schema_hash(first), weir_schema_hash(second));
-    assert_same_fields(first, second); // H3
+    assert_same_fields(first, second); // SCHEMA-H3
     assert_ok(weir_schema_compatible(first, second));
     weir_schema *third = parse(&canonical);
     weir_buf_clear(&again);
     weir_schema_print(third, &again);
-    assert_string_equal(canonical.bytes, again.bytes); // H1
+    assert_string_equal(canonical.bytes, again.bytes); // SCHEMA-H1
     assert_int_equal(weir_schema_hash(first), weir_schema_hash(third));
     assert_same_fields(first, third);
     weir_buf_free(&canonical);

@@ -188,7 +188,7 @@ static void signatures_count_as_the_operator_says(void **state) {
     weir_model_opts opts = model_opts(&keys), lax = {.accept_unsigned = true}, both = opts;
     weir_model *model = NULL;
     write_model(&other);
-    refused(&opts, WEIR_EPERM, "none of the 1 trusted keys");
+    refused(&opts, WEIR_EPERM, "none of the 1 keys that are trusted");
     both.accept_unsigned = true;
     refused(&both, WEIR_EPERM, "none of the 1 trusted keys"); /* what is signed is signed rightly */
     assert_ok(weir_model_open(weir_test_path("m"), &lax, &model));

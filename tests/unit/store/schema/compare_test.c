@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compare_test.c - which changes stored data survives (H4), each said in words. */
+/* compare_test.c - which changes stored data survives (SCHEMA-H4), each said in words. */
 #include <stdio.h>
 #include <string.h>
 

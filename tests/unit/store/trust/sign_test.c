@@ -74,7 +74,7 @@ static void only_those_who_are_trusted_sign(void **state) {
         if (i < KEYS)
             assert_ok(err);
         else
-            assert_err(err, WEIR_EPERM, "which is none of the 3 trusted keys");
+            assert_err(err, WEIR_EPERM, "which is none of the 3 keys that are trusted");
         weir_secret_key_free(secrets[i]);
     }
     weir_free(folder);
