@@ -101,7 +101,7 @@ static void keys_beside_the_data_count_before_the_setting(void **state) {
     assert_string_equal(seen.serving, second);
     seen = promote_after(&l, &setting, &data, 3, third);
     assert_string_equal(seen.serving, second);
-    assert_non_null(strstr(seen.trouble, "none of the 1 trusted keys"));
+    assert_non_null(strstr(seen.trouble, "none of the 1 keys"));
     weir_secret_key_free(setting.secret);
     weir_secret_key_free(data.secret);
     lookout_close(&l);
