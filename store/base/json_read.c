@@ -230,7 +230,7 @@ bool weir_json_read(weir_json_reader *r, weir_json_token *value) {
         return json_string(r, value);
     case '{':
     case '[':
-        if (r->depth == r->depth_max) return json_fault(r, "objects and arrays too deep in each other");
+        if (r->depth == r->depth_max) return json_fault(r, "objects and arrays nested too deep");
         *value = (weir_json_token){c == '{' ? WEIR_JSON_OBJECT : WEIR_JSON_ARRAY, false, 1, r->next++};
         r->depth++;
         r->opened = true;
@@ -294,5 +294,5 @@ bool weir_json_read_end(weir_json_reader *r) {
     if (r->fault) return false;
     WEIR_ASSERT(r->depth == 0);
     json_skip_blanks(r);
-    return r->next == r->end ? true : json_fault(r, "something behind the end of the value");
+    return r->next == r->end ? true : json_fault(r, "more text after the end of the value");
 }

@@ -130,7 +130,7 @@ weir_err weir_json_parse(const char *name, const char *text, size_t length, unsi
             return WEIR_OK;
         }
     }
-    if (tree.full) return WEIR_ARENA_ERR(arena, "%s has more in it than can be read", name);
+    if (tree.full) return WEIR_ARENA_ERR(arena, "%s holds more values than can be read", name);
     if (!tree.twice) return json_not(name, &tree.reader, "JSON");
     char twice[65];
     snprintf(twice, sizeof twice, "%s", tree.twice);

@@ -149,8 +149,8 @@ static void what_is_no_json_is_refused_at_its_byte(void **state) {
         {"{\"x\":[1 2]}", "byte 9: a comma or ]"},
         {"{\"x\":[1,]}", "byte 9: not a JSON value"},
         {"{\"x\":[", "byte 7: the text ends where a value"},
-        {"{}{}", "byte 3: something behind the end"},
-        {"{} x", "byte 4: something behind the end"},
+        {"{}{}", "byte 3: more text after the end"},
+        {"{} x", "byte 4: more text after the end"},
         {"{\"a\":tru}", "byte 6: not a JSON value"},
         {"{\"a\":nul", "byte 6: not a JSON value"},
         {"{\"a\":NaN}", "byte 6: not a JSON value"},
@@ -183,7 +183,7 @@ static void what_is_no_json_is_refused_at_its_byte(void **state) {
         {"{\"a\":null,\"\\u0061\":2}", "byte 12: a name that came before"},
         {"{\"b\":{\"c\":1},\"b\":{\"d\":1}}", "byte 15: a name that came before"},
         {"{\"b\":{\"c\":1,\"c\":1}}", "byte 14: a name that came before"},
-        {"{\"a\":1}\x01", "byte 8: something behind the end"},
+        {"{\"a\":1}\x01", "byte 8: more text after the end"},
     };
     reader r = reader_open();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -223,7 +223,7 @@ static void depth_and_length_at_the_limit_and_one_past_it(void **state) {
             weir_buf_byte(&out, ']');
         weir_buf_text(&out, "}");
         weir_err err = read_text(&r, out.bytes);
-        snprintf(text, sizeof text, "byte %u: objects and arrays too deep", depth + 5);
+        snprintf(text, sizeof text, "byte %u: objects and arrays nested too deep", depth + 5);
         if (depth == WEIR_MESSAGE_DEPTH_MAX) assert_ok(err);
         if (depth > WEIR_MESSAGE_DEPTH_MAX) assert_err(err, WEIR_EDATA, "too deep");
         weir_buf_free(&out);

@@ -55,12 +55,12 @@ static void texts_that_are_refused(void **state) {
     } cases[] = {
         {"", "t.json is not JSON: byte 1: the text ends"},
         {"[1,2", "byte 5: a comma or ]"},
-        {"{\"a\":1} 2", "byte 9: something behind the end"},
+        {"{\"a\":1} 2", "byte 9: more text after the end"},
         {"{\"a\":1,\"b\":2,\"a\":3}", "byte 15: 'a' came before"},
         {"{\"a\":{\"b\":1,\"\\u0062\":2}}", "byte 14: 'b' came before"},
         {"[\"\\u0000\"]", "byte 3: a string with U+0000"},
         {"{\"\\u0000\":1}", "byte 3: a string with U+0000"},
-        {"[[[[[[[[[]]]]]]]]]", "byte 9: objects and arrays too deep"},
+        {"[[[[[[[[[]]]]]]]]]", "byte 9: objects and arrays nested too deep"},
         {"\xef\xbb\xbf{}", "byte 1: not a JSON value"},
     };
     const weir_json_node *root;
@@ -114,7 +114,7 @@ static void an_arena_that_is_too_small(void **state) {
         memcpy(text + i, "1,", 2);
     text[sizeof text - 2] = ']';
     assert_ok(weir_arena_open(8192, &arena));
-    assert_err(parse(arena, text, sizeof text - 1, &root), WEIR_ELIMIT, "t.json has more in it than can be read");
+    assert_err(parse(arena, text, sizeof text - 1, &root), WEIR_ELIMIT, "t.json holds more values than can be read");
     assert_null(root);
     weir_arena_close(arena);
 }
