@@ -47,7 +47,7 @@ static void gemm_of_nothing(const weir_gemm *g) {
 }
 
 static void cpu_gemm(const weir_gemm *g) {
-    if (g->m == 0 || g->n == 0) return; /* K2 */
+    if (g->m == 0 || g->n == 0) return; /* KERNEL-K2 */
     if (g->k == 0) {
         gemm_of_nothing(g);
         return;

@@ -4,7 +4,7 @@
  * names the table with WEIR_LOOP. Each has a naive twin in tests/unit/inference/kernel/kernel_test.c.
  *
  * Every sum runs over its rows in their order, on one thread; within a row the compiler may use lanes, always the same
- * (K1).
+ * (KERNEL-K1).
  */
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const weir_real *kernel_row_of(const weir_real *x, size_t row, uint32_t l
     return x + row * ld;
 }
 
-/* Rows are added in their order: K1. */
+/* Rows are added in their order: KERNEL-K1. */
 static void kernel_row_add(uint32_t cols, const weir_real *restrict x, weir_real *restrict out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] += x[c];

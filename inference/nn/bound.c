@@ -126,5 +126,5 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
     if (err) return err;
     *logit_maxp = most * bound_column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) +
                   bound_largest_entry(&b, nn->plan.head_bias);
-    return bound_check(&b, *logit_maxp, (double)FLT_MAX / 2); // N7
+    return bound_check(&b, *logit_maxp, (double)FLT_MAX / 2); // NN-N7
 }

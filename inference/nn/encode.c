@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* encode.c - one vertex or edge becomes floats and slots; the same for a stored row and for plain values (N2). */
+/* encode.c - one vertex or edge becomes floats and slots; the same for a stored row and for plain values (NN-N2). */
 #include <math.h>
 
 #include "shape_private.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forward.c - a batch on its way to logits. A node's row is computed from its own and its children's alone (N5).
+ * forward.c - a batch on its way to logits. A node's row is computed from its own and its children's alone (NN-N5).
  *
  * A layer's nodes lie hop after hop and within a hop by type, so each (hop, type) is one range of rows and one GEMM:
  * nothing is gathered but what layer 0 has once a vertex. Means and edges are two GEMMs on two parts of one weight
@@ -216,7 +216,7 @@ static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t st
     uint64_t weight = p->nn->plan.neighbors[(layer - 1) * p->shape->step_count + step];
     weir_real *mean = forward_reals(p, rows, hidden), *out = t->relu + (size_t)e->parent_begin * hidden;
     if (p->starved || rows == 0) return;
-    const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: N5 */
+    const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: NN-N5 */
     weir_segments segments =
         forward_segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
     p->k->segment_mean(&segments, hidden, x, hidden, mean, hidden);
@@ -277,7 +277,7 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     forward_layer_norm(p, layer);
     weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
     if (dropout.rate > 0) p->k->dropout(nodes, hidden, &dropout, t->out);
-    if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: N4 */
+    if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: NN-N4 */
 }
 
 /* --- the whole --------------------------------------------------------------------------------------------------- */

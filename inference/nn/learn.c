@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.c - scales of the numbers, learnt in one pass (Welford) in double (N3). */
+/* learn.c - scales of the numbers, learnt in one pass (Welford) in double (NN-N3). */
 #include <math.h>
 #include <string.h>
 

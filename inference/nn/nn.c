@@ -181,7 +181,7 @@ static bool nn_ends_in(const char *name, const char *end) {
 }
 
 static void nn_init_uniform(const weir_nn_tensor *tensor, double bound, uint64_t seed, weir_real *values) {
-    weir_rng rng = weir_rng_stream(seed, weir_xxh3(tensor->name, strlen(tensor->name), 0), 0); /* N6 */
+    weir_rng rng = weir_rng_stream(seed, weir_xxh3(tensor->name, strlen(tensor->name), 0), 0); /* NN-N6 */
     for (uint64_t i = 0; i < (uint64_t)tensor->rows * tensor->cols; i++)
         values[i] = (weir_real)(bound * (2 * weir_rng_double(&rng) - 1));
 }

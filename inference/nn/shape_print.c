@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape_print.c - a shape as JSON: the canonical form that shape_read.c takes back (N1). */
+/* shape_print.c - a shape as JSON: the canonical form that shape_read.c takes back (NN-N1). */
 #include "shape_json.h"
 #include "shape_private.h"
 

@@ -7,9 +7,9 @@
  * which is the host's where `unified` says so.
  *
  * INVARIANTS
- *   K1  A kernel gives the same bits for the same arguments, whatever ran before it: sums have a fixed order.
- *   K2  Zero rows, columns or segments are fine: nothing is written, but what a beta of 0 says.
- *   K3  A kernel cannot fail on the way: a device keeps its first error for `finish`.
+ *   KERNEL-K1  A kernel gives the same bits for the same arguments, whatever ran before it: sums have a fixed order.
+ *   KERNEL-K2  Zero rows, columns or segments are fine: nothing is written, but what a beta of 0 says.
+ *   KERNEL-K3  A kernel cannot fail on the way: a device keeps its first error for `finish`.
  *
  * THREADS: a table is read-only, [any]; two threads may run kernels at once on memory of their own.
  */
@@ -86,7 +86,7 @@ typedef struct weir_kernels {
      * 0: all at once. */
     size_t piece_bytes;
 
-    /* Memory.  WEIR_ENOMEM; `finish` waits and hands out the first error since the last one (K3). */
+    /* Memory.  WEIR_ENOMEM; `finish` waits and hands out the first error since the last one (KERNEL-K3). */
     weir_err (*alloc)(size_t bytes, void **memoryp);
     void (*release)(void *memory);
     void (*to_device)(void *to, const void *host, size_t bytes);

@@ -12,10 +12,10 @@
  * only a workspace that forgets nothing.
  *
  * INVARIANTS
- *   N4  With or without a tape, the logits are the same bits.
- *   N5  A target's logits depend on nothing but its own tree (up to the order in which a GEMM sums).
- *   N6  Initial parameters depend on the seed and the tensor's name alone: another relation changes no other tensor.
- *   N7  What weir_nn_bound lets pass gives finite logits for any finite input.
+ *   NN-N4  With or without a tape, the logits are the same bits.
+ *   NN-N5  A target's logits depend on nothing but its own tree (up to the order in which a GEMM sums).
+ *   NN-N6  Initial parameters depend on the seed and the tensor's name alone: another relation changes no other tensor.
+ *   NN-N7  What weir_nn_bound lets pass gives finite logits for any finite input.
  *
  * THREADS: a network is read-only after open, [any]; a workspace belongs to one thread at a time.
  */
@@ -53,7 +53,7 @@ uint64_t weir_nn_parameter_count(const weir_nn *nn);
 /* In the order of their offsets, without gaps. */
 const weir_nn_tensor *weir_nn_tensors(const weir_nn *nn, uint32_t *countp);
 const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); /* NULL: none */
-/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (N6). In the host's
+/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (NN-N6). In the host's
  * memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
 /* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite:

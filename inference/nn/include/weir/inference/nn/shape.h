@@ -14,9 +14,9 @@
  *   slots of a vertex type: one a category feature
  *
  * INVARIANTS
- *   N1  read(print(shape)) prints the same bytes, and encodes to the same floats.
- *   N2  A stored row and its values, each by its own way, are the same floats.
- *   N3  A scale is learnt in double and in the order of the values: the same order, the same scale.
+ *   NN-N1  read(print(shape)) prints the same bytes, and encodes to the same floats.
+ *   NN-N2  A stored row and its values, each by its own way, are the same floats.
+ *   NN-N3  A scale is learnt in double and in the order of the values: the same order, the same scale.
  *
  * THREADS: a shape is read-only once its scales are set, then [any].
  */

@@ -8,8 +8,8 @@
  *   calibration           {"slope": 1.2, "offset": -3.4}            probability = logistic(slope · logit + offset)
  *
  * INVARIANTS
- *   V1  What comes out gives the same bits as what went in.
- *   V2  What comes out gives a finite score for any input that is finite: no weight, and no sum of weights, is too
+ *   PACK-V1  What comes out gives the same bits as what went in.
+ *   PACK-V2  What comes out gives a finite score for any input that is finite: no weight, and no sum of weights, is too
  *       large.
  *
  * THREADS: read-only after open, [any].
