@@ -3,7 +3,7 @@
  * overlay.c - a source that shows a target the edges of its own event, which nobody has stored.
  *
  * Only the look that the sampler takes at a target with an event of its own (one parent, right behind its time) sees
- * them: everything else in its tree is older than the event, and other targets of the batch must not see it (C3).
+ * them: everything else in its tree is older than the event, and other targets of the batch must not see it (SCORE-C3).
  */
 #include <string.h>
 
@@ -67,7 +67,7 @@ static weir_err overlay_lay_over(weir_score_overlay *o, const weir_score_ask *as
         const weir_mutation *m = &ask->mutations[i];
         if (!overlay_belongs(m, ask, look)) continue;
         weir_edge edge = {m->neighbor, m->time_us, m->event, m->row, m->row_length};
-        count = overlay_insert(edges, count, &edge); // C1
+        count = overlay_insert(edges, count, &edge); // SCORE-C1
     }
     const uint8_t *bytes = (const uint8_t *)edges;
     window->neighbors = bytes + offsetof(weir_edge, neighbor);

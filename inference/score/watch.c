@@ -96,7 +96,7 @@ static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_ent
         scoring_watch_trouble(watch, weir_err_prefix(err, "model %s cannot serve", entry->id));
         return;
     }
-    weir_scoring_exchange(watch->opts.scoring, model);
+    weir_scoring_swap(watch->opts.scoring, model);
     weir_score_model_drop(model);
     snprintf(watch->state.serving, sizeof watch->state.serving, "%s", entry->id);
     watch->state.trouble[0] = 0;

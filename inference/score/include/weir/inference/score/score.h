@@ -11,11 +11,11 @@
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   C1  An event scored before it is stored, and the same event after, are the same block and the same score.
- *   C2  The block of an ask is the one that a snapshot of the same graph gives for the same seed: edge for edge.
- *   C3  An ask's answer does not depend on who else is in the batch (up to the order in which a GEMM sums).
- *   C4  Every answer of a request comes from one model, whatever is swapped meanwhile.
- *   C5  A change that a reason names is the logit less the logit of the same tree without that edge.
+ *   SCORE-C1  An event scored before it is stored, and the same event after, are the same block and the same score.
+ *   SCORE-C2  The block of an ask is the one that a snapshot of the same graph gives for the same seed: edge for edge.
+ *   SCORE-C3  An ask's answer does not depend on who else is in the batch (up to the order in which a GEMM sums).
+ *   SCORE-C4  Every answer of a request comes from one model, whatever is swapped meanwhile.
+ *   SCORE-C5  A change that a reason names is the logit less the logit of the same tree without that edge.
  *
  * THREADS: a scorer belongs to one thread at a time; a model is read-only and counted, [any].
  */
@@ -108,7 +108,7 @@ typedef struct weir_score_reason {
     weir_vertex neighbor;
     int64_t time_us;
     uint64_t event;
-    double change; /* C5 */
+    double change; /* SCORE-C5 */
     uint16_t relation, neighbor_type;
     weir_direction direction;
 } weir_score_reason;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scoring.h - threads that score what requests ask, in batches across requests, by a model that can be exchanged.
+ * scoring.h - threads that score what requests ask, in batches across requests, by a model that can be swapped.
  *
  *   submit ──► queue ──► [worker] prepare each ─► one forward pass over all of them ─► done each
  *                                    ▲
- *                      the model: taken once a batch, so each request has one (C4)
+ *                      the model: taken once a batch, so each request has one (SCORE-C4)
  *
  * A worker takes what waits when it is free: the busier the server, the larger the batch, and nobody waits for company.
  * What cannot be answered in its time, by what waits before it, is refused when it is submitted. A batch that would be
  * too late for one of its requests is run request by request, the most urgent first.
  *
- * THREADS: submit, exchange and look are [any]; callbacks run on a worker, which must not wait.
+ * THREADS: submit, swap and look are [any]; callbacks run on a worker, which must not wait.
  */
 #ifndef WEIR_INFERENCE_SCORE_SCORING_H
 #define WEIR_INFERENCE_SCORE_SCORING_H
@@ -60,7 +60,7 @@ uint32_t weir_scoring_threads(const weir_scoring *scoring);
  * WEIR_ETIMEOUT it is over already; WEIR_ECLOSED: then done is not called.  [any] */
 weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *work);
 /* From the next batch on, this model answers; shares it. NULL: none does.  [any] */
-void weir_scoring_exchange(weir_scoring *scoring, weir_score_model *model);
+void weir_scoring_swap(weir_scoring *scoring, weir_score_model *model);
 /* The model that answers now, shared with the caller; NULL: none.  [any] */
 weir_score_model *weir_scoring_model(weir_scoring *scoring);
 
