@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "score_private.h"
 
@@ -33,6 +34,7 @@ const weir_score_ask *weir_score_overlay_find(const weir_score_overlay *overlay,
 
 /* --- one window --------------------------------------------------------------------------------------------------- */
 
+/* Whether the mutation is an edge that the look would show if it were stored. */
 static bool overlay_belongs(const weir_mutation *m, const weir_score_ask *ask, const weir_sample_ask *look) {
     return m->kind == WEIR_PUT_EDGE && m->vertex == ask->vertex && m->type == look->relation &&
            m->direction == look->direction && m->time_us < look->before_us[0];
@@ -69,6 +71,7 @@ static weir_err overlay_lay_over(weir_score_overlay *o, const weir_score_ask *as
         weir_edge edge = {m->neighbor, m->time_us, m->event, m->row, m->row_length};
         count = overlay_insert(edges, count, &edge); // SCORE-C1
     }
+    WEIR_ASSERT(count <= window->count + ask->mutation_count);
     const uint8_t *bytes = (const uint8_t *)edges;
     window->neighbors = bytes + offsetof(weir_edge, neighbor);
     window->times = bytes + offsetof(weir_edge, time_us);
@@ -85,7 +88,7 @@ static weir_err overlay_windows(weir_sample_source *source, const weir_sample_as
     return ask ? overlay_lay_over(o, ask, look, windows) : WEIR_OK;
 }
 
-/* --- everything else is the graph's ----------------------------------------------------------------------------- */
+/* --- everything else is the graph's ------------------------------------------------------------------------------- */
 
 static void overlay_begin(weir_sample_source *source) {
     weir_sample_source *live = overlay_of(source)->live;
