@@ -284,7 +284,7 @@ static bool scorer_put_off(scorer_pass *p, scorer_round *round, scorer_round *sm
     return kept < count;
 }
 
-/* Answers the asks of a round: those that can be afforded with the trees it begins with, the others with smaller ones. */
+/* Answers the asks of a round: those that it can afford with whole trees, the others with smaller ones. */
 static weir_err scorer_run_round(weir_scorer *s, scorer_round *round) {
     weir_err err = WEIR_OK;
     weir_score_effort effort = WEIR_SCORE_WHOLE;

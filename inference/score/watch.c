@@ -35,7 +35,7 @@ typedef struct scoring_watch_trusted {
     weir_model_opts opts;
 } scoring_watch_trusted;
 
-/* A missing file of keys is no error here: without keys no signed model can be opened, and that error says what to do. */
+/* A missing file of keys is not an error here: without keys no signed model can be opened, which says what to do. */
 static weir_err scoring_watch_trust(const weir_scoring_watch *watch, scoring_watch_trusted *t) {
     size_t count = 0;
     const char *place = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
