@@ -2,9 +2,9 @@
 /*
  * bound.c - whether a network's weights could bring some input to a logit that is not finite.
  *
- * Each weight may be finite and their sums not: 3e38 twice is infinite, and a layer norm of it is NaN. The
- * inputs have a bound (encode.c), and so has what a layer norm gives, whatever comes in; so each stage can be bounded
- * by the sums of its weights' absolute values alone. The bounds are coarse, by a factor of the number of steps perhaps, and
+ * Each weight may be finite and their sums not: 3e38 twice is infinite, and a layer norm of it is NaN. The inputs
+ * have a bound (encode.c), and so has what a layer norm gives, whatever comes in; so each stage can be bounded by the
+ * sums of its weights' absolute values alone. The bounds are coarse, by a factor of the number of steps perhaps, and
  * may be: the weights that training leaves lie ten orders of magnitude below them.
  */
 #include <float.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forward.c - a batch on its way to logits. A node's row is computed from its own and its children's rows alone (NN-N5).
+ * forward.c - a batch on its way to logits. A node's row depends on its own and its children's rows alone (NN-N5).
  *
  * A layer's nodes lie hop after hop and within a hop by type, so each (hop, type) is one range of rows and one GEMM:
  * nothing is gathered but what layer 0 has once a vertex. Means and edges are two GEMMs on two parts of one weight
@@ -251,6 +251,7 @@ weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer) {
 static void forward_layer_run(forward_pass *p, uint32_t layer) {
     weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     uint32_t nodes = p->block->hop_end[p->shape->layers - layer], hidden = p->shape->hidden;
+    WEIR_ASSERT(layer >= 1 && layer <= p->shape->layers && nodes >= p->block->targets && nodes <= p->block->nodes);
     *t = (weir_nn_layer_tape){.nodes = nodes, .means = p->w->means[layer - 1]};
     t->out = forward_reals(p, nodes, hidden); /* first: without a tape, all that comes after it is given back */
     size_t mark = weir_nn_workspace_mark(p->w);

@@ -161,6 +161,7 @@ const weir_nn_plan *weir_nn_plan_of(const weir_nn *nn) {
 }
 
 uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step) {
+    WEIR_ASSERT(step < nn->shape->step_count);
     return nn->shape->edges[nn->shape->steps[step].relation].width + WEIR_TIME_CODE_COUNT + 1;
 }
 

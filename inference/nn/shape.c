@@ -123,6 +123,7 @@ static bool shape_reached(const weir_nn_shape *shape, uint32_t hop, uint32_t typ
 }
 
 bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type) {
+    WEIR_ASSERT(layer >= 1 && layer <= shape->layers && type < shape->types);
     for (uint32_t hop = 0; hop <= shape->layers - layer; hop++) {
         if (shape_reached(shape, hop, type)) return true;
     }
@@ -130,6 +131,7 @@ bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type
 }
 
 bool weir_nn_layer_steps(const weir_nn_shape *shape, uint32_t layer, uint32_t step) {
+    WEIR_ASSERT(layer >= 1 && layer <= shape->layers && step < shape->step_count);
     uint32_t hop = shape->steps[step].hop;
     return hop + layer <= shape->layers + 1 && shape_reached(shape, hop - 1, weir_nn_step_parent(shape, step));
 }
@@ -327,18 +329,22 @@ uint32_t weir_nn_relations(const weir_nn_shape *shape) {
 }
 
 weir_nn_inputs *weir_nn_inputs_at(const weir_nn_shape *shape, uint32_t index) {
+    WEIR_ASSERT(index < shape->types + shape->relations);
     return index < shape->types ? &shape->vertices[index] : &shape->edges[index - shape->types];
 }
 
 const weir_nn_inputs *weir_nn_vertex(const weir_nn_shape *shape, uint32_t type) {
+    WEIR_ASSERT(type < shape->types);
     return &shape->vertices[type];
 }
 
 const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation) {
+    WEIR_ASSERT(relation < shape->relations);
     return &shape->edges[relation];
 }
 
 bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type) {
+    WEIR_ASSERT(type < shape->types);
     for (uint32_t hop = 0; hop <= shape->layers; hop++) {
         if (shape_reached(shape, hop, type)) return true;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shape_fits.c - whether rows stored under a schema are what a shape was made for, and whether a living graph has it all.
+ * shape_fits.c - whether rows stored under a schema are what a shape was made for, and a living graph has all it needs.
  *
  * Ids and indices must mean the same; what a schema has added at its ends is not looked at. How a message is mapped,
  * values added to a list, and how a number would be normalised today change nothing of what was learnt.

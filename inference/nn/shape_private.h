@@ -26,7 +26,7 @@ struct weir_nn_shape {
 /* The inputs by one index over all of them: vertex types first, then relations. */
 weir_nn_inputs *weir_nn_inputs_at(const weir_nn_shape *shape, uint32_t index);
 weir_nn_number *weir_nn_numbers_of(const weir_nn_inputs *inputs); /* to be changed, before the shape is shared */
-/* The number before it is scaled; NaN when it is missing or not finite. aggregate: which of aggregates, if it is one. */
+/* The number before it is scaled; NaN when it is missing or not finite. aggregate: its place in aggregates. */
 double weir_nn_number_raw(const weir_nn_number *number, const weir_value *values, const double *aggregates,
                           uint32_t aggregate, int64_t before_us);
 

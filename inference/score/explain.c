@@ -45,7 +45,7 @@ static uint32_t explain_first_steps(const weir_nn_shape *shape) {
     return first;
 }
 
-static bool explain_leaves_targets(const weir_block_edges *e) {
+static bool explain_has_parents(const weir_block_edges *e) {
     return e->parent_end > e->parent_begin;
 }
 
@@ -58,7 +58,7 @@ static void explain_place_targets(explain_widening *w) {
         uint32_t edges = 0;
         for (uint32_t s = 0; w->explain[i] && s < steps; s++) {
             const weir_block_edges *e = &w->from->edges[s];
-            if (explain_leaves_targets(e)) edges += e->offsets[i + 1] - e->offsets[i];
+            if (explain_has_parents(e)) edges += e->offsets[i + 1] - e->offsets[i];
         }
         if (edges > WEIR_SCORE_EDGES_MAX) edges = WEIR_SCORE_EDGES_MAX;
         w->wide->places[i] = (weir_score_place){w->targets, w->explain[i] ? edges + 1 : 0};
@@ -198,7 +198,7 @@ static void explain_widen_deep(explain_widening *w, uint32_t step, weir_block_ed
     edges[step].parents = parents;
     edges[step].children = children;
     w->wide->inputs.edges[step] = w->inputs->edges[step];
-    if (!explain_leaves_targets(e)) return;
+    if (!explain_has_parents(e)) return;
     edges[step].parent_begin += w->shift;
     edges[step].parent_end += w->shift;
     for (uint32_t i = 0; i < e->count; i++) {
@@ -252,7 +252,7 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     weir_block_edges *edges = explain_grab(&w, view->steps, sizeof *edges);
     wide->view.edges = edges;
     for (uint32_t s = 0; s < view->steps && !w.starved; s++) {
-        if (s < first && explain_leaves_targets(&view->edges[s]))
+        if (s < first && explain_has_parents(&view->edges[s]))
             explain_widen_first(&w, s, seen, edges);
         else
             explain_widen_deep(&w, s, edges);
@@ -287,7 +287,7 @@ weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_sou
     for (uint32_t s = 0; s < explain_first_steps(shape); s++) {
         const weir_block_edges *e = &view->edges[s];
         const weir_sample_ends *ends = &source->ends[steps[s].relation];
-        if (!explain_leaves_targets(e)) continue;
+        if (!explain_has_parents(e)) continue;
         for (uint32_t i = e->offsets[target]; i < e->offsets[target + 1] && at + 1 < place.variants; i++, at++) {
             reasons[at] = (weir_score_reason){
                 .neighbor = view->ids[e->children[i]],

@@ -101,6 +101,7 @@ static weir_err score_inputs_read_type(const score_inputs_type_read *t, const we
     weir_err err = score_inputs_read_aggregates(t, view, arena, &aggregates);
     for (uint32_t i = 0; !err && i < rows; i++) {
         uint32_t node = view->input_nodes[range.begin + i];
+        WEIR_ASSERT(node < view->nodes && view->groups[node] < view->targets);
         int64_t time_us = view->before_us[view->groups[node]];
         err = score_inputs_read_values(t, view->ids[node], time_us, values);
         if (err) break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overlay.c - a source that shows a target the edges of its own event, which nobody has stored.
+ * overlay.c - a source that shows a target the edges of its own event, which is not stored yet.
  *
  * Only the look that the sampler takes at a target with an event of its own (one parent, right behind its time) sees
  * them: everything else in its tree is older than the event, and other targets of the batch must not see it (SCORE-C3).

@@ -53,8 +53,8 @@ uint64_t weir_nn_parameter_count(const weir_nn *nn);
 /* In the order of their offsets, without gaps. */
 const weir_nn_tensor *weir_nn_tensors(const weir_nn *nn, uint32_t *countp);
 const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); /* NULL: none */
-/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (NN-N6). In the host's
- * memory. */
+/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (NN-N6). In the
+ * host's memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
 /* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite:
  * *logit_maxp is how far from 0 it can be.  WEIR_EDATA names the tensor that could pass a float's largest.  [any] */
@@ -62,7 +62,7 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */
 
-/* What a batch brings, in the host's memory; borrowed until the forward pass ends, with a tape until the way back does. */
+/* What a batch brings, in the host's memory; borrowed until the forward pass, with a tape the way back, has ended. */
 typedef struct weir_nn_batch {
     const weir_block_view *block;    /* sampled with the shape's steps, after weir_block_inputs       */
     const weir_real *const *numbers; /* one a type: inputs of the type x width                        */
@@ -84,8 +84,8 @@ void weir_nn_workspace_close(weir_nn_workspace *workspace);
 uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
 
 /* Logits of the targets: targets x outputs. params lie in the kernels' memory; logits and embeddings (targets x hidden,
- * NULL: not wanted) in the host's. drop is NULL but in training.  WEIR_EINVAL the block was not sampled for this shape, or
- * has no input rows; WEIR_ENOMEM; what the kernels report.  [owner of the workspace] */
+ * NULL: not wanted) in the host's. drop is NULL but in training.  WEIR_EINVAL the block was not sampled for this shape,
+ * or has no input rows; WEIR_ENOMEM; what the kernels report.  [owner of the workspace] */
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings);

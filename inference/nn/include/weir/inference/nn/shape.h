@@ -165,7 +165,8 @@ void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_
 
 typedef struct weir_nn_learner weir_nn_learner;
 
-/* Count, mean, sum of squared distances from it, least and most of one number. A plain value that can travel between ranks. */
+/* Count, mean, sum of squared distances from it, least and most of one number. A plain value that can travel between
+ * ranks. */
 typedef struct weir_nn_moments {
     double count, mean, squares, min, max;
 } weir_nn_moments;
