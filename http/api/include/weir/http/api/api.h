@@ -52,7 +52,7 @@ typedef struct weir_api_opts {
     weir_pipeline *pipeline;    /* borrowed; outlives the handle; started                                    */
     weir_eventlog *const *logs; /* one a source of the schema; NULL: its events are not appended here        */
     weir_scoring *scoring;      /* borrowed; closed before the handle, which its threads use; NULL: no scores */
-    weir_scoring_watch *watch;  /* borrowed; NULL: models are swapped by the caller                          */
+    weir_scoring_watch *watch;  /* borrowed; NULL: models are exchanged by somebody else                     */
     weir_api_keys *keys;        /* borrowed; NULL: none                                                      */
     const char *checkpoints;    /* folder that they are written into; borrowed; NULL: none are written       */
     const char *nights;         /* folder of weir nightly; borrowed; NULL: there is none                     */
