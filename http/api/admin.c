@@ -15,20 +15,20 @@
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 #define DEPTH_MAX    4u
 
-static weir_err checkpoint_read_ask(const weir_http_request *request, json_t **rootp, const char **namep,
-                                    bool *linksp) {
+static weir_err checkpoint_read_ask(weir_http_request *request, const char **namep, bool *linksp) {
     static const char *const members[] = {"name", "hard_links", NULL};
+    const weir_json_node *root;
     size_t length, name_length;
     const char *body = weir_http_body(request, &length);
-    weir_err err = weir_api_body_json(body, length, DEPTH_MAX, rootp);
-    if (!err) err = weir_api_body_members(*rootp, "the body", members);
-    if (!err) err = weir_api_body_need(*rootp, "the body", "name", namep, &name_length);
+    weir_err err = weir_api_body_json(body, length, DEPTH_MAX, weir_http_arena(request), &root);
+    if (!err) err = weir_api_body_members(root, "the body", members);
+    if (!err) err = weir_api_body_need(root, "the body", "name", namep, &name_length);
     if (err) return err;
-    const json_t *links = json_object_get(*rootp, "hard_links");
-    if (links && !json_is_boolean(links))
+    const weir_json_node *links = weir_json_find(root, "hard_links");
+    if (links && links->token.kind != WEIR_JSON_BOOL)
         return WEIR_ERR(WEIR_EDATA,
                         "hard_links must be true or false: whether the checkpoint shares its files with the store");
-    *linksp = json_is_true(links);
+    *linksp = links && *links->token.bytes == 't';
     if (name_length && name_length <= WEIR_API_CHECKPOINT_NAME && strspn(*namep, NAME_LETTERS) == name_length &&
         **namep != '.')
         return WEIR_OK;
@@ -37,23 +37,22 @@ static weir_err checkpoint_read_ask(const weir_http_request *request, json_t **r
 }
 
 static weir_err checkpoint_run(weir_api *api, uint32_t thread, weir_http_request *request) {
-    json_t *root = NULL;
     const char *name;
     bool created = false, links = false;
-    weir_err err = checkpoint_read_ask(request, &root, &name, &links);
+    weir_err err = checkpoint_read_ask(request, &name, &links);
     const char *folder = err ? NULL : weir_arena_printf(weir_http_arena(request), "%s/%s", api->checkpoints, name);
     if (!err && !folder) err = WEIR_NOMEM("for a path");
     weir_api_fresh_begin(api, thread, request); // API-A3: what was applied before is in the checkpoint
     if (!err && atomic_exchange(&api->checkpointing, 1))
         err = WEIR_ERR(WEIR_EBUSY, "another checkpoint is being written; try again when it is finished");
-    if (err) goto done;
+    if (err) return err;
 
     err = weir_folder_create(api->checkpoints);
     created = !err && !weir_path_exists(folder);
     if (created)
         err = links ? weir_graph_checkpoint_linked(api->graph, folder) : weir_graph_checkpoint(api->graph, folder);
     atomic_store(&api->checkpointing, 0);
-    if (err) goto done;
+    if (err) return err;
 
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
@@ -64,9 +63,7 @@ static weir_err checkpoint_run(weir_api *api, uint32_t thread, weir_http_request
     weir_json_key(&json, "shared");
     weir_json_bool(&json, weir_graph_checkpoint_shares(folder));
     weir_api_json_answer(api, thread, &json, request);
-done:
-    json_decref(root);
-    return err;
+    return WEIR_OK;
 }
 
 weir_err weir_api_post_checkpoint(void *context, weir_http_request *request) {

@@ -2,7 +2,7 @@
 /* api.c - the table of routes, and what stands behind it. */
 #include <weir/store/base/alloc.h>
 
-#include "body.h"
+#include "private.h"
 
 #define SAMPLE_BYTES_MAX (256u << 10)
 #define SMALL_BYTES_MAX  4096u
@@ -44,7 +44,6 @@ bool weir_api_authenticate(void *context, const char *key, size_t length, weir_h
 
 weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip) {
     *apip = NULL;
-    weir_api_body_prepare();
     weir_api *api = weir_calloc(1, sizeof *api);
     if (!api) return WEIR_NOMEM("for the API");
     api->graph = opts->graph;

@@ -11,10 +11,11 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/metrics.h>
 
-#include "body.h"
+#include "private.h"
 
 #define NIGHT_BYTES_MAX  (1u << 20)
 #define EPOCHS_BYTES_MAX (8u << 20)
@@ -48,34 +49,35 @@ static char *nightly_load(nightly_history *h, const char *night, const char *fil
 }
 
 /* 0: the member is not a time, or one that a clock which was ahead has left: it would hide years of missing nights. */
-static int64_t nightly_time(const nightly_history *h, const json_t *night, const char *name) {
-    const json_t *member = json_object_get(night, name);
-    const char *text = json_string_value(member);
+static int64_t nightly_time(const nightly_history *h, const weir_json_node *night, const char *name) {
+    const char *text = weir_json_node_text(weir_json_find(night, name));
     int64_t time_us;
-    weir_err err = text ? weir_time_parse(text, json_string_length(member), &time_us) : WEIR_ERR(WEIR_EDATA, "no time");
-    return err || time_us > h->now_us ? 0 : time_us;
+    return weir_time_parse(text, strlen(text), &time_us) || time_us > h->now_us ? 0 : time_us;
 }
 
 /* The names are sorted, and are times unless --name said otherwise. */
 static weir_err nightly_visit(void *context, const char *name) {
     nightly_history *h = context;
     size_t length;
-    json_t *night;
+    const weir_json_node *night = NULL;
+    weir_arena *arena = NULL;
     if (strlen(name) >= sizeof h->newest) return WEIR_OK;
     h->trouble[0] = 0;
     char *text = nightly_load(h, name, "night.json", NIGHT_BYTES_MAX, &length);
     if (!text && !h->trouble[0]) return WEIR_OK; /* not a night */
     memcpy(h->newest, name, strlen(name) + 1);
-    weir_err err = text ? weir_api_body_parse(text, length, JSON_REJECT_DUPLICATES, NULL, &night) : WEIR_OK;
-    weir_free(text);
-    if (err || !text) return err;
-    const char *outcome = json_string_value(json_object_get(night, "outcome"));
+    if (!text) return WEIR_OK;
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse("night.json", text, length, WEIR_JSON_DEPTH_MAX, arena, &night);
+    if (weir_err_is(err, WEIR_EDATA)) err = WEIR_OK; /* its check is right, so it says nothing that we know */
+    const char *outcome = weir_json_node_text(weir_json_find(night, "outcome"));
     int64_t begun_us = nightly_time(h, night, "begun"), ended_us = nightly_time(h, night, "ended");
-    bool well = outcome && (strcmp(outcome, "promoted") == 0 || strcmp(outcome, "kept") == 0);
+    bool well = strcmp(outcome, "promoted") == 0 || strcmp(outcome, "kept") == 0;
     if (begun_us && (!h->begun_us || begun_us < h->begun_us)) h->begun_us = begun_us;
     if (well && ended_us > h->success_us) h->success_us = ended_us;
-    json_decref(night);
-    return WEIR_OK;
+    weir_arena_close(arena);
+    weir_free(text);
+    return err;
 }
 
 static weir_err nightly_read(const weir_api *api, nightly_history *h) {
@@ -108,43 +110,33 @@ void weir_api_nightly_look(weir_api *api) {
 /* --- the answer --------------------------------------------------------------------------------------------------- */
 
 /* An object, byte for byte, if it is one. */
-static weir_err nightly_write_object(weir_buf *out, const char *separator, const char *text, size_t length, bool *isp) {
-    json_t *object;
-    weir_err err = weir_api_body_parse(text, length, JSON_REJECT_DUPLICATES, NULL, &object);
-    *isp = json_is_object(object);
-    json_decref(object);
+static bool nightly_write_object(weir_buf *out, const char *separator, const char *text, size_t length) {
+    if (weir_json_check_object("it", text, length, WEIR_JSON_DEPTH_MAX)) return false;
     while (length && text[length - 1] != '}')
         length--;
-    if (*isp) weir_buf_printf(out, "%s%.*s", separator, (int)length, text);
-    return err;
+    weir_buf_printf(out, "%s%.*s", separator, (int)length, text);
+    return true;
 }
 
-static weir_err nightly_write_newest(nightly_history *h, weir_buf *out) {
+static void nightly_write_newest(nightly_history *h, weir_buf *out) {
     size_t length = 0;
-    bool is = false;
     char *text = nightly_load(h, h->newest, "night.json", NIGHT_BYTES_MAX, &length);
     weir_buf_text(out, "{\"night\":");
-    weir_err err = text ? nightly_write_object(out, "", text, length, &is) : WEIR_OK;
-    if (!is) weir_buf_text(out, "null");
+    if (!text || !nightly_write_object(out, "", text, length)) weir_buf_text(out, "null");
     weir_free(text);
-    return err;
 }
 
-static weir_err nightly_write_epochs(nightly_history *h, weir_buf *out) {
+static void nightly_write_epochs(nightly_history *h, weir_buf *out) {
     size_t length = 0, count = 0;
-    weir_err err = WEIR_OK;
     char *text = nightly_load(h, h->newest, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length);
     weir_buf_text(out, ",\"epochs\":[");
-    for (const char *line = text; !err && line && *line && count < EPOCHS_MAX;) {
+    for (const char *line = text; line && *line && count < EPOCHS_MAX;) {
         size_t bytes = strcspn(line, "\n");
-        bool is;
-        err = nightly_write_object(out, count ? "," : "", line, bytes, &is);
-        count += is;
+        count += nightly_write_object(out, count ? "," : "", line, bytes);
         line += bytes + (line[bytes] == '\n');
     }
     weir_buf_byte(out, ']');
     weir_free(text);
-    return err;
 }
 
 static void nightly_write_time(weir_buf *out, const char *name, int64_t time_us) {
@@ -161,9 +153,9 @@ static weir_err nightly_answer(weir_api *api, uint32_t thread, weir_http_request
     weir_buf *out = weir_http_out(request);
     (void)thread;
     weir_err err = nightly_read(api, &h);
-    if (!err) err = nightly_write_newest(&h, out);
-    if (!err) err = nightly_write_epochs(&h, out);
     if (err) return err;
+    nightly_write_newest(&h, out);
+    nightly_write_epochs(&h, out);
     weir_buf_text(out, ",\"trouble\":");
     weir_json json = weir_json_begin(out);
     weir_json_string(&json, *h.trouble ? h.trouble : NULL);

@@ -21,7 +21,7 @@
 
 /* --- targets -------------------------------------------------------------------------------------------------- */
 
-static weir_err sample_ask_read_target(weir_api_sample_ask *ask, const json_t *value, const char *where,
+static weir_err sample_ask_read_target(weir_api_sample_ask *ask, const weir_json_node *value, const char *where,
                                        int64_t now_us) {
     static const char *const names[] = {"type", "key", "before", NULL};
     const char *before;
@@ -51,16 +51,17 @@ static void sample_ask_sort_targets(weir_api_sample_ask *ask) {
     }
 }
 
-static weir_err sample_ask_read_targets(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
-    const json_t *targets = json_object_get(root, "targets");
-    size_t count = json_array_size(targets);
+static weir_err sample_ask_read_targets(weir_api_sample_ask *ask, const weir_json_node *root, int64_t now_us) {
+    const weir_json_node *targets = weir_json_find(root, "targets");
+    size_t count = targets ? targets->count : 0;
     weir_err err = WEIR_OK;
-    if (!json_is_array(targets) || !count || count > WEIR_API_SAMPLE_TARGETS)
+    if (!targets || targets->token.kind != WEIR_JSON_ARRAY || !count || count > WEIR_API_SAMPLE_TARGETS)
         return WEIR_ERR(WEIR_EDATA, "targets must be an array of 1 to %u objects", WEIR_API_SAMPLE_TARGETS);
-    for (size_t i = 0; !err && i < count; i++) {
+    const weir_json_node *item = targets->first;
+    for (size_t i = 0; !err && item; i++, item = item->next) {
         char where[32];
         snprintf(where, sizeof where, "targets[%zu]", i);
-        err = sample_ask_read_target(ask, json_array_get(targets, i), where, now_us);
+        err = sample_ask_read_target(ask, item, where, now_us);
     }
     if (!err) sample_ask_sort_targets(ask);
     return err;
@@ -99,7 +100,7 @@ static weir_err sample_ask_read_half_life(const char *where, const char *text, w
     return WEIR_ERR(WEIR_EDATA, "%s: half_life is '%.16s'; write a duration such as 36h or 7d", where, text);
 }
 
-static weir_err sample_ask_read_step(weir_api_sample_ask *ask, const json_t *value, const char *where,
+static weir_err sample_ask_read_step(weir_api_sample_ask *ask, const weir_json_node *value, const char *where,
                                      int64_t hop_before) {
     static const char *const names[] = {"hop",    "relation", "direction", "strategy",
                                         "fanout", "weight",   "half_life", NULL};
@@ -129,21 +130,22 @@ static weir_err sample_ask_read_step(weir_api_sample_ask *ask, const json_t *val
     return err;
 }
 
-static weir_err sample_ask_read_steps(weir_api_sample_ask *ask, const json_t *root) {
-    const json_t *steps = json_object_get(root, "steps");
-    size_t count = json_array_size(steps);
+static weir_err sample_ask_read_steps(weir_api_sample_ask *ask, const weir_json_node *root) {
+    const weir_json_node *steps = weir_json_find(root, "steps");
+    size_t count = steps ? steps->count : 0;
     weir_err err = WEIR_OK;
-    if (!json_is_array(steps) || !count || count > WEIR_API_SAMPLE_STEPS)
+    if (!steps || steps->token.kind != WEIR_JSON_ARRAY || !count || count > WEIR_API_SAMPLE_STEPS)
         return WEIR_ERR(WEIR_EDATA, "steps must be an array of 1 to %u objects", WEIR_API_SAMPLE_STEPS);
-    for (size_t i = 0; !err && i < count; i++) {
+    const weir_json_node *item = steps->first;
+    for (size_t i = 0; !err && item; i++, item = item->next) {
         char where[32];
         snprintf(where, sizeof where, "steps[%zu]", i);
-        err = sample_ask_read_step(ask, json_array_get(steps, i), where, i ? ask->steps[i - 1].hop : 0);
+        err = sample_ask_read_step(ask, item, where, i ? ask->steps[i - 1].hop : 0);
     }
     return err;
 }
 
-static weir_err sample_ask_read(weir_api_sample_ask *ask, const json_t *root, int64_t now_us) {
+static weir_err sample_ask_read(weir_api_sample_ask *ask, const weir_json_node *root, int64_t now_us) {
     static const char *const names[] = {"targets", "steps", "seed", "window", "edges_max", NULL};
     int64_t seed = SEED_DEFAULT, window = WEIR_SAMPLE_WINDOW, edges_max = WEIR_API_SAMPLE_EDGES;
     weir_err err = weir_api_body_members(root, "the body", names);
@@ -164,15 +166,14 @@ static weir_err sample_ask_read(weir_api_sample_ask *ask, const json_t *root, in
 
 weir_err weir_api_sample_read(const weir_schema *schema, int64_t now_us, const char *body, size_t length,
                               weir_arena *arena, weir_api_sample_ask **askp) {
-    json_t *root = NULL;
+    const weir_json_node *root = NULL;
     *askp = NULL;
     weir_api_sample_ask *ask = weir_arena_calloc(arena, 1, sizeof *ask);
     if (!ask) return WEIR_NOMEM("for a sample");
     ask->schema = schema;
     ask->arena = arena;
-    weir_err err = weir_api_body_json(body, length, DEPTH_MAX, &root);
+    weir_err err = weir_api_body_json(body, length, DEPTH_MAX, arena, &root);
     if (!err) err = sample_ask_read(ask, root, now_us);
-    json_decref(root);
     if (!err) *askp = ask;
     return err;
 }

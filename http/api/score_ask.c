@@ -21,7 +21,7 @@
 
 /* --- targets -------------------------------------------------------------------------------------------------- */
 
-static weir_err score_ask_read_target(const weir_schema *schema, const json_t *value, const char *where,
+static weir_err score_ask_read_target(const weir_schema *schema, const weir_json_node *value, const char *where,
                                       weir_arena *arena, weir_api_score_ask *ask) {
     static const char *const names[] = {"type", "key", NULL};
     weir_err err = weir_api_body_members(value, where, names);
@@ -30,23 +30,24 @@ static weir_err score_ask_read_target(const weir_schema *schema, const json_t *v
     return err;
 }
 
-static weir_err score_ask_read_targets(const weir_schema *schema, const json_t *targets, weir_arena *arena,
+static weir_err score_ask_read_targets(const weir_schema *schema, const weir_json_node *targets, weir_arena *arena,
                                        weir_api_score_ask *ask) {
-    size_t count = json_array_size(targets);
+    size_t count = targets ? targets->count : 0;
     weir_err err = WEIR_OK;
-    if (!json_is_array(targets) || !count || count > WEIR_SCORE_BATCH_MAX)
+    if (!targets || targets->token.kind != WEIR_JSON_ARRAY || !count || count > WEIR_SCORE_BATCH_MAX)
         return WEIR_ERR(WEIR_EDATA, "targets must be an array of 1 to %u objects", WEIR_SCORE_BATCH_MAX);
-    for (size_t i = 0; !err && i < count; i++) {
+    const weir_json_node *item = targets->first;
+    for (size_t i = 0; !err && item; i++, item = item->next) {
         char where[32];
         snprintf(where, sizeof where, "targets[%zu]", i);
-        err = score_ask_read_target(schema, json_array_get(targets, i), where, arena, ask);
+        err = score_ask_read_target(schema, item, where, arena, ask);
     }
     return err;
 }
 
 /* --- an event ----------------------------------------------------------------------------------------------------- */
 
-static weir_err score_ask_read_source(const weir_schema *schema, const json_t *root, weir_api_score_ask *ask) {
+static weir_err score_ask_read_source(const weir_schema *schema, const weir_json_node *root, weir_api_score_ask *ask) {
     const char *name;
     size_t length;
     weir_err err = weir_api_body_need(root, "the body", "source", &name, &length);
@@ -59,25 +60,20 @@ static weir_err score_ask_read_source(const weir_schema *schema, const json_t *r
 /* A line stands in the body as a text, and is cut out of that as it would be out of a body of lines. */
 static weir_err score_ask_read_line(weir_arena *arena, weir_api_message *event) {
     const weir_api_message *lines;
-    size_t count, length;
-    json_t *text;
-    weir_err err = weir_api_body_parse(event->bytes, event->length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL, &text);
-    if (err) return err;
-    const char *bytes = json_string_value(text);
-    if (!bytes) err = WEIR_ERR(WEIR_EDATA, "the source is read line by line, so event must be a string of one line");
-    length = bytes ? json_string_length(text) : 0;
-    char *copy = bytes ? weir_arena_alloc_aligned(arena, 1, length + 1) : NULL;
-    if (copy) memcpy(copy, bytes, length);
-    json_decref(text);
-    if (err) return err;
-    if (!copy) return WEIR_NOMEM("for a request");
-    err = weir_api_split(WEIR_API_LINES, copy, length, arena, &lines, &count);
+    size_t count;
+    weir_json_token text;
+    weir_json_reader r = weir_json_reader_of(event->bytes, event->length, DEPTH_MAX);
+    if (!weir_json_read(&r, &text) || text.kind != WEIR_JSON_STRING || !weir_json_read_end(&r))
+        return WEIR_ERR(WEIR_EDATA, "the source is read line by line, so event must be a string of one line");
+    char *line = weir_arena_alloc_aligned(arena, 1, text.length + 1);
+    if (!line) return WEIR_NOMEM("for a request");
+    weir_err err = weir_api_split(WEIR_API_LINES, line, weir_json_unescape(&text, line), arena, &lines, &count);
     if (!err && count > 1) err = WEIR_ERR(WEIR_EDATA, "event has %zu lines; only one can be scored at a time", count);
     if (!err) *event = lines[0];
     return err;
 }
 
-static weir_err score_ask_read_event(const weir_schema *schema, const json_t *root, weir_arena *arena,
+static weir_err score_ask_read_event(const weir_schema *schema, const weir_json_node *root, weir_arena *arena,
                                      weir_api_score_ask *ask) {
     weir_err err = score_ask_read_source(schema, root, ask);
     if (err) return err;
@@ -120,7 +116,7 @@ weir_err weir_api_score_name_event(weir_api_score_ask *ask, const weir_schema *s
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
-static weir_err score_ask_read_limits(const json_t *root, weir_api_score_ask *ask) {
+static weir_err score_ask_read_limits(const weir_json_node *root, weir_api_score_ask *ask) {
     int64_t reasons = REASONS_DEFAULT, nodes = 0, deadline_ms = 0;
     weir_err err = weir_api_body_number(root, "the body", "reasons", 0, WEIR_SCORE_REASONS_MAX, &reasons);
     if (!err) err = weir_api_body_number(root, "the body", "nodes_max", 1, NODES_MAX, &nodes);
@@ -132,14 +128,14 @@ static weir_err score_ask_read_limits(const json_t *root, weir_api_score_ask *as
     return WEIR_OK;
 }
 
-static weir_err score_ask_read_root(const weir_schema *schema, const json_t *root, weir_arena *arena,
+static weir_err score_ask_read_root(const weir_schema *schema, const weir_json_node *root, weir_arena *arena,
                                     weir_api_score_ask *ask) {
     static const char *const names[] = {"targets", "source", "event", "reasons", "nodes_max", "deadline_ms", NULL};
-    const json_t *targets = json_object_get(root, "targets"), *event = json_object_get(root, "event");
+    const weir_json_node *targets = weir_json_find(root, "targets"), *event = weir_json_find(root, "event");
     weir_err err = weir_api_body_members(root, "the body", names);
     if (!err) err = score_ask_read_limits(root, ask);
     if (err) return err;
-    if (!targets == !event || (targets && json_object_get(root, "source")))
+    if (!targets == !event || (targets && weir_json_find(root, "source")))
         return WEIR_ERR(WEIR_EDATA, "the body must have either targets, or source and event");
     return targets ? score_ask_read_targets(schema, targets, arena, ask)
                    : score_ask_read_event(schema, root, arena, ask);
@@ -167,11 +163,10 @@ static weir_err score_ask_without_event(const char *body, size_t length, weir_ar
 
 weir_err weir_api_score_read(const weir_schema *schema, const char *body, size_t length, weir_arena *arena,
                              weir_api_score_ask *ask) {
-    json_t *root = NULL;
+    const weir_json_node *root = NULL;
     weir_api_message rest;
     weir_err err = score_ask_without_event(body, length, arena, &ask->event, &rest);
-    if (!err) err = weir_api_body_json(rest.bytes, rest.length, DEPTH_MAX, &root);
+    if (!err) err = weir_api_body_json(rest.bytes, rest.length, DEPTH_MAX, arena, &root);
     if (!err) err = score_ask_read_root(schema, root, arena, ask);
-    json_decref(root);
     return err;
 }

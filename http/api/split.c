@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weir/store/base/assert.h>
+#include <weir/store/base/json.h>
 
 #include "private.h"
 
@@ -102,41 +103,25 @@ static weir_err split_array(splitter *split) {
 
 /* --- one member ---------------------------------------------------------------------------------------------- */
 
-/* The next member of the object, and its value without the blanks around it.  false: there is none, or it is not JSON.
- */
-static bool split_next_member(splitter *split, weir_api_message *namep, weir_api_message *valuep) {
-    split_skip_blanks(split);
-    size_t begin = split->next;
-    if (begin >= split->length || split->body[begin] != '"') return false;
-    split_skip_string(split);
-    if (split->next > split->length || split->next - begin < 2) return false;
-    *namep = (weir_api_message){split->body + begin + 1, split->next - begin - 2};
-    split_skip_blanks(split);
-    if (split->next >= split->length || split->body[split->next++] != ':') return false;
-    split_skip_blanks(split);
-    begin = split->next;
-    if (!split_skip_value(split, '}')) return false;
-    size_t end = split->next;
-    while (end > begin && split_is_blank(split->body[end - 1]))
-        end--;
-    *valuep = (weir_api_message){split->body + begin, end - begin};
-    return true;
-}
-
 bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_message *valuep) {
-    splitter split = {.body = body, .length = length};
-    weir_api_message member;
+    weir_json_reader r = weir_json_reader_of(body, length, WEIR_JSON_DEPTH_MAX);
+    weir_json_token token;
+    bool found = false;
     *valuep = (weir_api_message){NULL, 0};
+    if (!weir_json_enter(&r, "the body is not an object")) return false;
+    while (!found && weir_json_read_name(&r, &token)) {
+        found = weir_json_token_is(&token, name);
+        if (!found && (!weir_json_read(&r, &token) || !weir_json_skip(&r, &token))) return false;
+    }
+    splitter split = {.body = body, .length = length, .next = (size_t)(r.next - body)};
     split_skip_blanks(&split);
-    if (split.next >= length || body[split.next] != '{') return false;
-    do {
-        split.next++; /* the bracket, or the comma */
-        if (!split_next_member(&split, &member, valuep)) break;
-        bool found = member.length == strlen(name) && !memcmp(member.bytes, name, member.length);
-        if (found && valuep->length) return true;
-    } while (split.next < length && body[split.next] == ',');
-    *valuep = (weir_api_message){NULL, 0};
-    return false;
+    size_t begin = split.next;
+    if (!found || !split_skip_value(&split, '}')) return false;
+    size_t end = split.next;
+    while (end > begin && split_is_blank(body[end - 1]))
+        end--;
+    if (end > begin) *valuep = (weir_api_message){body + begin, end - begin};
+    return end > begin;
 }
 
 /* --- lines ---------------------------------------------------------------------------------------------------- */

@@ -5,9 +5,14 @@
 
 #include <weir/inference/model/model.h>
 
-#include "json.h"
+#define WEIR_MODEL_PATH_MAX       4096u
+#define WEIR_MODEL_JSON_DEPTH_MAX 32u
 
-#define WEIR_MODEL_PATH_MAX 4096u
+/* Bytes of somebody else's; not ended by 0. */
+typedef struct weir_span {
+    const char *bytes;
+    size_t length;
+} weir_span;
 
 typedef enum weir_model_file {
     WEIR_MODEL_FILE_METRICS,

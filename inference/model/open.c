@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - believing a model folder, in this order and no other (M2):
+ * open.c - believing a model folder, in this order and no other (MODEL-M2):
  *
  *   1. MANIFEST is read, and its signature checked over those bytes; and whether it is the one that was promoted.
  *   2. Each file is read once, and its line of the MANIFEST made again from the bytes in memory; the lines must be
@@ -12,22 +12,24 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 
 #include "files.h"
 #include "safetensors.h"
 
 #define MANIFEST_BYTES_MAX 4096u
 
-typedef struct loaded {
+typedef struct model_loaded {
     char *bytes;
     size_t length;
-} loaded;
+} model_loaded;
 
 struct weir_model {
     char folder[WEIR_MODEL_PATH_MAX];
-    loaded files[WEIR_MODEL_FILE_COUNT]; /* the weights only until they are read */
+    model_loaded files[WEIR_MODEL_FILE_COUNT]; /* the weights only until they are read */
     weir_weights weights;
     char *task, *texts[WEIR_MODEL_TEXT_COUNT];
     size_t lengths[WEIR_MODEL_TEXT_COUNT];
@@ -37,68 +39,54 @@ struct weir_model {
 
 /* --- verifying ------------------------------------------------------------------------------------------------- */
 
-static weir_err load_manifest(weir_model *m, loaded *manifest) {
+/* A model that was signed once stays so for ever: that it is this one is said by who promoted it. */
+static weir_err model_load_manifest(weir_model *m, const weir_model_opts *opts, model_loaded *manifest) {
     char path[WEIR_MODEL_PATH_MAX];
     weir_err err = weir_model_join(path, m->folder, "MANIFEST");
     if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, MANIFEST_BYTES_MAX, &manifest->bytes, &manifest->length);
-    if (!weir_err_is(err, WEIR_ENOTFOUND)) return err;
-    return weir_path_exists(m->folder)
-               ? WEIR_ERR(WEIR_ECORRUPT, "%s has no MANIFEST; it is no model, or not all of one", m->folder)
-               : WEIR_ERR(WEIR_ENOTFOUND, "there is no model %s; weir model list names those that are", m->folder);
-}
-
-/* A model that was signed once stays so for ever: that it is this one is said by who promoted it. */
-static weir_err check_manifest(weir_model *m, const weir_model_opts *opts, const loaded *manifest) {
-    char path[WEIR_MODEL_PATH_MAX];
+    if (weir_err_is(err, WEIR_ENOTFOUND)) {
+        return weir_path_exists(m->folder)
+                   ? WEIR_ERR(WEIR_ECORRUPT, "%s has no MANIFEST; it is not a model, or not all of one", m->folder)
+                   : WEIR_ERR(WEIR_ENOTFOUND, "there is no model %s; weir model list names those that are", m->folder);
+    }
+    if (err) return err;
     weir_sha256_hex(manifest->bytes, manifest->length, m->manifest);
     if (opts->manifest && *opts->manifest && strcmp(opts->manifest, m->manifest) != 0) {
         return WEIR_ERR(WEIR_EPERM, "%s holds another model than the one that was promoted; take a copy of that one",
                         m->folder);
     }
     if (opts->accept_unsigned && !opts->key_count) return WEIR_OK;
-    weir_err err = weir_model_join(path, m->folder, "MANIFEST.sig");
+    err = weir_model_join(path, m->folder, "MANIFEST.sig");
     if (err || (opts->accept_unsigned && !weir_path_exists(path))) return err;
     return weir_manifest_signature_verify(m->folder, manifest->bytes, manifest->length, opts->keys, opts->key_count);
 }
 
-static weir_err load_file(weir_model *m, weir_model_file which) {
-    char path[WEIR_MODEL_PATH_MAX];
-    loaded *file = &m->files[which];
-    bool weights = which == WEIR_MODEL_FILE_WEIGHTS;
-    uint64_t length_max =
-        weights ? WEIR_MODEL_WEIGHTS_BYTES_MAX + WEIR_MODEL_HEADER_BYTES_MAX + 8 : WEIR_MODEL_TEXT_BYTES_MAX;
-    weir_err err = weir_model_join(path, m->folder, weir_model_file_name(which));
+/* Loads a file and holds the next line of the MANIFEST against the bytes in memory. */
+static weir_err model_load_file(weir_model *m, weir_model_file which, const model_loaded *manifest, size_t *atp) {
+    char path[WEIR_MODEL_PATH_MAX], line[256], hex[65];
+    const char *name = weir_model_file_name(which);
+    model_loaded *file = &m->files[which];
+    uint64_t length_max = which == WEIR_MODEL_FILE_WEIGHTS
+                              ? WEIR_MODEL_WEIGHTS_BYTES_MAX + WEIR_MODEL_HEADER_BYTES_MAX + 8
+                              : WEIR_MODEL_TEXT_BYTES_MAX;
+    WEIR_ASSERT(!file->bytes && *atp <= manifest->length); /* loaded once */
+    weir_err err = weir_model_join(path, m->folder, name);
     if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, length_max, &file->bytes, &file->length);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) {
+    if (weir_err_is(err, WEIR_ENOTFOUND))
         err = WEIR_ERR(WEIR_ECORRUPT, "%s is missing; take another copy of the model", path);
-    }
-    return err;
-}
-
-/* Holds the next line of the MANIFEST against the bytes in memory. */
-static weir_err check_file(const weir_model *m, weir_model_file which, const loaded *manifest, size_t *atp) {
-    char line[256], hex[65];
-    const loaded *file = &m->files[which];
+    if (err) return err;
     weir_sha256_hex(file->bytes, file->length, hex);
-    int length = snprintf(line, sizeof line, "%s  %zu  %s\n", hex, file->length, weir_model_file_name(which));
+    int length = snprintf(line, sizeof line, "%s  %zu  %s\n", hex, file->length, name);
+    WEIR_ASSERT(length > 0 && (size_t)length < sizeof line);
     if (manifest->length - *atp < (size_t)length || memcmp(manifest->bytes + *atp, line, (size_t)length) != 0) {
         return WEIR_ERR(WEIR_ECORRUPT, "%s/%s is not as its MANIFEST says; take another copy of the model", m->folder,
-                        weir_model_file_name(which));
+                        name);
     }
     *atp += (size_t)length;
     return WEIR_OK;
 }
 
-static weir_err check_end(const weir_model *m, const loaded *manifest, size_t at) {
-    char end[32];
-    int length = snprintf(end, sizeof end, "end %d\n", (int)WEIR_MODEL_FILE_COUNT);
-    if (manifest->length - at == (size_t)length && memcmp(manifest->bytes + at, end, (size_t)length) == 0) {
-        return WEIR_OK;
-    }
-    return WEIR_ERR(WEIR_ECORRUPT, "%s/MANIFEST is cut, or names what no model has; take another copy", m->folder);
-}
-
-static weir_err check_entry(void *context, const char *name) {
+static weir_err model_check_entry(void *context, const char *name) {
     const weir_model *m = context;
     bool known = strcmp(name, "MANIFEST") == 0 || strcmp(name, "MANIFEST.sig") == 0;
     for (int i = 0; i < WEIR_MODEL_FILE_COUNT; i++)
@@ -107,38 +95,32 @@ static weir_err check_entry(void *context, const char *name) {
     return WEIR_ERR(WEIR_ECORRUPT, "%s/%s belongs to no model; remove it if you know it", m->folder, name);
 }
 
-static weir_err verify(weir_model *m, const weir_model_opts *opts) {
-    loaded manifest = {0};
+static weir_err model_verify(weir_model *m, const weir_model_opts *opts) {
+    model_loaded manifest = {0};
+    char end[32];
     size_t at = 0;
-    weir_err err = load_manifest(m, &manifest);
-    if (!err) err = check_manifest(m, opts, &manifest); // M2
-    for (int i = 0; !err && i < WEIR_MODEL_FILE_COUNT; i++) {
-        err = load_file(m, i);
-        if (!err) err = check_file(m, i, &manifest, &at); // M2
-    }
-    if (!err) err = check_end(m, &manifest, at);
-    if (!err) err = weir_folder_list(m->folder, check_entry, m);
+    weir_err err = model_load_manifest(m, opts, &manifest); // MODEL-M2
+    for (int i = 0; !err && i < WEIR_MODEL_FILE_COUNT; i++)
+        err = model_load_file(m, i, &manifest, &at); // MODEL-M2
+    size_t length = (size_t)snprintf(end, sizeof end, "end %d\n", (int)WEIR_MODEL_FILE_COUNT);
+    if (!err && (manifest.length - at != length || memcmp(manifest.bytes + at, end, length) != 0))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s/MANIFEST is cut, or names what no model has; take another copy", m->folder);
+    if (!err) err = weir_folder_list(m->folder, model_check_entry, m);
     weir_free(manifest.bytes);
     return err;
 }
 
 /* --- interpreting ---------------------------------------------------------------------------------------------- */
 
-static weir_err keep_text(weir_model *m, weir_model_text which, weir_span text) {
+static weir_err model_keep_text(weir_model *m, weir_model_text which, weir_span text) {
     m->texts[which] = weir_strndup(text.bytes, text.length);
     m->lengths[which] = text.length;
     return m->texts[which] ? WEIR_OK : WEIR_NOMEM("for the model %s", m->folder);
 }
 
-static weir_err check_schema(const weir_model *m, const weir_model_opts *opts) {
-    if (!opts->schema_hash || opts->schema_hash == m->schema_hash) return WEIR_OK;
-    return WEIR_ERR(WEIR_EVERSION, "%s was trained for schema %016llx, and this one is %016llx; train a new model",
-                    m->folder, (unsigned long long)m->schema_hash, (unsigned long long)opts->schema_hash);
-}
-
-static weir_err read_card(weir_model *m, const weir_model_opts *opts) {
+static weir_err model_read_card(weir_model *m, const weir_model_opts *opts) {
     char path[WEIR_MODEL_PATH_MAX];
-    const loaded *file = &m->files[WEIR_MODEL_FILE_MODEL];
+    const model_loaded *file = &m->files[WEIR_MODEL_FILE_MODEL];
     weir_model_card card = {0};
     weir_err err = weir_model_join(path, m->folder, weir_model_file_name(WEIR_MODEL_FILE_MODEL));
     if (!err) err = weir_model_card_read(path, (weir_span){file->bytes, file->length}, &card);
@@ -146,47 +128,45 @@ static weir_err read_card(weir_model *m, const weir_model_opts *opts) {
     m->schema_hash = card.schema_hash;
     m->task = weir_strndup(card.task.bytes, card.task.length);
     if (!m->task) return WEIR_NOMEM("for the model %s", m->folder);
-    err = check_schema(m, opts);
-    if (!err) err = keep_text(m, WEIR_MODEL_ARCHITECTURE, card.architecture);
-    if (!err) err = keep_text(m, WEIR_MODEL_NORMALISATION, card.normalisation);
-    if (!err) err = keep_text(m, WEIR_MODEL_CALIBRATION, card.calibration);
+    if (opts->schema_hash && opts->schema_hash != m->schema_hash)
+        return WEIR_ERR(WEIR_EVERSION, "%s was trained for schema %016llx, and this one is %016llx; train a new model",
+                        m->folder, (unsigned long long)m->schema_hash, (unsigned long long)opts->schema_hash);
+    err = model_keep_text(m, WEIR_MODEL_ARCHITECTURE, card.architecture);
+    if (!err) err = model_keep_text(m, WEIR_MODEL_NORMALISATION, card.normalisation);
+    if (!err) err = model_keep_text(m, WEIR_MODEL_CALIBRATION, card.calibration);
     return err;
 }
 
-static weir_err read_object(weir_model *m, weir_model_file file, weir_model_text which) {
+static weir_err model_read_object(weir_model *m, weir_model_file file, weir_model_text which) {
     char path[WEIR_MODEL_PATH_MAX];
     weir_span text = {m->files[file].bytes, m->files[file].length};
     weir_err err = weir_model_join(path, m->folder, weir_model_file_name(file));
-    if (!err) err = weir_model_json_check(path, text);
-    return err ? err : keep_text(m, which, text);
+    if (!err) err = weir_json_check_object(path, text.bytes, text.length, WEIR_MODEL_JSON_DEPTH_MAX);
+    return err ? err : model_keep_text(m, which, text);
 }
 
-static weir_err read_weights(weir_model *m) {
-    char path[WEIR_MODEL_PATH_MAX];
-    const loaded *file = &m->files[WEIR_MODEL_FILE_WEIGHTS];
-    weir_err err = weir_model_join(path, m->folder, weir_model_file_name(WEIR_MODEL_FILE_WEIGHTS));
-    return err ? err : weir_safetensors_read(path, file->bytes, file->length, &m->weights);
-}
-
-static void free_files(weir_model *m) {
+static void model_free_files(weir_model *m) {
     for (int i = 0; i < WEIR_MODEL_FILE_COUNT; i++) {
         weir_free(m->files[i].bytes);
-        m->files[i] = (loaded){0};
+        m->files[i] = (model_loaded){0};
     }
 }
 
 weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_model **modelp) {
+    char path[WEIR_MODEL_PATH_MAX];
     *modelp = NULL;
     weir_model *m = weir_calloc(1, sizeof *m);
     if (!m) return WEIR_NOMEM("for the model %s", folder);
+    const model_loaded *weights = &m->files[WEIR_MODEL_FILE_WEIGHTS];
     int length = snprintf(m->folder, sizeof m->folder, "%s", folder);
     weir_err err = length >= (int)sizeof m->folder ? WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder)
-                                                   : verify(m, opts);
-    if (!err) err = read_card(m, opts);
-    if (!err) err = read_object(m, WEIR_MODEL_FILE_METRICS, WEIR_MODEL_METRICS);
-    if (!err) err = read_object(m, WEIR_MODEL_FILE_PROVENANCE, WEIR_MODEL_PROVENANCE);
-    if (!err) err = read_weights(m);
-    free_files(m);
+                                                   : model_verify(m, opts);
+    if (!err) err = model_read_card(m, opts);
+    if (!err) err = model_read_object(m, WEIR_MODEL_FILE_METRICS, WEIR_MODEL_METRICS);
+    if (!err) err = model_read_object(m, WEIR_MODEL_FILE_PROVENANCE, WEIR_MODEL_PROVENANCE);
+    if (!err) err = weir_model_join(path, m->folder, weir_model_file_name(WEIR_MODEL_FILE_WEIGHTS));
+    if (!err) err = weir_safetensors_read(path, weights->bytes, weights->length, &m->weights);
+    model_free_files(m);
     if (err) {
         weir_model_close(m);
     } else {
@@ -197,7 +177,7 @@ weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_m
 
 void weir_model_close(weir_model *model) {
     if (!model) return;
-    free_files(model);
+    model_free_files(model);
     weir_weights_free(&model->weights);
     weir_free(model->task);
     for (int i = 0; i < WEIR_MODEL_TEXT_COUNT; i++)

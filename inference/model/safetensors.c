@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/bytes.h>
+#include <weir/store/base/json.h>
 
-#include "json.h"
+#include "files.h"
 #include "safetensors.h"
 
 #define LENGTH_BYTES 8u
@@ -17,7 +19,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as the file has them");
 
-static bool is_name(const char *name, size_t length) {
+static bool tensor_is_name(const char *name, size_t length) {
     size_t i = 0;
     while (i < length && memchr(NAME_BYTES, name[i], sizeof NAME_BYTES - 1))
         i++;
@@ -25,13 +27,13 @@ static bool is_name(const char *name, size_t length) {
 }
 
 /* Bytes of rows × cols numbers; false: more than a file may have. */
-static bool bytes_of(uint64_t rows, uint64_t cols, uint64_t *bytesp) {
+static bool tensor_bytes(uint64_t rows, uint64_t cols, uint64_t *bytesp) {
     return !__builtin_mul_overflow(rows, cols, bytesp) && !__builtin_mul_overflow(*bytesp, sizeof(float), bytesp) &&
            *bytesp <= WEIR_MODEL_WEIGHTS_BYTES_MAX;
 }
 
-/* The place of the first number that is none; count: there is no such. */
-static uint64_t find_not_finite(const float *data, uint64_t count) {
+/* The place of the first number that is not finite; count: all are. */
+static uint64_t tensor_find_not_finite(const float *data, uint64_t count) {
     uint64_t i = 0;
     while (i < count && isfinite(data[i]))
         i++;
@@ -40,19 +42,19 @@ static uint64_t find_not_finite(const float *data, uint64_t count) {
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
-static weir_err check_tensor(const weir_model_tensor *t, uint64_t *bytesp) {
-    if (!is_name(t->name, strlen(t->name))) {
-        return WEIR_ERR(WEIR_EINVAL, "'%.40s' is no name of a tensor: 1 to %u letters, digits, _, - and .", t->name,
-                        WEIR_MODEL_NAME_MAX - 1);
+static weir_err tensor_check(const weir_model_tensor *t, uint64_t *bytesp) {
+    if (!tensor_is_name(t->name, strlen(t->name))) {
+        return WEIR_ERR(WEIR_EINVAL, "'%.40s' cannot name a tensor: it takes 1 to %u letters, digits, _, - and .",
+                        t->name, WEIR_MODEL_NAME_MAX - 1);
     }
-    if (!bytes_of(t->rows, t->cols, bytesp)) return WEIR_ERR(WEIR_ELIMIT, "tensor %s is too large", t->name);
-    uint64_t at = find_not_finite(t->data, t->rows * t->cols);
+    if (!tensor_bytes(t->rows, t->cols, bytesp)) return WEIR_ERR(WEIR_ELIMIT, "tensor %s is too large", t->name);
+    uint64_t at = tensor_find_not_finite(t->data, t->rows * t->cols);
     if (at == t->rows * t->cols) return WEIR_OK;
     return WEIR_ERR(WEIR_EINVAL, "tensor %s has a weight that is not finite, at %llu; train with a lower rate", t->name,
                     (unsigned long long)at);
 }
 
-static void put_tensor(weir_json *json, const weir_model_tensor *t, uint64_t begin, uint64_t end) {
+static void tensor_put(weir_json *json, const weir_model_tensor *t, uint64_t begin, uint64_t end) {
     weir_json_key(json, t->name);
     weir_json_object(json);
     weir_json_key(json, "dtype");
@@ -71,7 +73,7 @@ static void put_tensor(weir_json *json, const weir_model_tensor *t, uint64_t beg
 }
 
 /* Small counts, once a training: a square is fine. */
-static weir_err check_names(const weir_model_tensor *tensors, size_t count) {
+static weir_err tensor_check_names(const weir_model_tensor *tensors, size_t count) {
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < i; j++) {
             if (strcmp(tensors[i].name, tensors[j].name) == 0) {
@@ -83,7 +85,7 @@ static weir_err check_names(const weir_model_tensor *tensors, size_t count) {
 }
 
 /* Length, header and the blanks that bring the numbers to a multiple of 8. */
-static weir_err make_header(const weir_model_tensor *tensors, size_t count, weir_buf *out) {
+static weir_err tensor_make_header(const weir_model_tensor *tensors, size_t count, weir_buf *out) {
     uint8_t length[LENGTH_BYTES] = {0};
     uint64_t begin = 0, bytes = 0;
     weir_err err = WEIR_OK;
@@ -91,8 +93,8 @@ static weir_err make_header(const weir_model_tensor *tensors, size_t count, weir
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
     for (size_t i = 0; !err && i < count; i++) {
-        err = check_tensor(&tensors[i], &bytes);
-        if (!err) put_tensor(&json, &tensors[i], begin, begin + bytes);
+        err = tensor_check(&tensors[i], &bytes);
+        if (!err) tensor_put(&json, &tensors[i], begin, begin + bytes);
         begin += bytes;
     }
     weir_json_object_end(&json);
@@ -112,8 +114,8 @@ weir_err weir_safetensors_write(const char *path, const weir_model_tensor *tenso
     weir_file *file = NULL;
     weir_err err = WEIR_OK;
     if (count > WEIR_MODEL_TENSORS_MAX) return WEIR_ERR(WEIR_ELIMIT, "%zu tensors are too many for a model", count);
-    err = check_names(tensors, count);
-    if (!err) err = make_header(tensors, count, &header);
+    err = tensor_check_names(tensors, count);
+    if (!err) err = tensor_make_header(tensors, count, &header);
     if (!err) err = weir_file_open(path, WEIR_FILE_CREATE, &file);
     if (!err) err = weir_file_append(file, header.bytes, header.length);
     for (size_t i = 0; !err && i < count; i++)
@@ -127,106 +129,125 @@ weir_err weir_safetensors_write(const char *path, const weir_model_tensor *tenso
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
 /* One tensor as the header says; its data is not looked at yet. */
-typedef struct described {
+typedef struct tensor_place {
     weir_span name;
     uint64_t rows, cols, begin, end;
-} described;
+} tensor_place;
 
-typedef struct header {
+typedef struct tensor_header {
     const char *name; /* of the file */
-    described *tensors;
+    tensor_place *tensors;
     size_t count, capacity, name_bytes;
     uint64_t data_bytes;
-} header;
+} tensor_header;
 
-static weir_err bad_tensor(const header *h, weir_span name, const char *what) {
+static weir_err tensor_err(const tensor_header *h, weir_span name, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s: tensor %.*s: %s", h->name, (int)(name.length > 60 ? 60 : name.length), name.bytes,
                     what);
 }
 
-static bool read_numbers(weir_span array, uint64_t *numbers, size_t max, size_t *countp) {
-    weir_span item;
+/* The items of an array; false: it is none of at most two whole numbers. The reader stays where that is known. */
+static bool tensor_numbers(weir_json_reader *r, const weir_json_token *array, int64_t numbers[2], size_t *countp) {
+    weir_json_token item;
     *countp = 0;
-    if (!array.length || *array.bytes != '[') return false;
-    while (weir_model_json_item(&array, &item)) {
-        if (*countp == max || !weir_model_json_u64(item, &numbers[(*countp)++])) return false;
+    if (array->kind != WEIR_JSON_ARRAY) return false;
+    while (weir_json_read_item(r)) {
+        if (*countp == 2 || !weir_json_read(r, &item) || !weir_json_token_i64(&item, 0, INT64_MAX, &numbers[*countp]))
+            return false;
+        ++*countp;
     }
     return true;
 }
 
-static weir_err describe_fields(const header *h, weir_span value, described *d) {
-    weir_span dtype, shape, offsets;
-    uint64_t sizes[2] = {1, 1}, ends[2] = {0, 0}, bytes = 0;
-    size_t dims = 0, count = 0;
-    if (!weir_model_json_find(value, "dtype", &dtype) || !weir_model_json_find(value, "shape", &shape) ||
-        !weir_model_json_find(value, "data_offsets", &offsets)) {
-        return bad_tensor(h, d->name, "dtype, shape or data_offsets is missing");
+/* The reader stands in the tensor's object. */
+static weir_err tensor_describe(const tensor_header *h, weir_json_reader *r, tensor_place *t) {
+    weir_json_token key, value;
+    int64_t sizes[2] = {1, 1}, ends[2] = {0, 0};
+    size_t dims = 0, end_count = 0;
+    uint64_t bytes = 0;
+    bool dtype = false, shape = false, offsets = false;
+    while (weir_json_read_name(r, &key)) {
+        weir_json_read(r, &value);
+        if (!dtype && weir_json_token_is(&key, "dtype")) {
+            dtype = true;
+            if (!weir_json_token_is(&value, "F32"))
+                return tensor_err(h, t->name, "its dtype is not F32, the only one that is read");
+            continue;
+        }
+        if (!shape && weir_json_token_is(&key, "shape")) {
+            shape = true;
+            if (!tensor_numbers(r, &value, sizes, &dims) || dims == 0)
+                return tensor_err(h, t->name, "its shape is not one or two whole numbers");
+            continue;
+        }
+        if (!offsets && weir_json_token_is(&key, "data_offsets")) {
+            offsets = true;
+            if (!tensor_numbers(r, &value, ends, &end_count) || end_count != 2 || ends[0] > ends[1] ||
+                (uint64_t)ends[1] > h->data_bytes)
+                return tensor_err(h, t->name, "its data_offsets lie outside the file");
+            continue;
+        }
+        weir_json_skip(r, &value);
     }
-    if (!weir_span_is(dtype, "\"F32\""))
-        return bad_tensor(h, d->name, "its dtype is not F32, the only one that is read");
-    if (!read_numbers(shape, sizes, 2, &dims) || dims == 0) {
-        return bad_tensor(h, d->name, "its shape is not one or two whole numbers");
-    }
-    if (!read_numbers(offsets, ends, 2, &count) || count != 2 || ends[0] > ends[1] || ends[1] > h->data_bytes) {
-        return bad_tensor(h, d->name, "its data_offsets lie outside the file");
-    }
-    d->rows = dims == 2 ? sizes[0] : 1;
-    d->cols = dims == 2 ? sizes[1] : sizes[0];
-    d->begin = ends[0];
-    d->end = ends[1];
-    if (!bytes_of(d->rows, d->cols, &bytes) || bytes != d->end - d->begin) {
-        return bad_tensor(h, d->name, "its shape does not fit its data_offsets");
-    }
-    return WEIR_OK;
+    if (!dtype || !shape || !offsets) return tensor_err(h, t->name, "dtype, shape or data_offsets is missing");
+    t->rows = dims == 2 ? (uint64_t)sizes[0] : 1;
+    t->cols = (uint64_t)sizes[dims - 1];
+    t->begin = (uint64_t)ends[0];
+    t->end = (uint64_t)ends[1];
+    if (tensor_bytes(t->rows, t->cols, &bytes) && bytes == t->end - t->begin) return WEIR_OK;
+    return tensor_err(h, t->name, "its shape does not fit its data_offsets");
 }
 
-static weir_err describe(header *h, weir_span name, weir_span value) {
-    if (!is_name(name.bytes, name.length)) return bad_tensor(h, name, "a name has letters, digits, _, - and .");
-    if (*value.bytes != '{') return bad_tensor(h, name, "it is no object");
-    if (h->count == WEIR_MODEL_TENSORS_MAX) return WEIR_ERR(WEIR_ELIMIT, "%s has too many tensors", h->name);
-    if (h->count == h->capacity) {
-        size_t capacity = h->capacity ? 2 * h->capacity : 32;
-        described *tensors = weir_realloc_array(h->tensors, capacity, sizeof *tensors);
-        if (!tensors) return WEIR_NOMEM("while reading %s", h->name);
-        h->tensors = tensors;
-        h->capacity = capacity;
-    }
-    described *d = &h->tensors[h->count];
-    *d = (described){.name = name};
-    weir_err err = describe_fields(h, value, d);
+static weir_err tensor_read_header(tensor_header *h, weir_span text) {
+    weir_json_token key, value;
+    weir_err err = weir_json_check_object(h->name, text.bytes, text.length, WEIR_MODEL_JSON_DEPTH_MAX);
     if (err) return err;
-    h->count++;
-    h->name_bytes += name.length + 1;
-    return WEIR_OK;
-}
-
-static weir_err read_header(header *h, weir_span text) {
-    weir_span name, value;
-    weir_err err = weir_model_json_check(h->name, text);
-    while (!err && weir_model_json_member(&text, &name, &value)) {
-        if (!weir_span_is(name, "__metadata__")) err = describe(h, name, value);
+    weir_json_reader r = weir_json_reader_of(text.bytes, text.length, WEIR_MODEL_JSON_DEPTH_MAX);
+    weir_json_enter(&r, NULL);
+    while (!err && weir_json_read_name(&r, &key)) {
+        weir_span name = {key.bytes, key.length};
+        weir_json_read(&r, &value);
+        if (weir_json_token_is(&key, "__metadata__")) {
+            weir_json_skip(&r, &value);
+            continue;
+        }
+        if (!tensor_is_name(name.bytes, name.length))
+            return tensor_err(h, name, "a name has letters, digits, _, - and .");
+        if (value.kind != WEIR_JSON_OBJECT) return tensor_err(h, name, "it is not an object");
+        if (h->count == WEIR_MODEL_TENSORS_MAX) return WEIR_ERR(WEIR_ELIMIT, "%s has too many tensors", h->name);
+        if (h->count == h->capacity) {
+            size_t capacity = h->capacity ? 2 * h->capacity : 32;
+            tensor_place *tensors = weir_realloc_array(h->tensors, capacity, sizeof *tensors);
+            if (!tensors) return WEIR_NOMEM("while reading %s", h->name);
+            h->tensors = tensors;
+            h->capacity = capacity;
+        }
+        h->tensors[h->count] = (tensor_place){.name = name};
+        err = tensor_describe(h, &r, &h->tensors[h->count++]);
+        h->name_bytes += name.length + 1;
     }
+    WEIR_ASSERT(err || !r.fault); /* the text was checked */
     return err;
 }
 
-static int by_begin(const void *x, const void *y) {
-    const described *a = x, *b = y;
+static int tensor_by_begin(const void *x, const void *y) {
+    const tensor_place *a = x, *b = y;
     if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
     return (a->end > b->end) - (a->end < b->end);
 }
 
-static int by_name(const void *x, const void *y) {
+static int tensor_by_name(const void *x, const void *y) {
     const weir_model_tensor *a = x, *b = y;
     return strcmp(a->name, b->name);
 }
 
 /* Each byte belongs to exactly one tensor: no hole in which something could hide, no two names for one number. */
-static weir_err check_cover(header *h) {
+static weir_err tensor_check_cover(tensor_header *h) {
     uint64_t at = 0;
-    if (h->count) qsort(h->tensors, h->count, sizeof *h->tensors, by_begin);
+    if (h->count) qsort(h->tensors, h->count, sizeof *h->tensors, tensor_by_begin);
     for (size_t i = 0; i < h->count; i++) {
         if (h->tensors[i].begin != at) {
-            return bad_tensor(h, h->tensors[i].name, "its data does not begin where the one before ends");
+            return tensor_err(h, h->tensors[i].name, "its data does not begin where the one before ends");
         }
         at = h->tensors[i].end;
     }
@@ -235,32 +256,32 @@ static weir_err check_cover(header *h) {
                     (unsigned long long)(h->data_bytes - at));
 }
 
-static void copy_tensors(const header *h, weir_weights *w) {
+static void tensor_copy_all(const tensor_header *h, weir_weights *w) {
     char *name = w->names;
     for (size_t i = 0; i < h->count; i++) {
-        const described *d = &h->tensors[i];
+        const tensor_place *d = &h->tensors[i];
         memcpy(name, d->name.bytes, d->name.length);
         name[d->name.length] = '\0';
         w->tensors[i] = (weir_model_tensor){name, d->rows, d->cols, w->data + d->begin / sizeof(float)};
         name += d->name.length + 1;
     }
     w->count = h->count;
-    if (w->count) qsort(w->tensors, w->count, sizeof *w->tensors, by_name);
+    if (w->count) qsort(w->tensors, w->count, sizeof *w->tensors, tensor_by_name);
 }
 
-static weir_err check_tensors(const header *h, const weir_weights *w) {
+static weir_err tensor_check_all(const tensor_header *h, const weir_weights *w) {
     for (size_t i = 0; i < w->count; i++) {
         const weir_model_tensor *t = &w->tensors[i];
         weir_span name = {t->name, strlen(t->name)};
-        if (i && strcmp(t->name, t[-1].name) == 0) return bad_tensor(h, name, "it is there twice");
-        if (find_not_finite(t->data, t->rows * t->cols) < t->rows * t->cols) {
-            return bad_tensor(h, name, "it has a weight that is not finite");
+        if (i && strcmp(t->name, t[-1].name) == 0) return tensor_err(h, name, "it is there twice");
+        if (tensor_find_not_finite(t->data, t->rows * t->cols) < t->rows * t->cols) {
+            return tensor_err(h, name, "it has a weight that is not finite");
         }
     }
     return WEIR_OK;
 }
 
-static weir_err take_data(const header *h, const uint8_t *data, weir_weights *w) {
+static weir_err tensor_take_data(const tensor_header *h, const uint8_t *data, weir_weights *w) {
     w->tensors = weir_calloc(h->count + 1, sizeof *w->tensors);
     w->names = weir_malloc(h->name_bytes + 1);
     w->data = weir_aligned_alloc(ALIGNMENT, h->data_bytes + sizeof(float));
@@ -268,8 +289,8 @@ static weir_err take_data(const header *h, const uint8_t *data, weir_weights *w)
         return WEIR_NOMEM("for the %llu bytes of %s", (unsigned long long)h->data_bytes, h->name);
     }
     memcpy(w->data, data, h->data_bytes);
-    copy_tensors(h, w);
-    return check_tensors(h, w);
+    tensor_copy_all(h, w);
+    return tensor_check_all(h, w);
 }
 
 weir_err weir_safetensors_read(const char *name, const void *bytes, size_t length, weir_weights *weightsp) {
@@ -282,10 +303,10 @@ weir_err weir_safetensors_read(const char *name, const void *bytes, size_t lengt
                         name, (unsigned long long)text, length - LENGTH_BYTES, WEIR_MODEL_HEADER_BYTES_MAX);
     }
     at += LENGTH_BYTES;
-    header h = {.name = name, .data_bytes = length - LENGTH_BYTES - text};
-    weir_err err = read_header(&h, (weir_span){(const char *)at, text});
-    if (!err) err = check_cover(&h);
-    if (!err) err = take_data(&h, at + text, weightsp);
+    tensor_header h = {.name = name, .data_bytes = length - LENGTH_BYTES - text};
+    weir_err err = tensor_read_header(&h, (weir_span){(const char *)at, text});
+    if (!err) err = tensor_check_cover(&h);
+    if (!err) err = tensor_take_data(&h, at + text, weightsp);
     if (err) weir_weights_free(weightsp);
     weir_free(h.tensors);
     return err;

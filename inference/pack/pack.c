@@ -5,6 +5,9 @@
 
 #include <weir/inference/pack/pack.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/json.h>
+
+#define PACK_DEPTH_MAX 32u
 
 struct weir_pack {
     const weir_kernels *kernels;
@@ -15,52 +18,38 @@ struct weir_pack {
     double slope, offset;
 };
 
-/* A description that cannot be read is data, not somebody's configuration. */
-static weir_err pack_as_data(weir_err err) {
+/* What each of the model's descriptions may have wrong, and what to do. */
+static weir_err pack_advise(weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    if (!weir_err_is(err, WEIR_EDATA)) return err;
     weir_err_sentence(err, sentence, sizeof sentence);
     return WEIR_ERR(WEIR_EDATA, "%s; train the model again, or serve an older one", sentence);
 }
 
-static weir_err pack_parse(const weir_model *model, weir_model_text which, const char *name, weir_yaml **yamlp) {
+static weir_err pack_parse(const weir_model *model, weir_model_text which, const char *name, weir_arena *arena,
+                           const weir_json_node **rootp) {
     size_t length;
     const char *text = weir_model_text_of(model, which, &length);
-    return weir_yaml_parse(name, text, length, yamlp);
+    return weir_json_parse(name, text, length, PACK_DEPTH_MAX, arena, rootp);
 }
 
-static weir_err pack_member(const weir_yaml *yaml, const char *what, const char *name, const weir_yaml_node **nodep) {
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    *nodep = root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, name) : NULL;
-    return *nodep ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the model's %s has no '%s'; train it again", what, name);
-}
-
-static weir_err pack_read_architecture(weir_pack *pack, const weir_model *model) {
-    const weir_yaml_node *seed, *network;
-    weir_yaml *yaml = NULL;
-    int64_t number = 0;
-    weir_err err = pack_parse(model, WEIR_MODEL_ARCHITECTURE, "architecture", &yaml);
-    if (!err) err = pack_member(yaml, "architecture", "sample_seed", &seed);
-    if (!err) err = weir_yaml_i64(seed, 0, INT64_MAX, &number);
-    if (!err) err = pack_member(yaml, "architecture", "network", &network);
-    if (!err) err = weir_nn_shape_read_node(network, &pack->shape);
-    pack->sample_seed = (uint64_t)number;
-    weir_yaml_free(yaml);
-    return pack_as_data(err);
-}
-
-static weir_err pack_read_calibration(weir_pack *pack, const weir_model *model) {
-    const weir_yaml_node *slope, *offset;
-    weir_yaml *yaml = NULL;
-    weir_err err = pack_parse(model, WEIR_MODEL_CALIBRATION, "calibration", &yaml);
-    if (!err) err = pack_member(yaml, "calibration", "slope", &slope);
-    if (!err) err = weir_yaml_f64(slope, &pack->slope);
-    if (!err) err = pack_member(yaml, "calibration", "offset", &offset);
-    if (!err) err = weir_yaml_f64(offset, &pack->offset);
-    if (!err && (!isfinite(pack->slope) || !isfinite(pack->offset)))
-        err = WEIR_ERR(WEIR_EDATA, "the model's calibration is not finite; train it again");
-    weir_yaml_free(yaml);
-    return pack_as_data(err);
+static weir_err pack_read(weir_pack *pack, const weir_model *model) {
+    const weir_json_node *root, *node;
+    weir_arena *arena = NULL;
+    int64_t seed = 0;
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = pack_parse(model, WEIR_MODEL_ARCHITECTURE, "the model's architecture", arena, &root);
+    if (!err) err = weir_json_need_i64(root, "sample_seed", 0, INT64_MAX, &seed);
+    if (!err) err = weir_json_need(root, "network", WEIR_JSON_OBJECT, &node);
+    if (!err) err = weir_nn_shape_read_node(node, &pack->shape);
+    pack->sample_seed = (uint64_t)seed;
+    if (!err) err = pack_parse(model, WEIR_MODEL_CALIBRATION, "the model's calibration", arena, &root);
+    if (!err) err = weir_json_need(root, "slope", WEIR_JSON_NUMBER, &node);
+    if (!err) err = weir_json_node_f64(node, &pack->slope);
+    if (!err) err = weir_json_need(root, "offset", WEIR_JSON_NUMBER, &node);
+    if (!err) err = weir_json_node_f64(node, &pack->offset);
+    weir_arena_close(arena);
+    return pack_advise(err);
 }
 
 static weir_err pack_copy_tensor(weir_real *params, const weir_nn_tensor *to, const weir_model *model) {
@@ -112,8 +101,7 @@ weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, we
     weir_pack *pack = weir_calloc(1, sizeof *pack);
     if (!pack) return WEIR_NOMEM("for a model");
     pack->kernels = kernels;
-    weir_err err = pack_read_architecture(pack, model);
-    if (!err) err = pack_read_calibration(pack, model);
+    weir_err err = pack_read(pack, model);
     if (!err) err = weir_nn_open(pack->shape, kernels, &pack->nn);
     if (!err) err = pack_copy_tensors(pack, model);
     if (err) {

@@ -23,6 +23,6 @@ const char *weir_cmd_log_folder(const weir_cli *cli);
  * field or that it is null, an object or an array; WEIR_ENOMEM. */
 weir_err weir_cmd_log_field(const char *line, size_t length, const char *name, weir_buf *out);
 
-#define WEIR_CMD_LOG_DEPTH_MAX 64u
+#define WEIR_CMD_LOG_DEPTH_MAX 64u /* of a value */
 
 #endif /* WEIR_CMD_LOG_PRIVATE_H */

@@ -29,8 +29,9 @@ weir_err weir_map_no_memory(void) {
 
 /* --- mutations -------------------------------------------------------------------------------------------------- */
 
-static weir_mutation *emit(weir_mapper *mapper, const weir_rule *rule, weir_mutation_kind kind) {
+static weir_mutation *map_emit(weir_mapper *mapper, const weir_rule *rule, weir_mutation_kind kind) {
     WEIR_ASSERT(mapper->count < WEIR_MAP_MUTATIONS_MAX); /* four a rule at most */
+    WEIR_ASSERT(rule->from->message == mapper->message);
     weir_mutation *m = &mapper->mutations[mapper->count++];
     *m = (weir_mutation){.kind = kind,
                          .type = (uint16_t)rule->schema->subject,
@@ -41,8 +42,9 @@ static weir_mutation *emit(weir_mapper *mapper, const weir_rule *rule, weir_muta
     return m;
 }
 
-static weir_mutation *emit_put(weir_mapper *mapper, const weir_rule *rule, weir_end *end) {
-    weir_mutation *m = emit(mapper, rule, WEIR_PUT_VERTEX);
+static weir_mutation *map_emit_put(weir_mapper *mapper, const weir_rule *rule, weir_end *end) {
+    weir_mutation *m = map_emit(mapper, rule, WEIR_PUT_VERTEX);
+    WEIR_ASSERT(end->key_length > 0 && end->key_length <= WEIR_KEY_MAX);
     m->type = end->type;
     m->vertex = end->vertex;
     m->key = end->key;
@@ -52,9 +54,9 @@ static weir_mutation *emit_put(weir_mapper *mapper, const weir_rule *rule, weir_
 }
 
 /* The other half of the edge whose first was just emitted. */
-static void emit_other_half(weir_mapper *mapper) {
+static void map_emit_other_half(weir_mapper *mapper) {
+    WEIR_ASSERT(mapper->count > 0 && mapper->count < WEIR_MAP_MUTATIONS_MAX);
     const weir_mutation *out = &mapper->mutations[mapper->count - 1];
-    WEIR_ASSERT(mapper->count < WEIR_MAP_MUTATIONS_MAX);
     weir_mutation *in = &mapper->mutations[mapper->count++];
     *in = *out;
     in->direction = WEIR_IN;
@@ -62,12 +64,8 @@ static void emit_other_half(weir_mapper *mapper) {
     in->neighbor = out->vertex;
 }
 
-static weir_err ends_read(weir_mapper *mapper, const weir_rule *rule) {
-    weir_err err = weir_map_end(mapper, rule->from);
-    return err || !rule->to ? err : weir_map_end(mapper, rule->to);
-}
-
-static weir_err named_event(weir_mapper *mapper, const weir_schema_key *key, uint64_t *eventp) {
+/* 0 where the rule names no event. */
+static weir_err map_named_event(weir_mapper *mapper, const weir_schema_key *key, uint64_t *eventp) {
     const char *text;
     size_t length;
     *eventp = 0;
@@ -77,121 +75,84 @@ static weir_err named_event(weir_mapper *mapper, const weir_schema_key *key, uin
     return err;
 }
 
-/* A put that says nothing but the name is said once. */
-static weir_err put_vertex(weir_mapper *mapper, const weir_rule *rule) {
-    weir_mutation row;
-    weir_err err = weir_map_row(mapper, rule, &row);
-    if (err || (!row.row && rule->from->put)) return err;
-    weir_mutation *m = emit_put(mapper, rule, rule->from);
-    m->row = row.row;
-    m->row_length = row.row_length;
-    return WEIR_OK;
-}
-
-static weir_err put_edge(weir_mapper *mapper, const weir_rule *rule) {
-    if (!rule->from->put) emit_put(mapper, rule, rule->from);
-    if (!rule->to->put) emit_put(mapper, rule, rule->to);
-    weir_mutation *m = emit(mapper, rule, WEIR_PUT_EDGE);
-    m->neighbor = rule->to->vertex;
-    weir_err err = weir_map_row(mapper, rule, m);
-    if (!err) emit_other_half(mapper);
-    return err;
-}
-
-static weir_err put_label(weir_mapper *mapper, const weir_rule *rule) {
-    const weir_schema_label *label = weir_schema_label_at(mapper->schema, rule->schema->subject);
-    weir_mutation *m = emit(mapper, rule, WEIR_PUT_LABEL);
-    weir_err err = label->on_relation ? named_event(mapper, &rule->schema->event, &m->event) : WEIR_OK;
-    if (label->on_relation) m->neighbor = rule->to->vertex;
-    return err ? err : weir_map_label_row(mapper, rule, label, m);
-}
-
-static weir_err delete_edge(weir_mapper *mapper, const weir_rule *rule) {
-    weir_mutation *m = emit(mapper, rule, WEIR_DELETE_EDGE);
-    m->neighbor = rule->to->vertex;
-    weir_err err = named_event(mapper, &rule->schema->event, &m->event);
-    if (!err) emit_other_half(mapper);
-    return err;
-}
-
-static weir_err apply_rule(weir_mapper *mapper, const weir_rule *rule) {
-    weir_err err = ends_read(mapper, rule);
+static weir_err map_apply_rule(weir_mapper *mapper, const weir_rule *rule) {
+    const weir_schema_label *label;
+    weir_mutation *m, row;
+    weir_err err = weir_map_end(mapper, rule->from);
+    if (!err && rule->to) err = weir_map_end(mapper, rule->to);
     if (err) return err;
     switch (rule->schema->verb) {
     case WEIR_SCHEMA_PUT_VERTEX:
-        return put_vertex(mapper, rule);
+        err = weir_map_row(mapper, rule, &row);
+        if (err || (!row.row && rule->from->put)) return err; /* the name alone is put once a message */
+        m = map_emit_put(mapper, rule, rule->from);
+        m->row = row.row;
+        m->row_length = row.row_length;
+        return WEIR_OK;
     case WEIR_SCHEMA_PUT_EDGE:
-        return put_edge(mapper, rule);
+        if (!rule->from->put) map_emit_put(mapper, rule, rule->from);
+        if (!rule->to->put) map_emit_put(mapper, rule, rule->to);
+        m = map_emit(mapper, rule, WEIR_PUT_EDGE);
+        m->neighbor = rule->to->vertex;
+        err = weir_map_row(mapper, rule, m);
+        if (!err) map_emit_other_half(mapper);
+        return err;
     case WEIR_SCHEMA_PUT_LABEL:
-        return put_label(mapper, rule);
+        label = weir_schema_label_at(mapper->schema, rule->schema->subject);
+        m = map_emit(mapper, rule, WEIR_PUT_LABEL);
+        if (label->on_relation) {
+            m->neighbor = rule->to->vertex;
+            err = map_named_event(mapper, &rule->schema->event, &m->event);
+        }
+        return err ? err : weir_map_label_row(mapper, rule, label, m);
     case WEIR_SCHEMA_DELETE_VERTEX:
-        emit(mapper, rule, WEIR_DELETE_VERTEX);
+        map_emit(mapper, rule, WEIR_DELETE_VERTEX);
         return WEIR_OK;
     case WEIR_SCHEMA_DELETE_EDGE:
-        return delete_edge(mapper, rule);
+        m = map_emit(mapper, rule, WEIR_DELETE_EDGE);
+        m->neighbor = rule->to->vertex;
+        err = map_named_event(mapper, &rule->schema->event, &m->event);
+        if (!err) map_emit_other_half(mapper);
+        return err;
     }
     return WEIR_OK;
 }
 
 /* --- conditions ------------------------------------------------------------------------------------------------- */
 
-static bool is_one_of(const weir_cell *cell, const weir_schema_values *values) {
+static bool map_is_one_of(const weir_cell *cell, const weir_schema_values *values) {
     return cell->kind != WEIR_CELL_ABSENT && cell->kind != WEIR_CELL_NESTED &&
            weir_schema_values_find(values, cell->text, cell->length) != WEIR_SCHEMA_NONE;
 }
 
-static bool holds(const weir_mapper *mapper, const weir_schema_condition *condition) {
-    const weir_cell *cell = &mapper->cells[condition->field];
-    switch (condition->test) {
-    case WEIR_SCHEMA_HAS:
-        return cell->kind != WEIR_CELL_ABSENT;
-    case WEIR_SCHEMA_LACKS:
-        return cell->kind == WEIR_CELL_ABSENT;
-    case WEIR_SCHEMA_IS:
-        return is_one_of(cell, &condition->values);
-    case WEIR_SCHEMA_IS_NOT:
-        return !is_one_of(cell, &condition->values);
+static bool map_conditions_hold(const weir_mapper *mapper, const weir_schema_mutation *rule) {
+    bool hold = true;
+    for (uint32_t i = 0; hold && i < rule->condition_count; i++) {
+        const weir_schema_condition *condition = &rule->conditions[i];
+        const weir_cell *cell = &mapper->cells[condition->field];
+        switch (condition->test) {
+        case WEIR_SCHEMA_HAS:
+            hold = cell->kind != WEIR_CELL_ABSENT;
+            break;
+        case WEIR_SCHEMA_LACKS:
+            hold = cell->kind == WEIR_CELL_ABSENT;
+            break;
+        case WEIR_SCHEMA_IS:
+            hold = map_is_one_of(cell, &condition->values);
+            break;
+        case WEIR_SCHEMA_IS_NOT:
+            hold = !map_is_one_of(cell, &condition->values);
+            break;
+        }
     }
-    return false;
-}
-
-static bool all_hold(const weir_mapper *mapper, const weir_schema_mutation *rule) {
-    for (uint32_t i = 0; i < rule->condition_count; i++) {
-        if (!holds(mapper, &rule->conditions[i])) return false;
-    }
-    return true;
+    return hold;
 }
 
 /* --- the message ------------------------------------------------------------------------------------------------ */
 
-static weir_err cells_read(weir_mapper *mapper, const void *message, size_t length) {
-    const weir_schema_source *source = mapper->source;
-    weir_arena_reset(mapper->arena);
-    if (source->format == WEIR_SCHEMA_JSON) {
-        return weir_message_json(mapper->paths, message, length, mapper->arena, mapper->cells, source->field_count);
-    }
-    return weir_message_csv(source->separator, mapper->field_of_column, source->columns.count, message, length,
-                            mapper->arena, mapper->cells, source->field_count);
-}
-
-static weir_err id_read(weir_mapper *mapper, uint32_t partition, weir_mapped *mapped) {
-    const weir_schema_source *source = mapper->source;
-    mapper->event = weir_event_id_at(&mapper->id_key, source->topic, partition, mapper->offset);
-    if (source->id.count == 0) return WEIR_OK;
-    weir_err err = weir_map_key(mapper, &source->id, &mapped->event_id, &mapped->event_id_length);
-    if (!err) mapper->event = weir_event_id(&mapper->id_key, EVENTS, mapped->event_id, mapped->event_id_length);
-    return err;
-}
-
-static weir_err time_read(weir_mapper *mapper) {
-    uint32_t field = mapper->source->time_field;
-    return weir_cell_time(&mapper->cells[field], weir_map_path(mapper, field), mapper->source->time_format,
-                          &mapper->time_us);
-}
-
 /* What an event says, in 32 bits: not its bytes, which another client orders and spaces in another way. It begins with
- * the event's id, so nobody who does not hold the store's key can make two contents of one id meet. */
-static void sign_mutations(weir_mapper *mapper) {
+ * the event's id, so only who holds the store's key can make two contents of one id meet. */
+static void map_sign_mutations(weir_mapper *mapper) {
     uint64_t hash = mapper->event;
     for (size_t i = 0; i < mapper->count; i++) {
         const weir_mutation *m = &mapper->mutations[i];
@@ -213,20 +174,41 @@ static void sign_mutations(weir_mapper *mapper) {
 
 weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offset, const void *message, size_t length,
                          weir_mapped *mappedp) {
+    const weir_schema_source *source = mapper->source;
     weir_mapped mapped = {0};
+    weir_err err;
     *mappedp = mapped;
     mapper->count = 0;
     mapper->offset = offset;
     mapper->message++;
-    weir_err err = cells_read(mapper, message, length);
-    if (!err) err = id_read(mapper, partition, &mapped);
-    if (!err) err = time_read(mapper);
-    for (uint32_t i = 0; !err && i < mapper->source->mutation_count; i++) {
-        const weir_rule *rule = &mapper->rules[i];
-        if (all_hold(mapper, rule->schema)) err = apply_rule(mapper, rule);
+    weir_arena_reset(mapper->arena);
+
+    /* The cells. */
+    if (source->format == WEIR_SCHEMA_JSON) {
+        err = weir_message_json(mapper->paths, message, length, mapper->arena, mapper->cells, source->field_count);
+    } else {
+        err = weir_message_csv(source->separator, mapper->field_of_column, source->columns.count, message, length,
+                               mapper->arena, mapper->cells, source->field_count);
     }
     if (err) return err;
-    sign_mutations(mapper);
+
+    /* Which event it is, and when. */
+    if (source->id.count == 0) {
+        mapper->event = weir_event_id_at(&mapper->id_key, source->topic, partition, offset);
+    } else {
+        err = weir_map_key(mapper, &source->id, &mapped.event_id, &mapped.event_id_length);
+        if (err) return err;
+        mapper->event = weir_event_id(&mapper->id_key, EVENTS, mapped.event_id, mapped.event_id_length);
+    }
+    err = weir_cell_time(&mapper->cells[source->time_field], weir_map_path(mapper, source->time_field),
+                         source->time_format, &mapper->time_us);
+
+    for (uint32_t i = 0; !err && i < source->mutation_count; i++) {
+        const weir_rule *rule = &mapper->rules[i];
+        if (map_conditions_hold(mapper, rule->schema)) err = map_apply_rule(mapper, rule);
+    }
+    if (err) return err;
+    map_sign_mutations(mapper);
     mapped.mutations = mapper->mutations;
     mapped.count = mapper->count;
     mapped.event = mapper->event;
@@ -278,14 +260,16 @@ weir_err weir_mapper_tombstone(weir_mapper *mapper, uint32_t partition, uint64_t
 
 /* --- open and close --------------------------------------------------------------------------------------------- */
 
-static weir_err columns_open(weir_mapper *mapper) {
+static weir_err map_open_columns(weir_mapper *mapper) {
     const weir_schema_source *source = mapper->source;
     mapper->field_of_column = weir_malloc(source->columns.count * sizeof(uint32_t));
     if (!mapper->field_of_column) return weir_map_no_memory();
     for (uint32_t i = 0; i < source->columns.count; i++)
         mapper->field_of_column[i] = WEIR_SCHEMA_NONE;
-    for (uint32_t i = 0; i < source->field_count; i++)
+    for (uint32_t i = 0; i < source->field_count; i++) {
+        WEIR_ASSERT(source->fields[i].column < source->columns.count);
         mapper->field_of_column[source->fields[i].column] = i;
+    }
     return WEIR_OK;
 }
 
@@ -302,7 +286,7 @@ weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, const 
     mapper->cells = weir_calloc(mapper->source->field_count, sizeof(weir_cell));
     if (!err && !mapper->cells) err = weir_map_no_memory();
     if (!err && mapper->source->format == WEIR_SCHEMA_JSON) err = weir_paths_open(mapper->source, &mapper->paths);
-    if (!err && mapper->source->format == WEIR_SCHEMA_CSV) err = columns_open(mapper);
+    if (!err && mapper->source->format == WEIR_SCHEMA_CSV) err = map_open_columns(mapper);
     if (!err) err = weir_map_rules_open(mapper);
     if (err) {
         weir_mapper_close(mapper);

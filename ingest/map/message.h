@@ -2,8 +2,8 @@
 /*
  * message.h - a message read once: the fields that a source names, by their index.
  *
- * Both readers check the whole message, also what nobody asked for: a message that is half JSON is a dead letter,
- * whatever the schema takes from it.
+ * Both readers check the whole message, also what the schema does not ask for: a message that is half JSON is a dead
+ * letter, whatever the schema takes from it.
  */
 #ifndef WEIR_INGEST_MESSAGE_H
 #define WEIR_INGEST_MESSAGE_H
@@ -32,11 +32,6 @@ typedef struct weir_cell {
     size_t at;
     const char *text;
 } weir_cell;
-
-/* Bytes of the UTF-8 character at the beginning of text, 0 if it is none: overlong forms, surrogates and what is
- * above U+10FFFF are none. left is at least 1.  [any] */
-size_t weir_message_utf8_char(const char *text, size_t left);
-bool weir_message_utf8(const char *text, size_t length); /* [any] */
 
 typedef struct weir_paths weir_paths;
 

@@ -8,7 +8,7 @@
 
 #define PATHS_BYTES_MAX (1u << 20)
 
-static weir_path_node *child_get(weir_paths *paths, weir_path_node *parent, const char *name) {
+static weir_path_node *path_child(weir_paths *paths, weir_path_node *parent, const char *name) {
     weir_path_node **at = &parent->child;
     for (; *at; at = &(*at)->sibling) {
         if (strcmp((*at)->name, name) == 0) return *at;
@@ -22,14 +22,6 @@ static weir_path_node *child_get(weir_paths *paths, weir_path_node *parent, cons
     return added;
 }
 
-static bool field_add(weir_paths *paths, const weir_schema_field *field, uint32_t index) {
-    weir_path_node *node = &paths->root;
-    for (uint32_t i = 0; node && i < field->name_count; i++)
-        node = child_get(paths, node, field->names[i]);
-    if (node) node->field = index;
-    return node != NULL;
-}
-
 weir_err weir_paths_open(const weir_schema_source *source, weir_paths **pathsp) {
     *pathsp = NULL;
     weir_paths *paths = weir_calloc(1, sizeof *paths);
@@ -37,9 +29,12 @@ weir_err weir_paths_open(const weir_schema_source *source, weir_paths **pathsp) 
     weir_err err = weir_arena_open(PATHS_BYTES_MAX, &paths->arena);
     paths->root.field = WEIR_SCHEMA_NONE;
     for (uint32_t i = 0; !err && i < source->field_count; i++) {
-        if (!field_add(paths, &source->fields[i], i)) {
-            err = WEIR_NOMEM("for the fields of source '%s'", source->name);
-        }
+        const weir_schema_field *field = &source->fields[i];
+        weir_path_node *node = &paths->root;
+        for (uint32_t name = 0; node && name < field->name_count; name++)
+            node = path_child(paths, node, field->names[name]);
+        if (node) node->field = i;
+        if (!node) err = WEIR_NOMEM("for the fields of source '%s'", source->name);
     }
     if (err) {
         weir_paths_close(paths);

@@ -7,14 +7,13 @@
 
 #include "map_private.h"
 
-static bool same_key(const weir_schema_key *a, const weir_schema_key *b) {
-    return a->count == b->count && memcmp(a->fields, b->fields, a->count * sizeof a->fields[0]) == 0;
-}
-
-static weir_end *end_of(weir_mapper *mapper, const weir_schema_key *key, uint32_t type) {
+/* The end of this key and vertex type: one for all rules that speak of it. */
+static weir_end *rules_end(weir_mapper *mapper, const weir_schema_key *key, uint32_t type) {
     for (uint32_t i = 0; i < mapper->end_count; i++) {
         weir_end *end = &mapper->ends[i];
-        if (end->type == type && same_key(end->parts, key)) return end;
+        if (end->type == type && end->parts->count == key->count &&
+            memcmp(end->parts->fields, key->fields, key->count * sizeof key->fields[0]) == 0)
+            return end;
     }
     WEIR_ASSERT(mapper->end_count < WEIR_RULES_ENDS_MAX);
     const weir_schema_vertex *vertex = weir_schema_vertex_at(mapper->schema, type);
@@ -26,94 +25,76 @@ static weir_end *end_of(weir_mapper *mapper, const weir_schema_key *key, uint32_
     return added;
 }
 
-static void ends_of_relation(weir_mapper *mapper, weir_rule *rule, uint32_t relation) {
-    const weir_schema_relation *r = weir_schema_relation_at(mapper->schema, relation);
-    rule->from = end_of(mapper, &rule->schema->from, r->from);
-    rule->to = end_of(mapper, &rule->schema->to, r->to);
-}
-
-static void resolve_ends(weir_mapper *mapper, weir_rule *rule) {
+static void rules_set_ends(weir_mapper *mapper, weir_rule *rule) {
     const weir_schema_mutation *m = rule->schema;
-    const weir_schema_label *label = NULL;
+    uint32_t vertex = WEIR_SCHEMA_NONE, relation = WEIR_SCHEMA_NONE;
+    const weir_schema_label *label;
     switch (m->verb) {
     case WEIR_SCHEMA_PUT_VERTEX:
     case WEIR_SCHEMA_DELETE_VERTEX:
-        rule->from = end_of(mapper, &m->key, m->subject);
+        vertex = m->subject;
         break;
     case WEIR_SCHEMA_PUT_EDGE:
     case WEIR_SCHEMA_DELETE_EDGE:
-        ends_of_relation(mapper, rule, m->subject);
+        relation = m->subject;
         break;
     case WEIR_SCHEMA_PUT_LABEL:
         label = weir_schema_label_at(mapper->schema, m->subject);
-        if (label->on_relation) {
-            ends_of_relation(mapper, rule, label->target);
-        } else {
-            rule->from = end_of(mapper, &m->key, label->target);
-        }
+        *(label->on_relation ? &relation : &vertex) = label->target;
         break;
+    }
+    if (relation != WEIR_SCHEMA_NONE) {
+        const weir_schema_relation *r = weir_schema_relation_at(mapper->schema, relation);
+        rule->from = rules_end(mapper, &m->from, r->from);
+        rule->to = rules_end(mapper, &m->to, r->to);
+    } else {
+        rule->from = rules_end(mapper, &m->key, vertex);
     }
 }
 
-static weir_value_kind kind_of(weir_schema_feature_kind kind) {
-    return kind == WEIR_SCHEMA_NUMBER ? WEIR_VALUE_NUMBER
-           : kind == WEIR_SCHEMA_TIME ? WEIR_VALUE_TIME
-                                      : WEIR_VALUE_CATEGORY;
-}
-
-static weir_err resolve_kinds(weir_rule *rule, const weir_schema_feature *features, uint32_t count) {
+static weir_err rules_set_kinds(weir_rule *rule, const weir_schema_feature *features, uint32_t count) {
     rule->kinds = weir_malloc(count * sizeof *rule->kinds);
     if (!rule->kinds) return weir_map_no_memory();
     rule->kind_count = count;
-    for (uint32_t i = 0; i < count; i++)
-        rule->kinds[i] = kind_of(features[i].kind);
-    return WEIR_OK;
-}
-
-static weir_err resolve_row(weir_mapper *mapper, weir_rule *rule) {
-    const weir_schema_mutation *m = rule->schema;
-    if (m->verb == WEIR_SCHEMA_PUT_VERTEX) {
-        const weir_schema_vertex *vertex = weir_schema_vertex_at(mapper->schema, m->subject);
-        return resolve_kinds(rule, vertex->features, vertex->feature_count);
-    }
-    if (m->verb == WEIR_SCHEMA_PUT_EDGE) {
-        const weir_schema_relation *relation = weir_schema_relation_at(mapper->schema, m->subject);
-        return resolve_kinds(rule, relation->features, relation->feature_count);
+    for (uint32_t i = 0; i < count; i++) {
+        rule->kinds[i] = features[i].kind == WEIR_SCHEMA_NUMBER ? WEIR_VALUE_NUMBER
+                         : features[i].kind == WEIR_SCHEMA_TIME ? WEIR_VALUE_TIME
+                                                                : WEIR_VALUE_CATEGORY;
     }
     return WEIR_OK;
 }
 
-static weir_err check_constant(const weir_mapper *mapper, const weir_schema_assignment *a) {
+/* The schema allows a byte more than a row can hold. */
+static weir_err rules_check_constant(const weir_mapper *mapper, const weir_schema_assignment *a) {
     if (!a->text || strlen(a->text) <= WEIR_ROW_TEXT_MAX) return WEIR_OK;
     return WEIR_ERR(WEIR_ECONFIG, "source '%s' of the schema has the constant '%.32s…', which is longer than %u bytes",
                     mapper->source->name, a->text, WEIR_ROW_TEXT_MAX);
 }
 
-/* The schema allows a byte more than a row can hold. */
-static weir_err check_constants(const weir_mapper *mapper, const weir_schema_mutation *m) {
-    weir_err err = m->verb == WEIR_SCHEMA_PUT_LABEL ? check_constant(mapper, &m->value) : WEIR_OK;
-    for (uint32_t i = 0; !err && i < m->assignment_count; i++)
-        err = check_constant(mapper, &m->assignments[i]);
-    return err;
-}
-
 weir_err weir_map_rules_open(weir_mapper *mapper) {
     const weir_schema_source *source = mapper->source;
     uint32_t widest = 1;
-    weir_err err = WEIR_OK;
     mapper->rules = weir_calloc(source->mutation_count, sizeof *mapper->rules);
     if (!mapper->rules) return weir_map_no_memory();
-    for (uint32_t i = 0; !err && i < source->mutation_count; i++) {
+    for (uint32_t i = 0; i < source->mutation_count; i++) {
         weir_rule *rule = &mapper->rules[i];
-        rule->schema = &source->mutations[i];
-        err = check_constants(mapper, rule->schema);
-        resolve_ends(mapper, rule);
-        if (!err) err = resolve_row(mapper, rule);
+        const weir_schema_mutation *m = rule->schema = &source->mutations[i];
+        weir_err err = m->verb == WEIR_SCHEMA_PUT_LABEL ? rules_check_constant(mapper, &m->value) : WEIR_OK;
+        for (uint32_t a = 0; !err && a < m->assignment_count; a++)
+            err = rules_check_constant(mapper, &m->assignments[a]);
+        rules_set_ends(mapper, rule);
+        if (!err && m->verb == WEIR_SCHEMA_PUT_VERTEX) {
+            const weir_schema_vertex *vertex = weir_schema_vertex_at(mapper->schema, m->subject);
+            err = rules_set_kinds(rule, vertex->features, vertex->feature_count);
+        } else if (!err && m->verb == WEIR_SCHEMA_PUT_EDGE) {
+            const weir_schema_relation *relation = weir_schema_relation_at(mapper->schema, m->subject);
+            err = rules_set_kinds(rule, relation->features, relation->feature_count);
+        }
+        if (err) return err;
         if (rule->kind_count > widest) widest = rule->kind_count;
     }
     mapper->values = weir_calloc(widest, sizeof *mapper->values);
-    if (!err && !mapper->values) err = weir_map_no_memory();
-    return err;
+    return mapper->values ? WEIR_OK : weir_map_no_memory();
 }
 
 void weir_map_rules_close(weir_mapper *mapper) {

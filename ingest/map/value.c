@@ -26,7 +26,7 @@ weir_err weir_cell_wrong(const weir_cell *cell, const char *field, const char *w
     return WEIR_ERR(WEIR_EDATA, "field '%s' (byte %zu): %s", field, cell->at, what);
 }
 
-static bool plain_number(const char *text, size_t length, double *numberp) {
+static bool value_plain_number(const char *text, size_t length, double *numberp) {
     static const double powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
     uint64_t digits = 0;
@@ -47,17 +47,12 @@ static bool plain_number(const char *text, size_t length, double *numberp) {
     return true;
 }
 
-static bool only_number_bytes(const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        if (!memchr("+-.0123456789eE", text[i], 15)) return false;
-    }
-    return true;
-}
-
 /* strtod alone would take hexadecimal, "inf" and leading spaces. */
-static bool any_number(const char *text, size_t length, double *numberp) {
+static bool value_any_number(const char *text, size_t length, double *numberp) {
     char copy[NUMBER_BYTES_MAX + 1], *end;
-    if (length == 0 || length > NUMBER_BYTES_MAX || !only_number_bytes(text, length)) return false;
+    if (length == 0 || length > NUMBER_BYTES_MAX) return false;
+    for (size_t i = 0; i < length; i++)
+        if (!memchr("+-.0123456789eE", text[i], 15)) return false;
     memcpy(copy, text, length);
     copy[length] = '\0';
     *numberp = strtod(copy, &end);
@@ -72,8 +67,8 @@ weir_err weir_cell_number(const weir_cell *cell, const char *field, double *numb
     }
     if (cell->kind != WEIR_CELL_NUMBER && cell->kind != WEIR_CELL_TEXT)
         return weir_cell_wrong(cell, field, "not a number");
-    if (plain_number(cell->text, cell->length, numberp)) return WEIR_OK;
-    if (any_number(cell->text, cell->length, numberp)) return WEIR_OK;
+    if (value_plain_number(cell->text, cell->length, numberp)) return WEIR_OK;
+    if (value_any_number(cell->text, cell->length, numberp)) return WEIR_OK;
     *numberp = 0;
     return weir_cell_wrong(cell, field, "not a number, or one that no double holds");
 }
@@ -96,8 +91,8 @@ weir_err weir_cell_integer(const weir_cell *cell, const char *field, int64_t *in
     return WEIR_OK;
 }
 
-/* Whole units and a fraction, in integers: a double has not the digits for microseconds of this century. */
-static bool decimal_time(const char *text, size_t length, int64_t unit_us, int64_t *time_usp) {
+/* Whole units and a fraction, in integers: a double lacks the digits for microseconds of this century. */
+static bool value_decimal_time(const char *text, size_t length, int64_t unit_us, int64_t *time_usp) {
     int64_t whole = 0, fraction = 0, scale = unit_us;
     size_t i = length > 0 && text[0] == '-';
     bool negative = i == 1, digit = false;
@@ -126,7 +121,7 @@ weir_err weir_cell_time(const weir_cell *cell, const char *field, weir_schema_ti
         return err ? weir_cell_wrong(cell, field, "not a time as in 2026-11-21T10:00:00Z") : WEIR_OK;
     }
     int64_t unit_us = format == WEIR_SCHEMA_S ? WEIR_US_PER_S : format == WEIR_SCHEMA_MS ? 1000 : 1;
-    if (decimal_time(cell->text, cell->length, unit_us, time_usp)) return WEIR_OK;
+    if (value_decimal_time(cell->text, cell->length, unit_us, time_usp)) return WEIR_OK;
     *time_usp = 0;
     return weir_cell_wrong(cell, field, "not a time in the schema's unit, or not of the years 0 to 9999");
 }

@@ -174,7 +174,8 @@ function(weir_test_folder folder)
     if(module AND IS_DIRECTORY ${CMAKE_SOURCE_DIR}/${module})
       target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/${module})
     endif()
-    target_link_libraries(${name} PRIVATE weir_flags weir_test_support ${modules} PkgConfig::CMOCKA Threads::Threads m)
+    target_link_libraries(${name} PRIVATE weir_flags weir_test_support ${modules} PkgConfig::CMOCKA PkgConfig::JANSSON
+      Threads::Threads m)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77
@@ -195,7 +196,7 @@ function(weir_fuzz_folder folder)
     string(REGEX REPLACE "_fuzz$" "" corpus ${name})
     set(target ${folder}.${name})
     add_executable(${target} ${source})
-    target_link_libraries(${target} PRIVATE weir_flags ${modules} Threads::Threads m)
+    target_link_libraries(${target} PRIVATE weir_flags ${modules} PkgConfig::JANSSON Threads::Threads m)
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     # The entry point is libFuzzer's, which declares it nowhere.
     target_compile_options(${target} PRIVATE -Wno-missing-prototypes)

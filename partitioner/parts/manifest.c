@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include <weir/store/base/file.h>
-#include <weir/store/conf/yaml.h>
 
+#include "part.h"
 #include "plan.h"
 
 static void part_put_u64(weir_json *json, const char *key, uint64_t value) {
@@ -103,7 +103,7 @@ weir_err weir_parts_write_manifest(const weir_parts_draft *draft, const weir_par
     weir_json_object_end(&json);
     weir_buf_byte(&out, '\n');
     if (!err) err = weir_buf_err(&out);
-    if (!err && out.length > WEIR_YAML_BYTES_MAX) {
+    if (!err && out.length > WEIR_PART_MANIFEST_MAX) {
         err = WEIR_ERR(WEIR_ELIMIT, "the schema and %u parts are too much for a manifest of 1 MiB; ask for fewer parts",
                        draft->plan->parts);
     }

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_read.c - manifest.json of a part, read back. JSON is YAML, so the reader of settings reads it. It must
- * agree with the schema that it contains: each type, relation and label once, in the schema's order.
+ * manifest_read.c - manifest.json of a part, read back. It must agree with the schema that it contains: each type,
+ * relation and label once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "part.h"
 
-#define TAKE_ANOTHER "take another copy of the part"
+#define MANIFEST_DEPTH_MAX 16u
+#define TAKE_ANOTHER       "take another copy of the part"
 
-static weir_err part_read_find(const weir_yaml_node *mapping, const char *key, weir_yaml_kind kind,
-                               const weir_yaml_node **nodep) {
-    *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
-    if (*nodep && weir_yaml_node_kind(*nodep) == kind) return WEIR_OK;
-    return WEIR_YAML_ERR(mapping, "'%s' is missing or of the wrong kind; " TAKE_ANOTHER, key);
+static weir_err part_read_find(const weir_json_node *mapping, const char *key, weir_json_kind kind,
+                               const weir_json_node **nodep) {
+    *nodep = weir_json_find(mapping, key);
+    if (*nodep && (*nodep)->token.kind == kind) return WEIR_OK;
+    return WEIR_JSON_ERR(mapping, "'%s' is missing or of the wrong kind; " TAKE_ANOTHER, key);
 }
 
-static weir_err part_read_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t max,
+static weir_err part_read_i64(const weir_json_node *mapping, const char *key, int64_t min, int64_t max,
                               int64_t *valuep) {
-    const weir_yaml_node *node;
+    const weir_json_node *node;
     *valuep = min;
-    weir_err err = part_read_find(mapping, key, WEIR_YAML_SCALAR, &node);
-    return err ? err : weir_yaml_i64(node, min, max, valuep);
+    weir_err err = part_read_find(mapping, key, WEIR_JSON_NUMBER, &node);
+    return err ? err : weir_json_node_i64(node, min, max, valuep);
 }
 
 /* A count so large that multiplying it overflows was never written. */
-static weir_err part_read_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
+static weir_err part_read_count(const weir_json_node *mapping, const char *key, uint64_t *valuep) {
     int64_t value = 0;
     weir_err err = part_read_i64(mapping, key, 0, INT64_MAX / 64, &value);
     *valuep = (uint64_t)value;
@@ -38,71 +39,71 @@ static weir_err part_read_count(const weir_yaml_node *mapping, const char *key, 
 }
 
 /* The rows of this section, as many as the schema has. */
-static weir_err part_read_section(const weir_yaml_node *root, const char *key, size_t wanted,
-                                  const weir_yaml_node **nodep) {
-    weir_err err = part_read_find(root, key, WEIR_YAML_SEQUENCE, nodep);
-    if (err || weir_yaml_count(*nodep) == wanted) return err;
-    return WEIR_YAML_ERR(*nodep, "'%s' does not have the schema's %zu rows; " TAKE_ANOTHER, key, wanted);
+static weir_err part_read_section(const weir_json_node *root, const char *key, size_t wanted,
+                                  const weir_json_node **nodep) {
+    weir_err err = part_read_find(root, key, WEIR_JSON_ARRAY, nodep);
+    if (err || (*nodep)->count == wanted) return err;
+    return WEIR_JSON_ERR(*nodep, "'%s' does not have the schema's %zu rows; " TAKE_ANOTHER, key, wanted);
 }
 
-static weir_err part_check_name(const weir_yaml_node *row, const char *wanted) {
-    const weir_yaml_node *node;
-    weir_err err = part_read_find(row, "name", WEIR_YAML_SCALAR, &node);
-    if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
-    return WEIR_YAML_ERR(node, "'%.64s' is where the schema has '%s'; " TAKE_ANOTHER, weir_yaml_text(node), wanted);
+static weir_err part_check_name(const weir_json_node *row, const char *wanted) {
+    const weir_json_node *node;
+    weir_err err = part_read_find(row, "name", WEIR_JSON_STRING, &node);
+    if (err || strcmp(weir_json_node_text(node), wanted) == 0) return err;
+    return WEIR_JSON_ERR(node, "'%.64s' is where the schema has '%s'; " TAKE_ANOTHER, weir_json_node_text(node),
+                         wanted);
 }
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
-static weir_err part_read_starts(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
-    const weir_yaml_node *node;
+static weir_err part_read_starts(const weir_json_node *row, weir_part_manifest *m, uint32_t type) {
+    const weir_json_node *node;
     int64_t before = 0;
-    weir_err err = part_read_find(row, "starts", WEIR_YAML_SEQUENCE, &node);
+    weir_err err = part_read_find(row, "starts", WEIR_JSON_ARRAY, &node);
     if (err) return err;
-    if (weir_yaml_count(node) != (size_t)m->parts + 1)
-        return WEIR_YAML_ERR(node, "'starts' does not have one number a part and one more");
+    if (node->count != (size_t)m->parts + 1)
+        return WEIR_JSON_ERR(node, "'starts' does not have one number a part and one more");
     m->starts[type] = weir_calloc((size_t)m->parts + 1, sizeof *m->starts[type]);
     if (!m->starts[type]) return WEIR_NOMEM("while reading a part's manifest");
-    for (uint32_t p = 0; !err && p <= m->parts; p++) {
-        const weir_yaml_node *item = weir_yaml_item(node, p);
-        if (weir_yaml_node_kind(item) != WEIR_YAML_SCALAR) return WEIR_YAML_ERR(item, "this is not a number");
-        err = weir_yaml_i64(item, before, p ? INT64_MAX / 64 : 0, &m->starts[type][p]);
+    const weir_json_node *item = node->first;
+    for (uint32_t p = 0; !err && item; p++, item = item->next) {
+        err = weir_json_node_i64(item, before, p ? INT64_MAX / 64 : 0, &m->starts[type][p]);
         before = m->starts[type][p];
     }
     return err;
 }
 
-static weir_err part_read_extras(const weir_yaml_node *row, weir_part_manifest *m, uint32_t type) {
+static weir_err part_read_extras(const weir_json_node *row, weir_part_manifest *m, uint32_t type) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    const weir_yaml_node *node;
-    weir_err err = part_read_find(row, "extras", WEIR_YAML_SEQUENCE, &node);
+    const weir_json_node *node;
+    weir_err err = part_read_find(row, "extras", WEIR_JSON_ARRAY, &node);
     if (err) return err;
-    size_t count = weir_yaml_count(node);
-    if (count > WEIR_PART_EXTRAS_MAX) return WEIR_YAML_ERR(node, "'extras' has too many rows");
+    size_t count = node->count;
+    if (count > WEIR_PART_EXTRAS_MAX) return WEIR_JSON_ERR(node, "'extras' has too many rows");
     m->extras[type] = weir_calloc(count + 1, sizeof *m->extras[type]);
     if (!m->extras[type]) return WEIR_NOMEM("while reading a part's manifest");
     m->extra_counts[type] = (uint32_t)count;
-    for (size_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *item = weir_yaml_item(node, i), *named;
-        weir_part_extra *extra = &m->extras[type][i];
-        err = part_read_find(item, "name", WEIR_YAML_SCALAR, &named);
+    weir_part_extra *extra = m->extras[type];
+    for (const weir_json_node *item = node->first; !err && item; item = item->next, extra++) {
+        const weir_json_node *named;
+        err = part_read_find(item, "name", WEIR_JSON_STRING, &named);
         if (err) break;
-        const char *name = weir_yaml_text(named);
+        const char *name = weir_json_node_text(named);
         size_t length = strlen(name);
         if (!length || length >= sizeof extra->name || strspn(name, letters) != length)
-            return WEIR_YAML_ERR(named, "'%.64s' is not the name of an array", name);
+            return WEIR_JSON_ERR(named, "'%.64s' is not the name of an array", name);
         memcpy(extra->name, name, length + 1);
         err = part_read_count(item, "columns", &extra->columns);
     }
     return err;
 }
 
-static weir_err part_read_vertices(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *rows;
+static weir_err part_read_vertices(const weir_json_node *root, weir_part_manifest *m) {
+    const weir_json_node *rows;
     uint32_t count = weir_schema_vertex_count(m->schema);
     weir_err err = part_read_section(root, "vertices", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = part_check_name(row, weir_schema_vertex_at(m->schema, i)->name);
         if (!err) err = part_read_starts(row, m, i);
         if (!err) err = part_read_count(row, "halo", &m->halos[i]);
@@ -113,12 +114,12 @@ static weir_err part_read_vertices(const weir_yaml_node *root, weir_part_manifes
 
 /* --- relations, labels ----------------------------------------------------------------------------------------- */
 
-static weir_err part_read_relations_and_labels(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *rows;
+static weir_err part_read_relations_and_labels(const weir_json_node *root, weir_part_manifest *m) {
+    const weir_json_node *rows;
     uint32_t relations = weir_schema_relation_count(m->schema), labels = weir_schema_label_count(m->schema);
     weir_err err = part_read_section(root, "relations", relations, &rows);
-    for (uint32_t i = 0; !err && i < relations; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = part_check_name(row, weir_schema_relation_at(m->schema, i)->name);
         if (!err) err = part_read_count(row, "out", &m->edges[2 * i + WEIR_OUT]);
         if (!err) err = part_read_count(row, "in", &m->edges[2 * i + WEIR_IN]);
@@ -126,8 +127,8 @@ static weir_err part_read_relations_and_labels(const weir_yaml_node *root, weir_
         if (!err) err = part_read_count(row, "deleted", &m->deleted[i]);
     }
     if (!err) err = part_read_section(root, "labels", labels, &rows);
-    for (uint32_t i = 0; !err && i < labels; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = part_check_name(row, weir_schema_label_at(m->schema, i)->name);
         if (!err) err = part_read_count(row, "count", &m->labels[i]);
     }
@@ -136,8 +137,8 @@ static weir_err part_read_relations_and_labels(const weir_yaml_node *root, weir_
 
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-static weir_err part_read_head(const weir_yaml_node *root, weir_part_manifest *m) {
-    const weir_yaml_node *cutting, *schema;
+static weir_err part_read_head(const weir_json_node *root, weir_part_manifest *m) {
+    const weir_json_node *cutting, *schema;
     int64_t format = 0, parts = 0, part = 0;
     weir_err err = part_read_i64(root, "format", 0, INT64_MAX, &format);
     if (!err && format != WEIR_PARTS_FORMAT) {
@@ -151,14 +152,14 @@ static weir_err part_read_head(const weir_yaml_node *root, weir_part_manifest *m
     m->part = (uint32_t)part;
     if (!err) err = part_read_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &m->as_of_us);
     if (!err) err = part_read_i64(root, "from_us", INT64_MIN, INT64_MAX, &m->from_us);
-    if (!err) err = part_read_find(root, "cutting", WEIR_YAML_SCALAR, &cutting);
-    if (!err) err = part_read_find(root, "schema", WEIR_YAML_SCALAR, &schema);
+    if (!err) err = part_read_find(root, "cutting", WEIR_JSON_STRING, &cutting);
+    if (!err) err = part_read_find(root, "schema", WEIR_JSON_STRING, &schema);
     if (err) return err;
-    const char *text = weir_yaml_text(cutting);
+    const char *text = weir_json_node_text(cutting);
     if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
-        return WEIR_YAML_ERR(cutting, "'cutting' is not 64 hex digits; " TAKE_ANOTHER);
+        return WEIR_JSON_ERR(cutting, "'cutting' is not 64 hex digits; " TAKE_ANOTHER);
     memcpy(m->cutting, text, sizeof m->cutting);
-    text = weir_yaml_text(schema);
+    text = weir_json_node_text(schema);
     return weir_schema_parse("the part's schema", text, strlen(text), &m->schema);
 }
 
@@ -178,21 +179,22 @@ static weir_err part_tables_open(weir_part_manifest *m) {
 }
 
 weir_err weir_part_manifest_parse(const char *name, const char *text, size_t length, weir_part_manifest *manifest) {
-    weir_yaml *yaml = NULL;
-    *manifest = (weir_part_manifest){.schema = NULL};
     char sentence[WEIR_ERR_SENTENCE_MAX];
-    weir_err err = weir_yaml_parse(name, text, length, &yaml);
-    const weir_yaml_node *root = err ? NULL : weir_yaml_root(yaml);
-    if (!err && !root) err = WEIR_ERR(WEIR_EDATA, "%s is empty; " TAKE_ANOTHER, name);
+    const weir_json_node *root;
+    weir_arena *arena = NULL;
+    *manifest = (weir_part_manifest){.schema = NULL};
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse(name, text, length, MANIFEST_DEPTH_MAX, arena, &root);
     if (!err) err = part_read_head(root, manifest);
     if (!err) err = part_tables_open(manifest);
     if (!err) err = part_read_vertices(root, manifest);
     if (!err) err = part_read_relations_and_labels(root, manifest);
-    weir_yaml_free(yaml);
+    weir_arena_close(arena);
     if (!err) return WEIR_OK;
     weir_part_manifest_free(manifest);
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence); /* the parser blames a settings file, but this is data */
+    weir_err_sentence(err, sentence,
+                      sizeof sentence); /* the schema's parser blames a settings file, but this is data */
     return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 
@@ -201,7 +203,7 @@ weir_err weir_part_manifest_read(const char *folder, weir_part_manifest *manifes
     size_t length = 0;
     *manifest = (weir_part_manifest){.schema = NULL};
     snprintf(path, sizeof path, "%s/manifest.json", folder);
-    weir_err err = weir_file_load(path, WEIR_YAML_BYTES_MAX, &text, &length);
+    weir_err err = weir_file_load(path, WEIR_PART_MANIFEST_MAX, &text, &length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         return WEIR_ERR(WEIR_ENOTFOUND, "%s is not a part: it has no manifest.json; weir partition makes parts",
                         folder);

@@ -5,8 +5,9 @@
 
 #include <weir/partitioner/parts/parts.h>
 
-#define WEIR_PART_PATH_MAX   4096u
-#define WEIR_PART_EXTRAS_MAX 256u /* of one vertex type */
+#define WEIR_PART_PATH_MAX     4096u
+#define WEIR_PART_EXTRAS_MAX   256u       /* of one vertex type */
+#define WEIR_PART_MANIFEST_MAX (1u << 20) /* bytes */
 
 /* An array of an import. */
 typedef struct weir_part_extra {

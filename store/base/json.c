@@ -9,8 +9,7 @@
 
 #include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
-
-#include "utf8.h"
+#include <weir/store/base/utf8.h>
 
 #define DEPTH_MAX    63u
 #define F64_TEXT_MAX 32u
@@ -22,7 +21,7 @@ weir_json weir_json_begin(weir_buf *buf) {
 }
 
 /* Whether a comma stands between the value before and this one. */
-static bool comma_due(weir_json *json) {
+static bool json_comma_due(weir_json *json) {
     uint64_t level = 1ull << json->depth;
     bool due = json->depth > 0 && !(json->first & level) && !json->after_key;
     json->after_key = false;
@@ -30,30 +29,30 @@ static bool comma_due(weir_json *json) {
     return due;
 }
 
-static void separate(weir_json *json) {
-    if (comma_due(json)) weir_buf_byte(json->buf, ',');
+static void json_separate(weir_json *json) {
+    if (json_comma_due(json)) weir_buf_byte(json->buf, ',');
 }
 
-static void open_level(weir_json *json, char bracket) {
-    separate(json);
+static void json_open_level(weir_json *json, char bracket) {
+    json_separate(json);
     WEIR_ASSERT(json->depth < DEPTH_MAX);
     json->depth++;
     json->first |= 1ull << json->depth;
     weir_buf_byte(json->buf, bracket);
 }
 
-static void close_level(weir_json *json, char bracket) {
+static void json_close_level(weir_json *json, char bracket) {
     WEIR_ASSERT(json->depth > 0 && !json->after_key);
     json->depth--;
     weir_buf_byte(json->buf, bracket);
 }
 
 void weir_json_object(weir_json *json) {
-    open_level(json, '{');
+    json_open_level(json, '{');
 }
 
 void weir_json_object_end(weir_json *json) {
-    close_level(json, '}');
+    json_close_level(json, '}');
 }
 
 #define CHECK_FORMAT ",\"check\":\"%016" PRIx64 "\""
@@ -77,11 +76,11 @@ size_t weir_json_checked(const char *text, size_t length) {
 }
 
 void weir_json_array(weir_json *json) {
-    open_level(json, '[');
+    json_open_level(json, '[');
 }
 
 void weir_json_array_end(weir_json *json) {
-    close_level(json, ']');
+    json_close_level(json, ']');
 }
 
 /* --- text ----------------------------------------------------------------------------------------------------- */
@@ -90,7 +89,7 @@ void weir_json_array_end(weir_json *json) {
 
 /* True if one of the eight bytes is a control, a quote, a backslash or not ASCII. May be true without cause, since a
  * borrow can run into the byte above; never false with one. */
-static bool any_special(uint64_t word) {
+static bool json_any_special(uint64_t word) {
     uint64_t quote = word ^ EACH_BYTE('"');
     uint64_t backslash = word ^ EACH_BYTE('\\');
     uint64_t special = (word - EACH_BYTE(0x20)) | (quote - EACH_BYTE(1)) | (backslash - EACH_BYTE(1)) | word;
@@ -98,11 +97,11 @@ static bool any_special(uint64_t word) {
 }
 
 /* How many bytes from the start are ASCII that is written as it is. */
-static size_t plain_ascii(const char *text, size_t length) {
+static size_t json_plain_ascii(const char *text, size_t length) {
     size_t i = 0;
     for (uint64_t word; i + 8 <= length; i += 8) {
         memcpy(&word, text + i, 8);
-        if (any_special(word)) break;
+        if (json_any_special(word)) break;
     }
     for (uint8_t byte; i < length; i++) {
         byte = (uint8_t)text[i];
@@ -112,11 +111,11 @@ static size_t plain_ascii(const char *text, size_t length) {
 }
 
 /* The same, and whole characters beyond ASCII. */
-static size_t plain_length(const char *text, size_t length) {
+static size_t json_plain_length(const char *text, size_t length) {
     size_t i = 0;
     bool valid = true;
     while (valid) {
-        i += plain_ascii(text + i, length - i);
+        i += json_plain_ascii(text + i, length - i);
         if (i == length || (uint8_t)text[i] < 0x80) break;
         size_t taken = weir_utf8_take(text + i, length - i, &valid);
         if (valid) i += taken;
@@ -124,7 +123,7 @@ static size_t plain_length(const char *text, size_t length) {
     return i;
 }
 
-static void escape_ascii(weir_buf *buf, uint8_t byte) {
+static void json_escape_ascii(weir_buf *buf, uint8_t byte) {
     static const char digits[] = "0123456789abcdef";
     static const char letters[0x20] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
     char letter = byte < 0x20 ? letters[byte] : (char)byte;
@@ -136,24 +135,24 @@ static void escape_ascii(weir_buf *buf, uint8_t byte) {
 }
 
 /* Writes what stands first and is not plain; returns its bytes. */
-static size_t escape(weir_buf *buf, const char *text, size_t length) {
+static size_t json_escape(weir_buf *buf, const char *text, size_t length) {
     bool valid;
     size_t taken = weir_utf8_take(text, length, &valid);
     if (valid) {
-        escape_ascii(buf, (uint8_t)text[0]);
+        json_escape_ascii(buf, (uint8_t)text[0]);
     } else {
         weir_buf_text(buf, WEIR_UTF8_REPLACEMENT);
     }
     return taken;
 }
 
-static void write_escaped(weir_buf *buf, const char *text, size_t length) {
+static void json_write_escaped(weir_buf *buf, const char *text, size_t length) {
     while (length > 0) {
-        size_t taken = plain_length(text, length);
+        size_t taken = json_plain_length(text, length);
         if (taken > 0) {
             weir_buf_append(buf, text, taken);
         } else {
-            taken = escape(buf, text, length);
+            taken = json_escape(buf, text, length);
         }
         text += taken;
         length -= taken;
@@ -161,12 +160,12 @@ static void write_escaped(weir_buf *buf, const char *text, size_t length) {
 }
 
 /* A comma if one is due, the text in quotes, and end behind it. Most texts are plain, and then written in one go. */
-static void write_quoted(weir_json *json, const char *text, size_t length, const char *end, size_t end_length) {
-    const char *begin = comma_due(json) ? ",\"" : "\"";
+static void json_write_quoted(weir_json *json, const char *text, size_t length, const char *end, size_t end_length) {
+    const char *begin = json_comma_due(json) ? ",\"" : "\"";
     size_t begin_length = strlen(begin);
-    if (length == 0 || plain_length(text, length) < length) {
+    if (length == 0 || json_plain_length(text, length) < length) {
         weir_buf_append(json->buf, begin, begin_length);
-        write_escaped(json->buf, text, length);
+        json_write_escaped(json->buf, text, length);
         weir_buf_append(json->buf, end, end_length);
         return;
     }
@@ -180,12 +179,12 @@ static void write_quoted(weir_json *json, const char *text, size_t length, const
 
 void weir_json_key(weir_json *json, const char *key) {
     WEIR_ASSERT(json->depth > 0 && !json->after_key);
-    write_quoted(json, key, strlen(key), "\":", 2);
+    json_write_quoted(json, key, strlen(key), "\":", 2);
     json->after_key = true;
 }
 
 void weir_json_text(weir_json *json, const char *text, size_t length) {
-    write_quoted(json, text, length, "\"", 1);
+    json_write_quoted(json, text, length, "\"", 1);
 }
 
 void weir_json_string(weir_json *json, const char *text) {
@@ -199,17 +198,17 @@ void weir_json_string(weir_json *json, const char *text) {
 /* --- numbers -------------------------------------------------------------------------------------------------- */
 
 void weir_json_u64(weir_json *json, uint64_t value) {
-    separate(json);
+    json_separate(json);
     weir_buf_u64(json->buf, value);
 }
 
 void weir_json_i64(weir_json *json, int64_t value) {
-    separate(json);
+    json_separate(json);
     weir_buf_i64(json->buf, value);
 }
 
 /* digits * 10^-places. */
-static void write_decimal(weir_buf *buf, uint64_t digits, unsigned places) {
+static void json_write_decimal(weir_buf *buf, uint64_t digits, unsigned places) {
     static const uint32_t divisors[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
     char fraction[8] = ".";
     weir_buf_u64(buf, digits / divisors[places]);
@@ -225,7 +224,7 @@ static void write_decimal(weir_buf *buf, uint64_t digits, unsigned places) {
  * again, then these at most 15 digits read back as value: the division of two exact doubles is rounded as reading is.
  * Fewer places were tried before, so the last digit is not 0, and no shorter text exists.
  */
-static bool write_short_decimal(weir_buf *buf, double value) {
+static bool json_write_short_decimal(weir_buf *buf, double value) {
     static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
     double magnitude = fabs(value);
     if (!(magnitude < 1e15) || (magnitude < 1e-4 && magnitude > 0)) return false;
@@ -234,14 +233,14 @@ static bool write_short_decimal(weir_buf *buf, double value) {
         if (scaled >= 1e15) return false;
         if (scaled / powers[places] != magnitude) continue;
         if (signbit(value)) weir_buf_byte(buf, '-');
-        write_decimal(buf, (uint64_t)scaled, places);
+        json_write_decimal(buf, (uint64_t)scaled, places);
         return true;
     }
     return false;
 }
 
 /* "1e+05" to "1e5", "1e-05" to "1e-5". */
-static void trim_exponent(char *text) {
+static void json_trim_exponent(char *text) {
     char *from = strchr(text, 'e');
     if (!from) return;
     char *to = ++from;
@@ -253,7 +252,7 @@ static void trim_exponent(char *text) {
 }
 
 /* Adds one to the last digit of d.ddde±xx. No carry out of the front: no power of two has 16 nines there. */
-static void bump_last_digit(char *text) {
+static void json_bump_last_digit(char *text) {
     char *digit = strchr(text, 'e') - 1;
     for (; *digit == '9' || *digit == '.'; digit--) {
         if (*digit == '9') *digit = '0';
@@ -266,7 +265,7 @@ static void bump_last_digit(char *text) {
  * number does if any does, except at a power of two: its neighbours below are nearer than those above, so that the
  * nearest number of 16 digits, below, may be too far while the next one, above, is near enough.
  */
-static void format_shortest(double value, char text[F64_TEXT_MAX]) {
+static void json_format_shortest(double value, char text[F64_TEXT_MAX]) {
     int exponent;
     int precision = fabs(value) < 2.2250738585072014e-308 ? 1 : 15;
     for (; precision <= 17; precision++) {
@@ -274,7 +273,7 @@ static void format_shortest(double value, char text[F64_TEXT_MAX]) {
         if (precision == 17 || strtod(text, NULL) == value) return;
         if (precision == 16 && fabs(frexp(value, &exponent)) == 0.5) {
             snprintf(text, F64_TEXT_MAX, "%.15e", value);
-            bump_last_digit(text);
+            json_bump_last_digit(text);
             if (strtod(text, NULL) == value) return;
         }
     }
@@ -286,19 +285,19 @@ void weir_json_f64(weir_json *json, double value) {
         weir_json_null(json);
         return;
     }
-    separate(json);
-    if (write_short_decimal(json->buf, value)) return;
-    format_shortest(value, text);
-    trim_exponent(text);
+    json_separate(json);
+    if (json_write_short_decimal(json->buf, value)) return;
+    json_format_shortest(value, text);
+    json_trim_exponent(text);
     weir_buf_text(json->buf, text);
 }
 
 void weir_json_bool(weir_json *json, bool value) {
-    separate(json);
+    json_separate(json);
     weir_buf_text(json->buf, value ? "true" : "false");
 }
 
 void weir_json_null(weir_json *json) {
-    separate(json);
+    json_separate(json);
     weir_buf_text(json->buf, "null");
 }

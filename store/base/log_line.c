@@ -12,8 +12,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/thread.h>
-
-#include "utf8.h"
+#include <weir/store/base/utf8.h>
 
 #define JSON_CUT_END  ",\"cut\":true}\n"
 #define HUMAN_CUT_END " …\n"

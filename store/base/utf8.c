@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "utf8.h"
+#include <weir/store/base/utf8.h>
 
-#include <stdint.h>
+#include <weir/store/base/assert.h>
 
 /* Bytes of a character by its first byte, 0 if none begins so, and the range of the second byte: it is what excludes
  * overlong forms (E0, F0), surrogates (ED) and what lies above U+10FFFF (F4). All later ones are 80..BF. */
-static size_t first_byte(uint8_t byte, uint8_t *lowp, uint8_t *highp) {
+static size_t utf8_first_byte(uint8_t byte, uint8_t *lowp, uint8_t *highp) {
     *lowp = byte == 0xE0 ? 0xA0 : byte == 0xF0 ? 0x90 : 0x80;
     *highp = byte == 0xED ? 0x9F : byte == 0xF4 ? 0x8F : 0xBF;
     if (byte < 0x80) return 1;
@@ -17,7 +17,8 @@ static size_t first_byte(uint8_t byte, uint8_t *lowp, uint8_t *highp) {
 
 size_t weir_utf8_take(const char *text, size_t length, bool *validp) {
     uint8_t low, high;
-    size_t needed = first_byte((uint8_t)text[0], &low, &high);
+    WEIR_ASSERT(length > 0);
+    size_t needed = utf8_first_byte((uint8_t)text[0], &low, &high);
     *validp = false;
     if (needed == 0) return 1;
     for (size_t i = 1; i < needed; i++) {
@@ -28,4 +29,45 @@ size_t weir_utf8_take(const char *text, size_t length, bool *validp) {
     }
     *validp = true;
     return needed;
+}
+
+size_t weir_utf8_decode(const char *text, size_t length, uint32_t *codep) {
+    bool valid;
+    size_t bytes = weir_utf8_take(text, length, &valid);
+    *codep = 0;
+    if (!valid) return 0;
+    WEIR_ASSERT(bytes <= length && bytes <= WEIR_UTF8_BYTES_MAX);
+    uint32_t code = bytes == 1 ? (uint8_t)text[0] : (uint8_t)text[0] & (0x7Fu >> bytes);
+    for (size_t i = 1; i < bytes; i++)
+        code = code << 6 | ((uint8_t)text[i] & 0x3Fu);
+    *codep = code;
+    return bytes;
+}
+
+char *weir_utf8_encode(char *to, uint32_t code) {
+    WEIR_ASSERT(code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF));
+    if (code < 0x80) {
+        *to++ = (char)code;
+        return to;
+    }
+    if (code < 0x800) {
+        *to++ = (char)(0xC0 | code >> 6);
+    } else {
+        if (code < 0x10000) {
+            *to++ = (char)(0xE0 | code >> 12);
+        } else {
+            *to++ = (char)(0xF0 | code >> 18);
+            *to++ = (char)(0x80 | (code >> 12 & 0x3F));
+        }
+        *to++ = (char)(0x80 | (code >> 6 & 0x3F));
+    }
+    *to++ = (char)(0x80 | (code & 0x3F));
+    return to;
+}
+
+bool weir_utf8_valid(const char *text, size_t length) {
+    bool valid = true;
+    for (size_t i = 0; valid && i < length;)
+        i += weir_utf8_take(text + i, length - i, &valid);
+    return valid;
 }

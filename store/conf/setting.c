@@ -11,6 +11,7 @@
 
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
+#include <weir/store/base/utf8.h>
 
 const weir_setting weir_settings[WEIR_CONFIG_COUNT] = {
 #define WEIR_CONFIG(id, key, kind, initial, min, max, unit, live, meaning) \
@@ -29,30 +30,15 @@ const char *weir_setting_variable(const weir_setting *setting, char buffer[WEIR_
 
 /* --- text --------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the character at text and its code point; 0 where UTF-8 is broken. */
-static size_t setting_utf8_character(const unsigned char *text, uint32_t *pointp) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t bytes = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (text[0] >= 0xf8 || (text[0] >= 0x80 && text[0] < 0xc0)) return 0;
-    *pointp = bytes == 1 ? text[0] : text[0] & (0x7fu >> bytes);
-    for (size_t i = 1; i < bytes; i++) {
-        if ((text[i] & 0xc0) != 0x80) return 0; /* the ending 0 too */
-        *pointp = *pointp << 6 | (text[i] & 0x3fu);
-    }
-    return *pointp < least[bytes] || *pointp > 0x10ffff ? 0 : bytes;
-}
-
 bool weir_text_is_printable(const char *text) {
-    const unsigned char *c = (const unsigned char *)text;
-    while (*c) {
+    size_t length = strlen(text);
+    for (size_t at = 0, bytes; at < length; at += bytes) {
         uint32_t point;
-        size_t bytes = setting_utf8_character(c, &point);
+        bytes = weir_utf8_decode(text + at, length - at, &point);
         if (bytes == 0) return false;
         bool control = point < 0x20 || (point >= 0x7f && point < 0xa0);
-        bool barred = (point >= 0xd800 && point < 0xe000) || point == 0xfeff || point == 0xfffe || point == 0xffff ||
-                      point == 0x2028 || point == 0x2029;
+        bool barred = point == 0xfeff || point == 0xfffe || point == 0xffff || point == 0x2028 || point == 0x2029;
         if (control || barred) return false;
-        c += bytes;
     }
     return true;
 }
@@ -174,7 +160,7 @@ weir_err weir_setting_read(const weir_setting *setting, const char *text, weir_c
 /* --- sizes -------------------------------------------------------------------------------------------------- */
 
 /* "64MiB" to bytes. Powers of 1024 only, spelt so: 64MB would be two numbers to two readers. */
-static weir_err size_wrong(const char *text) {
+static weir_err setting_size_wrong(const char *text) {
     return WEIR_ERR(WEIR_EDATA, "'%.60s' is not a size; write bytes (4096) or KiB, MiB, GiB, TiB, PiB (64MiB)", text);
 }
 
@@ -186,13 +172,13 @@ weir_err weir_size_parse(const char *text, uint64_t *bytesp) {
     for (; *c >= '0' && *c <= '9'; c++)
         if (__builtin_mul_overflow(number, 10u, &number) ||
             __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number))
-            return size_wrong(text);
-    if (c == text) return size_wrong(text);
+            return setting_size_wrong(text);
+    if (c == text) return setting_size_wrong(text);
     for (unsigned i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(c, units[i])) continue;
-        if (number > UINT64_MAX >> (10 * i)) return size_wrong(text);
+        if (number > UINT64_MAX >> (10 * i)) return setting_size_wrong(text);
         *bytesp = number << (10 * i);
         return WEIR_OK;
     }
-    return size_wrong(text);
+    return setting_size_wrong(text);
 }

@@ -6,6 +6,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/suggest.h>
+#include <weir/store/base/utf8.h>
 
 #include "schema_private.h"
 
@@ -70,19 +71,6 @@ weir_err weir_schema_read_name(weir_schema *schema, const weir_yaml_node *node, 
     return *namep ? WEIR_OK : weir_schema_no_memory();
 }
 
-/* Length of the UTF-8 character at text, and its code point; 0: not UTF-8. */
-static size_t schema_utf8_decode(const unsigned char *text, uint32_t *codep) {
-    size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : text[0] >= 0xc0 ? 2 : 0;
-    if (length == 0) return 0;
-    uint32_t code = length == 1 ? text[0] : text[0] & (0x7fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (text[i] & 0x3fu);
-    }
-    *codep = code;
-    return length;
-}
-
 /* What a terminal, a log line and every YAML reader show as it is: so that a canonical text needs only two escapes. */
 static bool schema_is_printable(uint32_t code) {
     return code >= 0x20 && (code < 0x7f || code > 0x9f) && code != 0x2028 && code != 0x2029 && code != 0xfeff &&
@@ -90,12 +78,11 @@ static bool schema_is_printable(uint32_t code) {
 }
 
 static bool schema_all_printable(const char *text) {
-    const unsigned char *at = (const unsigned char *)text;
-    while (*at) {
-        uint32_t code = 0;
-        size_t length = schema_utf8_decode(at, &code);
-        if (length == 0 || !schema_is_printable(code)) return false;
-        at += length;
+    size_t length = strlen(text);
+    for (size_t at = 0, bytes; at < length; at += bytes) {
+        uint32_t code;
+        bytes = weir_utf8_decode(text + at, length - at, &code);
+        if (bytes == 0 || !schema_is_printable(code)) return false;
     }
     return true;
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * describe.c - manifest.json read back. JSON is YAML, so the reader of settings reads it. It must agree with the
- * schema that it contains: each type, relation and label once, in the schema's order.
+ * describe.c - manifest.json read back. It must agree with the schema that it contains: each type, relation and label
+ * once, in the schema's order.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "snapshot_private.h"
+
+#define DESCRIBE_DEPTH_MAX 16u
 
 bool weir_snapshot_extra_name(const char *name) {
     size_t length = strlen(name);
@@ -17,82 +19,82 @@ bool weir_snapshot_extra_name(const char *name) {
            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
 }
 
-static weir_err describe_find(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
-    *nodep = weir_yaml_node_kind(mapping) == WEIR_YAML_MAPPING ? weir_yaml_find(mapping, key) : NULL;
-    return *nodep ? WEIR_OK : WEIR_YAML_ERR(mapping, "'%s' is missing; take another copy of the snapshot", key);
+static weir_err describe_find(const weir_json_node *mapping, const char *key, const weir_json_node **nodep) {
+    *nodep = weir_json_find(mapping, key);
+    return *nodep ? WEIR_OK : WEIR_JSON_ERR(mapping, "'%s' is missing; take another copy of the snapshot", key);
 }
 
-static weir_err describe_find_text(const weir_yaml_node *mapping, const char *key, const weir_yaml_node **nodep) {
+static weir_err describe_find_text(const weir_json_node *mapping, const char *key, const weir_json_node **nodep) {
     weir_err err = describe_find(mapping, key, nodep);
-    if (err || weir_yaml_node_kind(*nodep) == WEIR_YAML_SCALAR) return err;
-    return WEIR_YAML_ERR(*nodep, "'%s' is not a text; take another copy of the snapshot", key);
+    if (err || (*nodep)->token.kind == WEIR_JSON_STRING) return err;
+    return WEIR_JSON_ERR(*nodep, "'%s' is not a text; take another copy of the snapshot", key);
 }
 
-static weir_err describe_i64(const weir_yaml_node *mapping, const char *key, int64_t min, int64_t *valuep) {
-    const weir_yaml_node *node;
+static weir_err describe_i64(const weir_json_node *mapping, const char *key, int64_t min, int64_t *valuep) {
+    const weir_json_node *node;
     weir_err err = describe_find(mapping, key, &node);
-    return err ? err : weir_yaml_i64(node, min, INT64_MAX, valuep);
+    return err ? err : weir_json_node_i64(node, min, INT64_MAX, valuep);
 }
 
 /* A count so large that multiplying it overflows was never written. */
-static weir_err describe_count(const weir_yaml_node *mapping, const char *key, uint64_t *valuep) {
-    const weir_yaml_node *node;
+static weir_err describe_count(const weir_json_node *mapping, const char *key, uint64_t *valuep) {
+    const weir_json_node *node;
     int64_t value = 0;
     weir_err err = describe_find(mapping, key, &node);
-    if (!err) err = weir_yaml_i64(node, 0, INT64_MAX / 64, &value);
+    if (!err) err = weir_json_node_i64(node, 0, INT64_MAX / 64, &value);
     *valuep = (uint64_t)value;
     return err;
 }
 
 /* The sequence of this section, which must have as many rows as the schema. */
-static weir_err describe_section(const weir_yaml_node *root, const char *key, size_t wanted,
-                                 const weir_yaml_node **nodep) {
+static weir_err describe_section(const weir_json_node *root, const char *key, size_t wanted,
+                                 const weir_json_node **nodep) {
     weir_err err = describe_find(root, key, nodep);
     if (err) return err;
-    if (weir_yaml_node_kind(*nodep) == WEIR_YAML_SEQUENCE && weir_yaml_count(*nodep) == wanted) return WEIR_OK;
-    return WEIR_YAML_ERR(*nodep, "'%s' does not have the schema's %zu rows; take another copy of the snapshot", key,
+    if ((*nodep)->token.kind == WEIR_JSON_ARRAY && (*nodep)->count == wanted) return WEIR_OK;
+    return WEIR_JSON_ERR(*nodep, "'%s' does not have the schema's %zu rows; take another copy of the snapshot", key,
                          wanted);
 }
 
-static weir_err describe_check_name(const weir_yaml_node *row, const char *wanted) {
-    const weir_yaml_node *node;
+static weir_err describe_check_name(const weir_json_node *row, const char *wanted) {
+    const weir_json_node *node;
     weir_err err = describe_find_text(row, "name", &node);
-    if (err || strcmp(weir_yaml_text(node), wanted) == 0) return err;
-    return WEIR_YAML_ERR(node, "'%.64s' is where the schema has '%s'; take another copy of the snapshot",
-                         weir_yaml_text(node), wanted);
+    if (err || strcmp(weir_json_node_text(node), wanted) == 0) return err;
+    return WEIR_JSON_ERR(node, "'%.64s' is where the schema has '%s'; take another copy of the snapshot",
+                         weir_json_node_text(node), wanted);
 }
 
 /* --- sections ---------------------------------------------------------------------------------------------------- */
 
-static weir_err describe_extras(const weir_yaml_node *row, weir_snapshot_description *d, uint32_t type) {
-    const weir_yaml_node *node;
+static weir_err describe_extras(const weir_json_node *row, weir_snapshot_description *d, uint32_t type) {
+    const weir_json_node *node;
     weir_err err = describe_find(row, "extras", &node);
     if (err) return err;
-    size_t count = weir_yaml_count(node);
-    if (weir_yaml_node_kind(node) != WEIR_YAML_SEQUENCE || count > WEIR_SNAPSHOT_EXTRAS_MAX)
-        return WEIR_YAML_ERR(node, "'extras' is not a list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
+    size_t count = node->count;
+    if (node->token.kind != WEIR_JSON_ARRAY || count > WEIR_SNAPSHOT_EXTRAS_MAX)
+        return WEIR_JSON_ERR(node, "'extras' is not a list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
     d->extras[type] = weir_calloc(count + 1, sizeof *d->extras[type]);
     if (!d->extras[type]) return WEIR_NOMEM("while reading a snapshot's manifest");
     d->extra_counts[type] = (uint32_t)count;
-    for (size_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *item = weir_yaml_item(node, i), *name;
-        weir_snapshot_described *extra = &d->extras[type][i];
+    weir_snapshot_described *extra = d->extras[type];
+    for (const weir_json_node *item = node->first; !err && item; item = item->next, extra++) {
+        const weir_json_node *name;
         err = describe_find_text(item, "name", &name);
-        if (!err && !weir_snapshot_extra_name(weir_yaml_text(name)))
-            err = WEIR_YAML_ERR(name, "'%.64s' is not the name of an array", weir_yaml_text(name));
+        if (!err && !weir_snapshot_extra_name(weir_json_node_text(name)))
+            err = WEIR_JSON_ERR(name, "'%.64s' is not the name of an array", weir_json_node_text(name));
         if (err) break;
-        snprintf(extra->name, sizeof extra->name, "%s", weir_yaml_text(name));
+        snprintf(extra->name, sizeof extra->name, "%s", weir_json_node_text(name));
         err = describe_count(item, "columns", &extra->columns);
     }
     return err;
 }
 
-static weir_err describe_vertices(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *rows;
+static weir_err describe_vertices(const weir_json_node *root, weir_snapshot_description *d) {
+    const weir_json_node *rows;
     uint32_t count = weir_schema_vertex_count(d->schema);
     weir_err err = describe_section(root, "vertices", count, &rows);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    const weir_json_node *row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = describe_check_name(row, weir_schema_vertex_at(d->schema, i)->name);
         if (!err) err = describe_count(row, "count", &d->vertices[i]);
         if (!err) err = describe_count(row, "lives", &d->lives[i]);
@@ -121,8 +123,8 @@ static weir_err describe_tables_open(weir_snapshot_description *d) {
     return WEIR_NOMEM("while reading a snapshot's manifest");
 }
 
-static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_description *d) {
-    const weir_yaml_node *schema, *rows;
+static weir_err describe_root(const weir_json_node *root, weir_snapshot_description *d) {
+    const weir_json_node *schema, *rows, *row;
     int64_t format = 0;
     weir_err err = describe_i64(root, "format", 0, &format);
     if (!err && format != WEIR_SNAPSHOT_FORMAT)
@@ -131,7 +133,7 @@ static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_descript
                        (long long)format, WEIR_SNAPSHOT_FORMAT);
     if (!err) err = describe_find_text(root, "schema", &schema);
     if (err) return err;
-    const char *text = weir_yaml_text(schema);
+    const char *text = weir_json_node_text(schema);
     err = weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
     if (!err) err = describe_tables_open(d);
     if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
@@ -141,16 +143,16 @@ static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_descript
 
     uint32_t relations = weir_schema_relation_count(d->schema), labels = weir_schema_label_count(d->schema);
     err = describe_section(root, "relations", relations, &rows);
-    for (uint32_t i = 0; !err && i < relations; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = describe_check_name(row, weir_schema_relation_at(d->schema, i)->name);
         if (!err) err = describe_count(row, "edges", &d->edges[i]);
         if (!err) err = describe_count(row, "deleted", &d->deleted[i]);
         if (!err) err = describe_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
     }
     if (!err) err = describe_section(root, "labels", labels, &rows);
-    for (uint32_t i = 0; !err && i < labels; i++) {
-        const weir_yaml_node *row = weir_yaml_item(rows, i);
+    row = err ? NULL : rows->first;
+    for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = describe_check_name(row, weir_schema_label_at(d->schema, i)->name);
         if (!err) err = describe_count(row, "count", &d->labels[i]);
     }
@@ -160,17 +162,17 @@ static weir_err describe_root(const weir_yaml_node *root, weir_snapshot_descript
 weir_err weir_snapshot_describe(const char *name, const char *text, size_t length,
                                 weir_snapshot_description *descriptionp) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
-    weir_yaml *yaml = NULL;
+    const weir_json_node *root;
+    weir_arena *arena = NULL;
     *descriptionp = (weir_snapshot_description){.schema = NULL};
-    weir_err err = weir_yaml_parse(name, text, length, &yaml);
-    if (!err) {
-        const weir_yaml_node *root = weir_yaml_root(yaml);
-        err = root ? describe_root(root, descriptionp) : WEIR_ERR(WEIR_EDATA, "%s is empty; take another copy", name);
-    }
-    weir_yaml_free(yaml);
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse(name, text, length, DESCRIBE_DEPTH_MAX, arena, &root);
+    if (!err) err = describe_root(root, descriptionp);
+    weir_arena_close(arena);
     if (err) weir_snapshot_description_free(descriptionp);
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence); /* the parser blames a settings file, but this is data */
+    weir_err_sentence(err, sentence,
+                      sizeof sentence); /* the schema's parser blames a settings file, but this is data */
     return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 

@@ -6,9 +6,9 @@
 #include <weir/store/base/buf.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
-#include <weir/store/conf/yaml.h>
 
 #include "draft.h"
+#include "snapshot_private.h"
 
 static void manifest_put_u64(weir_json *json, const char *key, uint64_t value) {
     weir_json_key(json, key);
@@ -123,7 +123,7 @@ weir_err weir_draft_manifest(weir_snapshot_draft *draft) {
     weir_err err = manifest_put_all(&json, draft);
     weir_buf_byte(&out, '\n');
     if (!err) err = weir_buf_err(&out);
-    if (!err && out.length > WEIR_YAML_BYTES_MAX)
+    if (!err && out.length > WEIR_SNAPSHOT_MANIFEST_MAX)
         err = WEIR_ERR(WEIR_ELIMIT, "the schema is too long for a snapshot's manifest of 1 MiB");
     if (!err) err = weir_draft_path(draft, path, "manifest.json");
     if (!err) err = weir_file_replace(path, out.bytes, out.length);

@@ -13,7 +13,6 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
-#include <weir/store/conf/yaml.h>
 #include <weir/store/trust/trust.h>
 
 #include "ids.h"
@@ -217,7 +216,7 @@ static weir_err snapshot_read_manifest(weir_snapshot *s) {
     size_t length;
     int used = snprintf(path, sizeof path, "%s/manifest.json", s->folder);
     if (used < 0 || used >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
-    weir_err err = weir_file_load(path, WEIR_YAML_BYTES_MAX, &text, &length);
+    weir_err err = weir_file_load(path, WEIR_SNAPSHOT_MANIFEST_MAX, &text, &length);
     if (weir_err_is(err, WEIR_ENOTFOUND))
         return WEIR_ERR(WEIR_ENOTFOUND, "%s is not a snapshot: it has no manifest.json", s->folder);
     if (!err) err = weir_snapshot_describe(path, text, length, &s->description);

@@ -6,6 +6,7 @@
 #include <weir/store/snapshot/snapshot.h>
 
 #define WEIR_SNAPSHOT_PATH_MAX       4096u
+#define WEIR_SNAPSHOT_MANIFEST_MAX   (1u << 20) /* bytes */
 #define WEIR_SNAPSHOT_EXTRA_NAME_MAX 64u
 #define WEIR_SNAPSHOT_EXTRAS_MAX     256u /* of one vertex type */
 

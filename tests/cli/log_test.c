@@ -59,7 +59,7 @@ static void a_wrong_line_ends_the_command_and_says_where(void **state) {
     expect("(printf '{\"k\":1}\\n'; sleep 0.3; printf '{\"k\":2}\\n{\"z\":3}\\n') |"
            " weir log append t -p d --key-field k",
            65, NULL, "^weir log append: after [012] acknowledged records: line 3 of the input: there is no field 'k'");
-    expect("printf '{\"k\":{}}\\n' | weir log append t -p d --key-field k", 65, NULL, "neither text nor a number");
+    expect("printf '{\"k\":{}}\\n' | weir log append t -p d --key-field k", 65, NULL, "is an array or object");
     expect("printf '{\"k\\n' | weir log append t -p d --key-field k", 65, NULL, "line 1 of the input: byte 4");
 }
 

@@ -6,7 +6,7 @@
 #include <curl/curl.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "nightly_private.h"
 
@@ -53,14 +53,17 @@ static size_t ask_take_reply(char *bytes, size_t size, size_t count, void *conte
     return size * count;
 }
 
-/* A scalar member of the object that the server has answered. */
+/* A text in the object that the server has answered. */
 static weir_err ask_reply_member(const weir_buf *reply, const char *key, char *text, size_t size) {
-    weir_yaml *yaml = NULL;
-    weir_err err = weir_yaml_parse("the server's answer", reply->length ? reply->bytes : "", reply->length, &yaml);
-    if (err) return err;
-    bool there = weir_night_member_read(weir_yaml_root(yaml), key, text, size);
-    weir_yaml_free(yaml);
-    return there ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "the server's answer has no '%s'", key);
+    const char *bytes = reply->length ? reply->bytes : "";
+    const weir_json_node *root, *node;
+    weir_arena *arena = NULL;
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse("the server's answer", bytes, reply->length, WEIR_JSON_DEPTH_MAX, arena, &root);
+    if (!err) err = weir_json_need(root, key, WEIR_JSON_STRING, &node);
+    if (!err) snprintf(text, size, "%s", node->text);
+    weir_arena_close(arena);
+    return err;
 }
 
 weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, char path[WEIR_NIGHT_PATH_MAX]) {

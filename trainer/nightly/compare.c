@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <weir/store/base/clock.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "nightly_private.h"
 
@@ -21,19 +21,20 @@ typedef struct compare_search {
 static weir_err compare_see_model(void *context, const char *id) {
     const weir_model_opts opts = {.accept_unsigned = true};
     compare_search *s = context;
-    char path[WEIR_NIGHT_PATH_MAX], snapshot[WEIR_NIGHT_PATH_MAX];
+    char path[WEIR_NIGHT_PATH_MAX];
     size_t length;
     weir_model *model = NULL;
-    weir_yaml *yaml = NULL;
+    weir_arena *arena = NULL;
+    const weir_json_node *root;
     if (weir_models_path(s->models, id, path, sizeof path) || weir_model_open(path, &opts, &model)) return WEIR_OK;
     const char *text = weir_model_text_of(model, WEIR_MODEL_PROVENANCE, &length);
-    if (!weir_yaml_parse("provenance", text, length, &yaml)) {
-        bool named = weir_night_member_read(weir_yaml_root(yaml), "snapshot", snapshot, sizeof snapshot);
-        if (named && strcmp(snapshot, s->snapshot) == 0) snprintf(s->id, sizeof s->id, "%s", id);
-        weir_yaml_free(yaml);
-    }
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse("the provenance", text, length, WEIR_JSON_DEPTH_MAX, arena, &root);
+    if (!err && strcmp(weir_json_node_text(weir_json_find(root, "snapshot")), s->snapshot) == 0)
+        snprintf(s->id, sizeof s->id, "%s", id);
+    weir_arena_close(arena);
     weir_model_close(model);
-    return WEIR_OK;
+    return WEIR_OK; /* a provenance that cannot be read names no snapshot */
 }
 
 weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
@@ -76,16 +77,15 @@ weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_
 /* --- figures ----------------------------------------------------------------------------------------------------- */
 
 weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_figure *figurep) {
-    weir_yaml *yaml = NULL;
+    const weir_json_node *root;
+    weir_arena *arena = NULL;
     *figurep = (weir_night_figure){0};
-    weir_err err = weir_yaml_parse(name, text, strlen(text), &yaml);
-    if (err) return err;
-    const weir_yaml_node *root = weir_yaml_root(yaml);
-    bool mapping = root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING;
-    if (mapping) err = weir_night_figure_read(root, figurep);
+    weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse(name, text, strlen(text), WEIR_JSON_DEPTH_MAX, arena, &root);
+    if (!err) err = weir_night_figure_read(root, figurep);
     if (!err && !figurep->measure[0]) err = WEIR_ERR(WEIR_EDATA, "%s printed no figure: %.100s", name, text);
     if (!err) weir_night_example_read(root, figurep);
-    weir_yaml_free(yaml);
+    weir_arena_close(arena);
     return err;
 }
 

@@ -10,7 +10,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/fault.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 
 #include "nightly_private.h"
 
@@ -90,63 +90,54 @@ weir_err weir_night_save(const weir_night *night) {
 
 /* --- night.json: reading ----------------------------------------------------------------------------------------- */
 
-bool weir_night_member_read(const weir_yaml_node *root, const char *key, char *text, size_t size) {
-    const weir_yaml_node *node =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, key) : NULL;
-    bool scalar = node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR;
-    snprintf(text, size, "%s", scalar ? weir_yaml_text(node) : "");
-    return scalar;
+static void night_get_text(const weir_json_node *object, const char *key, char *text, size_t size) {
+    snprintf(text, size, "%s", weir_json_node_text(weir_json_find(object, key)));
 }
 
-static weir_err night_get_count(const weir_yaml_node *mapping, const char *key, uint64_t *countp) {
-    const weir_yaml_node *node = weir_yaml_find(mapping, key);
+static weir_err night_get_count(const weir_json_node *object, const char *key, uint64_t *countp) {
+    const weir_json_node *node = weir_json_find(object, key);
     int64_t number = 0;
-    weir_err err = node ? weir_yaml_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
+    weir_err err = node ? weir_json_node_i64(node, 0, INT64_MAX, &number) : WEIR_OK;
     *countp = (uint64_t)number;
     return err;
 }
 
-weir_err weir_night_figure_read(const weir_yaml_node *mapping, weir_night_figure *figure) {
-    const weir_yaml_node *value = weir_yaml_find(mapping, "value");
+weir_err weir_night_figure_read(const weir_json_node *object, weir_night_figure *figure) {
+    const weir_json_node *value = weir_json_find(object, "value");
     if (!value) return WEIR_OK;
-    weir_night_member_read(mapping, "measure", figure->measure, sizeof figure->measure);
-    weir_err err = weir_yaml_f64(value, &figure->value);
-    if (!err) err = night_get_count(mapping, "targets", &figure->targets);
-    return err ? err : night_get_count(mapping, "positives", &figure->positives);
+    night_get_text(object, "measure", figure->measure, sizeof figure->measure);
+    weir_err err = weir_json_node_f64(value, &figure->value);
+    if (!err) err = night_get_count(object, "targets", &figure->targets);
+    return err ? err : night_get_count(object, "positives", &figure->positives);
 }
 
-void weir_night_example_read(const weir_yaml_node *mapping, weir_night_figure *figure) {
-    const weir_yaml_node *example = weir_yaml_find(mapping, "example");
-    bool is = example && weir_yaml_node_kind(example) == WEIR_YAML_MAPPING;
-    const weir_yaml_node *type = is ? weir_yaml_find(example, "type") : NULL;
-    const weir_yaml_node *key = is ? weir_yaml_find(example, "key") : NULL;
-    if (!type || !key || strlen(weir_yaml_text(key)) >= sizeof figure->example_key) return; /* a cut key is another */
-    snprintf(figure->example_type, sizeof figure->example_type, "%s", weir_yaml_text(type));
-    snprintf(figure->example_key, sizeof figure->example_key, "%s", weir_yaml_text(key));
+void weir_night_example_read(const weir_json_node *object, weir_night_figure *figure) {
+    const weir_json_node *example = weir_json_find(object, "example");
+    const weir_json_node *type = weir_json_find(example, "type"), *key = weir_json_find(example, "key");
+    if (!type || !key || strlen(weir_json_node_text(key)) >= sizeof figure->example_key)
+        return; /* a cut key is another */
+    snprintf(figure->example_type, sizeof figure->example_type, "%s", weir_json_node_text(type));
+    snprintf(figure->example_key, sizeof figure->example_key, "%s", weir_json_node_text(key));
 }
 
-static weir_err night_read_state(const weir_yaml_node *root, weir_night_state *s) {
-    const weir_yaml_node *done =
-        root && weir_yaml_node_kind(root) == WEIR_YAML_MAPPING ? weir_yaml_find(root, "done") : NULL;
+static weir_err night_read_state(const char *path, const weir_json_node *root, weir_night_state *s) {
+    const weir_json_node *done = weir_json_find(root, "done");
     int64_t number;
     *s = (weir_night_state){0};
-    if (!done) return WEIR_ERR(WEIR_ECORRUPT, "it has no 'done'; remove the night's folder");
-    weir_err err = weir_yaml_i64(done, 0, WEIR_NIGHT_STEP_COUNT, &number);
+    if (!done) return WEIR_ERR(WEIR_ECORRUPT, "%s has no 'done'; remove the night's folder", path);
+    weir_err err = weir_json_node_i64(done, 0, WEIR_NIGHT_STEP_COUNT, &number);
     if (err) return err;
     s->done = (uint32_t)number;
-    weir_night_member_read(root, "begun", s->begun, sizeof s->begun);
-    weir_night_member_read(root, "ended", s->ended, sizeof s->ended);
-    weir_night_member_read(root, "checkpoint", s->checkpoint, sizeof s->checkpoint);
-    weir_night_member_read(root, "candidate", s->candidate, sizeof s->candidate);
-    weir_night_member_read(root, "serving", s->serving, sizeof s->serving);
-    weir_night_member_read(root, "outcome", s->outcome, sizeof s->outcome);
-    weir_night_member_read(root, "sentence", s->sentence, sizeof s->sentence);
+    night_get_text(root, "begun", s->begun, sizeof s->begun);
+    night_get_text(root, "ended", s->ended, sizeof s->ended);
+    night_get_text(root, "checkpoint", s->checkpoint, sizeof s->checkpoint);
+    night_get_text(root, "candidate", s->candidate, sizeof s->candidate);
+    night_get_text(root, "serving", s->serving, sizeof s->serving);
+    night_get_text(root, "outcome", s->outcome, sizeof s->outcome);
+    night_get_text(root, "sentence", s->sentence, sizeof s->sentence);
     weir_night_example_read(root, &s->candidate_figure);
-    const weir_yaml_node *candidate = weir_yaml_find(root, "candidate_figure");
-    const weir_yaml_node *serving = weir_yaml_find(root, "serving_figure");
-    if (candidate) err = weir_night_figure_read(candidate, &s->candidate_figure);
-    if (!err && serving) err = weir_night_figure_read(serving, &s->serving_figure);
-    return err;
+    err = weir_night_figure_read(weir_json_find(root, "candidate_figure"), &s->candidate_figure);
+    return err ? err : weir_night_figure_read(weir_json_find(root, "serving_figure"), &s->serving_figure);
 }
 
 /* WEIR_ENOTFOUND: there is no such night. */
@@ -154,18 +145,19 @@ static weir_err night_load(const char *nights, const char *name, weir_night_stat
     char folder[WEIR_NIGHT_PATH_MAX], path[WEIR_NIGHT_PATH_MAX];
     char *text = NULL;
     size_t length = 0;
-    weir_yaml *yaml = NULL;
+    const weir_json_node *root;
+    weir_arena *arena = NULL;
     weir_err err = weir_night_path(folder, nights, name);
     if (!err) err = weir_night_path(path, folder, "night.json");
     if (!err) err = weir_file_load(path, NIGHT_STATE_BYTES_MAX, &text, &length);
     if (!err && !weir_json_checked(text, length))
         err = WEIR_ERR(WEIR_ECORRUPT, "%s is damaged or of an older version; remove the night's folder", path);
-    if (!err) err = weir_yaml_parse(path, text, length, &yaml);
+    if (!err) err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
+    if (!err) err = weir_json_parse(path, text, length, WEIR_JSON_DEPTH_MAX, arena, &root);
+    if (!err) err = night_read_state(path, root, s);
+    weir_arena_close(arena);
     weir_free(text);
-    if (err) return err;
-    err = night_read_state(weir_yaml_root(yaml), s);
-    weir_yaml_free(yaml);
-    return err ? weir_err_prefix(err, "%s", path) : WEIR_OK;
+    return err;
 }
 
 /* --- which night ------------------------------------------------------------------------------------------------- */

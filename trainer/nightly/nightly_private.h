@@ -20,8 +20,8 @@
 
 #include <weir/inference/model/model.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 #include <weir/store/cli/cli.h>
-#include <weir/store/conf/yaml.h>
 
 #define WEIR_NIGHT_PATH_MAX     4096u
 #define WEIR_NIGHT_NAME_MAX     64u
@@ -95,12 +95,10 @@ weir_err weir_night_save(const weir_night *night);
 /* Removes the nights beyond the newest --keep, and all checkpoints of nights but the newest. */
 weir_err weir_night_prune(const weir_night *night);
 void weir_night_close(weir_night *night);
-/* A scalar member of the object that a JSON text is; false: it is not there, and text is "". */
-bool weir_night_member_read(const weir_yaml_node *root, const char *key, char *text, size_t size);
-/* The figure that a mapping holds, where it has a `value`. */
-weir_err weir_night_figure_read(const weir_yaml_node *mapping, weir_night_figure *figure);
+/* The figure that an object holds, where it has a `value`. */
+weir_err weir_night_figure_read(const weir_json_node *object, weir_night_figure *figure);
 /* The member `example`, if there is one. */
-void weir_night_example_read(const weir_yaml_node *mapping, weir_night_figure *figure);
+void weir_night_example_read(const weir_json_node *object, weir_night_figure *figure);
 
 /* --- child.c: programs ------------------------------------------------------------------------------------------- */
 

@@ -228,7 +228,7 @@ static void bodies_that_are_refused(void **state) {
          "scores vertices of type payment, not of type account"},
         {"{\"targets\":[{\"type\":\"payment\",\"key\":\"none\"}]}", 422, "no such payment"},
         {"{\"source\":\"payments\",\"event\":[]}", 422,
-         "event 0 of the request: byte 1: the message is no JSON object"},
+         "event 0 of the request: byte 1: the message is not a JSON object"},
         {"{\"source\":\"payment\",\"event\":{}}", 400, "no source 'payment'"},
         {"{\"source\":\"payments\",\"\\u0065vent\":{}}", 400, "escape sequences"},
         {"{\"source\":\"payments\",\"event\":{\"id\":\"x\"}}", 422, "time"},

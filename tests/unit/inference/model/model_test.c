@@ -101,17 +101,17 @@ static void what_could_not_be_read_is_not_written(void **state) {
     refuses_to_write(opts, WEIR_EINVAL, "tensor a has a weight that is not finite, at 1");
     opts.tensors = tensors + 1;
     opts.tensor_count = 1;
-    refuses_to_write(opts, WEIR_EINVAL, "is no name of a tensor");
+    refuses_to_write(opts, WEIR_EINVAL, "cannot name a tensor");
     weir_model_tensor twice[] = {{"a", 1, 2, model_bias}, {"a", 1, 2, model_bias}};
     opts.tensors = twice;
     opts.tensor_count = 2;
     refuses_to_write(opts, WEIR_EINVAL, "two tensors are named a");
     opts = model_write_opts(NULL);
     opts.metrics = "{\"a\":}";
-    refuses_to_write(opts, WEIR_EDATA, "metrics.json is no JSON object: byte 6");
+    refuses_to_write(opts, WEIR_EDATA, "metrics.json is not a JSON object: byte 6");
     opts = model_write_opts(NULL);
     opts.architecture = "[1]";
-    refuses_to_write(opts, WEIR_EDATA, "architecture is no JSON object");
+    refuses_to_write(opts, WEIR_EDATA, "architecture is not a JSON object");
     opts = model_write_opts(NULL);
     opts.tensor_count = WEIR_MODEL_TENSORS_MAX + 1;
     refuses_to_write(opts, WEIR_ELIMIT, "too many");
@@ -216,7 +216,7 @@ static void another_schema_is_named(void **state) {
     weir_secret_key_free(keys.secret);
 }
 
-/* M2: rightly signed, and hostile all the same: whoever has the key may still be mistaken. */
+/* MODEL-M2: rightly signed, and hostile all the same: whoever has the key may still be mistaken. */
 static void signed_nonsense_is_refused(const model_keys *keys, const char *file, const char *text, weir_code code,
                                        const char *sentence) {
     weir_model_opts opts = model_opts(keys);
@@ -238,8 +238,8 @@ static void m2_verified_first_then_read_strictly(void **state) {
     (void)state;
     model_keys keys = model_keys_make("k");
     write_model(&keys);
-    signed_nonsense_is_refused(&keys, "metrics.json", "{}x", WEIR_EDATA, "metrics.json is no JSON object: byte 3");
-    signed_nonsense_is_refused(&keys, "provenance.json", "", WEIR_EDATA, "provenance.json is no JSON object");
+    signed_nonsense_is_refused(&keys, "metrics.json", "{}x", WEIR_EDATA, "metrics.json is not a JSON object: byte 3");
+    signed_nonsense_is_refused(&keys, "provenance.json", "", WEIR_EDATA, "provenance.json is not a JSON object");
     signed_nonsense_is_refused(&keys, "model.json", CARD("2", ""), WEIR_EVERSION, "format 2; this version reads 1");
     signed_nonsense_is_refused(&keys, "model.json", CARD("1", ""), WEIR_EDATA, "\"task\" is missing");
     signed_nonsense_is_refused(&keys, "model.json", CARD("1", ",\"task\":\"t\""), WEIR_EDATA, "\"architecture\" is");
@@ -304,10 +304,10 @@ static void hostile_headers_are_refused(void **state) {
         {"{" TENSOR("\\u0061", "1", "0,4") "}", 4, "a name has letters"},
         {"{\"a\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "dtype is not F32"},
         {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype, shape or data_offsets is missing"},
-        {"{\"a\":[1]}", 0, "it is no object"},
-        {"[]", 0, "is no JSON object"},
-        {"{\"a\":", 0, "is no JSON object"},
-        {"{\"\xff\":1}", 0, "is no JSON object"},
+        {"{\"a\":[1]}", 0, "it is not an object"},
+        {"[]", 0, "is not a JSON object"},
+        {"{\"a\":", 0, "is not a JSON object"},
+        {"{\"\xff\":1}", 0, "is not a JSON object"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_err(weights_of(cases[i].header, cases[i].data_bytes), WEIR_EDATA, cases[i].sentence);
@@ -341,7 +341,7 @@ static void nesting_is_bounded(void **state) {
             snprintf(text, sizeof text, "{\"a\":%.*s%.*s}", (int)depth, "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
                      (int)depth, "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
         weir_err err = weir_model_json_file_check("m", text, (size_t)length);
-        assert_err(err, WEIR_EDATA, depth == 31 ? "\"format\" is missing" : "is no JSON object");
+        assert_err(err, WEIR_EDATA, depth == 31 ? "\"format\" is missing" : "is not a JSON object");
     }
 }
 
@@ -360,7 +360,7 @@ static void numbers_that_are_none_are_refused(void **state) {
 
 /* --- failures ---------------------------------------------------------------------------------------------------- */
 
-/* M1: fails the first, second, … operation; what bears the name is whole. */
+/* MODEL-M1: fails the first, second, … operation; what bears the name is whole. */
 static void m1_whole_or_not_there_at_every_failure(void **state) {
     (void)state;
     model_keys keys = model_keys_make("k");

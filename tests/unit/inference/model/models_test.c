@@ -70,7 +70,7 @@ static void a_folder_is_made_by_the_first_model_alone(void **state) {
     assert_ok(weir_models_current(models, &opts, &entry));
     assert_true(!weir_models_changed(models) && !entry.generation);
     assert_ok(weir_models_list(models, count_id, &count));
-    assert_err(weir_models_path(models, "current", path, sizeof path), WEIR_EDATA, "is no model");
+    assert_err(weir_models_path(models, "current", path, sizeof path), WEIR_EDATA, "is not a model");
     assert_err(model_promote(models, "20261121T101500Z-1a2b3c4d", "it", NULL, &opts, &entry), WEIR_ENOTFOUND,
                "weir train makes the first");
     assert_err(model_rollback(models, "it", NULL, &opts, &entry), WEIR_ENOTFOUND, "there are no models in");
@@ -155,7 +155,7 @@ static void m4_what_cannot_be_opened_does_not_serve(void **state) {
                "model.json is not as its");
     assert_err(model_promote(f.models, "20261121T101500Z-00000000", "", f.keys.secret, &f.opts, &entry), WEIR_ENOTFOUND,
                "no model");
-    assert_err(model_promote(f.models, "../models", "", f.keys.secret, &f.opts, &entry), WEIR_EDATA, "is no model");
+    assert_err(model_promote(f.models, "../models", "", f.keys.secret, &f.opts, &entry), WEIR_EDATA, "is not a model");
     f.opts.schema_hash = 1;
     assert_err(model_promote(f.models, f.ids[2], "", f.keys.secret, &f.opts, &entry), WEIR_EVERSION,
                "train a new model");
@@ -208,19 +208,19 @@ static void bad_current_is_named_by_line(void **state) {
         {HEAD, ":2: the end is missing"},
         {"weir-models 1 00c0ffee\nend 0\n", ":1: this names no register"},
         {"weir-models 1 00C0FFEE00C0FFEE\nend 0\n", ":1: this names no register"},
-        {HEAD "end 1\n", ":2: this is no promotion"},
-        {HEAD "end 0\nx\n", ":2: this is no promotion"},
-        {HEAD "1" REST "end 2\n", ":3: this is no promotion"},
+        {HEAD "end 1\n", ":2: this is not a promotion"},
+        {HEAD "end 0\nx\n", ":2: this is not a promotion"},
+        {HEAD "1" REST "end 2\n", ":3: this is not a promotion"},
         {HEAD "1" REST, ":3: the end is missing"},
         {HEAD "1 2026-11-21T10:00:00Z promote ../../../../../../../etc " SHA "fraud ok\nend 1\n",
-         ":2: this is no promotion"},
+         ":2: this is not a promotion"},
         {HEAD "1 2026-11-21T10:00:00Z adopt 20261121T101500Z-1a2b3c4d " SHA "fraud ok\nend 1\n",
-         ":2: this is no promotion"},
-        {HEAD "1" LINE "1a2b fraud ok\nend 1\n", ":2: this is no promotion"},
-        {HEAD "1" LINE SHA "fraud\nend 1\n", ":2: this is no promotion"},
-        {HEAD "-1" REST "end 1\n", ":2: this is no promotion"},
-        {HEAD "0" REST "end 1\n", ":2: this is no promotion"},
-        {HEAD "18446744073709551615" REST "end 1\n", ":2: this is no promotion"},
+         ":2: this is not a promotion"},
+        {HEAD "1" LINE "1a2b fraud ok\nend 1\n", ":2: this is not a promotion"},
+        {HEAD "1" LINE SHA "fraud\nend 1\n", ":2: this is not a promotion"},
+        {HEAD "-1" REST "end 1\n", ":2: this is not a promotion"},
+        {HEAD "0" REST "end 1\n", ":2: this is not a promotion"},
+        {HEAD "18446744073709551615" REST "end 1\n", ":2: this is not a promotion"},
         {HEAD "3" REST "3" REST "end 2\n", ":3: its generation does not follow"},
     };
     fixture f;

@@ -289,7 +289,7 @@ static void wrong_matrices_are_refused(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         weir_nn_shape *shape = NULL;
         char *changed = replaced(text.bytes, wrong[i].from, wrong[i].to);
-        assert_err(weir_nn_shape_read("model.json", changed, strlen(changed), &shape), WEIR_ECONFIG, wrong[i].sentence);
+        assert_err(weir_nn_shape_read("model.json", changed, strlen(changed), &shape), WEIR_EDATA, wrong[i].sentence);
         free(changed);
     }
     weir_nn_shape_free(made);
@@ -350,13 +350,13 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         weir_nn_shape *shape = NULL;
         char *changed = replaced(text.bytes, wrong[i].from, wrong[i].to);
-        assert_err(weir_nn_shape_read("model.json", changed, strlen(changed), &shape), WEIR_ECONFIG, wrong[i].sentence);
+        assert_err(weir_nn_shape_read("model.json", changed, strlen(changed), &shape), WEIR_EDATA, wrong[i].sentence);
         assert_null(shape);
         free(changed);
     }
     for (size_t length = 0; length < text.length; length += 7) { /* torn anywhere */
         weir_nn_shape *shape = NULL;
-        assert_err(weir_nn_shape_read("model.json", text.bytes, length, &shape), WEIR_ECONFIG, "model.json");
+        assert_err(weir_nn_shape_read("model.json", text.bytes, length, &shape), WEIR_EDATA, "model.json");
     }
     weir_buf_free(&text);
     nn_close(&f);

@@ -101,12 +101,12 @@ static void folders_that_are_whole_but_wrong(void **state) {
     if (rows != tensors[0].rows) assert_err(through(&bad, "turned", &pack), WEIR_EDATA, "its network needs");
     bad = *good;
     bad.calibration = "{\"slope\": 1}";
-    assert_err(through(&bad, "uncalibrated", &pack), WEIR_EDATA, "no 'offset'");
+    assert_err(through(&bad, "uncalibrated", &pack), WEIR_EDATA, "'offset' is missing");
     bad.calibration = "{\"slope\": \"x\", \"offset\": 0}";
     assert_err(through(&bad, "misspelt", &pack), WEIR_EDATA, "train the model again");
     bad = *good;
     bad.architecture = "{\"network\": {}}";
-    assert_err(through(&bad, "seedless", &pack), WEIR_EDATA, "no 'sample_seed'");
+    assert_err(through(&bad, "seedless", &pack), WEIR_EDATA, "'sample_seed' is missing");
     bad.architecture = "{\"sample_seed\": 1, \"network\": {}}";
     assert_err(through(&bad, "shapeless", &pack), WEIR_EDATA, NULL);
     packing_close(&p);

@@ -41,28 +41,28 @@ static void fields_that_are_found(void **state) {
 static void lines_that_are_refused(void **state) {
     (void)state;
     static const sample samples[] = {
-        {"", "byte 1 of the line: expected '{'"},
-        {"[1]", "byte 1 of the line: expected '{'"},
+        {"", "byte 1 of the line: the text ends"},
+        {"[1]", "byte 1 of the line: each line must be one JSON object"},
         {"{}", "there is no field 'k'"},
         {"{\"a\":1}", "there is no field 'k'"},
         {"{\"k\":null}", "is null"},
-        {"{\"k\":[1]}", "neither text nor a number"},
-        {"{\"k\":{}}", "neither text nor a number"},
-        {"{\"a\":1 \"k\":2}", "byte 8 of the line: expected ',' or '}'"},
-        {"{\"a\" 1}", "expected ':'"},
-        {"{a:1}", "expected '\"'"},
-        {"{\"k\":\"v", "expected '\"' at the end"},
-        {"{\"k\":\"\\x\"}", "byte 8 of the line: expected one of"},
-        {"{\"k\":\"\\", "expected a letter"},
-        {"{\"k\":\"\\u12G4\"}", "four hex digits"},
-        {"{\"k\":\"\\ud83d\"}", "second half"},
-        {"{\"k\":\"\\ud83d\\u0041\"}", "second half"},
-        {"{\"k\":\"\\ude00\"}", "first half"},
-        {"{\"k\":\"a\tb\"}", "no control character"},
-        {"{\"k\":", "expected a value"},
-        {"{\"a\":,\"k\":1}", "expected a value"},
-        {"{\"a\":[1,{\"k\":2}", "expected a value"},
-        {"{\"a\":1,}", "expected '\"'"},
+        {"{\"k\":[1]}", "is an array or object"},
+        {"{\"k\":{}}", "is an array or object"},
+        {"{\"a\":1 \"k\":2}", "byte 8 of the line: a comma or }"},
+        {"{\"a\" 1}", "a colon was expected"},
+        {"{a:1}", "a name in quotes was expected"},
+        {"{\"k\":\"v", "a string without a closing quote"},
+        {"{\"k\":\"\\x\"}", "byte 7 of the line: an escape"},
+        {"{\"k\":\"\\", "a string without a closing quote"},
+        {"{\"k\":\"\\u12G4\"}", "an escape that JSON does not have"},
+        {"{\"k\":\"\\ud83d\"}", "an escape that JSON does not have"},
+        {"{\"k\":\"\\ud83d\\u0041\"}", "an escape that JSON does not have"},
+        {"{\"k\":\"\\ude00\"}", "an escape that JSON does not have"},
+        {"{\"k\":\"a\tb\"}", "a control character"},
+        {"{\"k\":", "the text ends where a value"},
+        {"{\"a\":,\"k\":1}", "not a JSON value"},
+        {"{\"a\":[1,{\"k\":2}", "a comma or ]"},
+        {"{\"a\":1,}", "a name in quotes"},
     };
     for (size_t i = 0; i < sizeof samples / sizeof samples[0]; i++) {
         weir_buf out = {0};
@@ -100,7 +100,7 @@ static void depth_at_and_past_its_limit(void **state) {
         if (depth <= WEIR_CMD_LOG_DEPTH_MAX) {
             assert_ok(err);
         } else {
-            assert_err(err, WEIR_EDATA, "64 levels");
+            assert_err(err, WEIR_EDATA, "too deep");
         }
         weir_buf_free(&out);
     }

@@ -69,9 +69,9 @@ static void what_is_no_line_is_refused_at_its_byte(void **state) {
         {"a,b,c,d,e", "byte 8: the line has too many cells"},
         {"a,b,c,d,", "byte 8: the line has too many cells"},
         {"a,b\"x,c,d", "byte 4: a quote inside a cell"},
-        {"a,\"b\"x,c,d", "byte 6: a quote inside a cell, or something behind one"},
-        {"a,\"b,c,d", "byte 9: a quoted cell without an end"},
-        {"a,\"b\"\",c,d", "byte 11: a quoted cell without an end"},
+        {"a,\"b\"x,c,d", "byte 6: a quote inside a cell, or something after a closing quote"},
+        {"a,\"b,c,d", "byte 9: a quoted cell without a closing quote"},
+        {"a,\"b\"\",c,d", "byte 11: a quoted cell without a closing quote"},
         {"a,b,c,\xff", "byte 7: a cell with bytes that are not UTF-8"},
         {"a,b,\"\xc3\",d", "byte 6: a cell with bytes that are not UTF-8"},
     };

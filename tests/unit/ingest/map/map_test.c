@@ -197,7 +197,7 @@ static void labels(void **state) {
         {"{\"id\":\"i\",\"t\":1,\"a\":\"a\",\"v\":\"yes\"}", "label 0 a =yes"},
         {"{\"id\":\"i\",\"t\":1,\"a\":\"a\",\"v\":\"maybe\"}", "! field 'v' (byte 30): not one of the label's values"},
         {"{\"id\":\"i\",\"t\":1,\"a\":\"a\",\"s\":7,\"e\":\"e7\"}", "label 1 a>7 of e7 =b"},
-        {"{\"id\":\"i\",\"t\":1,\"a\":\"a\",\"s\":7,\"e\":\"\"}", "! field 'e' (byte 36): an empty key"});
+        {"{\"id\":\"i\",\"t\":1,\"a\":\"a\",\"s\":7,\"e\":\"\"}", "! field 'e' (byte 36): the key is empty"});
 }
 
 static void deletions(void **state) {
@@ -291,7 +291,7 @@ static void keys(void **state) {
           {"{\"id\":\"i\",\"t\":1,\"x\":\"c|d\",\"y\":\"e\\\\\"}", "put 2 c\\|d|e\\\\"});
     CHECK(SOURCE "      - {put_vertex: acc, key: k}\n", {"{\"id\":\"i\",\"t\":1,\"k\":true}", "put 0 true"},
           {"{\"id\":\"i\",\"t\":1,\"k\":1.50}", "put 0 1.50"},
-          {"{\"id\":\"i\",\"t\":1,\"k\":\"\"}", "! field 'k' (byte 22): an empty key"},
+          {"{\"id\":\"i\",\"t\":1,\"k\":\"\"}", "! field 'k' (byte 22): the key is empty"},
           {"{\"id\":\"i\",\"t\":1,\"k\":\"\\u00e9\"}", "put 0 \xc3\xa9"},
           {"{\"id\":\"i\",\"t\":1,\"k\":\"\\ud83d\\ude42\"}", "put 0 \xf0\x9f\x99\x82"});
     CHECK(SOURCE "      - {put_vertex: shop, key: k}\n", {"{\"id\":\"i\",\"t\":1,\"k\":7}", "put 1 7"},
@@ -326,7 +326,7 @@ static void key_lengths_at_the_limit(void **state) {
                 assert_ok(err);
                 assert_int_equal(mapped.mutations[joined].key_length, whole);
             } else {
-                assert_err(err, WEIR_EDATA, "field 'k' (byte 22): a key longer than 1024 bytes");
+                assert_err(err, WEIR_EDATA, "field 'k' (byte 22): the key is longer than 1024 bytes");
             }
         }
     }

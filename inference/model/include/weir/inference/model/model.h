@@ -7,17 +7,19 @@
  *   metrics.json          what it scored, on what
  *   provenance.json       from which data, with which code and seed
  *   MANIFEST              SHA-256 of the four (trust.h)
- *   MANIFEST.sig          Ed25519 over MANIFEST (trust.h); missing where nobody signs
+ *   MANIFEST.sig          Ed25519 over MANIFEST (trust.h); missing from an unsigned model
  *
  * INVARIANTS
- *   M1  A model folder appears under its name whole and synced, or not at all.
- *   M2  No byte of a file is interpreted before the signature of MANIFEST and then the file's checksum have been
- *       verified, and the bytes that were verified are those that are read: a file is loaded once.
- *   M3  `current` is replaced as one file: after a crash at any moment it names the model before or the one after.
- *   M4  Promoted is only what could be opened, of the schema that was asked for.
- *   M5  Without a key that counts, nobody makes another model serve: `current` is believed by its signature alone, over
- *       the register, the generation and the SHA-256 of the model's MANIFEST.
- *   M6  Who keeps what he has seen (weir_models_admit) never goes back below it, nor to another register.
+ *   MODEL-M1  A model folder appears under its name whole and synced, or not at all.
+ *   MODEL-M2  No byte of a file is interpreted before the signature of MANIFEST and then the file's checksum have been
+ *             verified, and the bytes that were verified are those that are read: a file is loaded once.
+ *   MODEL-M3  `current` is replaced as one file: after a crash at any moment it names the model before or the one
+ *             after.
+ *   MODEL-M4  Only what could be opened is promoted, and only if it is of the schema that was asked for.
+ *   MODEL-M5  Without a key that counts, no one can make another model serve: `current` is believed by its signature
+ *             alone, over the register, the generation and the SHA-256 of the model's MANIFEST.
+ *   MODEL-M6  A server that keeps what it has seen (weir_models_admit) never goes back below it, nor to another
+ *             register.
  */
 #ifndef WEIR_INFERENCE_MODEL_MODEL_H
 #define WEIR_INFERENCE_MODEL_MODEL_H
@@ -60,8 +62,9 @@ typedef struct weir_model_write_opts {
     const weir_secret_key *key; /* NULL: not signed */
 } weir_model_write_opts;
 
-/* A new folder: all of it, or nothing (M1).  WEIR_EEXIST; WEIR_EDATA a text that is no JSON object; WEIR_EINVAL a name
- * that is none or stands twice, a weight that is not finite; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
+/* A new folder: all of it, or nothing (MODEL-M1).  WEIR_EEXIST; WEIR_EDATA a text that is not a JSON object;
+ * WEIR_EINVAL a name that is not valid or stands twice, a weight that is not finite; WEIR_ELIMIT; WEIR_EIO, WEIR_EFULL,
+ * WEIR_ENOMEM.  Blocks.  [any] */
 weir_err weir_model_write(const char *folder, const weir_model_write_opts *opts);
 
 typedef struct weir_model weir_model;
@@ -74,9 +77,9 @@ typedef struct weir_model_opts {
     const char *manifest; /* SHA-256 in hex that its MANIFEST must have; NULL, "": any */
 } weir_model_opts;
 
-/* Verifies, then loads (M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts, or another model than
- * opts->manifest; WEIR_ECORRUPT a file is missing, changed or too many; WEIR_EDATA as it was made, but not right;
- * WEIR_EVERSION another format or schema; WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
+/* Verifies, then loads (MODEL-M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts, or another
+ * model than opts->manifest; WEIR_ECORRUPT a file is missing, changed or too many; WEIR_EDATA as it was made, but not
+ * right; WEIR_EVERSION another format or schema; WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
 weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_model **modelp);
 void weir_model_close(weir_model *model); /* NULL is allowed */
 
@@ -112,8 +115,8 @@ weir_err weir_model_json_file_check(const char *name, const char *text, size_t l
  *   MODELS/current                      every promotion, a line each, oldest first; the last names what serves; signed
  *   MODELS/lock                         held by whoever changes something
  *
- * Who can write these files and has no key can take a model away, and no more: what he puts there is refused (M5), and
- * what he puts back, since it is older, too (M6).
+ * Whoever can write these files and has no key can take a model away, and no more: what is put there is refused
+ * (MODEL-M5), and so is an older state that is put back (MODEL-M6).
  */
 #define WEIR_MODEL_ID_MAX          32u /* its end included */
 #define WEIR_MODEL_REASON_MAX      256u
@@ -133,7 +136,7 @@ const char *weir_models_folder(const weir_models *models);
 /* Writes a model under a new id.  Errors as weir_model_write; WEIR_EBUSY another changes the register.  Blocks.
  * [owner] */
 weir_err weir_models_add(weir_models *models, const weir_model_write_opts *opts, char id[WEIR_MODEL_ID_MAX]);
-/* The folder of a model.  WEIR_EDATA it is no id; WEIR_ELIMIT.  [owner] */
+/* The folder of a model.  WEIR_EDATA it is not an id; WEIR_ELIMIT.  [owner] */
 weir_err weir_models_path(weir_models *models, const char *id, char *path, size_t size);
 /* Calls visit for every id, oldest first, until it returns an error, which is passed on. Nothing is opened.  [owner] */
 typedef weir_err (*weir_models_visit)(void *context, const char *id);
@@ -155,7 +158,7 @@ typedef struct weir_models_entry {
 } weir_models_entry;
 
 /* What serves. generation 0 and an empty id: nothing was promoted yet. keys and accept_unsigned of opts count.
- * WEIR_EPERM `current` is not signed, or not by a key that counts (M5); WEIR_ECORRUPT it is wrong; WEIR_EVERSION.
+ * WEIR_EPERM `current` is not signed, or not by a key that counts (MODEL-M5); WEIR_ECORRUPT it is wrong; WEIR_EVERSION.
  * [owner] */
 weir_err weir_models_current(weir_models *models, const weir_model_opts *opts, weir_models_entry *entryp);
 /* Whether `current` is another file than at the last weir_models_current that succeeded: one stat.  [owner] */
@@ -168,15 +171,15 @@ weir_err weir_models_history(weir_models *models, const weir_model_opts *opts, w
 typedef struct weir_models_change {
     const char *reason;         /* one line                                                                          */
     const weir_secret_key *key; /* signs it; NULL: unsigned, which accept_unsigned must allow                        */
-    bool take_over; /* a `current` that nobody signed is left out and another register begins; false: refused */
+    bool take_over;             /* an unsigned `current` is left out and another register begins; false: refused */
     /* Goes on from what a server has seen, as its refusal says it, whatever stands in `current`; "" and 0: not. */
     char after_register[WEIR_MODELS_REGISTER_MAX];
     uint64_t after_generation;
 } weir_models_change;
 
-/* Opens the model by opts (M4), then makes it the serving one (M3). Promoting what serves already changes nothing.
- * Errors of weir_model_open and of weir_models_current; WEIR_EPERM the key is none of opts, or missing; WEIR_EBUSY.
- * Blocks.  [owner] */
+/* Opens the model by opts (MODEL-M4), then makes it the serving one (MODEL-M3). Promoting what serves already changes
+ * nothing. Errors of weir_model_open and of weir_models_current; WEIR_EPERM the key is not among those of opts, or is
+ * missing; WEIR_EBUSY.  Blocks.  [owner] */
 weir_err weir_models_promote(weir_models *models, const char *id, const weir_models_change *change,
                              const weir_model_opts *opts, weir_models_entry *entryp);
 /* Back to what served before the last promotion that still stands; twice goes back two.  WEIR_ENOTFOUND there is none.
@@ -184,10 +187,10 @@ weir_err weir_models_promote(weir_models *models, const char *id, const weir_mod
 weir_err weir_models_rollback(weir_models *models, const weir_models_change *change, const weir_model_opts *opts,
                               weir_models_entry *entryp);
 
-/* Holds what a register says now against the file of what this server has seen of it, and raises that (M6): whoever
- * can write the register must not be able to write it. What is not signed is let pass where opts allow it, and leaves
- * no trace.  WEIR_EPERM it is an older file, or another register's, or gone; WEIR_ECORRUPT the file of what was seen;
- * WEIR_EIO, WEIR_EFULL: then it is not to be followed.  Blocks.  [any] */
+/* Compares what a register says now with the file of what this server has seen of it, and raises that (MODEL-M6):
+ * whoever can write the register must not be able to write that file. What is not signed is let pass where opts allow
+ * it, and leaves no trace.  WEIR_EPERM it is an older file, or another register's, or gone; WEIR_ECORRUPT the file of
+ * what was seen; WEIR_EIO, WEIR_EFULL: then it is not to be followed.  Blocks.  [any] */
 weir_err weir_models_admit(const char *seen_path, const weir_models *models, const weir_model_opts *opts,
                            const weir_models_entry *entry);
 

@@ -30,7 +30,7 @@
 #include <weir/inference/kernel/kernel.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/err.h>
-#include <weir/store/conf/yaml.h>
+#include <weir/store/base/json.h>
 #include <weir/store/format/row.h>
 #include <weir/store/sample/block.h>
 #include <weir/store/schema/schema.h>
@@ -117,10 +117,10 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
 /* As one JSON object; a failure is in the buffer's own error.  [any] */
 void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json);
 /* From text that nobody trusts: everything is checked, down to the last column. name stands for the file in messages.
- * WEIR_ECONFIG with the place; WEIR_ENOMEM.  [any] */
+ * WEIR_EDATA with the place; WEIR_ENOMEM.  [any] */
 weir_err weir_nn_shape_read(const char *name, const char *text, size_t length, weir_nn_shape **shapep);
 /* The same, of an object inside a document. */
-weir_err weir_nn_shape_read_node(const weir_yaml_node *root, weir_nn_shape **shapep);
+weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep);
 void weir_nn_shape_free(weir_nn_shape *shape); /* NULL is allowed */
 
 /* Whether rows stored under this schema are what the shape was made for.  WEIR_EVERSION names the first difference and
