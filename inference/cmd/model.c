@@ -26,8 +26,7 @@ static const char *cmd_models_folder(const weir_cli *cli) {
     return path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_PATH);
 }
 
-/* Without keys nothing that must be signed can be opened, and the sentence of that says what to do; so a missing file
- * of keys is no error here. */
+/* A missing file of keys is not an error here: without keys no signed model can be opened, which says what to do. */
 static weir_err cmd_model_load_keys(const weir_cli *cli, cmd_model_session *s) {
     const weir_config *config = weir_cli_config(cli);
     size_t count = 0;
@@ -39,7 +38,7 @@ static weir_err cmd_model_load_keys(const weir_cli *cli, cmd_model_session *s) {
     return err;
 }
 
-/* A `current` that is not to be believed must not hide what there is, nor keep anybody from promoting. */
+/* A `current` that cannot be believed must neither hide the models nor stop a promotion. */
 static weir_err cmd_model_session_open(const weir_cli *cli, cmd_model_session *s) {
     *s = (cmd_model_session){0};
     weir_err err = cmd_model_load_keys(cli, s);
@@ -137,45 +136,38 @@ static void cmd_model_put_text(weir_buf *out, const char *key, const weir_model 
     weir_buf_append(out, text, length);
 }
 
-static uint64_t cmd_model_put_tensors(weir_json *json, const weir_model *model) {
-    uint64_t parameters = 0;
-    weir_json_key(json, "tensors");
-    weir_json_object(json);
-    for (size_t i = 0; i < weir_model_tensor_count(model); i++) {
-        const weir_model_tensor *t = weir_model_tensor_at(model, i);
-        weir_json_key(json, t->name);
-        weir_json_array(json);
-        weir_json_u64(json, t->rows);
-        weir_json_u64(json, t->cols);
-        weir_json_array_end(json);
-        parameters += t->rows * t->cols;
-    }
-    weir_json_object_end(json);
-    return parameters;
-}
-
-static void cmd_model_put_own(weir_json *json, const char *path, const cmd_model_session *s, const weir_model *model) {
-    char hash[17];
-    const char *name = strrchr(path, '/') + 1;
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_model_schema_hash(model));
-    weir_json_key(json, "id");
-    weir_json_string(json, name);
-    weir_json_key(json, "serves");
-    weir_json_bool(json, strcmp(name, s->serving.id) == 0);
-    weir_json_key(json, "task");
-    weir_json_string(json, weir_model_task(model));
-    weir_json_key(json, "schema_hash");
-    weir_json_string(json, hash);
-    uint64_t parameters = cmd_model_put_tensors(json, model);
-    weir_json_key(json, "parameters");
-    weir_json_u64(json, parameters);
-}
-
 static void cmd_model_put_model(weir_buf *out, const char *path, const cmd_model_session *s, const weir_model *model) {
     static const char *const keys[] = {"architecture", "normalisation", "calibration", "metrics", "provenance"};
+    const char *name = strrchr(path, '/') + 1;
+    char hash[17];
+    uint64_t parameters = 0;
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
-    cmd_model_put_own(&json, path, s, model);
+    weir_json_key(&json, "id");
+    weir_json_string(&json, name);
+    weir_json_key(&json, "serves");
+    weir_json_bool(&json, strcmp(name, s->serving.id) == 0);
+    weir_json_key(&json, "task");
+    weir_json_string(&json, weir_model_task(model));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_model_schema_hash(model));
+    weir_json_key(&json, "schema_hash");
+    weir_json_string(&json, hash);
+
+    weir_json_key(&json, "tensors");
+    weir_json_object(&json);
+    for (size_t i = 0; i < weir_model_tensor_count(model); i++) {
+        const weir_model_tensor *t = weir_model_tensor_at(model, i);
+        weir_json_key(&json, t->name);
+        weir_json_array(&json);
+        weir_json_u64(&json, t->rows);
+        weir_json_u64(&json, t->cols);
+        weir_json_array_end(&json);
+        parameters += t->rows * t->cols;
+    }
+    weir_json_object_end(&json);
+    weir_json_key(&json, "parameters");
+    weir_json_u64(&json, parameters);
+
     for (int i = 0; i < WEIR_MODEL_TEXT_COUNT; i++)
         cmd_model_put_text(out, keys[i], model, i);
     weir_json_object_end(&json);
@@ -208,7 +200,7 @@ static weir_err cmd_model_run_verify(weir_cli *cli) {
     if (err) return err;
     err = cmd_model_named_model(&s, weir_cli_positional(cli, 0), path, &model);
     if (!err) {
-        weir_buf_printf(&out, "%s is whole%s\n", path, s.opts.accept_unsigned ? "" : " and signed by a key you trust");
+        weir_buf_printf(&out, "%s is intact%s\n", path, s.opts.accept_unsigned ? "" : " and signed by a trusted key");
         err = cmd_model_print(&out);
     }
     weir_model_close(model);
@@ -218,18 +210,7 @@ static weir_err cmd_model_run_verify(weir_cli *cli) {
 
 /* --- promote, rollback ----------------------------------------------------------------------------------------- */
 
-static weir_err cmd_model_print_change(const weir_models_entry *before, const weir_models_entry *after) {
-    weir_buf out = {0};
-    if (before->generation == after->generation) {
-        weir_buf_printf(&out, "%s serves already\n", after->id);
-    } else {
-        weir_buf_printf(&out, "%s serves, generation %llu%s%s\n", after->id, (unsigned long long)after->generation,
-                        before->generation ? "; before it " : "", before->id);
-    }
-    return cmd_model_print(&out);
-}
-
-/* What a server would refuse is refused here, where somebody reads it. */
+/* What a server would refuse is refused here, where the operator reads why. */
 static weir_err cmd_model_check_serves(cmd_model_session *s, const char *name) {
     char path[PATH_BYTES_MAX];
     weir_model *model = NULL;
@@ -242,7 +223,7 @@ static weir_err cmd_model_check_serves(cmd_model_session *s, const char *name) {
     return err;
 }
 
-/* Where nobody asks for a signature, a key that is not there is none. */
+/* Where unsigned models are accepted, the key may be missing: the promotion is then not signed. */
 static weir_err cmd_model_load_signing_key(const weir_cli *cli, const cmd_model_session *s, weir_secret_key **keyp) {
     const char *given = weir_cli_text(cli, "key");
     const char *path = given ? given : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_SIGNING_KEY);
@@ -251,8 +232,8 @@ static weir_err cmd_model_load_signing_key(const weir_cli *cli, const cmd_model_
     if (given || !weir_err_is(err, WEIR_ENOTFOUND)) return err;
     if (s->opts.accept_unsigned) return WEIR_OK;
     return WEIR_ERR(WEIR_ENOTFOUND,
-                    "a promotion is signed, and there is no secret key %s; name it with --key FILE, or by the setting "
-                    "models.signing_key",
+                    "a promotion must be signed, and there is no secret key %s; name one with --key FILE or in the "
+                    "setting models.signing_key",
                     path);
 }
 
@@ -268,7 +249,8 @@ static weir_err cmd_model_read_after(const weir_cli *cli, weir_models_change *ch
             !*end && colon[1] >= '0' && colon[1] <= '9' && change->after_generation < WEIR_MODELS_GENERATION_MAX)
             return WEIR_OK;
     }
-    return WEIR_ERR(WEIR_EUSAGE, "--after is 16 hex digits, a colon and a number, as a server's refusal says them");
+    return WEIR_ERR(WEIR_EUSAGE,
+                    "--after takes 16 hex digits, a colon and a number, as the server's refusal prints them");
 }
 
 static weir_err cmd_model_change(weir_cli *cli, bool promote) {
@@ -288,7 +270,16 @@ static weir_err cmd_model_change(weir_cli *cli, bool promote) {
                       : weir_models_rollback(s.models, &how, &s.opts, &entry);
     weir_secret_key_free(key);
     weir_models_close(s.models);
-    return err ? err : cmd_model_print_change(&s.serving, &entry);
+    if (err) return err;
+
+    weir_buf out = {0};
+    if (s.serving.generation == entry.generation) {
+        weir_buf_printf(&out, "%s already serves\n", entry.id);
+    } else {
+        weir_buf_printf(&out, "%s serves, generation %llu%s%s\n", entry.id, (unsigned long long)entry.generation,
+                        s.serving.generation ? "; before it " : "", s.serving.id);
+    }
+    return cmd_model_print(&out);
 }
 
 static weir_err cmd_model_run_promote(weir_cli *cli) {
@@ -320,9 +311,8 @@ static weir_err cmd_model_run_keygen(weir_cli *cli) {
     if (!err) err = cmd_model_create_folder_of(public_keys);
     if (!err) err = weir_key_pair_write(secret, public_keys, &key);
     if (err) return err;
-    weir_buf_printf(
-        &out, "secret key in %s: only who trains and promotes needs it\npublic key in %s: whoever serves needs it\n",
-        secret, public_keys);
+    weir_buf_printf(&out, "secret key in %s: needed to train and to promote\npublic key in %s: needed to serve\n",
+                    secret, public_keys);
     return cmd_model_print(&out);
 }
 
@@ -343,7 +333,7 @@ static const weir_option promote_options[] = {
     PATH_OPTION,
     REASON_OPTION,
     KEY_OPTION,
-    {"after", 0, "REGISTER:GENERATION", "go on from what a server has seen, as its refusal says it", NULL},
+    {"after", 0, "REGISTER:GENERATION", "continue after what a server has seen, as its refusal prints it", NULL},
     {0}};
 static const weir_option rollback_options[] = {PATH_OPTION, REASON_OPTION, KEY_OPTION, {0}};
 static const weir_option keygen_options[] = {
@@ -354,14 +344,14 @@ static const weir_option keygen_options[] = {
 static const weir_command list_command = {
     .name = "list",
     .summary = "list the models, oldest first; a star marks the one that serves",
-    .description = "Each is verified; one that cannot be opened has the reason behind its name.",
+    .description = "Each model is verified; if it cannot be opened, the reason stands behind its name.",
     .example = "weir model list\nweir model list --history",
     .options = list_options,
     .run = cmd_model_run_list,
 };
 static const weir_command show_command = {
     .name = "show",
-    .summary = "print what a model is and scored, as JSON",
+    .summary = "print what a model is and how it scored, as JSON",
     .positional = "[MODEL]",
     .positional_max = 1,
     .description = "MODEL is a name from the list, or a folder if it has a slash. Without one: the model that serves.",
@@ -386,10 +376,9 @@ static const weir_command promote_command = {
     .positional_min = 1,
     .positional_max = 1,
     .description =
-        "A server that runs takes it without a restart. The change is whole or has not happened. It is signed, and its "
-        "generation is above every one before: a server follows no promotion that a trusted key has not signed, and "
-        "none "
-        "that is older than what it has seen. A `current` that nobody signed is left out, with its history.",
+        "A running server takes it without a restart. The change happens whole or not at all. It is signed, and its "
+        "generation is above every one before: a server follows no promotion that is not signed by a trusted key, and "
+        "none that is older than what it has seen. An unsigned `current` is replaced, and its history is dropped.",
     .example = "weir model promote 20261121T021458Z-1a2b3c4d --reason 'half of the false alerts'\n"
                "weir model promote 20261121T021458Z-1a2b3c4d --key train.key --after 00c0ffee00c0ffee:7",
     .options = promote_options,
@@ -407,9 +396,9 @@ static const weir_command rollback_command = {
 static const weir_command keygen_command = {
     .name = "keygen",
     .summary = "make a pair of keys to sign models and to verify them",
-    .description =
-        "Writes two new files and overwrites none. Keep the secret one where models are trained, and nowhere else; it "
-        "is readable by its owner alone. To trust several trainers, join their public files into one.",
+    .description = "Writes two new files and never overwrites one. Keep the secret key where models are trained, and "
+                   "nowhere else; "
+                   "only its owner can read it. To trust several trainers, join their public files into one.",
     .example = "weir model keygen\nweir model keygen --secret train.key --public train.pub",
     .options = keygen_options,
     .run = cmd_model_run_keygen,
@@ -421,7 +410,7 @@ static const weir_command *const commands[] = {
 const weir_command weir_command_model = {
     .name = "model",
     .summary = "trained models: look at them, verify them, make one serve",
-    .description = "A model is a folder that is signed. What is not signed by a key of models.public_keys is refused.",
+    .description = "A model is a signed folder. It is refused unless a key of models.public_keys has signed it.",
     .example = "weir model list\nweir model rollback",
     .subcommands = commands,
 };

@@ -8,6 +8,7 @@
 
 #include <weir/inference/kernel/kernel.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "loops_table.h"
 
@@ -36,25 +37,22 @@ static weir_err cpu_finish(void) {
     return WEIR_OK;
 }
 
-/* BLAS leaves a product over nothing to the reader of its reference. */
-static void gemm_of_nothing(const weir_gemm *g) {
-    for (size_t row = 0; row < g->m; row++) {
-        for (size_t col = 0; col < g->n; col++) {
-            weir_real *c = g->c + row * g->ldc + col;
-            *c = g->beta == 0 ? 0 : g->beta * *c;
-        }
-    }
-}
-
 static void cpu_gemm(const weir_gemm *g) {
-    if (g->m == 0 || g->n == 0) return; /* K2 */
-    if (g->k == 0) {
-        gemm_of_nothing(g);
+    if (g->m == 0 || g->n == 0) return; /* KERNEL-K2 */
+    if (g->k == 0) {                    /* not every BLAS scales C then */
+        for (size_t row = 0; row < g->m; row++) {
+            for (size_t col = 0; col < g->n; col++) {
+                weir_real *c = g->c + row * g->ldc + col;
+                *c = g->beta == 0 ? 0 : g->beta * *c;
+            }
+        }
         return;
     }
     enum CBLAS_TRANSPOSE a = g->a_transposed ? CblasTrans : CblasNoTrans,
                          b = g->b_transposed ? CblasTrans : CblasNoTrans;
     int m = (int)g->m, n = (int)g->n, k = (int)g->k, lda = (int)g->lda, ldb = (int)g->ldb, ldc = (int)g->ldc;
+    WEIR_ASSERT(m > 0 && n > 0 && k > 0); /* BLAS counts in int */
+    WEIR_ASSERT(lda >= (g->a_transposed ? m : k) && ldb >= (g->b_transposed ? k : n) && ldc >= n);
 #ifdef WEIR_REAL_DOUBLE
     cblas_dgemm(CblasRowMajor, a, b, m, n, k, 1, g->a, lda, g->b, ldb, g->beta, g->c, ldc);
 #else
@@ -62,19 +60,15 @@ static void cpu_gemm(const weir_gemm *g) {
 #endif
 }
 
-static const weir_loops *cpu_loops(void) {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &weir_loops_avx2;
-#endif
-    return &weir_loops_plain;
-}
-
 static weir_kernels cpu;
 static pthread_once_t cpu_once = PTHREAD_ONCE_INIT;
 
-/* Ranks and workers are the parallelism; a BLAS that starts threads of its own beside them only waits for them. */
+/* Ranks and workers are the parallelism: threads of BLAS beside them would only compete with them. */
 static void cpu_prepare(void) {
-    cpu = *cpu_loops();
+    cpu = weir_loops_plain;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) cpu = weir_loops_avx2;
+#endif
     cpu.name = "cpu";
     cpu.unified = true;
     cpu.piece_bytes = PIECE_BYTES;

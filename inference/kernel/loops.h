@@ -4,11 +4,12 @@
  * names the table with WEIR_LOOP. Each has a naive twin in tests/unit/inference/kernel/kernel_test.c.
  *
  * Every sum runs over its rows in their order, on one thread; within a row the compiler may use lanes, always the same
- * (K1).
+ * (KERNEL-K1).
  */
 #include <math.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/rng.h>
 
 #include "loops_table.h"
@@ -19,7 +20,7 @@ static const weir_real *kernel_row_of(const weir_real *x, size_t row, uint32_t l
     return x + row * ld;
 }
 
-/* Rows are added in their order: K1. */
+/* Rows are added in their order: KERNEL-K1. */
 static void kernel_row_add(uint32_t cols, const weir_real *restrict x, weir_real *restrict out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] += x[c];
@@ -213,7 +214,7 @@ static void kernel_bias_relu(uint32_t rows, uint32_t cols, const weir_real *rest
     for (size_t i = 0; i < rows; i++, x += cols) {
         for (uint32_t c = 0; c < cols; c++) {
             weir_real sum = x[c] + b[c];
-            x[c] = sum < 0 ? 0 : sum; /* NaN stays NaN: a broken input must not look like a quiet one */
+            x[c] = sum < 0 ? 0 : sum; /* NaN stays NaN: a broken input must not look like a 0 */
         }
     }
 }
@@ -276,7 +277,7 @@ static void kernel_layer_norm_back(uint32_t rows, uint32_t cols, const weir_real
 #define DRAWS     8u /* of 16 bits, from one block of the generator */
 #define DRAW_ENDS 65536.0
 
-/* One block is as good as eight draws: a rate that differs by 1/131072 is no other network. */
+/* 16 bits a draw are enough: a rate that is off by 1/131072 trains the same network. */
 static void kernel_dropout_block(const weir_dropout *d, uint64_t key, uint32_t block, uint16_t draws[DRAWS]) {
     uint32_t counter[4] = {(uint32_t)key, (uint32_t)(key >> 32), block, d->stream};
     uint32_t seed[2] = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)}, bits[4];
@@ -287,6 +288,7 @@ static void kernel_dropout_block(const weir_dropout *d, uint64_t key, uint32_t b
 
 static void kernel_dropout_row(uint32_t cols, const weir_dropout *d, uint64_t key, weir_real *x) {
     uint32_t limit = (uint32_t)(d->rate * DRAW_ENDS + 0.5);
+    WEIR_ASSERT(d->rate >= 0 && d->rate < 1);
     weir_real kept = (weir_real)(DRAW_ENDS / (DRAW_ENDS - limit));
     uint16_t draws[DRAWS];
     for (uint32_t c = 0; c < cols; c++) {

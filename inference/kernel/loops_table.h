@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loops_table.h - the two builds of loops.h, as tables of kernels; what is no loop is empty. */
+/* loops_table.h - the two builds of loops.h, as tables of kernels; entries that are not loops are NULL. */
 #ifndef WEIR_INFERENCE_LOOPS_TABLE_H
 #define WEIR_INFERENCE_LOOPS_TABLE_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bound.c - whether a network's weights could bring any input to what is no number.
+ * bound.c - whether a network's weights could bring some input to a logit that is not finite.
  *
- * Each weight may be finite and their sums not: 3e38 twice is infinite, and a layer norm of it is no number at all. The
- * inputs have a bound (encode.c), and so has what a layer norm gives, whatever comes in; so each stage can be bounded
- * by the sums of its weights' absolute values alone. The bounds are coarse, by the number of steps perhaps, and may be:
- * what a training leaves lies ten decimal orders below them.
+ * Each weight may be finite and their sums not: 3e38 twice is infinite, and a layer norm of it is NaN. The inputs
+ * have a bound (encode.c), and so has what a layer norm gives, whatever comes in; so each stage can be bounded by the
+ * sums of its weights' absolute values alone. The bounds are coarse, by a factor of the number of steps perhaps, and
+ * may be: the weights that training leaves lie ten orders of magnitude below them.
  */
 #include <float.h>
 #include <math.h>
@@ -82,7 +82,7 @@ static double bound_encode_most(nn_bound *b) {
     return most;
 }
 
-/* Before the layer norm; every type is given every step, though each has only its own. */
+/* Before the layer norm. Every type is given the sum of all steps, though it has only its own. */
 static double bound_layer_most(nn_bound *b, uint32_t layer, double below) {
     const weir_nn_shape *shape = b->nn->shape;
     uint32_t hidden = shape->hidden;
@@ -99,7 +99,7 @@ static double bound_layer_most(nn_bound *b, uint32_t layer, double below) {
     return own + neighbors;
 }
 
-/* A row of hidden numbers has at most the root of hidden deviations, wherever it lies. */
+/* After the layer norm: a number of a row of `hidden` is at most sqrt(hidden) deviations from the row's mean. */
 static double bound_norm_most(nn_bound *b, uint32_t layer) {
     const weir_nn_shape *shape = b->nn->shape;
     double most = 0;
@@ -126,5 +126,5 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
     if (err) return err;
     *logit_maxp = most * bound_column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) +
                   bound_largest_entry(&b, nn->plan.head_bias);
-    return bound_check(&b, *logit_maxp, (double)FLT_MAX / 2); // N7
+    return bound_check(&b, *logit_maxp, (double)FLT_MAX / 2); // NN-N7
 }

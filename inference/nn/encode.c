@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* encode.c - one vertex or edge becomes floats and slots; the same for a stored row and for plain values (N2). */
+/* encode.c - one vertex or edge becomes floats and slots; the same for a stored row and for plain values (NN-N2). */
 #include <math.h>
 
+#include <weir/store/base/assert.h>
+
 #include "shape_private.h"
-
-/* Far outside of what a scaled number is, and far inside of what a float holds: one absurd amount must not become an
- * infinity, which would silence the whole batch. */
-
-static double encode_age_log(int64_t time_us, int64_t before_us) {
-    double seconds = ((double)before_us - (double)time_us) * 1e-6;
-    return log1p(seconds > 0 ? seconds : 0);
-}
-
-static double encode_feature_raw(const weir_nn_number *number, const weir_value *value, int64_t before_us) {
-    if (!value->present) return NAN;
-    return number->kind == WEIR_NN_AGE ? encode_age_log(value->time_us, before_us) : value->number;
-}
 
 double weir_nn_number_raw(const weir_nn_number *number, const weir_value *values, const double *aggregates,
                           uint32_t aggregate, int64_t before_us) {
@@ -23,13 +12,21 @@ double weir_nn_number_raw(const weir_nn_number *number, const weir_value *values
     if (number->kind == WEIR_NN_AGGREGATE) {
         if (aggregates) raw = aggregates[aggregate];
     } else if (values) {
-        raw = encode_feature_raw(number, &values[number->source], before_us);
+        const weir_value *value = &values[number->source];
+        double age_seconds = ((double)before_us - (double)value->time_us) * 1e-6;
+        if (value->present) raw = number->kind == WEIR_NN_AGE ? log1p(fmax(age_seconds, 0)) : value->number;
     }
     if (number->normalise == WEIR_SCHEMA_NORMALISE_LOG_STANDARD) raw = copysign(log1p(fabs(raw)), raw);
     return isfinite(raw) ? raw : NAN;
 }
 
-static double encode_scaled(const weir_nn_number *number, double raw) {
+/* Kept far inside of what a float holds: one absurd amount must not become an infinity, which would silence the whole
+ * batch. */
+static weir_real encode_keep_within(double value) {
+    return (weir_real)fmax(-WEIR_NN_SCALED_MAX, fmin(WEIR_NN_SCALED_MAX, value));
+}
+
+static weir_real encode_scaled(const weir_nn_number *number, double raw) {
     const weir_nn_scale *s = &number->scale;
     switch (number->normalise) {
     case WEIR_SCHEMA_NORMALISE_STANDARD:
@@ -42,15 +39,7 @@ static double encode_scaled(const weir_nn_number *number, double raw) {
     case WEIR_SCHEMA_NORMALISE_NONE:
         break;
     }
-    return fmax(-WEIR_NN_SCALED_MAX, fmin(WEIR_NN_SCALED_MAX, raw));
-}
-
-static uint32_t encode_slot_of(const weir_nn_category *category, const weir_schema_feature *features,
-                               const weir_value *values) {
-    const weir_value *value = values ? &values[category->feature] : NULL;
-    if (!value || !value->present) return 0;
-    uint32_t slot = weir_schema_category(&features[category->feature], value->text, value->text_length);
-    return slot < category->slots ? slot : 0; /* a value that the schema has got since training */
+    return encode_keep_within(raw);
 }
 
 void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
@@ -58,16 +47,23 @@ void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *fea
     uint32_t aggregate = 0;
     for (uint32_t i = 0; i < inputs->number_count; i++) {
         const weir_nn_number *number = &inputs->numbers[i];
+        WEIR_ASSERT(number->column + (number->kind != WEIR_NN_AGGREGATE) < inputs->width);
         double raw = weir_nn_number_raw(number, values, aggregates, aggregate, before_us);
         bool missing = isnan(raw);
-        numbers[number->column] = missing ? 0 : (weir_real)encode_scaled(number, raw);
+        numbers[number->column] = missing ? 0 : encode_scaled(number, raw);
         if (number->kind == WEIR_NN_AGGREGATE)
             aggregate++;
         else
             numbers[number->column + 1] = missing ? 1 : 0;
     }
-    for (uint32_t c = 0; slots && c < inputs->category_count; c++)
-        slots[c] = encode_slot_of(&inputs->categories[c], features, values);
+    for (uint32_t c = 0; slots && c < inputs->category_count; c++) {
+        const weir_nn_category *category = &inputs->categories[c];
+        const weir_value *value = values ? &values[category->feature] : NULL;
+        uint32_t slot = value && value->present
+                            ? weir_schema_category(&features[category->feature], value->text, value->text_length)
+                            : 0;
+        slots[c] = slot < category->slots ? slot : 0; /* a value that the schema has got since training */
+    }
 }
 
 void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_real *numbers) {
@@ -77,7 +73,7 @@ void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_
     double scale = squares > 0 ? 1 / sqrt(squares) : 1; /* a row of zeros stays one */
     for (uint32_t i = 0; i < matrix->columns; i++) {
         double value = row && isfinite(row[i]) ? (double)row[i] * scale : 0;
-        numbers[matrix->column + i] = (weir_real)fmax(-WEIR_NN_SCALED_MAX, fmin(WEIR_NN_SCALED_MAX, value));
+        numbers[matrix->column + i] = encode_keep_within(value);
     }
 }
 
@@ -85,6 +81,7 @@ void weir_nn_encode_row(const weir_nn_inputs *inputs, const weir_schema_feature 
                         size_t length, const double *aggregates, int64_t before_us, weir_real *numbers,
                         uint32_t *slots) {
     weir_value values[WEIR_ROW_FEATURES_MAX];
+    WEIR_ASSERT(inputs->feature_count <= WEIR_ROW_FEATURES_MAX);
     if (row) weir_row_read(inputs->kinds, inputs->feature_count, row, length, values);
     weir_nn_encode(inputs, features, row ? values : NULL, aggregates, before_us, numbers, slots);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forward.c - a batch on its way to logits. A node's row is computed from its own and its children's alone (N5).
+ * forward.c - a batch on its way to logits. A node's row depends on its own and its children's rows alone (NN-N5).
  *
  * A layer's nodes lie hop after hop and within a hop by type, so each (hop, type) is one range of rows and one GEMM:
  * nothing is gathered but what layer 0 has once a vertex. Means and edges are two GEMMs on two parts of one weight
@@ -70,43 +70,41 @@ static weir_err forward_check_batch(const forward_pass *p) {
     if (b->inputs == 0) return WEIR_ERR(WEIR_EINVAL, "a block without input rows; call weir_block_inputs first");
     weir_block_range targets = b->ranges[s->target_type];
     if (targets.end - targets.begin != b->targets)
-        return WEIR_ERR(WEIR_EINVAL, "a block with targets that are no '%s'; the network answers for these alone",
+        return WEIR_ERR(WEIR_EINVAL,
+                        "a block with targets that are not of type '%s'; the network answers for these alone",
                         s->vertices[s->target_type].name);
     return WEIR_OK;
 }
 
-static void forward_bring_type(forward_pass *p, uint32_t type) {
-    const weir_nn_inputs *inputs = &p->shape->vertices[type];
-    weir_block_range range = p->block->input_ranges[type];
-    size_t rows = range.end - range.begin;
-    if (rows == 0) return;
-    if (inputs->width > 0)
-        p->w->numbers[type] = forward_bring_array(p, p->batch->numbers[type], rows * inputs->width, sizeof(weir_real));
-    if (inputs->category_count > 0)
-        p->w->slots[type] =
-            forward_bring_array(p, p->batch->slots[type], rows * inputs->category_count, sizeof(uint32_t));
-}
-
-static void forward_bring_step(forward_pass *p, uint32_t step) {
-    const weir_block_edges *e = &p->block->edges[step];
-    p->w->offsets[step] = forward_bring_array(p, e->offsets, e->parent_end - e->parent_begin + 1u, sizeof(uint32_t));
-    p->w->children[step] = forward_bring_array(p, e->children, e->count, sizeof(uint32_t));
-    uint32_t *rows = forward_alloc(p, e->count, sizeof *rows);
-    if (p->starved) return;
-    p->k->compose(e->count, p->tape->input_of, p->w->children[step], rows);
-    p->w->input_children[step] = rows;
-}
-
+/* Every array of the batch, as the kernels see it. */
 static void forward_bring(forward_pass *p) {
     weir_nn_workspace *w = p->w;
+    const weir_nn_shape *shape = p->shape;
     weir_nn_drop *drop = &p->tape->drop;
     p->tape->input_of = forward_bring_array(p, p->block->input_of, p->block->nodes, sizeof(uint32_t));
     if (drop->keys)
-        drop->keys = forward_bring_array(p, drop->keys, p->block->hop_end[p->shape->layers - 1], sizeof(uint64_t));
-    for (uint32_t t = 0; t < p->shape->types && !p->starved; t++)
-        forward_bring_type(p, t);
-    for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++)
-        forward_bring_step(p, s);
+        drop->keys = forward_bring_array(p, drop->keys, p->block->hop_end[shape->layers - 1], sizeof(uint64_t));
+
+    for (uint32_t t = 0; t < shape->types && !p->starved; t++) {
+        const weir_nn_inputs *inputs = &shape->vertices[t];
+        size_t rows = p->block->input_ranges[t].end - p->block->input_ranges[t].begin;
+        if (rows > 0 && inputs->width > 0)
+            w->numbers[t] = forward_bring_array(p, p->batch->numbers[t], rows * inputs->width, sizeof(weir_real));
+        if (rows > 0 && inputs->category_count > 0)
+            w->slots[t] = forward_bring_array(p, p->batch->slots[t], rows * inputs->category_count, sizeof(uint32_t));
+    }
+
+    for (uint32_t s = 0; s < shape->step_count && !p->starved; s++) {
+        const weir_block_edges *e = &p->block->edges[s];
+        uint32_t parents = e->parent_end - e->parent_begin;
+        WEIR_ASSERT(e->parent_begin <= e->parent_end && (parents == 0 || e->offsets[parents] == e->count));
+        w->offsets[s] = forward_bring_array(p, e->offsets, parents + 1u, sizeof(uint32_t));
+        w->children[s] = forward_bring_array(p, e->children, e->count, sizeof(uint32_t));
+        uint32_t *rows = forward_alloc(p, e->count, sizeof *rows);
+        if (p->starved) return;
+        p->k->compose(e->count, p->tape->input_of, w->children[s], rows);
+        w->input_children[s] = rows;
+    }
     p->tape->input_children = w->input_children;
     p->tape->offsets = w->offsets;
     p->tape->children = w->children;
@@ -135,20 +133,19 @@ static void forward_encode_rows(forward_pass *p, uint32_t type, uint32_t first, 
 }
 
 /* Layer 0 is the longest by far, and little is done to each row: it pays to do all of it while the row is near. */
-static void forward_encode_type(forward_pass *p, uint32_t type) {
-    weir_block_range range = p->block->input_ranges[type];
-    uint32_t rows = range.end - range.begin, piece = weir_kernels_piece(p->k, p->shape->hidden);
-    WEIR_ASSERT(rows == 0 || p->nn->plan.encode[type].bias != WEIR_NN_NO_TENSOR); /* sampled with these steps */
-    for (uint32_t first = 0; first < rows; first += piece) {
-        forward_encode_rows(p, type, first, rows - first < piece ? rows - first : piece);
-        if (rows - first <= piece) break;
-    }
-}
-
 static void forward_encode(forward_pass *p) {
+    uint32_t piece = weir_kernels_piece(p->k, p->shape->hidden);
     p->tape->h0 = forward_reals(p, p->block->inputs, p->shape->hidden);
-    for (uint32_t t = 0; t < p->shape->types && !p->starved; t++)
-        forward_encode_type(p, t);
+    for (uint32_t t = 0; t < p->shape->types && !p->starved; t++) {
+        weir_block_range range = p->block->input_ranges[t];
+        uint32_t rows = range.end - range.begin;
+        WEIR_ASSERT(range.begin <= range.end && range.end <= p->block->inputs);
+        WEIR_ASSERT(rows == 0 || p->nn->plan.encode[t].bias != WEIR_NN_NO_TENSOR); /* sampled with these steps */
+        for (uint32_t first = 0, count; first < rows; first += count) {
+            count = rows - first < piece ? rows - first : piece;
+            forward_encode_rows(p, t, first, count);
+        }
+    }
 }
 
 /* --- what edges say: once for all layers ------------------------------------------------------------------------- */
@@ -216,7 +213,7 @@ static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t st
     uint64_t weight = p->nn->plan.neighbors[(layer - 1) * p->shape->step_count + step];
     weir_real *mean = forward_reals(p, rows, hidden), *out = t->relu + (size_t)e->parent_begin * hidden;
     if (p->starved || rows == 0) return;
-    const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: N5 */
+    const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: NN-N5 */
     weir_segments segments =
         forward_segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
     p->k->segment_mean(&segments, hidden, x, hidden, mean, hidden);
@@ -251,33 +248,32 @@ weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer) {
     };
 }
 
-static const weir_real *forward_layer_below(forward_pass *p, uint32_t layer, uint32_t nodes) {
-    if (layer > 1) return p->tape->layers[layer - 2].out;
-    weir_real *below = forward_reals(p, nodes, p->shape->hidden);
-    if (!p->starved) p->k->gather_rows(nodes, p->shape->hidden, p->tape->h0, p->tape->input_of, below);
-    return below;
-}
-
-/* out comes first: without a tape, all that comes after it is given back. */
 static void forward_layer_run(forward_pass *p, uint32_t layer) {
     weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     uint32_t nodes = p->block->hop_end[p->shape->layers - layer], hidden = p->shape->hidden;
+    WEIR_ASSERT(layer >= 1 && layer <= p->shape->layers && nodes >= p->block->targets && nodes <= p->block->nodes);
     *t = (weir_nn_layer_tape){.nodes = nodes, .means = p->w->means[layer - 1]};
-    t->out = forward_reals(p, nodes, hidden);
+    t->out = forward_reals(p, nodes, hidden); /* first: without a tape, all that comes after it is given back */
     size_t mark = weir_nn_workspace_mark(p->w);
     t->relu = forward_reals(p, nodes, hidden);
     t->stats = forward_reals(p, nodes, 2);
-    t->below = forward_layer_below(p, layer, nodes);
-    if (p->starved) return;
-    forward_layer_self(p, layer);
-    for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++) {
-        if (weir_nn_layer_steps(p->shape, layer, s)) forward_layer_neighbors(p, layer, s);
+    if (layer > 1) {
+        t->below = t[-1].out;
+    } else {
+        weir_real *below = forward_reals(p, nodes, hidden);
+        if (!p->starved) p->k->gather_rows(nodes, hidden, p->tape->h0, p->tape->input_of, below);
+        t->below = below;
     }
+    if (p->starved) return;
+
+    forward_layer_self(p, layer);
+    for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++)
+        if (weir_nn_layer_steps(p->shape, layer, s)) forward_layer_neighbors(p, layer, s);
     if (p->starved) return;
     forward_layer_norm(p, layer);
     weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
     if (dropout.rate > 0) p->k->dropout(nodes, hidden, &dropout, t->out);
-    if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: N4 */
+    if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: NN-N4 */
 }
 
 /* --- the whole --------------------------------------------------------------------------------------------------- */
@@ -299,15 +295,6 @@ static void forward_head(forward_pass *p) {
     p->k->bias(rows, s->outputs, p->params + p->nn->plan.head_bias, p->logits);
 }
 
-static void forward_run(forward_pass *p) {
-    forward_bring(p);
-    if (!p->starved) forward_encode(p);
-    if (!p->starved) forward_edge_means(p);
-    for (uint32_t layer = 1; layer <= p->shape->layers && !p->starved; layer++)
-        forward_layer_run(p, layer);
-    if (!p->starved) forward_head(p);
-}
-
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings) {
@@ -320,10 +307,17 @@ weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_
     if (!err) err = weir_nn_workspace_begin(workspace);
     if (err) return err;
     *p.tape = (weir_nn_tape){.block = batch->block, .drop = drop ? *drop : (weir_nn_drop){0}};
-    forward_run(&p);
+
+    forward_bring(&p);
+    if (!p.starved) forward_encode(&p);
+    if (!p.starved) forward_edge_means(&p);
+    for (uint32_t layer = 1; layer <= shape->layers && !p.starved; layer++)
+        forward_layer_run(&p, layer);
+    if (!p.starved) forward_head(&p);
     if (p.starved)
         return WEIR_NOMEM("for a batch of %u targets and %u nodes; lower the batch or the fan-outs", p.block->targets,
                           p.block->nodes);
+
     size_t rows = p.block->targets, size = sizeof(weir_real);
     nn->kernels->to_host(logits, p.logits, rows * shape->outputs * size);
     if (embeddings)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.c - scales of the numbers, learnt in one pass (Welford) in double (N3). */
+/* learn.c - scales of the numbers, learnt in one pass (Welford) in double (NN-N3). */
 #include <math.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "shape_private.h"
 
-#define DEVIATION_MIN 1e-9 /* below this a number is always the same */
+#define DEVIATION_MIN 1e-9 /* of the mean; below it a number counts as always the same */
 
 struct weir_nn_learner {
     weir_nn_shape *shape;
@@ -53,14 +54,13 @@ static void learn_moments_see(weir_nn_moments *m, double value) {
     m->squares += distance * (value - m->mean);
 }
 
-static uint32_t learn_inputs_index(const weir_nn_shape *shape, const weir_nn_inputs *inputs) {
-    bool edge = inputs >= shape->edges && inputs < shape->edges + shape->relations;
-    return (uint32_t)(edge ? shape->types + (inputs - shape->edges) : inputs - shape->vertices);
-}
-
 void weir_nn_learn(weir_nn_learner *learner, const weir_nn_inputs *inputs, const weir_value *values,
                    const double *aggregates, int64_t before_us) {
-    weir_nn_moments *moments = learner->moments + learner->first[learn_inputs_index(learner->shape, inputs)];
+    const weir_nn_shape *shape = learner->shape;
+    bool edge = inputs >= shape->edges && inputs < shape->edges + shape->relations;
+    size_t index = (size_t)(edge ? shape->types + (inputs - shape->edges) : inputs - shape->vertices);
+    WEIR_ASSERT(index < shape->types + shape->relations); /* the learner's own shape has these inputs */
+    weir_nn_moments *moments = learner->moments + learner->first[index];
     uint32_t aggregate = 0;
     for (uint32_t i = 0; i < inputs->number_count; i++) {
         const weir_nn_number *number = &inputs->numbers[i];
@@ -89,20 +89,18 @@ void weir_nn_moments_merge(weir_nn_moments *into, const weir_nn_moments *from) {
     into->max = fmax(into->max, from->max);
 }
 
-static weir_nn_scale learn_scale_of(const weir_nn_moments *m) {
-    weir_nn_scale scale = {.mean = m->mean, .deviation = 1, .min = m->min, .max = m->max};
-    double deviation = m->count > 0 ? sqrt(m->squares / m->count) : 0;
-    if (isfinite(deviation) && deviation > DEVIATION_MIN * fmax(1, fabs(m->mean))) scale.deviation = deviation;
-    return scale;
-}
-
 void weir_nn_learner_finish(weir_nn_learner *learner) {
     const weir_nn_shape *shape = learner->shape;
     for (uint32_t i = 0; i < shape->types + shape->relations; i++) {
         const weir_nn_inputs *inputs = weir_nn_inputs_at(shape, i);
+        WEIR_ASSERT(learner->first[i] + inputs->number_count <= learner->count);
         for (uint32_t n = 0; n < inputs->number_count; n++) {
             const weir_nn_moments *m = &learner->moments[learner->first[i] + n];
-            if (m->count > 0) weir_nn_numbers_of(inputs)[n].scale = learn_scale_of(m);
+            if (m->count == 0) continue;
+            double deviation = sqrt(m->squares / m->count);
+            bool varies = isfinite(deviation) && deviation > DEVIATION_MIN * fmax(1, fabs(m->mean));
+            weir_nn_numbers_of(inputs)[n].scale =
+                (weir_nn_scale){.mean = m->mean, .deviation = varies ? deviation : 1, .min = m->min, .max = m->max};
         }
     }
 }

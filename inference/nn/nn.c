@@ -15,17 +15,10 @@
 
 /* --- tensors ----------------------------------------------------------------------------------------------------- */
 
-static uint32_t nn_tensors_at_most(const weir_nn_shape *shape) {
-    uint32_t count = 2; /* the head's */
-    for (uint32_t t = 0; t < shape->types; t++)
-        count += 2 + shape->vertices[t].category_count;
-    return count + shape->layers * (4 * shape->types + shape->step_count);
-}
-
 static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decays, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Returns its offset; a name that there is no memory for stays NULL, which open sees at the end. */
+/* Returns its offset. A name for which there is no memory is NULL, which nn_plan_tensors sees at the end. */
 static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decays, const char *format, ...) {
     char name[WEIR_NN_TENSOR_NAME_MAX];
     va_list arguments;
@@ -87,18 +80,20 @@ static void nn_plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *n
                       layer, shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in");
 }
 
+/* Every tensor gets its place, in the order of the flat array. False: no memory. */
 static bool nn_plan_tensors(weir_nn *nn) {
     const weir_nn_shape *shape = nn->shape;
     uint32_t layers = shape->layers, types = shape->types, categories = 0;
     for (uint32_t t = 0; t < types; t++)
         categories += shape->vertices[t].category_count;
-    nn->tensor_room = nn_tensors_at_most(shape);
+    nn->tensor_room = 2 * types + categories + layers * (4 * types + shape->step_count) + 2; /* if all is in reach */
     nn->tensors = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->tensors);
     weir_nn_encode_slots *encode = weir_arena_calloc(nn->arena, types, sizeof *encode);
     weir_nn_type_slots *slots = weir_arena_calloc(nn->arena, (size_t)layers * types, sizeof *slots);
     uint64_t *neighbors = weir_arena_calloc(nn->arena, (size_t)layers * shape->step_count, sizeof *neighbors);
     uint64_t *embeddings = weir_arena_calloc(nn->arena, categories + 1, sizeof *embeddings);
     if (!nn->tensors || !encode || !slots || !neighbors || !embeddings) return false;
+
     for (uint32_t t = 0; t < types; embeddings += shape->vertices[t].category_count, t++)
         nn_plan_encode(nn, t, &encode[t], embeddings);
     for (uint32_t l = 1; l <= layers; l++) {
@@ -110,13 +105,9 @@ static bool nn_plan_tensors(weir_nn *nn) {
     nn->plan = (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors};
     nn->plan.head_weight = nn_add_tensor(nn, shape->hidden, shape->outputs, true, "head.weight");
     nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, false, "head.bias");
-    return true;
-}
-
-static bool nn_all_named(const weir_nn *nn) {
-    for (uint32_t i = 0; i < nn->tensor_count; i++) {
+    for (uint32_t i = 0; i < nn->tensor_count; i++)
         if (!nn->tensors[i].name) return false;
-    }
+    WEIR_ASSERT(nn->parameters <= WEIR_NN_PARAMETERS_MAX);
     return true;
 }
 
@@ -127,7 +118,7 @@ weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, w
     if (err) return err;
     weir_nn *nn = weir_arena_calloc(arena, 1, sizeof *nn);
     if (nn) *nn = (weir_nn){.shape = shape, .kernels = kernels, .arena = arena};
-    if (!nn || !nn_plan_tensors(nn) || !nn_all_named(nn)) {
+    if (!nn || !nn_plan_tensors(nn)) {
         weir_arena_close(arena);
         return WEIR_NOMEM("for the tensors of a network");
     }
@@ -170,6 +161,7 @@ const weir_nn_plan *weir_nn_plan_of(const weir_nn *nn) {
 }
 
 uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step) {
+    WEIR_ASSERT(step < nn->shape->step_count);
     return nn->shape->edges[nn->shape->steps[step].relation].width + WEIR_TIME_CODE_COUNT + 1;
 }
 
@@ -180,26 +172,22 @@ static bool nn_ends_in(const char *name, const char *end) {
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-static void nn_init_uniform(const weir_nn_tensor *tensor, double bound, uint64_t seed, weir_real *values) {
-    weir_rng rng = weir_rng_stream(seed, weir_xxh3(tensor->name, strlen(tensor->name), 0), 0); /* N6 */
-    for (uint64_t i = 0; i < (uint64_t)tensor->rows * tensor->cols; i++)
-        values[i] = (weir_real)(bound * (2 * weir_rng_double(&rng) - 1));
-}
-
-static void nn_init_constant(const weir_nn_tensor *tensor, weir_real value, weir_real *values) {
-    for (uint64_t i = 0; i < (uint64_t)tensor->rows * tensor->cols; i++)
-        values[i] = value;
-}
-
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params) {
     for (uint32_t i = 0; i < nn->tensor_count; i++) {
         const weir_nn_tensor *tensor = &nn->tensors[i];
+        uint64_t count = (uint64_t)tensor->rows * tensor->cols;
         weir_real *values = params + tensor->offset;
-        if (nn_ends_in(tensor->name, ".embedding"))
-            nn_init_uniform(tensor, 1 / sqrt(nn->shape->hidden), seed, values);
-        else if (nn_ends_in(tensor->name, ".weight"))
-            nn_init_uniform(tensor, sqrt(6.0 / ((double)tensor->rows + tensor->cols)), seed, values);
-        else
-            nn_init_constant(tensor, nn_ends_in(tensor->name, ".gain") ? 1 : 0, values);
+        WEIR_ASSERT(tensor->offset + count <= nn->parameters);
+        bool embedding = nn_ends_in(tensor->name, ".embedding");
+        if (!embedding && !nn_ends_in(tensor->name, ".weight")) {
+            weir_real value = nn_ends_in(tensor->name, ".gain") ? 1 : 0;
+            for (uint64_t v = 0; v < count; v++)
+                values[v] = value;
+            continue;
+        }
+        double bound = embedding ? 1 / sqrt(nn->shape->hidden) : sqrt(6.0 / ((double)tensor->rows + tensor->cols));
+        weir_rng rng = weir_rng_stream(seed, weir_xxh3(tensor->name, strlen(tensor->name), 0), 0); // NN-N6
+        for (uint64_t v = 0; v < count; v++)
+            values[v] = (weir_real)(bound * (2 * weir_rng_double(&rng) - 1));
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape.c - a shape out of a schema, and what both of its makers need. */
+/* shape.c - a shape out of a schema, and what both of its makers (shape_read.c is the other) need. */
 #include <string.h>
+
+#include <weir/store/base/assert.h>
 
 #include "shape_private.h"
 
@@ -121,6 +123,7 @@ static bool shape_reached(const weir_nn_shape *shape, uint32_t hop, uint32_t typ
 }
 
 bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type) {
+    WEIR_ASSERT(layer >= 1 && layer <= shape->layers && type < shape->types);
     for (uint32_t hop = 0; hop <= shape->layers - layer; hop++) {
         if (shape_reached(shape, hop, type)) return true;
     }
@@ -128,6 +131,7 @@ bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type
 }
 
 bool weir_nn_layer_steps(const weir_nn_shape *shape, uint32_t layer, uint32_t step) {
+    WEIR_ASSERT(layer >= 1 && layer <= shape->layers && step < shape->step_count);
     uint32_t hop = shape->steps[step].hop;
     return hop + layer <= shape->layers + 1 && shape_reached(shape, hop - 1, weir_nn_step_parent(shape, step));
 }
@@ -136,8 +140,7 @@ static weir_err shape_check_step(const weir_nn_shape *shape, uint32_t index) {
     const weir_sample_step *step = &shape->steps[index];
     uint32_t before = index > 0 ? step[-1].hop : 0;
     if (step->hop != before + 1 && (index == 0 || step->hop != before)) {
-        return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; hops begin at 1, rise, and none is left out", index,
-                        step->hop);
+        return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; hops begin at 1 and rise without a gap", index, step->hop);
     }
     if (step->hop > WEIR_NN_LAYERS_MAX)
         return WEIR_ERR(WEIR_EINVAL, "step %u is of hop %u; at most %u are possible", index, step->hop,
@@ -147,12 +150,13 @@ static weir_err shape_check_step(const weir_nn_shape *shape, uint32_t index) {
     for (uint32_t i = 0; i < index; i++) {
         const weir_sample_step *other = &shape->steps[i];
         if (other->hop == step->hop && other->relation == step->relation && other->direction == step->direction)
-            return WEIR_ERR(WEIR_EINVAL, "steps %u and %u are of one hop, relation and direction; join them", i, index);
+            return WEIR_ERR(WEIR_EINVAL,
+                            "steps %u and %u have the same hop, relation and direction; join them into one", i, index);
     }
     return WEIR_OK;
 }
 
-/* Above what the tensors will be, since it looks at no reach: a text that nobody trusts ends here. */
+/* Counts every type and step, in reach or not, so at least what the tensors will have: a hostile text ends here. */
 static weir_err shape_check_size(const weir_nn_shape *shape) {
     uint64_t hidden = shape->hidden, columns = 0, edge_width = 0;
     for (uint32_t t = 0; t < shape->types; t++) {
@@ -171,9 +175,22 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
                     (unsigned long long)(columns * hidden), (unsigned long long)WEIR_NN_PARAMETERS_MAX);
 }
 
-static weir_err shape_find_reach(weir_nn_shape *shape) {
+weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
+    if (shape->hidden == 0 || shape->hidden > WEIR_NN_HIDDEN_MAX)
+        return WEIR_ERR(WEIR_EINVAL, "a hidden width of %u; it can be 1 to %u", shape->hidden, WEIR_NN_HIDDEN_MAX);
+    if (shape->step_count == 0) return WEIR_ERR(WEIR_EINVAL, "a network without steps; give it at least one");
+    for (uint32_t s = 0; s < shape->step_count; s++) {
+        weir_err err = shape_check_step(shape, s);
+        if (err) return err;
+    }
+    shape->layers = shape->steps[shape->step_count - 1].hop;
+    weir_err err = shape_check_size(shape);
+    if (err) return err;
+
+    /* Which types each hop has: the targets', then what the steps from there lead to. */
     shape->reach = weir_arena_calloc(shape->arena, (size_t)(shape->layers + 1) * shape->types, sizeof *shape->reach);
     if (!shape->reach) return WEIR_NOMEM("for the shape of a network");
+    WEIR_ASSERT(shape->target_type < shape->types);
     shape->reach[shape->target_type] = true;
     for (uint32_t s = 0; s < shape->step_count; s++) {
         uint32_t hop = shape->steps[s].hop;
@@ -181,19 +198,6 @@ static weir_err shape_find_reach(weir_nn_shape *shape) {
             shape->reach[(size_t)hop * shape->types + weir_nn_step_child(shape, s)] = true;
     }
     return WEIR_OK;
-}
-
-weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
-    if (shape->hidden == 0 || shape->hidden > WEIR_NN_HIDDEN_MAX)
-        return WEIR_ERR(WEIR_EINVAL, "a hidden width of %u; 1 to %u are possible", shape->hidden, WEIR_NN_HIDDEN_MAX);
-    if (shape->step_count == 0) return WEIR_ERR(WEIR_EINVAL, "a network without steps; give it one at least");
-    for (uint32_t s = 0; s < shape->step_count; s++) {
-        weir_err err = shape_check_step(shape, s);
-        if (err) return err;
-    }
-    shape->layers = shape->steps[shape->step_count - 1].hop;
-    weir_err err = shape_check_size(shape);
-    return err ? err : shape_find_reach(shape);
 }
 
 /* --- out of a schema --------------------------------------------------------------------------------------------- */
@@ -209,16 +213,9 @@ static weir_err shape_add_features(weir_nn_shape *shape, weir_nn_inputs *inputs,
     return err;
 }
 
-static weir_err shape_add_matrices(weir_nn_shape *shape, const weir_nn_opts *opts, uint32_t type) {
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < opts->matrix_count; i++) {
-        if (opts->matrices[i].type == type)
-            err = weir_nn_inputs_matrix(shape, &shape->vertices[type], &opts->matrices[i].matrix);
-    }
-    return err;
-}
-
-static weir_err shape_add_vertex(weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
+/* Features, aggregates and matrices of a vertex type, in this order of their columns. */
+static weir_err shape_add_vertex(weir_nn_shape *shape, const weir_schema *schema, const weir_nn_opts *opts,
+                                 uint32_t type) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, type);
     weir_nn_inputs *inputs = &shape->vertices[type];
     uint32_t aggregates = weir_schema_aggregate_count(schema);
@@ -228,6 +225,9 @@ static weir_err shape_add_vertex(weir_nn_shape *shape, const weir_schema *schema
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, a);
         if (aggregate->vertex == type)
             err = weir_nn_inputs_aggregate(shape, inputs, aggregate->name, a, aggregate->normalise);
+    }
+    for (uint32_t i = 0; !err && i < opts->matrix_count; i++) {
+        if (opts->matrices[i].type == type) err = weir_nn_inputs_matrix(shape, inputs, &opts->matrices[i].matrix);
     }
     return err;
 }
@@ -253,21 +253,12 @@ static weir_err shape_set_task(weir_nn_shape *shape, const weir_schema *schema, 
                         "is labelled a vertex, as payments.yaml does",
                         task->name, label->name);
     if (label->values.count < 2)
-        return WEIR_ERR(WEIR_ECONFIG, "label '%s' has one value only; there is nothing to tell apart", label->name);
+        return WEIR_ERR(WEIR_ECONFIG, "label '%s' has one value only; a network has nothing to tell apart",
+                        label->name);
     shape->target_type = label->target;
     shape->outputs = task->positive_count > 0 ? 1 : label->values.count;
     shape->task = weir_arena_strndup(shape->arena, task->name, strlen(task->name));
     return shape->task ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
-}
-
-static weir_err shape_set_opts(weir_nn_shape *shape, const weir_nn_opts *opts) {
-    if (opts->step_count > WEIR_SAMPLE_STEPS_MAX)
-        return WEIR_ERR(WEIR_EINVAL, "%u steps; at most %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
-    shape->hidden = opts->hidden ? opts->hidden : HIDDEN_DEFAULT;
-    shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
-    shape->step_count = opts->step_count;
-    if (opts->step_count > 0) memcpy(shape->steps, opts->steps, opts->step_count * sizeof *opts->steps);
-    return WEIR_OK;
 }
 
 weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts, weir_nn_shape **shapep) {
@@ -275,12 +266,15 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     *shapep = NULL;
     weir_err err = weir_nn_shape_begin(weir_schema_vertex_count(schema), weir_schema_relation_count(schema), &shape);
     if (err) return err;
-    err = shape_set_opts(shape, opts);
+    shape->hidden = opts->hidden ? opts->hidden : HIDDEN_DEFAULT;
+    shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
+    if (opts->step_count > WEIR_SAMPLE_STEPS_MAX)
+        err = WEIR_ERR(WEIR_EINVAL, "%u steps; at most %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
+    shape->step_count = err ? 0 : opts->step_count;
+    if (shape->step_count > 0) memcpy(shape->steps, opts->steps, shape->step_count * sizeof *opts->steps);
     if (!err) err = shape_set_task(shape, schema, opts->task);
-    for (uint32_t t = 0; !err && t < shape->types; t++) {
-        err = shape_add_vertex(shape, schema, t);
-        if (!err) err = shape_add_matrices(shape, opts, t);
-    }
+    for (uint32_t t = 0; !err && t < shape->types; t++)
+        err = shape_add_vertex(shape, schema, opts, t);
     for (uint32_t r = 0; !err && r < shape->relations; r++)
         err = shape_add_relation(shape, schema, r);
     if (!err) err = weir_nn_shape_finish(shape);
@@ -335,18 +329,22 @@ uint32_t weir_nn_relations(const weir_nn_shape *shape) {
 }
 
 weir_nn_inputs *weir_nn_inputs_at(const weir_nn_shape *shape, uint32_t index) {
+    WEIR_ASSERT(index < shape->types + shape->relations);
     return index < shape->types ? &shape->vertices[index] : &shape->edges[index - shape->types];
 }
 
 const weir_nn_inputs *weir_nn_vertex(const weir_nn_shape *shape, uint32_t type) {
+    WEIR_ASSERT(type < shape->types);
     return &shape->vertices[type];
 }
 
 const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation) {
+    WEIR_ASSERT(relation < shape->relations);
     return &shape->edges[relation];
 }
 
 bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type) {
+    WEIR_ASSERT(type < shape->types);
     for (uint32_t hop = 0; hop <= shape->layers; hop++) {
         if (shape_reached(shape, hop, type)) return true;
     }

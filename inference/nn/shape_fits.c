@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shape_fits.c - whether rows stored under a schema are what a shape was made for.
+ * shape_fits.c - whether rows stored under a schema are what a shape was made for, and a living graph has all it needs.
  *
- * Ids and indices must mean the same; what a schema has more, at its ends, the network does not look at. How a message
- * is mapped, what is listed more, and how a number would be normalised today change nothing of what was learnt.
+ * Ids and indices must mean the same; what a schema has added at its ends is not looked at. How a message is mapped,
+ * values added to a list, and how a number would be normalised today change nothing of what was learnt.
  */
 #include <string.h>
 
@@ -12,70 +12,53 @@
 static weir_err shape_fits_differs(const char *what, const char *name) {
     return WEIR_ERR(
         WEIR_EVERSION,
-        "the model was trained with %s '%s', which the schema has no more or in another place; train a model "
+        "the model was trained with %s '%s', which the schema lacks now or has in another place; train a model "
         "for this schema",
         what, name);
-}
-
-static bool shape_fits_same(const char *a, const char *b) {
-    return strcmp(a, b) == 0;
-}
-
-static weir_err shape_fits_check_numbers(const weir_nn_inputs *inputs, const weir_schema_feature *features) {
-    for (uint32_t i = 0; i < inputs->number_count; i++) {
-        const weir_nn_number *number = &inputs->numbers[i];
-        if (number->kind == WEIR_NN_AGGREGATE) continue;
-        const weir_schema_feature *f = &features[number->source];
-        weir_schema_feature_kind kind = number->kind == WEIR_NN_AGE ? WEIR_SCHEMA_TIME : WEIR_SCHEMA_NUMBER;
-        if (!shape_fits_same(f->name, number->name) || f->kind != kind)
-            return shape_fits_differs("feature", number->name);
-    }
-    return WEIR_OK;
-}
-
-/* Hashed slots move with their number; listed ones are only added to. */
-static weir_err shape_fits_check_categories(const weir_nn_inputs *inputs, const weir_schema_feature *features) {
-    for (uint32_t i = 0; i < inputs->category_count; i++) {
-        const weir_nn_category *category = &inputs->categories[i];
-        const weir_schema_feature *f = &features[category->feature];
-        bool fits = shape_fits_same(f->name, category->name) && f->kind == WEIR_SCHEMA_CATEGORY;
-        uint32_t slots = fits ? weir_schema_category_slots(f) : 0;
-        if (!fits || slots < category->slots || (f->buckets > 0 && slots != category->slots))
-            return shape_fits_differs("category", category->name);
-    }
-    return WEIR_OK;
 }
 
 static weir_err shape_fits_check_features(const weir_nn_inputs *inputs, const weir_schema_feature *features,
                                           uint32_t count) {
     if (count < inputs->feature_count) return shape_fits_differs("the features of", inputs->name);
-    weir_err err = shape_fits_check_numbers(inputs, features);
-    return err ? err : shape_fits_check_categories(inputs, features);
-}
-
-static const weir_nn_number *shape_fits_next_aggregate(const weir_nn_inputs *inputs, uint32_t *i) {
-    while (*i < inputs->number_count && inputs->numbers[*i].kind != WEIR_NN_AGGREGATE)
-        ++*i;
-    return *i < inputs->number_count ? &inputs->numbers[(*i)++] : NULL;
-}
-
-/* Callers hand over all aggregates of the type, by id: those of the shape have to be the first of them. */
-static weir_err shape_fits_check_aggregates(const weir_nn_inputs *inputs, const weir_schema *schema, uint32_t type) {
-    uint32_t at = 0;
-    const weir_nn_number *wanted = shape_fits_next_aggregate(inputs, &at);
-    for (uint32_t a = 0; wanted && a < weir_schema_aggregate_count(schema); a++) {
-        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, a);
-        if (aggregate->vertex != type) continue;
-        if (wanted->source != a || !shape_fits_same(aggregate->name, wanted->name)) break;
-        wanted = shape_fits_next_aggregate(inputs, &at);
+    for (uint32_t i = 0; i < inputs->number_count; i++) {
+        const weir_nn_number *number = &inputs->numbers[i];
+        if (number->kind == WEIR_NN_AGGREGATE) continue;
+        const weir_schema_feature *f = &features[number->source];
+        weir_schema_feature_kind kind = number->kind == WEIR_NN_AGE ? WEIR_SCHEMA_TIME : WEIR_SCHEMA_NUMBER;
+        if (strcmp(f->name, number->name) != 0 || f->kind != kind) return shape_fits_differs("feature", number->name);
     }
-    return wanted ? shape_fits_differs("aggregate", wanted->name) : WEIR_OK;
+
+    /* Slots by hash move when their number changes; a list of values only grows. */
+    for (uint32_t i = 0; i < inputs->category_count; i++) {
+        const weir_nn_category *category = &inputs->categories[i];
+        const weir_schema_feature *f = &features[category->feature];
+        bool same = strcmp(f->name, category->name) == 0 && f->kind == WEIR_SCHEMA_CATEGORY;
+        uint32_t slots = same ? weir_schema_category_slots(f) : 0;
+        if (!same || slots < category->slots || (f->buckets > 0 && slots != category->slots))
+            return shape_fits_differs("category", category->name);
+    }
+    return WEIR_OK;
+}
+
+/* Callers pass all aggregates of the type, by id: those of the shape have to be the first of them. */
+static weir_err shape_fits_check_aggregates(const weir_nn_inputs *inputs, const weir_schema *schema, uint32_t type) {
+    uint32_t a = 0, count = weir_schema_aggregate_count(schema);
+    for (uint32_t i = 0; i < inputs->number_count; i++) {
+        const weir_nn_number *wanted = &inputs->numbers[i];
+        if (wanted->kind != WEIR_NN_AGGREGATE) continue;
+        while (a < count && weir_schema_aggregate_at(schema, a)->vertex != type)
+            a++;
+        if (a == count || wanted->source != a || strcmp(weir_schema_aggregate_at(schema, a)->name, wanted->name) != 0)
+            return shape_fits_differs("aggregate", wanted->name);
+        a++;
+    }
+    return WEIR_OK;
 }
 
 static weir_err shape_fits_check_vertex(const weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
     const weir_nn_inputs *inputs = &shape->vertices[type];
     const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, type);
-    if (!shape_fits_same(vertex->name, inputs->name)) return shape_fits_differs("vertex type", inputs->name);
+    if (strcmp(vertex->name, inputs->name) != 0) return shape_fits_differs("vertex type", inputs->name);
     weir_err err = shape_fits_check_features(inputs, vertex->features, vertex->feature_count);
     return err ? err : shape_fits_check_aggregates(inputs, schema, type);
 }
@@ -83,7 +66,7 @@ static weir_err shape_fits_check_vertex(const weir_nn_shape *shape, const weir_s
 static weir_err shape_fits_check_relation(const weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
     const weir_nn_inputs *inputs = &shape->edges[id];
     const weir_schema_relation *relation = weir_schema_relation_at(schema, id);
-    if (!shape_fits_same(relation->name, inputs->name) || relation->from != shape->ends[id].from ||
+    if (strcmp(relation->name, inputs->name) != 0 || relation->from != shape->ends[id].from ||
         relation->to != shape->ends[id].to)
         return shape_fits_differs("relation", inputs->name);
     return shape_fits_check_features(inputs, relation->features, relation->feature_count);
@@ -107,8 +90,8 @@ weir_err weir_nn_shape_serves(const weir_nn_shape *shape) {
         const weir_nn_inputs *inputs = &shape->vertices[t];
         if (inputs->matrix_count == 0) continue;
         return WEIR_ERR(WEIR_EVERSION,
-                        "the model was trained with the matrix '%s' of an imported snapshot, which a living graph has "
-                        "not; make its columns features, or leave it out of the import",
+                        "the model was trained with the matrix '%s' of an imported snapshot, which a living graph "
+                        "does not have; make its columns features, or leave it out of the import",
                         inputs->matrices[0].name);
     }
     return WEIR_OK;

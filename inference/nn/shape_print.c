@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape_print.c - a shape as JSON: the canonical form that shape_read.c takes back (N1). */
+/* shape_print.c - a shape as JSON: the canonical form that shape_read.c takes back (NN-N1). */
 #include "shape_json.h"
 #include "shape_private.h"
 
@@ -31,30 +31,28 @@ static void shape_print_scale(weir_json *json, const weir_nn_number *number) {
     weir_json_array_end(json);
 }
 
-static void shape_print_feature(weir_json *json, const weir_nn_inputs *inputs, uint32_t feature) {
-    weir_json_object(json);
-    for (uint32_t i = 0; i < inputs->number_count; i++) {
-        const weir_nn_number *number = &inputs->numbers[i];
-        if (number->kind == WEIR_NN_AGGREGATE || number->source != feature) continue;
-        shape_print_key_text(json, "name", number->name);
-        shape_print_key_text(json, "kind", weir_nn_kind_words[inputs->kinds[feature]]);
-        shape_print_scale(json, number);
-    }
-    for (uint32_t i = 0; i < inputs->category_count; i++) {
-        const weir_nn_category *category = &inputs->categories[i];
-        if (category->feature != feature) continue;
-        shape_print_key_text(json, "name", category->name);
-        shape_print_key_text(json, "kind", weir_nn_kind_words[inputs->kinds[feature]]);
-        shape_print_key_u64(json, "slots", category->slots);
-    }
-    weir_json_object_end(json);
-}
-
+/* Each feature is a number (or time) or a category: one of the two loops finds it. */
 static void shape_print_features(weir_json *json, const weir_nn_inputs *inputs) {
     weir_json_key(json, "features");
     weir_json_array(json);
-    for (uint32_t f = 0; f < inputs->feature_count; f++)
-        shape_print_feature(json, inputs, f);
+    for (uint32_t f = 0; f < inputs->feature_count; f++) {
+        weir_json_object(json);
+        for (uint32_t i = 0; i < inputs->number_count; i++) {
+            const weir_nn_number *number = &inputs->numbers[i];
+            if (number->kind == WEIR_NN_AGGREGATE || number->source != f) continue;
+            shape_print_key_text(json, "name", number->name);
+            shape_print_key_text(json, "kind", weir_nn_kind_words[inputs->kinds[f]]);
+            shape_print_scale(json, number);
+        }
+        for (uint32_t i = 0; i < inputs->category_count; i++) {
+            const weir_nn_category *category = &inputs->categories[i];
+            if (category->feature != f) continue;
+            shape_print_key_text(json, "name", category->name);
+            shape_print_key_text(json, "kind", weir_nn_kind_words[inputs->kinds[f]]);
+            shape_print_key_u64(json, "slots", category->slots);
+        }
+        weir_json_object_end(json);
+    }
     weir_json_array_end(json);
 }
 
@@ -73,7 +71,7 @@ static void shape_print_aggregates(weir_json *json, const weir_nn_inputs *inputs
     weir_json_array_end(json);
 }
 
-/* Said only where there are any: a shape of a living graph has the bytes that it always had. */
+/* Written only where there are any: a shape of a living graph keeps the bytes that it had before matrices came. */
 static void shape_print_matrices(weir_json *json, const weir_nn_inputs *inputs) {
     if (inputs->matrix_count == 0) return;
     weir_json_key(json, "matrices");
@@ -84,34 +82,6 @@ static void shape_print_matrices(weir_json *json, const weir_nn_inputs *inputs) 
         shape_print_key_text(json, "name", matrix->name);
         shape_print_key_u64(json, "columns", matrix->columns);
         shape_print_key_text(json, "rows", weir_nn_rows_words[matrix->unit]);
-        weir_json_object_end(json);
-    }
-    weir_json_array_end(json);
-}
-
-static void shape_print_vertices(weir_json *json, const weir_nn_shape *shape) {
-    weir_json_key(json, "vertices");
-    weir_json_array(json);
-    for (uint32_t t = 0; t < shape->types; t++) {
-        weir_json_object(json);
-        shape_print_key_text(json, "name", shape->vertices[t].name);
-        shape_print_features(json, &shape->vertices[t]);
-        shape_print_aggregates(json, &shape->vertices[t]);
-        shape_print_matrices(json, &shape->vertices[t]);
-        weir_json_object_end(json);
-    }
-    weir_json_array_end(json);
-}
-
-static void shape_print_relations(weir_json *json, const weir_nn_shape *shape) {
-    weir_json_key(json, "relations");
-    weir_json_array(json);
-    for (uint32_t r = 0; r < shape->relations; r++) {
-        weir_json_object(json);
-        shape_print_key_text(json, "name", shape->edges[r].name);
-        shape_print_key_text(json, "from", shape->vertices[shape->ends[r].from].name);
-        shape_print_key_text(json, "to", shape->vertices[shape->ends[r].to].name);
-        shape_print_features(json, &shape->edges[r]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -139,8 +109,31 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
     shape_print_key_u64(json, "outputs", shape->outputs);
     shape_print_key_u64(json, "hidden", shape->hidden);
     shape_print_key_u64(json, "window", shape->window);
-    shape_print_vertices(json, shape);
-    shape_print_relations(json, shape);
+
+    weir_json_key(json, "vertices");
+    weir_json_array(json);
+    for (uint32_t t = 0; t < shape->types; t++) {
+        weir_json_object(json);
+        shape_print_key_text(json, "name", shape->vertices[t].name);
+        shape_print_features(json, &shape->vertices[t]);
+        shape_print_aggregates(json, &shape->vertices[t]);
+        shape_print_matrices(json, &shape->vertices[t]);
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+
+    weir_json_key(json, "relations");
+    weir_json_array(json);
+    for (uint32_t r = 0; r < shape->relations; r++) {
+        weir_json_object(json);
+        shape_print_key_text(json, "name", shape->edges[r].name);
+        shape_print_key_text(json, "from", shape->vertices[shape->ends[r].from].name);
+        shape_print_key_text(json, "to", shape->vertices[shape->ends[r].to].name);
+        shape_print_features(json, &shape->edges[r]);
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+
     weir_json_key(json, "steps");
     weir_json_array(json);
     for (uint32_t s = 0; s < shape->step_count; s++)

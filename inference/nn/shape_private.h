@@ -6,7 +6,7 @@
 #include <weir/inference/nn/shape.h>
 #include <weir/store/base/arena.h>
 
-/* Of a number as the network gets it, an absurd one too. */
+/* How far from 0 a number can be as the network gets it, an absurd one too; nn/bound.c relies on it. */
 #define WEIR_NN_SCALED_MAX 1e4
 
 #define WEIR_NN_SHAPE_BYTES_MAX ((size_t)256 << 20)
@@ -23,10 +23,10 @@ struct weir_nn_shape {
     bool *reach;              /* [hop * types + type]       */
 };
 
-/* Numbers of a learner, and of whoever walks over all inputs: vertex types first. */
+/* The inputs by one index over all of them: vertex types first, then relations. */
 weir_nn_inputs *weir_nn_inputs_at(const weir_nn_shape *shape, uint32_t index);
-weir_nn_number *weir_nn_numbers_of(const weir_nn_inputs *inputs); /* to be set, before the shape is shared */
-/* What the scale is of: NaN when missing. */
+weir_nn_number *weir_nn_numbers_of(const weir_nn_inputs *inputs); /* to be changed, before the shape is shared */
+/* The number before it is scaled; NaN when it is missing or not finite. aggregate: its place in aggregates. */
 double weir_nn_number_raw(const weir_nn_number *number, const weir_value *values, const double *aggregates,
                           uint32_t aggregate, int64_t before_us);
 
@@ -43,7 +43,7 @@ weir_err weir_nn_inputs_aggregate(weir_nn_shape *shape, weir_nn_inputs *inputs, 
 weir_err weir_nn_inputs_matrix(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_nn_matrix *matrix);
 /* Checks steps and sizes, and finds what can be reached.  WEIR_EINVAL, WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_nn_shape_finish(weir_nn_shape *shape);
-/* The type at the near end of a step, and the one at its far end. */
+/* The vertex type that a step leaves, and the one that it leads to. */
 uint32_t weir_nn_step_parent(const weir_nn_shape *shape, uint32_t step);
 uint32_t weir_nn_step_child(const weir_nn_shape *shape, uint32_t step);
 /* Whether layer `layer` has nodes of the type; whether it looks along the step. */

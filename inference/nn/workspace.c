@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workspace.c - memory of forward passes in the kernels' memory: one chunk, sized by the largest pass so far. */
+/* workspace.c - what forward passes hold in the kernels' memory: one chunk, sized by the largest pass so far. */
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "nn_private.h"
 
@@ -68,9 +69,8 @@ void *weir_nn_workspace_alloc(weir_nn_workspace *w, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 4) return NULL;
     bytes = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT; /* never nothing: NULL means that there is no memory */
-    void *memory = bytes <= w->chunk_bytes - (w->used < w->chunk_bytes ? w->used : w->chunk_bytes)
-                       ? w->chunk + w->used
-                       : workspace_alloc_extra(w, bytes);
+    size_t left = w->used < w->chunk_bytes ? w->chunk_bytes - w->used : 0;
+    void *memory = bytes <= left ? w->chunk + w->used : workspace_alloc_extra(w, bytes);
     w->used += bytes;
     if (w->used > w->wanted) w->wanted = w->used;
     return memory;
@@ -81,6 +81,7 @@ size_t weir_nn_workspace_mark(const weir_nn_workspace *w) {
 }
 
 void weir_nn_workspace_back(weir_nn_workspace *w, size_t mark) {
+    WEIR_ASSERT(mark <= w->used);
     w->used = mark;
 }
 

@@ -11,7 +11,7 @@ struct weir_pack_draft {
     weir_buf architecture, calibration;
 };
 
-static void pack_draft_print_architecture(weir_pack_draft *draft, const weir_pack_opts *opts) {
+static void pack_draft_print(weir_pack_draft *draft, const weir_pack_opts *opts) {
     weir_json json = weir_json_begin(&draft->architecture);
     weir_json_object(&json);
     weir_json_key(&json, "sample_seed");
@@ -19,10 +19,8 @@ static void pack_draft_print_architecture(weir_pack_draft *draft, const weir_pac
     weir_json_key(&json, "network");
     weir_nn_shape_print(weir_nn_shape_of(opts->nn), &json);
     weir_json_object_end(&json);
-}
 
-static void pack_draft_print_calibration(weir_pack_draft *draft, const weir_pack_opts *opts) {
-    weir_json json = weir_json_begin(&draft->calibration);
+    json = weir_json_begin(&draft->calibration);
     weir_json_object(&json);
     weir_json_key(&json, "slope");
     weir_json_f64(&json, opts->slope);
@@ -31,34 +29,28 @@ static void pack_draft_print_calibration(weir_pack_draft *draft, const weir_pack
     weir_json_object_end(&json);
 }
 
-static weir_err pack_draft_name_tensors(weir_pack_draft *draft, const weir_pack_opts *opts) {
-    uint32_t count;
-    const weir_nn_tensor *from = weir_nn_tensors(opts->nn, &count);
-    draft->tensors = weir_calloc(count, sizeof *draft->tensors);
-    if (!draft->tensors) return WEIR_NOMEM("while writing a model");
-    for (uint32_t i = 0; i < count; i++)
-        draft->tensors[i] = (weir_model_tensor){from[i].name, from[i].rows, from[i].cols,
-                                                (const float *)(const void *)(opts->params + from[i].offset)};
-    draft->opts.tensors = draft->tensors;
-    draft->opts.tensor_count = count;
-    return WEIR_OK;
-}
-
 weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draftp) {
     *draftp = NULL;
     if (opts->sample_seed > INT64_MAX || !isfinite(opts->slope) || !isfinite(opts->offset))
-        return WEIR_ERR(WEIR_EINVAL, "a model's seed has at most 63 bits, and its calibration is finite");
+        return WEIR_ERR(WEIR_EINVAL, "the seed of a model is larger than 63 bits, or its calibration is not finite");
     weir_pack_draft *draft = weir_calloc(1, sizeof *draft);
     if (!draft) return WEIR_NOMEM("while writing a model");
-    pack_draft_print_architecture(draft, opts);
-    pack_draft_print_calibration(draft, opts);
-    weir_err err = pack_draft_name_tensors(draft, opts);
+    pack_draft_print(draft, opts);
+    uint32_t count;
+    const weir_nn_tensor *from = weir_nn_tensors(opts->nn, &count);
+    draft->tensors = weir_calloc(count, sizeof *draft->tensors);
+    weir_err err = draft->tensors ? WEIR_OK : WEIR_NOMEM("while writing a model");
+    for (uint32_t i = 0; !err && i < count; i++)
+        draft->tensors[i] = (weir_model_tensor){from[i].name, from[i].rows, from[i].cols,
+                                                (const float *)(const void *)(opts->params + from[i].offset)};
     weir_err_keep(&err, weir_buf_err(&draft->architecture));
     weir_err_keep(&err, weir_buf_err(&draft->calibration));
     if (err) {
         weir_pack_draft_close(draft);
         return err;
     }
+    draft->opts.tensors = draft->tensors;
+    draft->opts.tensor_count = count;
     draft->opts.schema_hash = opts->schema_hash;
     draft->opts.task = weir_nn_task(weir_nn_shape_of(opts->nn));
     draft->opts.architecture = draft->architecture.bytes;

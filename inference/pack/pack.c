@@ -60,11 +60,11 @@ static weir_err pack_copy_tensor(weir_real *params, const weir_nn_tensor *to, co
         return WEIR_ERR(WEIR_EDATA, "the model's '%s' is %llu x %llu, its network needs %u x %u; train it again",
                         to->name, (unsigned long long)from->rows, (unsigned long long)from->cols, to->rows, to->cols);
     }
-    memcpy(params + to->offset, from->data, sizeof(float) * to->rows * to->cols); // V1
+    memcpy(params + to->offset, from->data, sizeof(float) * to->rows * to->cols); // PACK-V1
     return WEIR_OK;
 }
 
-/* V2: a score is a number whatever is asked, so what could overflow does not come to serve. */
+/* PACK-V2: a score is a number whatever is asked, so what could overflow does not come to serve. */
 static weir_err pack_check_weights(const weir_pack *pack, const weir_real *params) {
     double logit_max;
     weir_err err = weir_nn_bound(pack->nn, params, &logit_max);

@@ -2,7 +2,8 @@
 /* ask.c - a vertex, or an event, becomes an ask: at which time, and with which event of its own. */
 #include "score_private.h"
 
-/* The event of an edge that begins at the vertex at its very time: of the first relation that has one. */
+/* The event that put the vertex: that of an edge which leaves it at its very time, of the first relation that has one.
+ * None leaves the ask without an event of its own. */
 static weir_err score_ask_own_event(weir_graph *graph, uint32_t type, weir_arena *arena, weir_score_ask *ask) {
     const weir_schema *schema = weir_graph_schema(graph);
     weir_err err = WEIR_OK;
@@ -44,11 +45,12 @@ weir_err weir_score_ask_event(const weir_score_model *model, const weir_mutation
     for (size_t i = 0; i < count; i++) {
         const weir_mutation *m = &mutations[i];
         if (m->kind == WEIR_DELETE_VERTEX || m->kind == WEIR_DELETE_EDGE)
-            return WEIR_ERR(WEIR_EDATA, "this event deletes; store it, then score what is left");
+            return WEIR_ERR(WEIR_EDATA, "this event deletes something; store it first, then score what is left");
         if (!target && m->kind == WEIR_PUT_VERTEX && m->type == type) target = m;
     }
     if (!target)
-        return WEIR_ERR(WEIR_EDATA, "this event puts no %s, and the model judges nothing else",
+        return WEIR_ERR(WEIR_EDATA,
+                        "this event puts no %s, which is all that the model scores; send an event that puts one",
                         weir_nn_vertex(shape, type)->name);
     *askp = (weir_score_ask){.vertex = target->vertex,
                              .time_us = target->time_us,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * explain.c - which of a target's first edges made the score: each is left out once.
+ * explain.c - which of a target's first edges made the score: each is left out once, in a variant of the target.
  *
  *   target ─┬─ as it is             The variants stand beside the target as targets of their own, over the same tree
  *           ├─ without edge 1       below: what an edge leads to does not depend on the target, so only the rows of
@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <weir/store/base/assert.h>
 
 #include "score_private.h"
 
@@ -24,8 +26,8 @@ typedef struct explain_widening {
     uint32_t target_type;
     uint32_t targets; /* of the wider block             */
     uint32_t shift;   /* of nodes behind the targets    */
-    uint32_t blanks;  /* rows of targets without a word */
-    bool starved;
+    uint32_t blanks;  /* input rows of which everything is missing: one an explained target */
+    bool starved;     /* some allocation failed         */
 } explain_widening;
 
 static void *explain_grab(explain_widening *w, size_t count, size_t size) {
@@ -43,33 +45,31 @@ static uint32_t explain_first_steps(const weir_nn_shape *shape) {
     return first;
 }
 
-static bool explain_leaves_targets(const weir_block_edges *e) {
+static bool explain_has_parents(const weir_block_edges *e) {
     return e->parent_end > e->parent_begin;
-}
-
-static uint32_t explain_first_edges(const weir_block_view *view, uint32_t steps, uint32_t target) {
-    uint32_t count = 0;
-    for (uint32_t s = 0; s < steps; s++) {
-        const weir_block_edges *e = &view->edges[s];
-        if (explain_leaves_targets(e)) count += e->offsets[target + 1] - e->offsets[target];
-    }
-    return count;
 }
 
 /* --- where everything goes ---------------------------------------------------------------------------------------- */
 
+/* Each target with its variants behind it: one a first edge, up to WEIR_SCORE_EDGES_MAX, and one without its row. */
 static void explain_place_targets(explain_widening *w) {
     uint32_t steps = explain_first_steps(w->shape);
     for (uint32_t i = 0; i < w->from->targets; i++) {
-        uint32_t edges = w->explain[i] ? explain_first_edges(w->from, steps, i) : 0;
+        uint32_t edges = 0;
+        for (uint32_t s = 0; w->explain[i] && s < steps; s++) {
+            const weir_block_edges *e = &w->from->edges[s];
+            if (explain_has_parents(e)) edges += e->offsets[i + 1] - e->offsets[i];
+        }
         if (edges > WEIR_SCORE_EDGES_MAX) edges = WEIR_SCORE_EDGES_MAX;
         w->wide->places[i] = (weir_score_place){w->targets, w->explain[i] ? edges + 1 : 0};
         w->targets += 1 + w->wide->places[i].variants;
         w->blanks += w->explain[i];
     }
+    WEIR_ASSERT(w->targets >= w->from->targets);
     w->shift = w->targets - w->from->targets;
 }
 
+/* Blank rows stand behind those of the target's type, and push the rows behind them on. */
 static uint32_t explain_row_of(const explain_widening *w, uint32_t row) {
     return row < w->from->input_ranges[w->target_type].end ? row : row + w->blanks;
 }
@@ -89,6 +89,7 @@ static void explain_widen_nodes(explain_widening *w) {
         }
         if (place.variants) input_of[place.base + place.variants] = blank++;
     }
+    WEIR_ASSERT(blank == from->input_ranges[w->target_type].end + w->blanks);
     for (uint32_t n = from->targets; n < from->nodes; n++) {
         groups[n + w->shift] = w->wide->places[from->groups[n]].base;
         input_of[n + w->shift] = explain_row_of(w, from->input_of[n]);
@@ -130,22 +131,13 @@ typedef struct explain_columns {
     int64_t *times;
     weir_real *numbers;
     uint32_t width, count;
+    size_t room;
 } explain_columns;
-
-static explain_columns explain_columns_grab(explain_widening *w, uint32_t step, uint32_t parents, size_t edges) {
-    uint32_t steps;
-    explain_columns c = {.width = weir_nn_edge(w->shape, weir_nn_steps(w->shape, &steps)[step].relation)->width};
-    c.offsets = explain_grab(w, (size_t)parents + 1, sizeof *c.offsets);
-    c.parents = explain_grab(w, edges, sizeof *c.parents);
-    c.children = explain_grab(w, edges, sizeof *c.children);
-    c.times = explain_grab(w, edges, sizeof *c.times);
-    c.numbers = c.width ? explain_grab(w, edges * c.width, sizeof *c.numbers) : NULL;
-    return c;
-}
 
 static void explain_copy_edge(const explain_widening *w, explain_columns *c, uint32_t step, uint32_t edge,
                               uint32_t parent) {
     const weir_block_edges *e = &w->from->edges[step];
+    WEIR_ASSERT(c->count < c->room && edge < e->count);
     c->parents[c->count] = parent;
     c->children[c->count] = e->children[edge] + w->shift;
     c->times[c->count] = e->times[edge];
@@ -156,28 +148,21 @@ static void explain_copy_edge(const explain_widening *w, explain_columns *c, uin
     c->count++;
 }
 
-static void explain_use_columns(explain_widening *w, const explain_columns *c, uint32_t step, uint32_t begin,
-                                uint32_t end, weir_block_edges *edges) {
-    edges[step] = (weir_block_edges){
-        .parent_begin = begin,
-        .parent_end = end,
-        .count = c->count,
-        .offsets = c->offsets,
-        .parents = c->parents,
-        .children = c->children,
-        .times = c->times,
-    };
-    w->wide->inputs.edges[step] = c->numbers;
-}
-
-/* seen: how many first edges of each target the steps before had. */
+/* One step from the targets: each variant has all edges of its target but the one that it lacks.
+ * seen: how many first edges of each target the steps before had. */
 static void explain_widen_first(explain_widening *w, uint32_t step, uint32_t *seen, weir_block_edges *edges) {
     const weir_block_edges *e = &w->from->edges[step];
-    size_t count = 0;
+    uint32_t steps;
+    explain_columns c = {.width = weir_nn_edge(w->shape, weir_nn_steps(w->shape, &steps)[step].relation)->width};
     for (uint32_t i = 0; i < w->from->targets; i++)
-        count += (size_t)(e->offsets[i + 1] - e->offsets[i]) * (1 + w->wide->places[i].variants);
-    explain_columns c = explain_columns_grab(w, step, w->targets, count);
+        c.room += (size_t)(e->offsets[i + 1] - e->offsets[i]) * (1 + w->wide->places[i].variants);
+    c.offsets = explain_grab(w, (size_t)w->targets + 1, sizeof *c.offsets);
+    c.parents = explain_grab(w, c.room, sizeof *c.parents);
+    c.children = explain_grab(w, c.room, sizeof *c.children);
+    c.times = explain_grab(w, c.room, sizeof *c.times);
+    c.numbers = c.width ? explain_grab(w, c.room * c.width, sizeof *c.numbers) : NULL;
     if (w->starved) return;
+
     c.offsets[0] = 0;
     for (uint32_t i = 0; i < w->from->targets; i++) {
         weir_score_place place = w->wide->places[i];
@@ -185,15 +170,25 @@ static void explain_widen_first(explain_widening *w, uint32_t step, uint32_t *se
             for (uint32_t edge = e->offsets[i]; edge < e->offsets[i + 1]; edge++) {
                 bool last = at == place.base + place.variants; /* it lacks its row, and no edge */
                 bool missing = at > place.base && !last && seen[i] + edge - e->offsets[i] == at - place.base - 1;
-                if (!missing) explain_copy_edge(w, &c, step, edge, at);
+                if (!missing) explain_copy_edge(w, &c, step, edge, at); // SCORE-C5
             }
             c.offsets[at + 1] = c.count;
         }
         seen[i] += e->offsets[i + 1] - e->offsets[i];
     }
-    explain_use_columns(w, &c, step, 0, w->targets, edges);
+    edges[step] = (weir_block_edges){
+        .parent_begin = 0,
+        .parent_end = w->targets,
+        .count = c.count,
+        .offsets = c.offsets,
+        .parents = c.parents,
+        .children = c.children,
+        .times = c.times,
+    };
+    w->wide->inputs.edges[step] = c.numbers;
 }
 
+/* One step from nodes behind the targets: the same edges, their ends moved. */
 static void explain_widen_deep(explain_widening *w, uint32_t step, weir_block_edges *edges) {
     const weir_block_edges *e = &w->from->edges[step];
     uint32_t *parents = explain_grab(w, e->count, sizeof *parents),
@@ -203,7 +198,7 @@ static void explain_widen_deep(explain_widening *w, uint32_t step, weir_block_ed
     edges[step].parents = parents;
     edges[step].children = children;
     w->wide->inputs.edges[step] = w->inputs->edges[step];
-    if (!explain_leaves_targets(e)) return;
+    if (!explain_has_parents(e)) return;
     edges[step].parent_begin += w->shift;
     edges[step].parent_end += w->shift;
     for (uint32_t i = 0; i < e->count; i++) {
@@ -212,19 +207,7 @@ static void explain_widen_deep(explain_widening *w, uint32_t step, weir_block_ed
     }
 }
 
-static void explain_widen_edges(explain_widening *w) {
-    uint32_t first = explain_first_steps(w->shape), seen[WEIR_SCORE_BATCH_MAX] = {0};
-    weir_block_edges *edges = explain_grab(w, w->from->steps, sizeof *edges);
-    for (uint32_t s = 0; s < w->from->steps && !w->starved; s++) {
-        if (s < first && explain_leaves_targets(&w->from->edges[s]))
-            explain_widen_first(w, s, seen, edges);
-        else
-            explain_widen_deep(w, s, edges);
-    }
-    w->wide->view.edges = edges;
-}
-
-/* Behind the rows of the target's type: rows of targets of which nothing is known. */
+/* The rows of the target's type, and behind them the blank ones: every value is missing. */
 static void explain_widen_rows(explain_widening *w) {
     const weir_nn_inputs *inputs = weir_nn_vertex(w->shape, w->target_type);
     const weir_schema_feature *features = weir_schema_vertex_at(w->schema, w->target_type)->features;
@@ -252,6 +235,8 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
                           .arena = arena,
                           .wide = wide,
                           .target_type = weir_nn_target_type(shape)};
+    uint32_t first = explain_first_steps(shape), seen[WEIR_SCORE_BATCH_MAX] = {0};
+    WEIR_ASSERT(view->targets <= WEIR_SCORE_BATCH_MAX);
     wide->view = *view;
     wide->inputs = *inputs;
     explain_place_targets(&w);
@@ -264,13 +249,20 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     wide->view.cut = NULL;
     explain_widen_nodes(&w);
     if (!w.starved) explain_widen_ranges(&w);
-    if (!w.starved) explain_widen_edges(&w);
+    weir_block_edges *edges = explain_grab(&w, view->steps, sizeof *edges);
+    wide->view.edges = edges;
+    for (uint32_t s = 0; s < view->steps && !w.starved; s++) {
+        if (s < first && explain_has_parents(&view->edges[s]))
+            explain_widen_first(&w, s, seen, edges);
+        else
+            explain_widen_deep(&w, s, edges);
+    }
     if (!w.starved) explain_widen_rows(&w);
     if (!w.starved) return WEIR_OK;
     return WEIR_ARENA_ERR(w.arena, "the reasons need more memory than a batch may use; ask for fewer targets at once");
 }
 
-/* --- reading them ----------------------------------------------------------------------------------------------- */
+/* --- the reasons -------------------------------------------------------------------------------------------------- */
 
 static int explain_by_change(const void *a, const void *b) {
     const weir_score_reason *x = a, *y = b;
@@ -281,19 +273,6 @@ static int explain_by_change(const void *a, const void *b) {
     if (x->time_us != y->time_us) return x->time_us > y->time_us ? -1 : 1;
     if (x->neighbor != y->neighbor) return x->neighbor < y->neighbor ? -1 : 1;
     return (x->event > y->event) - (x->event < y->event);
-}
-
-static weir_score_reason explain_reason_of(const weir_sample_source *source, const weir_block_view *view,
-                                           const weir_sample_step *step, const weir_block_edges *e, uint32_t edge) {
-    const weir_sample_ends *ends = &source->ends[step->relation];
-    return (weir_score_reason){
-        .neighbor = view->ids[e->children[edge]],
-        .time_us = e->times[edge],
-        .event = e->refs[edge],
-        .relation = step->relation,
-        .neighbor_type = step->direction == WEIR_OUT ? ends->to : ends->from,
-        .direction = step->direction,
-    };
 }
 
 weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_source *source,
@@ -307,12 +286,21 @@ weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_sou
     const weir_real *variants = logits + (size_t)(place.base + 1) * outputs + score->label;
     for (uint32_t s = 0; s < explain_first_steps(shape); s++) {
         const weir_block_edges *e = &view->edges[s];
-        if (!explain_leaves_targets(e)) continue;
+        const weir_sample_ends *ends = &source->ends[steps[s].relation];
+        if (!explain_has_parents(e)) continue;
         for (uint32_t i = e->offsets[target]; i < e->offsets[target + 1] && at + 1 < place.variants; i++, at++) {
-            reasons[at] = explain_reason_of(source, view, &steps[s], e, i);
-            reasons[at].change = score->logit - (double)variants[(size_t)at * outputs];
+            reasons[at] = (weir_score_reason){
+                .neighbor = view->ids[e->children[i]],
+                .time_us = e->times[i],
+                .event = e->refs[i],
+                .change = score->logit - (double)variants[(size_t)at * outputs], // SCORE-C5
+                .relation = steps[s].relation,
+                .neighbor_type = steps[s].direction == WEIR_OUT ? ends->to : ends->from,
+                .direction = steps[s].direction,
+            };
         }
     }
+    WEIR_ASSERT(at + 1 == place.variants);
     score->own_change = score->logit - (double)variants[(size_t)at * outputs];
     qsort(reasons, at, sizeof *reasons, explain_by_change);
     score->reasons = reasons;

@@ -7,6 +7,8 @@
  */
 #include <string.h>
 
+#include <weir/store/base/assert.h>
+
 #include "score_private.h"
 
 typedef struct score_inputs_type_read {
@@ -43,30 +45,26 @@ static weir_err score_inputs_fill_from_event(const score_inputs_type_read *t, co
     return WEIR_OK;
 }
 
-static weir_err score_inputs_fill_from_graph(const score_inputs_type_read *t, weir_vertex vertex, int64_t before_us,
-                                             weir_value *values) {
-    weir_row_view view;
-    weir_err err = weir_graph_features(t->reader->graph, vertex, before_us, t->reader->rows, &view);
-    if (err || !view.row || view.vertex_type != t->type) return err;
-    weir_row_fill(t->kinds, t->kind_count, view.row, view.row_length, values);
-    return WEIR_OK;
-}
-
+/* values: all that is known of the vertex at that time; what is not known is missing. */
 static weir_err score_inputs_read_values(const score_inputs_type_read *t, weir_vertex vertex, int64_t time_us,
                                          weir_value *values) {
     const weir_score_ask *event = t->of_target ? weir_score_overlay_find(t->reader->overlay, vertex, time_us) : NULL;
     int64_t before_us = t->of_target && time_us < INT64_MAX ? time_us + 1 : time_us;
+    weir_row_view view = {0};
     weir_err err = WEIR_OK;
+    WEIR_ASSERT(t->kind_count <= WEIR_ROW_FEATURES_MAX);
     memset(values, 0, t->kind_count * sizeof *values);
     weir_arena_reset(t->reader->rows);
     if (t->kind_count == 0) return WEIR_OK;
     if (event) err = score_inputs_fill_from_event(t, event, values);
-    if (!err) err = score_inputs_fill_from_graph(t, vertex, before_us, values);
+    if (!err) err = weir_graph_features(t->reader->graph, vertex, before_us, t->reader->rows, &view);
+    if (!err && view.row && view.vertex_type == t->type)
+        weir_row_fill(t->kinds, t->kind_count, view.row, view.row_length, values);
     score_inputs_round_numbers(t->kinds, t->kind_count, values);
     return err;
 }
 
-/* Vertices and times of a type's input rows, side by side for the aggregates. */
+/* The aggregates of a type's input rows, row after row; NULL: the network reads none. */
 static weir_err score_inputs_read_aggregates(const score_inputs_type_read *t, const weir_block_view *view,
                                              weir_arena *arena, double **valuesp) {
     weir_block_range range = view->input_ranges[t->type];
@@ -103,6 +101,7 @@ static weir_err score_inputs_read_type(const score_inputs_type_read *t, const we
     weir_err err = score_inputs_read_aggregates(t, view, arena, &aggregates);
     for (uint32_t i = 0; !err && i < rows; i++) {
         uint32_t node = view->input_nodes[range.begin + i];
+        WEIR_ASSERT(node < view->nodes && view->groups[node] < view->targets);
         int64_t time_us = view->before_us[view->groups[node]];
         err = score_inputs_read_values(t, view->ids[node], time_us, values);
         if (err) break;
@@ -114,21 +113,6 @@ static weir_err score_inputs_read_type(const score_inputs_type_read *t, const we
 
 /* --- edges -------------------------------------------------------------------------------------------------------- */
 
-static weir_err score_inputs_read_edge(const weir_nn_inputs *inputs, const weir_schema_feature *features,
-                                       const weir_value_kind *kinds, size_t kind_count, const uint8_t *row,
-                                       uint32_t length, int64_t time_us, weir_real *numbers) {
-    weir_value values[WEIR_ROW_FEATURES_MAX];
-    memset(values, 0, kind_count * sizeof values[0]);
-    if (length) {
-        weir_err err = weir_row_check(kinds, kind_count, row, length);
-        if (err) return err;
-        weir_row_read(kinds, kind_count, row, length, values);
-        score_inputs_round_numbers(kinds, kind_count, values);
-    }
-    weir_nn_encode(inputs, features, values, NULL, time_us, numbers, NULL);
-    return WEIR_OK;
-}
-
 static weir_err score_inputs_read_step(const weir_score_reader *reader, const weir_nn_shape *shape,
                                        const weir_block_view *view, uint32_t step, weir_arena *arena,
                                        weir_score_inputs *inputs) {
@@ -138,16 +122,25 @@ static weir_err score_inputs_read_step(const weir_score_reader *reader, const we
     const weir_schema_feature *features = weir_schema_relation_at(weir_graph_schema(reader->graph), relation)->features;
     size_t kind_count;
     const weir_value_kind *kinds = weir_graph_relation_kinds(reader->graph, relation, &kind_count);
-    weir_err err = WEIR_OK;
+    weir_value values[WEIR_ROW_FEATURES_MAX];
+    WEIR_ASSERT(step < steps && kind_count <= WEIR_ROW_FEATURES_MAX);
     inputs->edges[step] = NULL;
     if (edge->width == 0) return WEIR_OK;
     weir_real *numbers = weir_arena_alloc(arena, (size_t)e->count * edge->width * sizeof *numbers);
     if (!numbers) return score_inputs_no_memory(arena);
-    for (uint32_t i = 0; !err && i < e->count; i++)
-        err = score_inputs_read_edge(edge, features, kinds, kind_count, e->rows[i], e->row_lengths[i],
-                                     view->before_us[view->groups[e->parents[i]]], numbers + (size_t)i * edge->width);
+    for (uint32_t i = 0; i < e->count; i++) {
+        memset(values, 0, kind_count * sizeof values[0]);
+        if (e->row_lengths[i]) {
+            weir_err err = weir_row_check(kinds, kind_count, e->rows[i], e->row_lengths[i]);
+            if (err) return err;
+            weir_row_read(kinds, kind_count, e->rows[i], e->row_lengths[i], values);
+            score_inputs_round_numbers(kinds, kind_count, values);
+        }
+        weir_nn_encode(edge, features, values, NULL, view->before_us[view->groups[e->parents[i]]],
+                       numbers + (size_t)i * edge->width, NULL);
+    }
     inputs->edges[step] = numbers;
-    return err;
+    return WEIR_OK;
 }
 
 weir_err weir_score_inputs_read(const weir_score_reader *reader, const weir_nn_shape *shape,

@@ -8,11 +8,6 @@
 
 #include "score_private.h"
 
-static bool score_model_judges_at_label(const weir_nn_shape *shape, const weir_schema *schema) {
-    uint32_t task = weir_schema_task_find(schema, weir_nn_task(shape));
-    return task != WEIR_SCHEMA_NONE && weir_schema_task_at(schema, task)->moment == WEIR_SCHEMA_AT_LABEL;
-}
-
 weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema,
                                weir_score_model **modelp) {
     const weir_nn_shape *shape = weir_nn_shape_of(opts->nn);
@@ -25,7 +20,8 @@ weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_sch
     snprintf(model->name, sizeof model->name, "%s", opts->name);
     snprintf(model->version, sizeof model->version, "%s", opts->version);
     model->opts = *opts;
-    model->at_label = score_model_judges_at_label(shape, schema);
+    uint32_t task = weir_schema_task_find(schema, weir_nn_task(shape));
+    model->at_label = task != WEIR_SCHEMA_NONE && weir_schema_task_at(schema, task)->moment == WEIR_SCHEMA_AT_LABEL;
     atomic_init(&model->references, 1);
     *modelp = model;
     return WEIR_OK;
@@ -38,7 +34,10 @@ weir_score_model *weir_score_model_share(weir_score_model *model) {
 }
 
 void weir_score_model_drop(weir_score_model *model) {
-    if (!model || atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel) != 1) return;
+    if (!model) return;
+    unsigned before = atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel);
+    WEIR_ASSERT(before > 0);
+    if (before > 1) return;
     if (model->opts.release) model->opts.release(model->opts.owner);
     weir_free(model);
 }

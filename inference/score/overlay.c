@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overlay.c - a source that shows a target the edges of its own event, which nobody has stored.
+ * overlay.c - a source that shows a target the edges of its own event, which is not stored yet.
  *
  * Only the look that the sampler takes at a target with an event of its own (one parent, right behind its time) sees
- * them: everything else in its tree is older than the event, and other targets of the batch must not see it (C3).
+ * them: everything else in its tree is older than the event, and other targets of the batch must not see it (SCORE-C3).
  */
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "score_private.h"
 
@@ -33,6 +34,7 @@ const weir_score_ask *weir_score_overlay_find(const weir_score_overlay *overlay,
 
 /* --- one window --------------------------------------------------------------------------------------------------- */
 
+/* Whether the mutation is an edge that the look would show if it were stored. */
 static bool overlay_belongs(const weir_mutation *m, const weir_score_ask *ask, const weir_sample_ask *look) {
     return m->kind == WEIR_PUT_EDGE && m->vertex == ask->vertex && m->type == look->relation &&
            m->direction == look->direction && m->time_us < look->before_us[0];
@@ -67,8 +69,9 @@ static weir_err overlay_lay_over(weir_score_overlay *o, const weir_score_ask *as
         const weir_mutation *m = &ask->mutations[i];
         if (!overlay_belongs(m, ask, look)) continue;
         weir_edge edge = {m->neighbor, m->time_us, m->event, m->row, m->row_length};
-        count = overlay_insert(edges, count, &edge); // C1
+        count = overlay_insert(edges, count, &edge); // SCORE-C1
     }
+    WEIR_ASSERT(count <= window->count + ask->mutation_count);
     const uint8_t *bytes = (const uint8_t *)edges;
     window->neighbors = bytes + offsetof(weir_edge, neighbor);
     window->times = bytes + offsetof(weir_edge, time_us);
@@ -85,7 +88,7 @@ static weir_err overlay_windows(weir_sample_source *source, const weir_sample_as
     return ask ? overlay_lay_over(o, ask, look, windows) : WEIR_OK;
 }
 
-/* --- everything else is the graph's ----------------------------------------------------------------------------- */
+/* --- everything else is the graph's ------------------------------------------------------------------------------- */
 
 static void overlay_begin(weir_sample_source *source) {
     weir_sample_source *live = overlay_of(source)->live;

@@ -24,7 +24,7 @@ struct weir_score_model {
 
 typedef struct weir_score_overlay weir_score_overlay;
 
-/* Borrows the source.  WEIR_ENOMEM. */
+/* The source is borrowed.  WEIR_ENOMEM. */
 weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **overlayp);
 void weir_score_overlay_close(weir_score_overlay *overlay);
 weir_sample_source *weir_score_overlay_source(weir_score_overlay *overlay);
@@ -57,7 +57,7 @@ weir_err weir_score_inputs_read(const weir_score_reader *reader, const weir_nn_s
 /* The targets of one ask among those of the wider block. */
 typedef struct weir_score_place {
     uint32_t base;     /* as it is                                                               */
-    uint32_t variants; /* behind it: one a first edge, in the order of steps; then without its row */
+    uint32_t variants; /* behind it: one a first edge, in the order of the steps; then one without its own row */
 } weir_score_place;
 
 typedef struct weir_score_wide {
@@ -66,10 +66,12 @@ typedef struct weir_score_wide {
     weir_score_place places[WEIR_SCORE_BATCH_MAX];
 } weir_score_wide;
 
-/* explain[i]: whether target i gets variants. Borrows view and inputs; what is new lives in the arena.  WEIR_ELIMIT. */
+/* explain[i]: whether target i gets variants. Borrows view and inputs; what is new lives in the arena.  WEIR_ELIMIT,
+ * WEIR_ENOMEM. */
 weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *view, const weir_score_inputs *inputs,
                           const bool *explain, const weir_schema *schema, weir_arena *arena, weir_score_wide *wide);
-/* The reasons of target i: of the logits of the wider block. */
+/* The reasons of one target, by the logits of the wider block, and how much its own row changed.  WEIR_ELIMIT,
+ * WEIR_ENOMEM. */
 weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_source *source,
                                const weir_block_view *view, const weir_score_wide *wide, const weir_real *logits,
                                uint32_t target, uint32_t wanted, weir_arena *arena, weir_score *score);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/sample/sampler.h>
@@ -42,7 +43,7 @@ struct weir_scorer {
     double node_ns;                   /* one vertex, from the sample to the logit   */
     bool pace_is_set;                 /* it is not learnt                           */
     double trees[WEIR_SCORE_EFFORTS]; /* vertices of a tree; 0: not seen yet        */
-    /* of the model at hand */
+    /* Of the model at hand. */
     weir_score_model *model;
     scorer_reach reaches[WEIR_SCORE_EFFORTS];
     weir_nn_workspace *workspace;
@@ -72,34 +73,27 @@ static void scorer_forget_model(weir_scorer *s) {
     s->view = NULL;
 }
 
-static weir_err scorer_take_model(weir_scorer *s, weir_score_model *model) {
-    if (s->model == model) return WEIR_OK;
-    scorer_forget_model(s);
-    weir_err err = weir_nn_workspace_open(model->opts.nn, false, &s->workspace);
-    if (!err) s->model = weir_score_model_share(model);
-    return err;
-}
-
-static void scorer_shrink(weir_sample_step *step, uint32_t window, weir_score_effort effort) {
-    uint32_t fanout = step->strategy == WEIR_SAMPLE_FULL ? window : step->fanout;
-    if (effort == WEIR_SCORE_WHOLE) return;
-    step->fanout = effort == WEIR_SCORE_LESS ? (fanout + LESS_SHARE - 1) / LESS_SHARE : LEAST_FANOUT;
-    if (effort == WEIR_SCORE_LEAST || step->strategy == WEIR_SAMPLE_FULL) step->strategy = WEIR_SAMPLE_RECENT;
-}
-
-static weir_err scorer_take_reach(weir_scorer *s, weir_score_effort effort, scorer_reach **reachp) {
+/* The sampler and the block of one effort, opened when it is first needed. */
+static weir_err scorer_open_reach(weir_scorer *s, weir_score_effort effort, scorer_reach **reachp) {
     const weir_nn_shape *shape = weir_score_model_shape(s->model);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
+    WEIR_ASSERT(effort < WEIR_SCORE_EFFORTS);
     scorer_reach *r = *reachp = &s->reaches[effort];
     weir_sample_opts opts = {.steps = steps,
                              .window = weir_nn_window(shape),
                              .targets_max = WEIR_SCORE_BATCH_MAX,
                              .seed = s->model->opts.seed};
     if (r->block) return WEIR_OK;
-    const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // C2: the steps of training
+    const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // SCORE-C2: the steps of training
+    WEIR_ASSERT(opts.step_count <= WEIR_SAMPLE_STEPS_MAX);
     memcpy(steps, whole, opts.step_count * sizeof *steps);
-    for (uint32_t i = 0; i < opts.step_count; i++)
-        scorer_shrink(&steps[i], opts.window ? opts.window : WEIR_SAMPLE_WINDOW, effort);
+    for (uint32_t i = 0; effort != WEIR_SCORE_WHOLE && i < opts.step_count; i++) {
+        weir_sample_step *step = &steps[i];
+        uint32_t window = opts.window ? opts.window : WEIR_SAMPLE_WINDOW;
+        uint32_t fanout = step->strategy == WEIR_SAMPLE_FULL ? window : step->fanout;
+        step->fanout = effort == WEIR_SCORE_LESS ? (fanout + LESS_SHARE - 1) / LESS_SHARE : LEAST_FANOUT;
+        if (effort == WEIR_SCORE_LEAST || step->strategy == WEIR_SAMPLE_FULL) step->strategy = WEIR_SAMPLE_RECENT;
+    }
     weir_err err = r->sampler ? WEIR_OK : weir_sampler_open(&opts, weir_score_overlay_source(s->overlay), &r->sampler);
     return err ? err : weir_block_open(r->sampler, &r->block);
 }
@@ -122,87 +116,26 @@ static uint64_t scorer_decision_of(const weir_score_model *model, const weir_sco
     return weir_xxh3(what, sizeof what, 0);
 }
 
-static void scorer_judge_classes(const weir_real *logits, uint32_t count, weir_score *score) {
+/* From the logits of one target to score, probability and, of several classes, the likeliest one. */
+static void scorer_judge(const weir_score_model *model, const weir_real *logits, weir_score *score) {
+    uint32_t outputs = weir_nn_outputs(weir_score_model_shape(model));
+    score->label = 0;
+    if (outputs == 1) {
+        score->logit = (double)logits[0];
+        score->score = scorer_logistic(score->logit);
+        score->probability = scorer_logistic(model->opts.slope * score->logit + model->opts.offset);
+        return;
+    }
     double sum = 0;
-    for (uint32_t c = 1; c < count; c++)
+    for (uint32_t c = 1; c < outputs; c++)
         if (logits[c] > logits[score->label]) score->label = c;
-    for (uint32_t c = 0; c < count; c++)
+    for (uint32_t c = 0; c < outputs; c++)
         sum += exp((double)logits[c] - (double)logits[score->label]);
     score->logit = (double)logits[score->label];
     score->score = score->probability = 1 / sum;
 }
 
-static void scorer_judge(const weir_score_model *model, const weir_real *logits, weir_score *score) {
-    uint32_t outputs = weir_nn_outputs(weir_score_model_shape(model));
-    score->label = 0;
-    if (outputs > 1) {
-        scorer_judge_classes(logits, outputs, score);
-        return;
-    }
-    score->logit = (double)logits[0];
-    score->score = scorer_logistic(score->logit);
-    score->probability = scorer_logistic(model->opts.slope * score->logit + model->opts.offset);
-}
-
-static void scorer_count_tree(const weir_block_view *view, uint32_t *nodes, uint32_t *edges) {
-    memset(nodes, 0, view->targets * sizeof *nodes);
-    memset(edges, 0, view->targets * sizeof *edges);
-    for (uint32_t n = 0; n < view->nodes; n++)
-        nodes[view->groups[n]]++;
-    for (uint32_t s = 0; s < view->steps; s++)
-        for (uint32_t i = 0; i < view->edges[s].count; i++)
-            edges[view->groups[view->edges[s].parents[i]]]++;
-}
-
-/* --- one pass ----------------------------------------------------------------------------------------------------- */
-
-typedef struct scorer_pass {
-    weir_scorer *scorer;
-    const scorer_round *round;
-    weir_score_effort effort;
-    const weir_block_view *view;
-    weir_score_inputs inputs;
-    weir_score_wide *wide;
-    weir_real *logits, *embeddings; /* of the wider block */
-    uint32_t nodes[WEIR_SCORE_BATCH_MAX], edges[WEIR_SCORE_BATCH_MAX];
-} scorer_pass;
-
-static weir_err scorer_sample(scorer_pass *p) {
-    weir_scorer *s = p->scorer;
-    weir_target targets[WEIR_SCORE_BATCH_MAX];
-    uint16_t type = (uint16_t)weir_nn_target_type(weir_score_model_shape(s->model));
-    scorer_reach *r;
-    weir_err err = scorer_take_reach(s, p->effort, &r);
-    if (err) return err;
-    for (uint32_t i = 0; i < p->round->count; i++) {
-        const weir_score_ask *ask = p->round->asks[i];
-        targets[i] = (weir_target){ask->vertex, ask->time_us, ask->event, type};
-    }
-    weir_score_overlay_show(s->overlay, p->round->asks, p->round->count);
-    err = weir_sample(r->sampler, targets, p->round->count, r->block);
-    if (!err) weir_block_inputs(r->sampler, r->block, true);
-    p->view = s->view = weir_block_look(r->block);
-    return err;
-}
-
-static weir_err scorer_forward(scorer_pass *p, const weir_score_wide *wide) {
-    weir_scorer *s = p->scorer;
-    const weir_nn *nn = s->model->opts.nn;
-    const weir_nn_shape *shape = weir_nn_shape_of(nn);
-    size_t targets = wide->view.targets;
-    bool embeddings = false;
-    for (uint32_t i = 0; i < p->round->count; i++)
-        embeddings = embeddings || p->round->asks[i]->embedding;
-    p->logits = weir_arena_alloc(s->arena, targets * weir_nn_outputs(shape) * sizeof *p->logits);
-    p->embeddings =
-        embeddings ? weir_arena_alloc(s->arena, targets * weir_nn_hidden(shape) * sizeof *p->embeddings) : NULL;
-    if (!p->logits || (embeddings && !p->embeddings))
-        return WEIR_ARENA_ERR(s->arena, "no memory for the scores of a batch; ask for fewer targets at once");
-    const weir_nn_batch batch = {&wide->view, wide->inputs.numbers, wide->inputs.slots, wide->inputs.edges};
-    return weir_nn_forward(nn, s->model->opts.params, &batch, NULL, s->workspace, p->logits, p->embeddings);
-}
-
-/* Weights that are numbers may still multiply to what is none; half an answer is none either. */
+/* Weights that are finite may still give a score that is not; and half an answer is not an answer. */
 static bool scorer_is_finite(const weir_score *score) {
     bool finite = isfinite(score->logit) && isfinite(score->score) && isfinite(score->probability);
     for (uint32_t i = 0; i < score->reason_count; i++)
@@ -212,42 +145,99 @@ static bool scorer_is_finite(const weir_score *score) {
     return finite && isfinite(score->own_change);
 }
 
+/* --- one pass ----------------------------------------------------------------------------------------------------- */
+
+typedef struct scorer_pass {
+    weir_scorer *scorer;
+    const scorer_round *round;
+    weir_score_effort effort;
+    const weir_block_view *view;
+    weir_score_wide *wide;
+    weir_real *logits, *embeddings; /* of the wider block */
+    uint32_t nodes[WEIR_SCORE_BATCH_MAX], edges[WEIR_SCORE_BATCH_MAX];
+} scorer_pass;
+
+/* Draws a tree for each ask of the round, and counts the vertices and edges of each. */
+static weir_err scorer_sample(scorer_pass *p) {
+    weir_scorer *s = p->scorer;
+    weir_target targets[WEIR_SCORE_BATCH_MAX];
+    uint32_t count = p->round->count;
+    uint16_t type = (uint16_t)weir_nn_target_type(weir_score_model_shape(s->model));
+    scorer_reach *r;
+    WEIR_ASSERT(count > 0 && count <= WEIR_SCORE_BATCH_MAX);
+    weir_err err = scorer_open_reach(s, p->effort, &r);
+    if (err) return err;
+    for (uint32_t i = 0; i < count; i++) {
+        const weir_score_ask *ask = p->round->asks[i];
+        targets[i] = (weir_target){ask->vertex, ask->time_us, ask->event, type};
+    }
+    weir_score_overlay_show(s->overlay, p->round->asks, count);
+    err = weir_sample(r->sampler, targets, count, r->block);
+    if (err) return err;
+    weir_block_inputs(r->sampler, r->block, true);
+
+    const weir_block_view *view = p->view = s->view = weir_block_look(r->block);
+    WEIR_ASSERT(view->targets == count);
+    memset(p->nodes, 0, count * sizeof *p->nodes);
+    memset(p->edges, 0, count * sizeof *p->edges);
+    for (uint32_t n = 0; n < view->nodes; n++)
+        p->nodes[view->groups[n]]++;
+    for (uint32_t step = 0; step < view->steps; step++)
+        for (uint32_t i = 0; i < view->edges[step].count; i++)
+            p->edges[view->groups[view->edges[step].parents[i]]]++;
+    return WEIR_OK;
+}
+
+/* The score of ask i, with its embedding and its reasons where they are wanted. */
 static weir_err scorer_answer(scorer_pass *p, uint32_t i) {
     weir_scorer *s = p->scorer;
     const weir_score_ask *ask = p->round->asks[i];
     const weir_nn_shape *shape = weir_score_model_shape(s->model);
-    uint32_t at = p->wide->places[i].base;
+    weir_score_place place = p->wide->places[i];
     weir_score *score = p->round->scores[i];
+    WEIR_ASSERT(place.base + place.variants < p->wide->view.targets);
     *score = (weir_score){
         .decision = scorer_decision_of(s->model, ask), .nodes = p->nodes[i], .edges = p->edges[i], .effort = p->effort};
-    scorer_judge(s->model, p->logits + (size_t)at * weir_nn_outputs(shape), score);
+    scorer_judge(s->model, p->logits + (size_t)place.base * weir_nn_outputs(shape), score);
     if (ask->embedding) {
         score->embedding_width = weir_nn_hidden(shape);
-        score->embedding = p->embeddings + (size_t)at * score->embedding_width;
+        score->embedding = p->embeddings + (size_t)place.base * score->embedding_width;
     }
     weir_err err = WEIR_OK;
-    if (p->wide->places[i].variants)
+    if (place.variants)
         err = weir_score_reasons_of(shape, weir_score_overlay_source(s->overlay), p->view, p->wide, p->logits, i,
                                     ask->reasons, s->arena, score);
     if (err || scorer_is_finite(score)) return err;
     return WEIR_ERR(WEIR_EUNAVAILABLE,
-                    "model %s gives no finite number for this: its weights are too large; train it again with a lower "
-                    "rate, or go back to the one before by `weir model rollback`",
+                    "model %s gives a score that is not a finite number, because its weights are too large; train it "
+                    "again with a lower rate, or go back to the previous model with `weir model rollback`",
                     s->model->version);
 }
 
+/* From the sampled trees to the answers: inputs, variants for the reasons, one forward pass, then each ask. */
 static weir_err scorer_compute(scorer_pass *p) {
     weir_scorer *s = p->scorer;
-    const weir_nn_shape *shape = weir_score_model_shape(s->model);
-    bool explain[WEIR_SCORE_BATCH_MAX];
-    for (uint32_t i = 0; i < p->round->count; i++)
+    const weir_nn *nn = s->model->opts.nn;
+    const weir_nn_shape *shape = weir_nn_shape_of(nn);
+    weir_score_inputs inputs;
+    bool explain[WEIR_SCORE_BATCH_MAX], embeddings = false;
+    for (uint32_t i = 0; i < p->round->count; i++) {
         explain[i] = p->round->asks[i]->reasons > 0;
-    p->wide = weir_arena_alloc(s->arena, sizeof *p->wide);
-    if (!p->wide) return WEIR_ARENA_ERR(s->arena, "no memory for a batch; ask for fewer targets at once");
-    weir_err err = weir_score_inputs_read(&s->reader, shape, p->view, s->arena, &p->inputs);
-    if (!err)
-        err = weir_score_widen(shape, p->view, &p->inputs, explain, weir_graph_schema(s->graph), s->arena, p->wide);
-    if (!err) err = scorer_forward(p, p->wide);
+        embeddings = embeddings || p->round->asks[i]->embedding;
+    }
+    weir_score_wide *wide = p->wide = weir_arena_alloc(s->arena, sizeof *wide);
+    if (!wide) return WEIR_ARENA_ERR(s->arena, "no memory for a batch; ask for fewer targets at once");
+    weir_err err = weir_score_inputs_read(&s->reader, shape, p->view, s->arena, &inputs);
+    if (!err) err = weir_score_widen(shape, p->view, &inputs, explain, weir_graph_schema(s->graph), s->arena, wide);
+    if (err) return err;
+
+    size_t targets = wide->view.targets;
+    p->logits = weir_arena_alloc(s->arena, targets * weir_nn_outputs(shape) * sizeof *p->logits);
+    if (embeddings) p->embeddings = weir_arena_alloc(s->arena, targets * weir_nn_hidden(shape) * sizeof *p->embeddings);
+    if (!p->logits || (embeddings && !p->embeddings))
+        return WEIR_ARENA_ERR(s->arena, "no memory for the scores of a batch; ask for fewer targets at once");
+    const weir_nn_batch batch = {&wide->view, wide->inputs.numbers, wide->inputs.slots, wide->inputs.edges};
+    err = weir_nn_forward(nn, s->model->opts.params, &batch, NULL, s->workspace, p->logits, p->embeddings);
     for (uint32_t i = 0; !err && i < p->round->count; i++)
         err = scorer_answer(p, i);
     return err;
@@ -255,7 +245,7 @@ static weir_err scorer_compute(scorer_pass *p) {
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
 
-/* Vertices that there is time for until the first of the round must be answered, after what comes behind it. */
+/* How many vertices there is time for until the first of the round must be answered, after what comes behind it. */
 static double scorer_room_of(const weir_scorer *s, const scorer_round *round) {
     int64_t first_us = INT64_MAX;
     for (uint32_t i = 0; i < round->count; i++) {
@@ -275,19 +265,8 @@ static double scorer_tree_of(const weir_scorer *s, weir_score_effort effort) {
     return tree;
 }
 
-/* The largest trees that there is time to draw for all of the round. */
-static weir_score_effort scorer_begin_with(weir_scorer *s, const scorer_round *round) {
-    double room = scorer_room_of(s, round);
-    weir_score_effort effort = WEIR_SCORE_WHOLE;
-    while (effort < WEIR_SCORE_LEAST && scorer_tree_of(s, effort) * round->count > room) {
-        s->trees[effort] *= TREE_FORGOTTEN;
-        effort++;
-    }
-    return effort;
-}
-
-/* Moves what the round cannot afford to another one; returns whether there was any. Those that come first stay: a tree
- * that is kept must leave room for the smallest of all others. */
+/* Moves the asks that the round cannot afford to another round; returns whether there were any. The first ones stay: a
+ * tree that is kept must leave room for the smallest tree of every ask behind it. */
 static bool scorer_put_off(scorer_pass *p, scorer_round *round, scorer_round *smaller) {
     double room = scorer_room_of(p->scorer, round), spent = 0, least = scorer_tree_of(p->scorer, WEIR_SCORE_LEAST);
     uint32_t kept = 0, count = round->count;
@@ -305,42 +284,42 @@ static bool scorer_put_off(scorer_pass *p, scorer_round *round, scorer_round *sm
     return kept < count;
 }
 
-static void scorer_learn_pace(weir_scorer *s, int64_t start_ns, uint32_t nodes) {
-    double spent_ns = (double)(weir_clock_mono_ns(s->clock) - start_ns);
-    if (s->pace_is_set)
-        weir_clock_manual_advance(s->clock, (int64_t)(nodes * s->node_ns / 1000));
-    else if (nodes)
-        s->node_ns += NODE_NS_WEIGHT * (spent_ns / nodes - s->node_ns);
-}
-
-static void scorer_learn_tree(weir_scorer *s, weir_score_effort effort, uint32_t nodes, uint32_t count) {
-    double seen = (double)nodes / count, *tree = &s->trees[effort];
-    *tree = *tree > 0 ? *tree + TREE_WEIGHT * (seen - *tree) : seen;
-}
-
+/* Answers the asks of a round: those that it can afford with whole trees, the others with smaller ones. */
 static weir_err scorer_run_round(weir_scorer *s, scorer_round *round) {
     weir_err err = WEIR_OK;
-    for (weir_score_effort effort = scorer_begin_with(s, round); !err && round->count; effort++) {
+    weir_score_effort effort = WEIR_SCORE_WHOLE;
+
+    /* Begin with the largest trees that there is time to draw for all of the round. */
+    double room = scorer_room_of(s, round);
+    while (effort < WEIR_SCORE_LEAST && scorer_tree_of(s, effort) * round->count > room)
+        s->trees[effort++] *= TREE_FORGOTTEN;
+
+    for (; !err && round->count; effort++) {
         scorer_round smaller = {.count = 0, .behind = round->behind};
         scorer_pass p = {.scorer = s, .round = round, .effort = effort};
         int64_t start_ns = weir_clock_mono_ns(s->clock);
         err = scorer_sample(&p);
-        if (!err) scorer_count_tree(p.view, p.nodes, p.edges);
-        if (!err) scorer_learn_tree(s, effort, p.view->nodes, round->count);
-        if (!err && effort < WEIR_SCORE_LEAST && scorer_put_off(&p, round, &smaller) && round->count) {
-            err = scorer_sample(&p);
-            if (!err) scorer_count_tree(p.view, p.nodes, p.edges);
-        }
+        if (err) break;
+        double seen = (double)p.view->nodes / round->count, *tree = &s->trees[effort];
+        *tree = *tree > 0 ? *tree + TREE_WEIGHT * (seen - *tree) : seen;
+
+        /* Those that stay are sampled again without the others. */
+        if (effort < WEIR_SCORE_LEAST && scorer_put_off(&p, round, &smaller) && round->count) err = scorer_sample(&p);
         if (!err && round->count) {
             err = scorer_compute(&p);
-            scorer_learn_pace(s, start_ns, p.view->nodes);
+            uint32_t nodes = p.view->nodes;
+            double spent_ns = (double)(weir_clock_mono_ns(s->clock) - start_ns);
+            if (s->pace_is_set)
+                weir_clock_manual_advance(s->clock, (int64_t)(nodes * s->node_ns / 1000));
+            else if (nodes)
+                s->node_ns += NODE_NS_WEIGHT * (spent_ns / nodes - s->node_ns);
         }
         *round = smaller;
     }
     return err;
 }
 
-/* Whether one of two could see what only the other's event says (C3). */
+/* Whether one of two could see what only the other's event says (SCORE-C3). */
 static bool scorer_disturb(const weir_score_ask *a, const weir_score_ask *b) {
     bool laid_over = a->mutation_count || b->mutation_count;
     uint64_t apart = a->time_us > b->time_us ? (uint64_t)a->time_us - (uint64_t)b->time_us
@@ -348,7 +327,8 @@ static bool scorer_disturb(const weir_score_ask *a, const weir_score_ask *b) {
     return laid_over && (a->vertex == b->vertex || apart <= 1);
 }
 
-/* Who is in no hurry does not go with who is: a smaller tree would be no gain, and a whole one a delay. */
+/* An ask without a deadline does not go with one that has one: it would get a smaller tree for nothing, or cost the
+ * other its time. */
 static bool scorer_fits(const scorer_round *round, const weir_score_ask *ask) {
     if (round->count && !round->asks[0]->deadline_us != !ask->deadline_us) return false;
     for (uint32_t i = 0; i < round->count; i++)
@@ -359,10 +339,15 @@ static bool scorer_fits(const scorer_round *round, const weir_score_ask *ask) {
 weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
                          weir_score *scores) {
     bool taken[WEIR_SCORE_BATCH_MAX] = {false};
+    weir_err err = WEIR_OK;
     if (count == 0 || count > WEIR_SCORE_BATCH_MAX)
         return WEIR_ERR(WEIR_EINVAL, "%u asks; 1 to %u go together", count, WEIR_SCORE_BATCH_MAX);
     weir_arena_reset(scorer->arena);
-    weir_err err = scorer_take_model(scorer, model);
+    if (scorer->model != model) {
+        scorer_forget_model(scorer);
+        err = weir_nn_workspace_open(model->opts.nn, false, &scorer->workspace);
+        if (!err) scorer->model = weir_score_model_share(model);
+    }
     for (uint32_t left = count; !err && left;) {
         scorer_round round = {.count = 0};
         for (uint32_t i = 0; i < count; i++) {
@@ -371,6 +356,7 @@ weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const wei
             round.asks[round.count] = &asks[i];
             round.scores[round.count++] = &scores[i];
         }
+        WEIR_ASSERT(round.count > 0 && round.count <= left);
         left -= round.count;
         round.behind = left;
         err = scorer_run_round(scorer, &round);

@@ -6,6 +6,7 @@
 
 #include <weir/inference/score/scoring.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/metrics.h>
 #include <weir/store/base/queue.h>
@@ -53,100 +54,87 @@ struct scoring_batch {
     uint32_t work_count, ask_count;
 };
 
-static uint32_t scoring_targets_of(const weir_scoring_work *work) {
-    return work->targets ? work->targets : 1;
-}
-
-/* Who has its answer may ask again at once, and shall not be told that it waits for itself. */
+/* The targets are taken off first: a client that has its answer may ask again at once, and must not be told that it
+ * waits for itself. */
 static void scoring_answer(const scoring_thread *self, const weir_scoring_work *work, const weir_score_model *model,
                            const weir_score *scores, weir_err err) {
-    atomic_fetch_sub_explicit(&self->scoring->outstanding, scoring_targets_of(work), memory_order_relaxed);
+    int64_t before = atomic_fetch_sub_explicit(&self->scoring->outstanding, work->targets, memory_order_relaxed);
+    WEIR_ASSERT(before >= work->targets);
     work->done(work->context, self->index, model, scores, err);
 }
 
-static void scoring_end_work(const scoring_batch *b, uint32_t i, weir_err err) {
-    scoring_answer(b->self, b->works[i], b->model, err ? NULL : &b->scores[b->firsts[i]], err);
-}
-
 static weir_err scoring_too_late(void) {
-    return WEIR_ERR(WEIR_ETIMEOUT, "the time for this request was over before it was its turn; ask again, or for less");
+    return WEIR_ERR(WEIR_ETIMEOUT, "the time for this request was over before its turn came; ask again, or for less");
 }
 
 static bool scoring_is_late(const weir_scoring *s, const weir_scoring_work *work) {
     return work->deadline_us && weir_clock_mono_us(s->clock) > work->deadline_us;
 }
 
-/* Which of those that were not run yet is the most urgent. */
-static uint32_t scoring_next_of(const scoring_batch *b, const bool *run) {
-    uint32_t next = b->work_count;
-    for (uint32_t i = 0; i < b->work_count; i++) {
-        if (run[i]) continue;
-        uint64_t deadline = (uint64_t)b->works[i]->deadline_us - 1; /* none is the last of all */
-        if (next == b->work_count || deadline < (uint64_t)b->works[next]->deadline_us - 1) next = i;
-    }
-    return next;
-}
-
-/* One that is too late, or bad, must not cost the others their answers: each is asked alone. */
+/* A work that is too late or bad must not cost the others their answers: each is run alone, the most urgent first. */
 static void scoring_run_alone(scoring_batch *b) {
-    bool run[WEIR_SCORE_BATCH_MAX] = {false};
+    bool answered[WEIR_SCORE_BATCH_MAX] = {false};
     for (uint32_t left = b->work_count; left; left--) {
-        uint32_t i = scoring_next_of(b, run);
-        run[i] = true;
-        weir_err err = scoring_is_late(b->self->scoring, b->works[i]) ? scoring_too_late() : WEIR_OK;
-        if (!err)
-            err = weir_scorer_run(b->self->scorer, b->model, &b->asks[b->firsts[i]], b->counts[i],
-                                  &b->scores[b->firsts[i]]);
-        scoring_end_work(b, i, err);
+        uint32_t next = b->work_count;
+        uint64_t earliest = 0;
+        for (uint32_t i = 0; i < b->work_count; i++) {
+            uint64_t deadline = (uint64_t)b->works[i]->deadline_us - 1; /* 0, no deadline, becomes the last of all */
+            if (answered[i] || (next < b->work_count && deadline >= earliest)) continue;
+            next = i;
+            earliest = deadline;
+        }
+        WEIR_ASSERT(next < b->work_count);
+        weir_score *scores = &b->scores[b->firsts[next]];
+        weir_err err = scoring_is_late(b->self->scoring, b->works[next]) ? scoring_too_late() : WEIR_OK;
+        if (!err) err = weir_scorer_run(b->self->scorer, b->model, &b->asks[b->firsts[next]], b->counts[next], scores);
+        scoring_answer(b->self, b->works[next], b->model, err ? NULL : scores, err);
+        answered[next] = true;
     }
-}
-
-/* Whether all of the batch will be answered before the first of it must be. */
-static bool scoring_in_time(const scoring_batch *b) {
-    const weir_scoring *s = b->self->scoring;
-    int64_t all_us = atomic_load_explicit(&s->target_ns, memory_order_relaxed) * b->ask_count / 1000;
-    int64_t end_us = weir_clock_mono_us(s->clock) + all_us;
-    for (uint32_t i = 0; i < b->work_count; i++)
-        if (b->works[i]->deadline_us && b->works[i]->deadline_us < end_us) return false;
-    return true;
-}
-
-static void scoring_learn_pace(weir_scoring *s, int64_t start_ns, uint32_t targets) {
-    int64_t known = atomic_load_explicit(&s->target_ns, memory_order_relaxed);
-    int64_t seen = targets ? (weir_clock_mono_ns(s->clock) - start_ns) / targets : known;
-    if (s->pace_is_set) return;
-    known = known ? known + (int64_t)(TARGET_WEIGHT * (double)(seen - known)) : seen;
-    atomic_store_explicit(&s->target_ns, known, memory_order_relaxed); /* one of two at once is as good as the other */
 }
 
 static void scoring_batch_run(scoring_batch *b) {
     WEIR_ON_ROLE(WORKER);
-    int64_t start_ns = weir_clock_mono_ns(b->self->scoring->clock);
-    bool together = b->work_count == 1 || scoring_in_time(b);
+    WEIR_ASSERT(b->work_count > 0 && b->work_count <= b->ask_count && b->ask_count <= WEIR_SCORE_BATCH_MAX);
+    weir_scoring *s = b->self->scoring;
+    int64_t start_ns = weir_clock_mono_ns(s->clock);
+    int64_t known_ns = atomic_load_explicit(&s->target_ns, memory_order_relaxed);
     weir_err err = WEIR_OK;
+
+    /* Together, if all of it will be done before the first of it must be. */
+    bool together = true;
+    int64_t end_us = weir_clock_mono_us(s->clock) + known_ns * b->ask_count / 1000;
+    for (uint32_t i = 0; b->work_count > 1 && i < b->work_count; i++)
+        if (b->works[i]->deadline_us && b->works[i]->deadline_us < end_us) together = false;
     if (together) err = weir_scorer_run(b->self->scorer, b->model, b->asks, b->ask_count, b->scores);
     if (!together || (err && b->work_count > 1)) {
         scoring_run_alone(b);
     } else {
         for (uint32_t i = 0; i < b->work_count; i++)
-            scoring_end_work(b, i, err);
+            scoring_answer(b->self, b->works[i], b->model, err ? NULL : &b->scores[b->firsts[i]], err);
     }
-    scoring_learn_pace(b->self->scoring, start_ns, b->ask_count);
-    weir_metric_add(WEIR_METRIC_SCORE_BATCHES, b->ask_count > 0);
+
+    /* What a target takes is learnt. Of two threads that store at once one is lost, which is as good as the other. */
+    if (!s->pace_is_set) {
+        known_ns = atomic_load_explicit(&s->target_ns, memory_order_relaxed);
+        int64_t seen_ns = (weir_clock_mono_ns(s->clock) - start_ns) / b->ask_count;
+        known_ns = known_ns ? known_ns + (int64_t)(TARGET_WEIGHT * (double)(seen_ns - known_ns)) : seen_ns;
+        atomic_store_explicit(&s->target_ns, known_ns, memory_order_relaxed);
+    }
+    weir_metric_add(WEIR_METRIC_SCORE_BATCHES, 1);
     weir_metric_add(WEIR_METRIC_SCORE_TARGETS, b->ask_count);
     b->work_count = b->ask_count = 0;
 }
 
-/* Asks of one work join the batch; one that has no room any more begins the next. */
+/* The asks of one work join the batch; a work that finds no room runs the batch first and begins the next. */
 static void scoring_batch_add(scoring_batch *b, const weir_scoring_work *work) {
     const weir_score_ask *asks = NULL;
     uint32_t count = 0;
     bool late = scoring_is_late(b->self->scoring, work);
     weir_err err = late ? scoring_too_late() : WEIR_OK;
     if (!err && b->model) err = work->prepare(work->context, b->self->index, b->model, &asks, &count);
-    if (err || !b->model || count == 0 || count > WEIR_SCORE_BATCH_MAX) {
-        if (!err && count > WEIR_SCORE_BATCH_MAX)
-            err = WEIR_ERR(WEIR_ELIMIT, "%u targets; a request may have %u", count, WEIR_SCORE_BATCH_MAX);
+    if (!err && count > WEIR_SCORE_BATCH_MAX)
+        err = WEIR_ERR(WEIR_ELIMIT, "the request has %u targets; at most %u are possible", count, WEIR_SCORE_BATCH_MAX);
+    if (err || count == 0) {
         scoring_answer(b->self, work, late ? NULL : b->model, NULL, err);
         return;
     }
@@ -158,24 +146,20 @@ static void scoring_batch_add(scoring_batch *b, const weir_scoring_work *work) {
     b->ask_count += count;
 }
 
-/* --- a worker ----------------------------------------------------------------------------------------------------- */
-
-static weir_err scoring_take(scoring_thread *self, size_t *countp) {
-    weir_scoring *s = self->scoring;
-    weir_err err = weir_queue_pop(s->queue, self->works, s->batch, WEIR_QUEUE_FOREVER, countp);
-    if (err || *countp == s->batch || !s->delay_us) return err;
-    size_t more = 0;
-    (void)weir_queue_pop(s->queue, self->works + *countp, s->batch - *countp, s->delay_us, &more); /* none is fine */
-    *countp += more;
-    return WEIR_OK;
-}
+/* --- workers and requests ----------------------------------------------------------------------------------------- */
 
 static void scoring_worker_main(void *context) {
     scoring_thread *self = context;
+    weir_scoring *s = self->scoring;
     scoring_batch *b = self->batch;
-    size_t count;
-    while (!scoring_take(self, &count)) {
-        b->model = weir_scoring_model(self->scoring); // C4
+    size_t count, more = 0;
+    while (!weir_queue_pop(s->queue, self->works, s->batch, WEIR_QUEUE_FOREVER, &count)) {
+        if (count < s->batch && s->delay_us) {
+            (void)weir_queue_pop(s->queue, self->works + count, s->batch - count, s->delay_us, &more); /* or none */
+            count += more;
+        }
+        WEIR_ASSERT(count <= s->batch);
+        b->model = weir_scoring_model(s); // SCORE-C4
         for (size_t i = 0; i < count; i++)
             scoring_batch_add(b, &self->works[i]);
         if (b->work_count) scoring_batch_run(b);
@@ -183,33 +167,33 @@ static void scoring_worker_main(void *context) {
     }
 }
 
-/* What waits is shared out among the threads. Who would find his time over is told now, while it is of use to him. */
-static weir_err scoring_admit(const weir_scoring *s, const weir_scoring_work *work) {
-    int64_t waiting = atomic_load_explicit(&s->outstanding, memory_order_relaxed);
-    int64_t wait_us = waiting * atomic_load_explicit(&s->target_ns, memory_order_relaxed) / 1000 / s->thread_count;
-    int64_t left_us = work->deadline_us ? work->deadline_us - weir_clock_mono_us(s->clock) : INT64_MAX;
-    if (left_us < 0) return scoring_too_late();
-    if (wait_us <= left_us) return WEIR_OK;
-    return WEIR_ERR(WEIR_EBUSY,
-                    "%lld targets wait before this request, for about %lld ms, and its time is over in %lld ms; ask "
-                    "later, or give it more time",
-                    (long long)waiting, (long long)(wait_us / 1000), (long long)(left_us / 1000));
-}
-
 weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *work) {
-    weir_err err = scoring_admit(scoring, work);
-    if (err) return err;
-    atomic_fetch_add_explicit(&scoring->outstanding, scoring_targets_of(work), memory_order_relaxed);
-    err = weir_queue_push(scoring->queue, work, 0);
-    if (!err) return WEIR_OK;
-    atomic_fetch_sub_explicit(&scoring->outstanding, scoring_targets_of(work), memory_order_relaxed);
+    weir_scoring_work copy = *work;
+    if (!copy.targets) copy.targets = 1;
+
+    /* What waits is shared out among the threads. A client whose time would be over by then is told now, while it can
+     * still do something else. */
+    int64_t waiting = atomic_load_explicit(&scoring->outstanding, memory_order_relaxed);
+    int64_t target_ns = atomic_load_explicit(&scoring->target_ns, memory_order_relaxed);
+    int64_t wait_us = waiting * target_ns / 1000 / scoring->thread_count;
+    int64_t left_us = copy.deadline_us ? copy.deadline_us - weir_clock_mono_us(scoring->clock) : INT64_MAX;
+    if (left_us < 0) return scoring_too_late();
+    if (wait_us > left_us)
+        return WEIR_ERR(WEIR_EBUSY,
+                        "%lld targets wait before this request, for about %lld ms, and its time is over in %lld ms; "
+                        "ask later, or give it more time",
+                        (long long)waiting, (long long)(wait_us / 1000), (long long)(left_us / 1000));
+
+    atomic_fetch_add_explicit(&scoring->outstanding, copy.targets, memory_order_relaxed);
+    weir_err err = weir_queue_push(scoring->queue, &copy, 0);
+    if (err) atomic_fetch_sub_explicit(&scoring->outstanding, copy.targets, memory_order_relaxed);
     if (!weir_err_is(err, WEIR_ETIMEOUT)) return err;
-    return WEIR_ERR(WEIR_EBUSY, "too many requests wait for a score already; try again in a second");
+    return WEIR_ERR(WEIR_EBUSY, "too many requests already wait for a score; try again in a second");
 }
 
 /* --- the model ---------------------------------------------------------------------------------------------------- */
 
-void weir_scoring_exchange(weir_scoring *scoring, weir_score_model *model) {
+void weir_scoring_swap(weir_scoring *scoring, weir_score_model *model) {
     if (model) weir_score_model_share(model);
     weir_mutex_lock(&scoring->mutex);
     weir_score_model *before = scoring->model;
@@ -227,30 +211,12 @@ weir_score_model *weir_scoring_model(weir_scoring *scoring) {
 
 /* --- open and close ----------------------------------------------------------------------------------------------- */
 
-static weir_err scoring_start_threads(weir_scoring *s, uint32_t count) {
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < count; i++) {
-        scoring_thread *self = &s->threads[i];
-        char name[WEIR_THREAD_NAME_MAX + 1];
-        snprintf(name, sizeof name, "score-%u", i);
-        self->scoring = s;
-        self->index = i;
-        self->batch = weir_calloc(1, sizeof *self->batch);
-        if (!self->batch) return WEIR_NOMEM("for a thread that scores");
-        self->batch->self = self;
-        err = weir_scorer_open(s->graph, &self->scorer);
-        if (!err) err = weir_thread_start(name, WEIR_ROLE_WORKER, scoring_worker_main, self, &self->thread);
-        s->thread_count = i + 1;
-    }
-    return err;
-}
-
 weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoringp) {
     uint32_t threads = opts->threads ? opts->threads : THREADS_DEFAULT;
     *scoringp = NULL;
     if (threads > WEIR_SCORING_THREADS_MAX || opts->batch > WEIR_SCORE_BATCH_MAX || opts->delay_us < 0)
-        return WEIR_ERR(WEIR_EINVAL, "at most %u threads and batches of %u can be", WEIR_SCORING_THREADS_MAX,
-                        WEIR_SCORE_BATCH_MAX);
+        return WEIR_ERR(WEIR_EINVAL, "scoring takes at most %u threads, batches of at most %u and no negative delay",
+                        WEIR_SCORING_THREADS_MAX, WEIR_SCORE_BATCH_MAX);
     weir_scoring *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM("for scoring");
     weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "serving model");
@@ -263,7 +229,18 @@ weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoring
     s->threads = weir_calloc(threads, sizeof *s->threads);
     weir_err err = s->threads ? WEIR_OK : WEIR_NOMEM("for scoring");
     if (!err) err = weir_queue_open(WEIR_SCORING_QUEUE, sizeof(weir_scoring_work), &s->queue);
-    if (!err) err = scoring_start_threads(s, threads);
+    while (!err && s->thread_count < threads) {
+        scoring_thread *self = &s->threads[s->thread_count];
+        char name[WEIR_THREAD_NAME_MAX + 1];
+        snprintf(name, sizeof name, "score-%u", s->thread_count);
+        self->scoring = s;
+        self->index = s->thread_count++; /* from here on, close cleans up after it */
+        self->batch = weir_calloc(1, sizeof *self->batch);
+        err = self->batch ? weir_scorer_open(s->graph, &self->scorer) : WEIR_NOMEM("for a thread that scores");
+        if (err) break;
+        self->batch->self = self;
+        err = weir_thread_start(name, WEIR_ROLE_WORKER, scoring_worker_main, self, &self->thread);
+    }
     if (err) {
         weir_scoring_close(s);
         return err;

@@ -3,7 +3,7 @@
  * watch.c - the register's serving model becomes the one that answers; what cannot be loaded leaves the one before.
  *
  * A look is one stat while nothing changes. A model that failed is tried again when the register moves on, when
- * somebody says so, and now and then by itself: what kept it out may have been a mode, a key or a lack of descriptors.
+ * a look is forced, and now and then by itself: what kept it out may have been a mode, a key or a lack of descriptors.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ typedef struct scoring_watch_trusted {
     weir_model_opts opts;
 } scoring_watch_trusted;
 
-/* Without keys nothing that must be signed can be opened, and the sentence of that says what to do. */
+/* A missing file of keys is not an error here: without keys no signed model can be opened, which says what to do. */
 static weir_err scoring_watch_trust(const weir_scoring_watch *watch, scoring_watch_trusted *t) {
     size_t count = 0;
     const char *place = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
@@ -45,25 +45,7 @@ static weir_err scoring_watch_trust(const weir_scoring_watch *watch, scoring_wat
     return err;
 }
 
-/* The pack goes with the model that is made of it. */
-static weir_err scoring_watch_make_model(const weir_scoring_watch *watch, const char *id, weir_pack *pack,
-                                         weir_score_model **modelp) {
-    const weir_score_model_opts opts = {
-        .name = weir_nn_task(weir_nn_shape_of(weir_pack_nn(pack))),
-        .version = id,
-        .nn = weir_pack_nn(pack),
-        .params = weir_pack_params(pack),
-        .seed = weir_pack_sample_seed(pack),
-        .slope = weir_pack_slope(pack),
-        .offset = weir_pack_offset(pack),
-        .release = scoring_watch_pack_release,
-        .owner = pack,
-    };
-    weir_err err = weir_score_model_open(&opts, watch->opts.schema, modelp);
-    if (err) weir_pack_close(pack);
-    return err;
-}
-
+/* The model of the entry: its folder is verified and its network unpacked; the pack goes with the model. */
 static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_entry *entry,
                                    const scoring_watch_trusted *t, weir_score_model **modelp) {
     char path[PATH_BYTES_MAX];
@@ -71,16 +53,30 @@ static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_
     weir_pack *pack = NULL;
     weir_model_opts opts = t->opts;
     opts.manifest = entry->manifest; /* a name alone may hold any model that was ever signed */
-    weir_err err = weir_models_path(watch->models, entry->id, path, sizeof path);
     *modelp = NULL;
+    weir_err err = weir_models_path(watch->models, entry->id, path, sizeof path);
     if (!err) err = weir_model_open(path, &opts, &folder);
     if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
-    if (!err) err = scoring_watch_make_model(watch, entry->id, pack, modelp);
+    if (!err) {
+        const weir_score_model_opts model_opts = {
+            .name = weir_nn_task(weir_nn_shape_of(weir_pack_nn(pack))),
+            .version = entry->id,
+            .nn = weir_pack_nn(pack),
+            .params = weir_pack_params(pack),
+            .seed = weir_pack_sample_seed(pack),
+            .slope = weir_pack_slope(pack),
+            .offset = weir_pack_offset(pack),
+            .release = scoring_watch_pack_release,
+            .owner = pack,
+        };
+        err = weir_score_model_open(&model_opts, watch->opts.schema, modelp);
+        if (err) weir_pack_close(pack);
+    }
     weir_model_close(folder);
     return err;
 }
 
-/* The same trouble, looked at once a second, is one line. */
+/* The same trouble, seen again at each look, is one line in the log. */
 static void scoring_watch_trouble(weir_scoring_watch *watch, weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
@@ -88,6 +84,7 @@ static void scoring_watch_trouble(weir_scoring_watch *watch, weir_err err) {
     memcpy(watch->state.trouble, sentence, sizeof sentence);
 }
 
+/* Loads the entry's model and lets it answer; if that fails, the model before goes on. */
 static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_entry *entry,
                                 const scoring_watch_trusted *t) {
     weir_score_model *model;
@@ -96,7 +93,7 @@ static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_ent
         scoring_watch_trouble(watch, weir_err_prefix(err, "model %s cannot serve", entry->id));
         return;
     }
-    weir_scoring_exchange(watch->opts.scoring, model);
+    weir_scoring_swap(watch->opts.scoring, model);
     weir_score_model_drop(model);
     snprintf(watch->state.serving, sizeof watch->state.serving, "%s", entry->id);
     watch->state.trouble[0] = 0;
@@ -116,34 +113,29 @@ static bool scoring_watch_is_due(weir_scoring_watch *watch) {
     return true;
 }
 
-/* What the register names, if it may be believed and is not older than what was seen. */
-static weir_err scoring_watch_see(weir_scoring_watch *watch, scoring_watch_trusted *t, weir_models_entry *entry) {
-    weir_err err = scoring_watch_trust(watch, t);
-    if (!err) err = weir_models_current(watch->models, &t->opts, entry);
-    if (!err && watch->opts.seen) err = weir_models_admit(watch->opts.seen, watch->models, &t->opts, entry);
-    return err;
-}
-
-static void scoring_watch_follow(weir_scoring_watch *watch, const weir_models_entry *entry,
-                                 const scoring_watch_trusted *t) {
-    bool serves = !strcmp(entry->id, watch->state.serving) && !watch->state.trouble[0];
-    watch->state.generation = entry->generation;
-    if (!entry->generation) watch->state.trouble[0] = 0; /* the register can be read, and names none */
-    if (entry->generation && !serves) scoring_watch_serve(watch, entry, t);
-}
-
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force) {
     weir_models_entry entry = {0};
     scoring_watch_trusted t;
     weir_mutex_lock(&watch->mutex);
-    if (force || watch->lost || weir_models_changed(watch->models) || scoring_watch_is_due(watch)) {
-        weir_err err = scoring_watch_see(watch, &t, &entry);
-        if (err)
-            scoring_watch_trouble(watch, err);
-        else
-            scoring_watch_follow(watch, &entry, &t);
-        watch->lost = err != WEIR_OK;
+    if (!force && !watch->lost && !weir_models_changed(watch->models) && !scoring_watch_is_due(watch)) goto done;
+
+    /* What the register names, if it may be believed and is not older than what was seen. */
+    weir_err err = scoring_watch_trust(watch, &t);
+    if (!err) err = weir_models_current(watch->models, &t.opts, &entry);
+    if (!err && watch->opts.seen) err = weir_models_admit(watch->opts.seen, watch->models, &t.opts, &entry);
+    watch->lost = err != WEIR_OK;
+    if (err) {
+        scoring_watch_trouble(watch, err);
+        goto done;
     }
+
+    watch->state.generation = entry.generation;
+    bool serves = !strcmp(entry.id, watch->state.serving) && !watch->state.trouble[0];
+    if (!entry.generation)
+        watch->state.trouble[0] = 0; /* the register can be read, and names none */
+    else if (!serves)
+        scoring_watch_serve(watch, &entry, &t);
+done:
     weir_mutex_unlock(&watch->mutex);
 }
 

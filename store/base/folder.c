@@ -84,13 +84,13 @@ weir_err weir_folder_create(const char *path) {
     return err ? err : folder_create_one(path);
 }
 
-weir_err weir_folder_exchange(const char *a, const char *b) {
-    int error = weir_sys_exchange(a, b);
+weir_err weir_folder_swap(const char *a, const char *b) {
+    int error = weir_sys_swap(a, b);
     if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP)
         return WEIR_ERR(WEIR_EUNAVAILABLE, "the file system of %s cannot exchange two folders", a);
     if (error) return WEIR_ERRNO(error, "cannot exchange %s and %s", a, b);
     weir_err err = weir_folder_sync_of(a);
-    if (err) (void)weir_sys_exchange(a, b); /* who is told that it failed finds both as they were */
+    if (err) (void)weir_sys_swap(a, b); /* who is told that it failed finds both as they were */
     return err;
 }
 

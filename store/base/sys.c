@@ -120,7 +120,7 @@ int weir_sys_rename(const char *from, const char *to) {
     return SYS_CHECKED(WEIR_FAULT_RENAME, to, rename(from, to));
 }
 
-int weir_sys_exchange(const char *a, const char *b) {
+int weir_sys_swap(const char *a, const char *b) {
     return SYS_CHECKED(WEIR_FAULT_RENAME, b, renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE));
 }
 

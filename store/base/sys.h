@@ -28,7 +28,7 @@ int weir_sys_sync_data(int fd, const char *path); /* contents and length        
 int weir_sys_sync(int fd, const char *path);      /* the mode and a folder's names too */
 int weir_sys_truncate(int fd, const char *path, uint64_t length);
 int weir_sys_rename(const char *from, const char *to);
-int weir_sys_exchange(const char *a, const char *b);
+int weir_sys_swap(const char *a, const char *b);
 int weir_sys_unlink(const char *path);
 int weir_sys_link(const char *from, const char *to);
 int weir_sys_make_folder(const char *path);

@@ -216,11 +216,11 @@ weir_err weir_engine_replace(weir_engine *engine, const char *folder) {
     if (!err) err = weir_engine_try(folder);
     if (!err) err = mend_take_out(engine, "replaced");
     if (err) return err;
-    err = weir_folder_exchange(engine->folder, folder);
+    err = weir_folder_swap(engine->folder, folder);
     weir_kill_point("engine.replaced");
     bool exchanged = !err;
     if (!err) err = weir_engine_rocks_open(engine, true, &engine->db);
-    if (err && exchanged) back = weir_folder_exchange(engine->folder, folder);
+    if (err && exchanged) back = weir_folder_swap(engine->folder, folder);
     if (err && !back) back = weir_engine_rocks_open(engine, false, &engine->db);
     mend_open_door(engine);
     if (!err) mend_well_again(engine, false);

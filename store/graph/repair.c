@@ -572,7 +572,7 @@ weir_err weir_graph_repair_set_aside(weir_graph *graph, uint32_t shard, const ch
     if (!err && checkpoints) err = weir_graph_repair_base(graph, shard, checkpoints, fresh, &based);
     if (!err && !based) err = weir_folder_create(fresh);
     if (!err) err = weir_graph_identity_write(graph, shard, fresh);
-    if (!err) err = weir_folder_exchange(path, fresh);
+    if (!err) err = weir_folder_swap(path, fresh);
     weir_kill_point("repair.set_aside");
     if (!err) err = repair_keep_damaged(fresh, damaged);
     *emptyp = !based;

@@ -273,7 +273,7 @@ static weir_err open_http(score_bench *b) {
     const weir_scoring_opts scoring = {.graph = b->graph, .threads = 1};
     weir_err err = weir_scoring_open(&scoring, &b->scoring);
     if (err) return err;
-    weir_scoring_exchange(b->scoring, b->model);
+    weir_scoring_swap(b->scoring, b->model);
     const weir_api_opts api = {
         .graph = b->graph, .pipeline = b->pipeline, .logs = b->logs, .loops = 1, .scoring = b->scoring};
     err = weir_api_open(&api, &b->api);

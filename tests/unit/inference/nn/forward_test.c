@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forward_test.c - the way forward against the naive network of nn_fixture.h, and its promises N4 to N6. */
+/* forward_test.c - the way forward against the naive network of nn_fixture.h, and its promises NN-N4 to NN-N6. */
 #include <weir/store/base/alloc.h>
 #include <weir/store/sample/sampler.h>
 

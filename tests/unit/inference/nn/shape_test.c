@@ -237,7 +237,7 @@ static void matrices_stand_behind_the_numbers(void **state) {
     print(shape, &once);
     assert_ok(weir_nn_shape_read("model.json", once.bytes, once.length, &back));
     print(back, &twice);
-    assert_string_equal(once.bytes, twice.bytes); /* N1 */
+    assert_string_equal(once.bytes, twice.bytes); /* NN-N1 */
     assert_int_equal(weir_nn_vertex(back, 0)->matrices[1].column, plain->width + 5);
     assert_ok(weir_nn_shape_fits(back, f.schema));
     assert_err(weir_nn_shape_serves(back), WEIR_EVERSION, "'words'");

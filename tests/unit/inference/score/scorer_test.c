@@ -68,7 +68,7 @@ static void what_is_not_finite_is_no_answer(void **state) {
             asks[0].reasons = reasons;
             asks[1].embedding = count == 2;
             assert_err(weir_scorer_run(s.scorer, s.model, asks, count, scores), WEIR_EUNAVAILABLE,
-                       "model 1 gives no finite number");
+                       "model 1 gives a score that is not a finite number");
         }
     }
     scoring_close(&s);

@@ -141,12 +141,12 @@ static void c4_each_answer_is_of_one_model(void **state) {
     static office o;
     weir_thread *clients[CLIENTS];
     office_open(&o);
-    weir_scoring_exchange(o.scoring, o.models[0]);
+    weir_scoring_swap(o.scoring, o.models[0]);
     for (uint32_t i = 0; i < CLIENTS; i++)
         assert_ok(weir_thread_start("client", WEIR_ROLE_TEST, client_main, &o, &clients[i]));
     for (uint64_t swap = weir_test_rounds(SWAPS); swap > 0; swap--) {
         uint32_t before = answered(&o);
-        weir_scoring_exchange(o.scoring, o.models[swap % 2]);
+        weir_scoring_swap(o.scoring, o.models[swap % 2]);
         while (answered(&o) < before + 2) /* each model gets to answer */
             weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 100);
     }
@@ -167,11 +167,11 @@ static void without_a_model_there_is_no_score(void **state) {
     letter_write(&o, &l, 0);
     assert_ok(letter_send(&l, 0));
     assert_true(l.modelless && !l.err);
-    weir_scoring_exchange(o.scoring, o.models[0]);
+    weir_scoring_swap(o.scoring, o.models[0]);
     letter_write(&o, &l, 0);
     assert_ok(letter_send(&l, 0));
     assert_true(!l.modelless && !l.err);
-    weir_scoring_exchange(o.scoring, NULL);
+    weir_scoring_swap(o.scoring, NULL);
     assert_null(weir_scoring_model(o.scoring));
     letter_write(&o, &l, 0);
     assert_ok(letter_send(&l, 0));
@@ -184,9 +184,9 @@ static void what_cannot_be_answered_says_why(void **state) {
     static office o;
     letter l;
     office_open(&o);
-    weir_scoring_exchange(o.scoring, o.models[1]);
+    weir_scoring_swap(o.scoring, o.models[1]);
     letter_write(&o, &l, 0);
-    assert_err(letter_send(&l, 1), WEIR_ETIMEOUT, "before it was its turn"); /* long ago */
+    assert_err(letter_send(&l, 1), WEIR_ETIMEOUT, "before its turn came"); /* long ago */
     letter_write(&o, &l, 0);
     l.count = WEIR_SCORE_BATCH_MAX + 1;
     assert_ok(letter_send(&l, 0));
@@ -274,7 +274,7 @@ static void gate_open(gate *g, office *o) {
     const weir_scoring_opts opts = {
         .graph = o->world.graph, .threads = 1, .clock = g->clock, .target_ns = TARGET_US * 1000};
     assert_ok(weir_scoring_open(&opts, &o->scoring));
-    weir_scoring_exchange(o->scoring, o->models[0]);
+    weir_scoring_swap(o->scoring, o->models[0]);
 }
 
 /* What waits before a request counts against its time, at once and not when its turn would have come. */
@@ -299,7 +299,7 @@ static void who_cannot_be_answered_in_time_is_told_at_once(void **state) {
     await_caller(&patient);
     await_caller(&late);
     assert_true(!first.err && !waiting.err && !patient.err);
-    assert_err(late.err, WEIR_ETIMEOUT, "before it was its turn");
+    assert_err(late.err, WEIR_ETIMEOUT, "before its turn came");
     assert_ok(call(&refused, &g, 1, 1)); /* nobody waits any more: what was outstanding is given back */
     await_caller(&refused);
     assert_ok(refused.err);
@@ -363,13 +363,13 @@ static void a_model_goes_with_its_last_reference(void **state) {
                                         .owner = &gone};
     weir_score_model *model;
     assert_ok(weir_score_model_open(&opts, o.world.schema, &model));
-    weir_scoring_exchange(o.scoring, model);
+    weir_scoring_swap(o.scoring, model);
     weir_score_model_drop(model);
     assert_false(gone);
     letter_write(&o, &l, 0);
     assert_ok(letter_send(&l, 0));
     assert_true(!l.err && !gone);
-    weir_scoring_exchange(o.scoring, NULL);
+    weir_scoring_swap(o.scoring, NULL);
     weir_scoring_close(o.scoring); /* workers keep what they made for it until they see another */
     assert_true(gone);
     const weir_scoring_opts again = {.graph = o.world.graph, .threads = 1};

@@ -233,7 +233,7 @@ static void what_no_log_has_is_not_lost_in_silence(void **state) {
         assert_ok(weir_graph_close(w.f.graph));
     }
     assert_true(is_aside(0));
-    assert_ok(weir_folder_exchange(weir_test_path("store/shard-000"), weir_test_path("store/shard-000.damaged")));
+    assert_ok(weir_folder_swap(weir_test_path("store/shard-000"), weir_test_path("store/shard-000.damaged")));
     fixture_open_graph(&w.f); /* is damaged, and was set aside once more: nobody has mended it */
     assert_err(fixture_try_pipeline(&w.f), WEIR_EDATA, "no log has them");
     for (size_t i = 0; i < w.f.log_count; i++)

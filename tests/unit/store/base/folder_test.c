@@ -252,7 +252,7 @@ static void exchange_is_one_step_and_synced(void **state) {
     put("a/deep/of-a");
     put("b/of-b");
     begin_trace();
-    assert_ok(weir_folder_exchange(a, b));
+    assert_ok(weir_folder_swap(a, b));
     end_trace();
     assert_int_equal(seen.count, 4); /* the exchange; the folder that holds both is opened, synced and closed */
     assert_true(0 <= first(WEIR_FAULT_RENAME, b, 0) &&
@@ -260,8 +260,8 @@ static void exchange_is_one_step_and_synced(void **state) {
     holds("a", "of-b");
     holds("b", "deep/of-a");
     assert_false(weir_path_exists(weir_test_path("a/deep")) || weir_path_exists(weir_test_path("b/of-b")));
-    assert_err(weir_folder_exchange(a, weir_test_path("none")), WEIR_ENOTFOUND, "none");
-    assert_err(weir_folder_exchange(weir_test_path("none"), a), WEIR_ENOTFOUND, "none");
+    assert_err(weir_folder_swap(a, weir_test_path("none")), WEIR_ENOTFOUND, "none");
+    assert_err(weir_folder_swap(weir_test_path("none"), a), WEIR_ENOTFOUND, "none");
     holds("a", "of-b");
 }
 
@@ -274,19 +274,19 @@ static void exchange_that_fails_leaves_both(void **state) {
     put("a/of-a");
     put("b/of-b");
     assert_ok(weir_fault_arm("rename:1:EINVAL"));
-    assert_err(weir_folder_exchange(weir_test_path("a"), weir_test_path("b")), WEIR_EUNAVAILABLE, "cannot exchange");
+    assert_err(weir_folder_swap(weir_test_path("a"), weir_test_path("b")), WEIR_EUNAVAILABLE, "cannot exchange");
     holds("a", "of-a");
     for (bool met = true; met;) {
         char spec[64];
         snprintf(spec, sizeof spec, "any:%d:EIO:once", (int)++nth);
         assert_ok(weir_fault_arm(spec));
-        weir_err err = weir_folder_exchange(weir_test_path("a"), weir_test_path("b"));
+        weir_err err = weir_folder_swap(weir_test_path("a"), weir_test_path("b"));
         met = weir_fault_seen() >= nth;
         disarm();
         if (met && err) assert_err(err, WEIR_EIO, NULL);
         holds("a", err ? "of-a" : "of-b");
         holds("b", err ? "of-b" : "of-a");
-        if (!err) assert_ok(weir_folder_exchange(weir_test_path("a"), weir_test_path("b")));
+        if (!err) assert_ok(weir_folder_swap(weir_test_path("a"), weir_test_path("b")));
     }
     assert_true(nth > 3);
 }

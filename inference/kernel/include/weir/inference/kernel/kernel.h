@@ -7,9 +7,9 @@
  * which is the host's where `unified` says so.
  *
  * INVARIANTS
- *   K1  A kernel gives the same bits for the same arguments, whatever ran before it: sums have a fixed order.
- *   K2  Zero rows, columns or segments are fine: nothing is written, but what a beta of 0 says.
- *   K3  A kernel cannot fail on the way: a device keeps its first error for `finish`.
+ *   KERNEL-K1  A kernel gives the same bits for the same arguments, whatever ran before it: sums have a fixed order.
+ *   KERNEL-K2  Zero rows, columns or segments are fine and write nothing; a product over k = 0 writes beta · C.
+ *   KERNEL-K3  Only `alloc` and `finish` can fail: a device keeps the first error of its kernels for `finish`.
  *
  * THREADS: a table is read-only, [any]; two threads may run kernels at once on memory of their own.
  */
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* float, but for the gradient tests, which build the same sources in double. */
+/* float, except in the gradient tests, which build the same sources in double. */
 #ifdef WEIR_REAL_DOUBLE
 typedef double weir_real;
 #else
@@ -73,7 +73,7 @@ typedef struct weir_adamw_step {
 
 /* What a dropped element depends on: nothing but these, the row's key and the column. A plain value. */
 typedef struct weir_dropout {
-    double rate; /* in [0, 1); what stays is divided by 1 - rate */
+    double rate; /* in [0, 1), taken to the nearest 1/65536; what stays is divided by 1 - rate */
     uint64_t seed;
     uint32_t stream;      /* of the layer */
     const uint64_t *keys; /* one a row; NULL: its number */
@@ -81,12 +81,12 @@ typedef struct weir_dropout {
 
 typedef struct weir_kernels {
     const char *name; /* "cpu" */
-    bool unified;     /* the host's memory will do, and nothing needs copying */
+    bool unified;     /* its memory is the host's, and nothing needs copying */
     /* Rows are best worked on in pieces of about so many bytes, which then stay in a cache from one kernel to the next;
      * 0: all at once. */
     size_t piece_bytes;
 
-    /* Memory.  WEIR_ENOMEM; `finish` waits and hands out the first error since the last one (K3). */
+    /* Memory.  WEIR_ENOMEM; `finish` waits, and returns the first error since the last `finish` (KERNEL-K3). */
     weir_err (*alloc)(size_t bytes, void **memoryp);
     void (*release)(void *memory);
     void (*to_device)(void *to, const void *host, size_t bytes);
@@ -131,7 +131,7 @@ typedef struct weir_kernels {
     /* In place; the same call on the gradient is the way back. */
     void (*dropout)(uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x);
 
-    /* Of flat arrays: y += x;   the sum of squares;   one step, where decayed elements have decay as said. */
+    /* Of flat arrays: y += x;   the sum of squares;   one step of AdamW. */
     void (*add)(size_t count, const weir_real *x, weir_real *y);
     double (*square_sum)(size_t count, const weir_real *x);
     void (*adamw)(size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1,

@@ -12,10 +12,10 @@
  * only a workspace that forgets nothing.
  *
  * INVARIANTS
- *   N4  With or without a tape, the logits are the same bits.
- *   N5  A target's logits depend on nothing but its own tree (up to the order in which a GEMM sums).
- *   N6  Initial parameters depend on the seed and the tensor's name alone: another relation changes no other tensor.
- *   N7  What weir_nn_bound lets pass gives finite logits for any finite input.
+ *   NN-N4  With or without a tape, the logits are the same bits.
+ *   NN-N5  A target's logits depend on nothing but its own tree (up to the order in which a GEMM sums).
+ *   NN-N6  Initial parameters depend on the seed and the tensor's name alone: another relation changes no other tensor.
+ *   NN-N7  What weir_nn_bound lets pass gives finite logits for any finite input.
  *
  * THREADS: a network is read-only after open, [any]; a workspace belongs to one thread at a time.
  */
@@ -40,7 +40,7 @@ typedef struct weir_nn_tensor {
     const char *name; /* "encode.payment.weight", "layer1.paid_by.out.weight", "head.bias" */
     uint64_t offset;
     uint32_t rows, cols;
-    bool decays; /* weights and embeddings do, biases and gains do not */
+    bool decays; /* under weight decay: weights and embeddings do, biases and gains do not */
 } weir_nn_tensor;
 
 /* The shape and the kernels are borrowed.  WEIR_ENOMEM.  [any] */
@@ -53,8 +53,8 @@ uint64_t weir_nn_parameter_count(const weir_nn *nn);
 /* In the order of their offsets, without gaps. */
 const weir_nn_tensor *weir_nn_tensors(const weir_nn *nn, uint32_t *countp);
 const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); /* NULL: none */
-/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (N6). In the host's
- * memory. */
+/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (NN-N6). In the
+ * host's memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
 /* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite:
  * *logit_maxp is how far from 0 it can be.  WEIR_EDATA names the tensor that could pass a float's largest.  [any] */
@@ -62,7 +62,7 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */
 
-/* What a batch brings, in the host's memory; borrowed until the forward pass, with a tape until the one back. */
+/* What a batch brings, in the host's memory; borrowed until the forward pass, with a tape the way back, has ended. */
 typedef struct weir_nn_batch {
     const weir_block_view *block;    /* sampled with the shape's steps, after weir_block_inputs       */
     const weir_real *const *numbers; /* one a type: inputs of the type x width                        */
@@ -77,15 +77,15 @@ typedef struct weir_nn_drop {
     const uint64_t *keys; /* one a node, the same on every rank; NULL: the node's number */
 } weir_nn_drop;
 
-/* Memory of forward passes, growing to the largest seen and then staying; a pass that fits allocates nothing. tape: it
+/* Memory of forward passes, which grows to the largest seen and stays so; a pass that fits allocates nothing. tape: it
  * keeps what the way back needs (trainer/nn).  WEIR_ENOMEM.  [owner] */
 weir_err weir_nn_workspace_open(const weir_nn *nn, bool tape, weir_nn_workspace **workspacep);
 void weir_nn_workspace_close(weir_nn_workspace *workspace);
 uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
 
 /* Logits of the targets: targets x outputs. params lie in the kernels' memory; logits and embeddings (targets x hidden,
- * NULL: not wanted) in the host's. drop is NULL but in training.  [owner of the workspace]
- * WEIR_EINVAL the block is none of this shape; WEIR_ENOMEM; what the kernels report. */
+ * NULL: not wanted) in the host's. drop is NULL but in training.  WEIR_EINVAL the block was not sampled for this shape,
+ * or has no input rows; WEIR_ENOMEM; what the kernels report.  [owner of the workspace] */
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings);

@@ -7,16 +7,16 @@
  * whether a schema still means the same by them.
  *
  *   numbers of a vertex type or relation, in columns:
- *     each number feature    [value, scaled | 1 when missing]
+ *     each number feature    [value, scaled | 1 when missing]                        missing: also when not finite
  *     each time feature      [log(1 + age in seconds), scaled | 1 when missing]      age: at the target's time
  *     each aggregate         [value, scaled]                                         vertex types only; 0 when missing
  *     each matrix            [its columns, of an import's arrays]                    vertex types only; not scaled
  *   slots of a vertex type: one a category feature
  *
  * INVARIANTS
- *   N1  read(print(shape)) prints the same bytes, and encodes to the same floats.
- *   N2  A stored row and its values, each by its own way, are the same floats.
- *   N3  A scale is learnt in double and in the order of the values: the same order, the same scale.
+ *   NN-N1  read(print(shape)) prints the same bytes, and encodes to the same floats.
+ *   NN-N2  A stored row and its values, each by its own way, are the same floats.
+ *   NN-N3  A scale is learnt in double and in the order of the values: the same order, the same scale.
  *
  * THREADS: a shape is read-only once its scales are set, then [any].
  */
@@ -111,7 +111,7 @@ typedef struct weir_nn_inputs {
     bool timed;     /* ages or aggregates: the floats of a vertex differ from time to time */
 } weir_nn_inputs;
 
-/* WEIR_EINVAL options out of range; WEIR_ECONFIG the task is none that this network can learn, says why and what to do;
+/* WEIR_EINVAL options out of range; WEIR_ECONFIG this network cannot learn the task: says why and what to do;
  * WEIR_ELIMIT more than WEIR_NN_PARAMETERS_MAX parameters; WEIR_ENOMEM.  [any] */
 weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts, weir_nn_shape **shapep);
 /* As one JSON object; a failure is in the buffer's own error.  [any] */
@@ -123,14 +123,15 @@ weir_err weir_nn_shape_read(const char *name, const char *text, size_t length, w
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep);
 void weir_nn_shape_free(weir_nn_shape *shape); /* NULL is allowed */
 
-/* Whether rows stored under this schema are what the shape was made for.  WEIR_EVERSION the first difference and what
- * to do.  [any] */
+/* Whether rows stored under this schema are what the shape was made for.  WEIR_EVERSION names the first difference and
+ * what to do.  [any] */
 weir_err weir_nn_shape_fits(const weir_nn_shape *shape, const weir_schema *schema);
 
-/* Whether a living graph has all that the network reads: it has no matrices.  WEIR_EVERSION names one.  [any] */
+/* Whether a living graph has all that the network reads; it has no matrices.  WEIR_EVERSION names one that is read.
+ * [any] */
 weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
 
-/* Borrowed. */
+/* What is returned by address is borrowed.  [any] */
 uint32_t weir_nn_hidden(const weir_nn_shape *shape);
 uint32_t weir_nn_layers(const weir_nn_shape *shape);
 uint32_t weir_nn_outputs(const weir_nn_shape *shape);     /* 1: a yes-or-no question */
@@ -148,8 +149,8 @@ bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type);
 /* --- one input becomes floats ------------------------------------------------------------------------------------ */
 
 /* One vertex or edge. features are the schema's, of the same type; values one a feature of it (NULL: all missing);
- * aggregates one an aggregate of the type, by id (NULL: none; NaN: missing). numbers has room for width, slots for
- * category_count (NULL where there are none; an edge has none).  [any] */
+ * aggregates one an aggregate of the type, by id (NULL: none; NaN: missing). numbers has room for width, of which the
+ * columns of matrices are left as they are; slots for category_count (NULL: not wanted, as of an edge).  [any] */
 void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
                     const double *aggregates, int64_t before_us, weir_real *numbers, uint32_t *slots);
 /* The same of a checked row (store/format/row.h), which may be NULL and 0 long.  [any] */
@@ -157,14 +158,15 @@ void weir_nn_encode_row(const weir_nn_inputs *inputs, const weir_schema_feature 
                         size_t length, const double *aggregates, int64_t before_us, weir_real *numbers,
                         uint32_t *slots);
 
-/* One row of a matrix into its columns of the vertex's numbers; NULL: zeros.  [any] */
+/* One row of a matrix into its columns of the vertex's numbers; NULL, and what is not finite: zeros.  [any] */
 void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_real *numbers);
 
 /* --- what training learns about the inputs ----------------------------------------------------------------------- */
 
 typedef struct weir_nn_learner weir_nn_learner;
 
-/* Count, mean, sum of squared distances, least and most of one number. A plain value that can travel between ranks. */
+/* Count, mean, sum of squared distances from it, least and most of one number. A plain value that can travel between
+ * ranks. */
 typedef struct weir_nn_moments {
     double count, mean, squares, min, max;
 } weir_nn_moments;
@@ -172,13 +174,15 @@ typedef struct weir_nn_moments {
 /* Borrows the shape.  WEIR_ENOMEM.  [owner] */
 weir_err weir_nn_learner_open(weir_nn_shape *shape, weir_nn_learner **learnerp);
 void weir_nn_learner_close(weir_nn_learner *learner);
-/* Looks at one vertex or edge, as weir_nn_encode would: missing values are passed over. */
+/* Looks at the numbers of one vertex or edge of the shape, as weir_nn_encode would read them; missing ones are passed
+ * over. */
 void weir_nn_learn(weir_nn_learner *learner, const weir_nn_inputs *inputs, const weir_value *values,
                    const double *aggregates, int64_t before_us);
 /* All moments as one array, to be merged with those of others in a fixed order (Chan's formula). */
 weir_nn_moments *weir_nn_learner_moments(weir_nn_learner *learner, uint32_t *countp);
 void weir_nn_moments_merge(weir_nn_moments *into, const weir_nn_moments *from);
-/* Sets the shape's scales. A number that was never there, or is always the same, keeps a deviation of 1. */
+/* Sets the shape's scales. A number that was always missing keeps the scale it had; one that is always the same has a
+ * deviation of 1. */
 void weir_nn_learner_finish(weir_nn_learner *learner);
 
 #ifdef __cplusplus

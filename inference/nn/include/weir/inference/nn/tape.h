@@ -38,7 +38,7 @@ uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step);
 
 /* One layer of a pass. */
 typedef struct weir_nn_layer_tape {
-    const weir_real *below;        /* of each node of hops 0 to L - l: its h below; layer 1: gathered from h0 */
+    const weir_real *below; /* nodes x hidden: h of the layer below; of layer 1 gathered from h0; maybe more rows */
     const weir_real *const *means; /* one a step, parents x hidden; NULL where the layer does not look so far */
     weir_real *relu;               /* nodes x hidden */
     weir_real *stats;              /* nodes x 2      */
@@ -64,7 +64,7 @@ typedef struct weir_nn_tape {
 const weir_nn_tape *weir_nn_tape_of(const weir_nn_workspace *workspace);
 /* What the kernel drops of a layer: the same on the way back. */
 weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer);
-/* Memory that lives as long as the tape; NULL: none left.  [owner] */
+/* Memory in the kernels' that lives as long as the tape; NULL: out of memory.  [owner] */
 void *weir_nn_workspace_alloc(weir_nn_workspace *workspace, size_t count, size_t size);
 
 #ifdef __cplusplus

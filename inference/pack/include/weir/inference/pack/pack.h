@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.h - a network goes into a model folder and comes out again: who trains and who serves agree on it here.
+ * pack.h - a network goes into a model folder and comes out again: training and serving agree on its form here.
  *
  *   weights.safetensors   one matrix a tensor of the network, by its name
  *   architecture          {"sample_seed": 7, "network": {…}}        network: as shape.h prints it, scales and all
- *   normalisation         {}                                        it is in the network
+ *   normalisation         {}                                        the network has the scales
  *   calibration           {"slope": 1.2, "offset": -3.4}            probability = logistic(slope · logit + offset)
  *
  * INVARIANTS
- *   V1  What comes out gives the same bits as what went in.
- *   V2  What comes out gives a finite score for any input that is finite: no weight, and no sum of weights, is too
+ *   PACK-V1  What comes out gives the same bits as what went in.
+ *   PACK-V2  What comes out gives a finite score for any input that is finite: no weight, and no sum of weights, is too
  *       large.
  *
  * THREADS: read-only after open, [any].
@@ -41,7 +41,7 @@ typedef struct weir_pack_opts {
     const weir_secret_key *key;       /* NULL: not signed          */
 } weir_pack_opts;
 
-/* Everything is borrowed.  WEIR_EINVAL the seed, or a calibration that is not finite; WEIR_ENOMEM.  [any] */
+/* Everything is borrowed.  WEIR_EINVAL the seed is too large, or the calibration not finite; WEIR_ENOMEM.  [any] */
 weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draftp);
 /* For weir_model_write and weir_models_add. */
 const weir_model_write_opts *weir_pack_draft_opts(const weir_pack_draft *draft);
@@ -52,8 +52,8 @@ void weir_pack_draft_close(weir_pack_draft *draft); /* NULL is allowed */
 typedef struct weir_pack weir_pack;
 
 /* The network of a model that was verified; nothing of the model is kept. The kernels are borrowed.  WEIR_EDATA its
- * description cannot be read, or a tensor is missing, too many, of another size or too large: says which; WEIR_ENOMEM;
- * what the kernels report.  [any] */
+ * description cannot be read, a tensor is missing, of another size or one too many, or the weights or the calibration
+ * could overflow (PACK-V2): says which; WEIR_ENOMEM; what the kernels report.  [any] */
 weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, weir_pack **packp);
 void weir_pack_close(weir_pack *pack); /* NULL is allowed */
 const weir_nn *weir_pack_nn(const weir_pack *pack);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * score.h - what the network says of a vertex of the living graph, now, and why.
+ * score.h - what the network says of a vertex of the living graph, and why.
  *
  *   asks ──► sample as of each one's time ──► rows, aggregates ──► forward ──► calibrate ──► reasons
  *               ▲
@@ -9,13 +9,13 @@
  * The target of an ask sees what training would have shown: edges and other vertices' rows from before its time, its
  * own row up to it, and at the first hop the edges of its own event.
  *
- * INVARIANTS: each is cited by an assert and by a test of the same name
+ * INVARIANTS: each is named where the code keeps it, and is the beginning of a test's name
  *
- *   C1  An event scored before it is stored, and the same event after, are the same block and the same score.
- *   C2  The block of an ask is the one that a snapshot of the same graph gives for the same seed: edge for edge.
- *   C3  An ask's answer does not depend on who else is in the batch (up to the order in which a GEMM sums).
- *   C4  Every answer of a request comes from one model, whatever is swapped meanwhile.
- *   C5  A change that a reason names is the logit less the logit of the same tree without that edge.
+ *   SCORE-C1  An event scored before it is stored, and the same event after, are the same block and the same score.
+ *   SCORE-C2  The block of an ask is the one that a snapshot of the same graph gives for the same seed: edge for edge.
+ *   SCORE-C3  An ask's answer does not depend on who else is in the batch (up to the order in which a GEMM sums).
+ *   SCORE-C4  Every answer of a request comes from one model, whatever is swapped meanwhile.
+ *   SCORE-C5  A change that a reason names is the logit less the logit of the same tree without that edge.
  *
  * THREADS: a scorer belongs to one thread at a time; a model is read-only and counted, [any].
  */
@@ -58,10 +58,11 @@ typedef struct weir_score_model_opts {
 } weir_score_model_opts;
 
 /* With one reference.  WEIR_EVERSION the schema means something else by what the network was made for, or the network
- * reads matrices of an import; WEIR_ENOMEM: then nothing is released.  [any] */
+ * reads matrices of an import; WEIR_ENOMEM. After an error `release` is not called.  [any] */
 weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema, weir_score_model **modelp);
+/* One more reference; returns the model.  [any] */
 weir_score_model *weir_score_model_share(weir_score_model *model);
-/* NULL is allowed.  [any] */
+/* Gives one reference back. NULL is allowed.  [any] */
 void weir_score_model_drop(weir_score_model *model);
 const char *weir_score_model_name(const weir_score_model *model);
 const char *weir_score_model_version(const weir_score_model *model);
@@ -75,19 +76,18 @@ typedef struct weir_score_ask {
     weir_vertex vertex; /* of the network's target type */
     int64_t time_us;
     uint64_t event; /* its own, or 0 */
-    /* Of its own event, where that is not stored yet; borrowed. What is not about the vertex is passed over. */
+    /* Of its own event, where that is not stored yet; borrowed. Those about other vertices are passed over. */
     const weir_mutation *mutations;
     size_t mutation_count;
-    uint32_t reasons;    /* at most so many; 0: none                                                    */
-    uint32_t nodes_max;  /* of its tree: past it, a smaller one is looked at, and says so; 0: unlimited */
-    int64_t deadline_us; /* monotonic: the same when all of the run would not be done by then; 0: none   */
+    uint32_t reasons;    /* at most so many; 0: none                                                        */
+    uint32_t nodes_max;  /* a larger tree is replaced by a smaller one, and `effort` says so; 0: unlimited  */
+    int64_t deadline_us; /* monotonic: as for nodes_max, when the whole run would not be done by then; 0: none */
     bool embedding;
 } weir_score_ask;
 
 /* The ask for a vertex that the graph has: as of when it was first put, with the event of the edges it was put with;
  * or, of a task that judges at labels, as of now_us.  WEIR_ENOTFOUND the graph does not know it; what the graph
- * reports.
- * [any] */
+ * reports.  [any] */
 weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
                                weir_arena *arena, weir_score_ask *askp);
 /* The ask for the target that an event puts. mutations are borrowed.  WEIR_EDATA the event puts none, or deletes
@@ -100,7 +100,7 @@ weir_err weir_score_ask_event(const weir_score_model *model, const weir_mutation
 typedef enum weir_score_effort {
     WEIR_SCORE_WHOLE, /* the neighbourhood that the network was trained on               */
     WEIR_SCORE_LESS,  /* a quarter of each fan-out                                       */
-    WEIR_SCORE_LEAST  /* the newest edge of each relation                                */
+    WEIR_SCORE_LEAST  /* the newest edge of each step                                    */
 } weir_score_effort;
 
 /* An edge of the target, and what it did to the logit. A plain value. */
@@ -108,18 +108,18 @@ typedef struct weir_score_reason {
     weir_vertex neighbor;
     int64_t time_us;
     uint64_t event;
-    double change; /* C5 */
+    double change; /* SCORE-C5 */
     uint16_t relation, neighbor_type;
     weir_direction direction;
 } weir_score_reason;
 
 /* A plain value; what it points to lives until the scorer's next run. */
 typedef struct weir_score {
-    double logit; /* of the yes; of several classes, of the likeliest */
-    double score; /* logistic(logit); of several classes, softmax     */
-    double probability;
-    uint32_t label; /* of several classes: the likeliest; else 0 */
-    uint64_t decision;
+    double logit;          /* of the yes; of several classes, of the likeliest */
+    double score;          /* logistic(logit); of several classes, softmax     */
+    double probability;    /* logistic(slope logit + offset); of several classes, the score */
+    uint32_t label;        /* of several classes: the likeliest; else 0 */
+    uint64_t decision;     /* the same for the same model, target, time, event and seed */
     uint32_t nodes, edges; /* of its tree */
     weir_score_effort effort;
     const weir_score_reason *reasons; /* the largest change first */
@@ -135,13 +135,13 @@ typedef struct weir_scorer weir_scorer;
 weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp);
 void weir_scorer_close(weir_scorer *scorer); /* NULL is allowed */
 /* Answers count asks (1 to WEIR_SCORE_BATCH_MAX) by one model; scores: count. A model that is new to the scorer costs
- * some allocations. WEIR_EINVAL the count; WEIR_EUNAVAILABLE what the network says of one of them is no finite number;
- * whatever graph, sampler and network report: then there is no answer at all.  [owner] */
+ * some allocations. WEIR_EINVAL the count; WEIR_EUNAVAILABLE what the network says of one of them is not a finite
+ * number; whatever graph, sampler and network report. After an error no score may be read.  [owner] */
 weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
                          weir_score *scores);
-/* For tests: deadlines are this manual clock's (borrowed), which each vertex moves on by so much. */
+/* For tests: deadlines are by this manual clock (borrowed), and each vertex of a pass moves it on by node_ns. */
 void weir_scorer_pace_set(weir_scorer *scorer, weir_clock *clock, double node_ns);
-/* The block of the last pass, for tests. */
+/* For tests: the block of the last pass, borrowed until the next run; NULL: there was none. */
 const weir_block_view *weir_scorer_block(const weir_scorer *scorer);
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scoring.h - threads that score what requests ask, in batches across requests, by a model that can be exchanged.
+ * scoring.h - threads that score what requests ask for, in batches across requests, by a model that can be swapped.
  *
  *   submit ──► queue ──► [worker] prepare each ─► one forward pass over all of them ─► done each
  *                                    ▲
- *                      the model: taken once a batch, so each request has one (C4)
+ *                      the model: taken once a batch, so each request has one (SCORE-C4)
  *
- * A worker takes what waits when it is free: the busier the server, the larger the batch, and nobody waits for company.
- * What cannot be answered in its time, by what waits before it, is refused when it is submitted. A batch that would be
- * too late for one of its requests is run request by request, the most urgent first.
+ * A free worker takes what waits: the busier the server, the larger the batch, and no request waits for others
+ * unless delay_us says so. A request whose time would be over before its turn comes is refused when it is submitted. A
+ * batch that would be too late for one of its requests is run request by request, the most urgent first.
  *
- * THREADS: submit, exchange and look are [any]; callbacks run on a worker, which must not wait.
+ * THREADS: submit, swap and look are [any]; callbacks run on a [worker] and must not wait.
  */
 #ifndef WEIR_INFERENCE_SCORE_SCORING_H
 #define WEIR_INFERENCE_SCORE_SCORING_H
@@ -33,34 +33,35 @@ typedef struct weir_scoring_work {
     /* Sets at most WEIR_SCORE_BATCH_MAX asks, which the context keeps until done.  An error goes to done. */
     weir_err (*prepare)(void *context, uint32_t thread, const weir_score_model *model, const weir_score_ask **asksp,
                         uint32_t *countp);
-    /* Called once. model is NULL when there is none, or the time was over before it was prepared; scores are one an
-     * ask, borrowed for the call; err is what prepare or the scorer said. */
+    /* Called once. model is NULL when there is none, or the time was over before it was prepared. scores are one an
+     * ask, borrowed for the call; NULL with an error, without a model or without asks. err is what prepare or the
+     * scorer said, or WEIR_ETIMEOUT. */
     void (*done)(void *context, uint32_t thread, const weir_score_model *model, const weir_score *scores, weir_err err);
-    int64_t deadline_us; /* monotonic: later than that no work on it begins; 0: none */
+    int64_t deadline_us; /* monotonic: after it no work on the request begins; 0: none */
     uint32_t targets;    /* that prepare will ask for, as far as is known; 0: 1      */
 } weir_scoring_work;
 
 typedef struct weir_scoring_opts {
     weir_graph *graph; /* borrowed                                                            */
     uint32_t threads;  /* 0: 2                                                                */
-    uint32_t batch;    /* asks that are waited for; 0: WEIR_SCORE_BATCH_MAX                   */
+    uint32_t batch;    /* requests that a worker takes at once; 0: WEIR_SCORE_BATCH_MAX       */
     int64_t delay_us;  /* how long a worker waits for more once it has one; 0: not at all     */
-    /* For tests: deadlines are this clock's, borrowed, and a target takes so long, whatever it takes; NULL, 0: the
-     * system's, and learnt. */
+    /* For tests: the clock of the deadlines, borrowed (NULL: the system's), and how long a target is believed to take
+     * (0: learnt). */
     weir_clock *clock;
     int64_t target_ns;
 } weir_scoring_opts;
 
-/* WEIR_EINVAL, WEIR_ENOMEM, WEIR_EUNAVAILABLE.  [owner] */
+/* WEIR_EINVAL options out of range; WEIR_ENOMEM; WEIR_EUNAVAILABLE no thread could be started.  [owner] */
 weir_err weir_scoring_open(const weir_scoring_opts *opts, weir_scoring **scoringp);
 /* Answers what waits, then ends. NULL is allowed.  Blocks.  [owner] */
 void weir_scoring_close(weir_scoring *scoring);
 uint32_t weir_scoring_threads(const weir_scoring *scoring);
 /* Copies the work.  WEIR_EBUSY too many wait already, or so many that its time would be over before its turn;
- * WEIR_ETIMEOUT it is over already; WEIR_ECLOSED: then done is not called.  [any] */
+ * WEIR_ETIMEOUT its time is over already; WEIR_ECLOSED. After an error `done` is not called.  [any] */
 weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *work);
-/* From the next batch on, this model answers; shares it. NULL: none does.  [any] */
-void weir_scoring_exchange(weir_scoring *scoring, weir_score_model *model);
+/* From the next batch on, this model answers instead of the one before; shares it. NULL: none does.  [any] */
+void weir_scoring_swap(weir_scoring *scoring, weir_score_model *model);
 /* The model that answers now, shared with the caller; NULL: none.  [any] */
 weir_score_model *weir_scoring_model(weir_scoring *scoring);
 
@@ -75,7 +76,7 @@ typedef struct weir_scoring_watch_opts {
     const char *data_keys;     /* file of public keys, borrowed: counts if it is there at a load; NULL: never */
     const char *public_keys;   /* else this one, borrowed; it may be missing: nothing signed can be checked   */
     const char *seen;          /* file of the newest promotion that was seen, borrowed: an older one is refused;
-                                  NULL: none is                                                               */
+                                  NULL: none is refused for its age                                           */
     bool accept_unsigned;
 } weir_scoring_watch_opts;
 
@@ -89,9 +90,9 @@ typedef struct weir_scoring_state {
 /* WEIR_ENOMEM; what weir_models_open reports.  [owner] */
 weir_err weir_scoring_watch_open(const weir_scoring_watch_opts *opts, weir_scoring_watch **watchp);
 void weir_scoring_watch_close(weir_scoring_watch *watch); /* NULL is allowed */
-/* Loads what the register names if that is news; force: also if it is not (what could not be loaded is tried again). A
- * model that cannot be loaded is one line in the log, and the one before goes on serving.  Blocks on the disk.
- * [any] */
+/* Loads what the register names if that has changed; force: also if it has not. A model that cannot be loaded is one
+ * line in the log, the one before goes on serving, and later looks try it again, after longer and longer pauses.
+ * Blocks on the disk.  [any] */
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force);
 void weir_scoring_watch_state(weir_scoring_watch *watch, weir_scoring_state *statep);
 

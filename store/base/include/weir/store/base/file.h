@@ -92,7 +92,7 @@ weir_err weir_folder_sync(const char *path);
 weir_err weir_folder_sync_of(const char *path); /* the folder that holds path */
 /* Each of two folders beside each other gets the other's name, in one step; a power cut leaves either both or neither.
  * WEIR_EUNAVAILABLE: this file system cannot; after any error both have the names that they had. */
-weir_err weir_folder_exchange(const char *a, const char *b);
+weir_err weir_folder_swap(const char *a, const char *b);
 bool weir_path_exists(const char *path);
 /* Removes a folder with all in it and follows no link; WEIR_EINVAL for "/", "", a path of one component and one with
  * "..", WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX. */
