@@ -56,12 +56,9 @@ static weir_err checkpoint_run(weir_api *api, uint32_t thread, weir_http_request
 
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
-    weir_json_key(&json, "folder");
-    weir_json_string(&json, folder);
-    weir_json_key(&json, "created");
-    weir_json_bool(&json, created);
-    weir_json_key(&json, "shared");
-    weir_json_bool(&json, weir_graph_checkpoint_shares(folder));
+    weir_json_key_string(&json, "folder", folder);
+    weir_json_key_bool(&json, "created", created);
+    weir_json_key_bool(&json, "shared", weir_graph_checkpoint_shares(folder));
     weir_api_json_answer(api, thread, &json, request);
     return WEIR_OK;
 }

@@ -259,23 +259,17 @@ static void events_acknowledge(weir_api_writer *writer, const event_pending *pen
     weir_api_fresh_begin(api, writer->thread_index, request);
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
-    weir_json_key(&json, "source");
-    weir_json_string(&json, weir_schema_source_at(api->schema, pending->post.source)->name);
-    weir_json_key(&json, "accepted");
-    weir_json_u64(&json, pending->fresh);
-    weir_json_key(&json, "duplicates");
-    weir_json_u64(&json, pending->count - pending->fresh);
+    weir_json_key_string(&json, "source", weir_schema_source_at(api->schema, pending->post.source)->name);
+    weir_json_key_u64(&json, "accepted", pending->fresh);
+    weir_json_key_u64(&json, "duplicates", pending->count - pending->fresh);
     weir_json_key(&json, "events");
     weir_json_array(&json);
     for (size_t i = 0; i < pending->count; i++) {
         const event_seen *event = &pending->events[i];
         weir_json_object(&json);
-        weir_json_key(&json, "partition");
-        weir_json_u64(&json, event->partition);
-        weir_json_key(&json, "offset");
-        weir_json_u64(&json, event->offset);
-        weir_json_key(&json, "duplicate");
-        weir_json_bool(&json, event->duplicate);
+        weir_json_key_u64(&json, "partition", event->partition);
+        weir_json_key_u64(&json, "offset", event->offset);
+        weir_json_key_bool(&json, "duplicate", event->duplicate);
         weir_json_object_end(&json);
     }
     weir_json_array_end(&json);

@@ -58,19 +58,16 @@ static void fresh_end_source(fresh_survey *survey) {
     if (!sum->name) return;
     weir_json_key(json, sum->name);
     weir_json_object(json);
-    weir_json_key(json, "connected");
-    weir_json_bool(json, sum->known);
+    weir_json_key_bool(json, "connected", sum->known);
     weir_json_key(json, "behind");
     if (sum->known) weir_json_u64(json, sum->behind);
     if (!sum->known) weir_json_null(json);
-    weir_json_key(json, "lag_seconds");
-    weir_json_f64(json, fresh_seconds(sum->lag_us));
+    weir_json_key_f64(json, "lag_seconds", fresh_seconds(sum->lag_us));
     weir_json_key(json, "contact_age_seconds");
     if (sum->contact_us >= 0) weir_json_f64(json, fresh_seconds(sum->contact_us));
     if (sum->contact_us < 0) weir_json_null(json);
     if (sum->in_transactions) {
-        weir_json_key(json, "in_open_transactions");
-        weir_json_u64(json, sum->in_transactions);
+        weir_json_key_u64(json, "in_open_transactions", sum->in_transactions);
     }
     if (sum->partitions <= PARTITIONS_MAX) {
         fresh_write_parts(json, "applied", sum, false);

@@ -38,12 +38,9 @@ static void health_write_trouble(weir_json *json, const char *part, bool stopped
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
     weir_json_object(json);
-    weir_json_key(json, "part");
-    weir_json_string(json, part);
-    weir_json_key(json, "stopped");
-    weir_json_bool(json, stopped);
-    weir_json_key(json, "detail");
-    weir_json_string(json, sentence);
+    weir_json_key_string(json, "part", part);
+    weir_json_key_bool(json, "stopped", stopped);
+    weir_json_key_string(json, "detail", sentence);
     weir_json_object_end(json);
 }
 

@@ -210,24 +210,17 @@ static void ready_write_sources(weir_api *api, weir_json *json) {
         weir_pipeline_source_stats stats;
         weir_pipeline_source_stats_get(api->pipeline, i, &stats);
         weir_json_object(json);
-        weir_json_key(json, "source");
-        weir_json_string(json, stats.name);
-        weir_json_key(json, "status");
-        weir_json_string(json, weir_pipeline_status_name(stats.status));
+        weir_json_key_string(json, "source", stats.name);
+        weir_json_key_string(json, "status", weir_pipeline_status_name(stats.status));
         if (stats.err) {
             char sentence[WEIR_ERR_SENTENCE_MAX];
             weir_err_sentence(stats.err, sentence, sizeof sentence);
-            weir_json_key(json, "error");
-            weir_json_string(json, sentence);
+            weir_json_key_string(json, "error", sentence);
         }
-        weir_json_key(json, "connected");
-        weir_json_bool(json, stats.connected);
-        weir_json_key(json, "records");
-        weir_json_u64(json, stats.records);
-        weir_json_key(json, "dead_letters");
-        weir_json_u64(json, stats.dead_letters);
-        weir_json_key(json, "tombstones");
-        weir_json_u64(json, stats.tombstones);
+        weir_json_key_bool(json, "connected", stats.connected);
+        weir_json_key_u64(json, "records", stats.records);
+        weir_json_key_u64(json, "dead_letters", stats.dead_letters);
+        weir_json_key_u64(json, "tombstones", stats.tombstones);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -247,17 +240,12 @@ weir_err weir_api_readyz(void *context, weir_http_request *request) {
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
     if (why) {
-        weir_json_key(&json, "type");
-        weir_json_string(&json, "/problems/not-ready");
-        weir_json_key(&json, "title");
-        weir_json_string(&json, "Service Unavailable");
-        weir_json_key(&json, "status");
-        weir_json_u64(&json, 503);
-        weir_json_key(&json, "detail");
-        weir_json_string(&json, why);
+        weir_json_key_string(&json, "type", "/problems/not-ready");
+        weir_json_key_string(&json, "title", "Service Unavailable");
+        weir_json_key_u64(&json, "status", 503);
+        weir_json_key_string(&json, "detail", why);
     }
-    weir_json_key(&json, "ready");
-    weir_json_bool(&json, !why);
+    weir_json_key_bool(&json, "ready", !why);
     if (known && weir_http_query(request, "verbose")) {
         ready_write_sources(api, &json);
         weir_api_json_troubles(api, &json);

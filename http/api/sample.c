@@ -46,14 +46,11 @@ static weir_err sampling_write_nodes(const sampling *in, weir_json *json, const 
         weir_block_range range = view->ranges[i];
         for (uint32_t node = range.begin; !err && node < range.end; node++) {
             weir_json_object(json);
-            weir_json_key(json, "hop");
-            weir_json_u64(json, hop);
-            weir_json_key(json, "type");
-            weir_json_string(json, weir_schema_vertex_at(in->api->schema, type)->name);
+            weir_json_key_u64(json, "hop", hop);
+            weir_json_key_string(json, "type", weir_schema_vertex_at(in->api->schema, type)->name);
             weir_json_key(json, "key");
             err = sampling_write_key(in, json, node, view->ids[node]);
-            weir_json_key(json, "target");
-            weir_json_u64(json, in->ask->targets[view->groups[node]].place);
+            weir_json_key_u64(json, "target", in->ask->targets[view->groups[node]].place);
             weir_json_object_end(json);
         }
     }
@@ -68,12 +65,9 @@ static void sampling_write_edge(const sampling *in, weir_json *json, const weir_
     const weir_schema_feature *features = weir_schema_relation_at(in->api->schema, relation)->features;
     const weir_value_kind *kinds = weir_graph_relation_kinds(in->api->graph, relation, &count);
     weir_json_object(json);
-    weir_json_key(json, "step");
-    weir_json_u64(json, step);
-    weir_json_key(json, "parent");
-    weir_json_u64(json, edges->parents[i]);
-    weir_json_key(json, "child");
-    weir_json_u64(json, edges->children[i]);
+    weir_json_key_u64(json, "step", step);
+    weir_json_key_u64(json, "parent", edges->parents[i]);
+    weir_json_key_u64(json, "child", edges->children[i]);
     weir_json_key(json, "time");
     weir_api_json_time(json, edges->times[i]);
     weir_json_key(json, "event");
@@ -93,12 +87,10 @@ static void sampling_write_targets(const sampling *in, weir_json *json, const we
     weir_json_array(json);
     for (uint32_t i = 0; i < in->ask->target_count; i++) {
         weir_json_object(json);
-        weir_json_key(json, "node");
-        weir_json_u64(json, nodes[i]);
+        weir_json_key_u64(json, "node", nodes[i]);
         weir_json_key(json, "before");
         weir_api_json_time(json, view->before_us[nodes[i]]);
-        weir_json_key(json, "cut");
-        weir_json_bool(json, view->cut[nodes[i]] != 0);
+        weir_json_key_bool(json, "cut", view->cut[nodes[i]] != 0);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);

@@ -45,8 +45,7 @@ static weir_err score_write_neighbor(const score_job *job, weir_json *json, cons
         key = m->key;
         length = m->key_length;
     }
-    weir_json_key(json, "type");
-    weir_json_string(json, weir_schema_vertex_at(job->api->schema, reason->neighbor_type)->name);
+    weir_json_key_string(json, "type", weir_schema_vertex_at(job->api->schema, reason->neighbor_type)->name);
     weir_json_key(json, "key");
     if (key)
         weir_json_text(json, key, length);
@@ -58,24 +57,20 @@ static weir_err score_write_neighbor(const score_job *job, weir_json *json, cons
 static weir_err score_write_reasons(const score_job *job, weir_json *json, const weir_score_ask *ask,
                                     const weir_score *score) {
     weir_err err = WEIR_OK;
-    weir_json_key(json, "own_change");
-    weir_json_f64(json, score->own_change);
+    weir_json_key_f64(json, "own_change", score->own_change);
     weir_json_key(json, "reasons");
     weir_json_array(json);
     for (uint32_t i = 0; !err && i < score->reason_count; i++) {
         const weir_score_reason *reason = &score->reasons[i];
         weir_json_object(json);
-        weir_json_key(json, "relation");
-        weir_json_string(json, weir_schema_relation_at(job->api->schema, reason->relation)->name);
-        weir_json_key(json, "direction");
-        weir_json_string(json, reason->direction == WEIR_OUT ? "out" : "in");
+        weir_json_key_string(json, "relation", weir_schema_relation_at(job->api->schema, reason->relation)->name);
+        weir_json_key_string(json, "direction", reason->direction == WEIR_OUT ? "out" : "in");
         err = score_write_neighbor(job, json, ask, reason);
         weir_json_key(json, "time");
         weir_api_json_time(json, reason->time_us);
         weir_json_key(json, "event");
         weir_api_json_event(json, reason->event);
-        weir_json_key(json, "change");
-        weir_json_f64(json, reason->change);
+        weir_json_key_f64(json, "change", reason->change);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -84,10 +79,8 @@ static weir_err score_write_reasons(const score_job *job, weir_json *json, const
 
 static void score_write_target(const score_job *job, weir_json *json, uint32_t i) {
     const weir_api_vertex *vertex = &job->ask.vertices[i];
-    weir_json_key(json, "type");
-    weir_json_string(json, vertex->type_name);
-    weir_json_key(json, "key");
-    weir_json_text(json, vertex->key, vertex->key_length);
+    weir_json_key_string(json, "type", vertex->type_name);
+    weir_json_key_text(json, "key", vertex->key, vertex->key_length);
     weir_json_key(json, "time");
     weir_api_json_time(json, job->ask.asks[i].time_us);
 }
@@ -102,21 +95,14 @@ static weir_err score_write(const score_job *job, weir_json *json, uint32_t i, c
     weir_json_key(json, "decision");
     weir_api_json_event(json, score->decision);
     if (weir_nn_outputs(weir_score_model_shape(model)) > 1) {
-        weir_json_key(json, "class");
-        weir_json_u64(json, score->label);
+        weir_json_key_u64(json, "class", score->label);
     }
-    weir_json_key(json, "score");
-    weir_json_f64(json, score->score);
-    weir_json_key(json, "probability");
-    weir_json_f64(json, score->probability);
-    weir_json_key(json, "logit");
-    weir_json_f64(json, score->logit);
-    weir_json_key(json, "nodes");
-    weir_json_u64(json, score->nodes);
-    weir_json_key(json, "edges");
-    weir_json_u64(json, score->edges);
-    weir_json_key(json, "neighborhood");
-    weir_json_string(json, efforts[score->effort]);
+    weir_json_key_f64(json, "score", score->score);
+    weir_json_key_f64(json, "probability", score->probability);
+    weir_json_key_f64(json, "logit", score->logit);
+    weir_json_key_u64(json, "nodes", score->nodes);
+    weir_json_key_u64(json, "edges", score->edges);
+    weir_json_key_string(json, "neighborhood", efforts[score->effort]);
     weir_err err = ask->reasons ? score_write_reasons(job, json, ask, score) : WEIR_OK;
     weir_json_object_end(json);
     return err;
@@ -129,10 +115,8 @@ static weir_err score_write_answer(const score_job *job, uint32_t thread, const 
     weir_json_object(&json);
     weir_json_key(&json, "model");
     weir_json_object(&json);
-    weir_json_key(&json, "task");
-    weir_json_string(&json, weir_score_model_name(model));
-    weir_json_key(&json, "id");
-    weir_json_string(&json, weir_score_model_version(model));
+    weir_json_key_string(&json, "task", weir_score_model_name(model));
+    weir_json_key_string(&json, "id", weir_score_model_version(model));
     weir_json_object_end(&json);
     if (job->embedding) {
         score_write_target(job, &json, 0);
@@ -291,12 +275,9 @@ void weir_api_json_serving(weir_api *api, weir_json *json) {
     if (api->watch) weir_scoring_watch_state(api->watch, &state);
     weir_json_key(json, "model");
     weir_json_object(json);
-    weir_json_key(json, "serving");
-    weir_json_string(json, state.serving[0] ? state.serving : NULL);
-    weir_json_key(json, "generation");
-    weir_json_u64(json, state.generation);
-    weir_json_key(json, "trouble");
-    weir_json_string(json, state.trouble[0] ? state.trouble : NULL);
+    weir_json_key_string(json, "serving", state.serving[0] ? state.serving : NULL);
+    weir_json_key_u64(json, "generation", state.generation);
+    weir_json_key_string(json, "trouble", state.trouble[0] ? state.trouble : NULL);
     weir_json_object_end(json);
 }
 

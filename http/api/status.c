@@ -7,8 +7,7 @@
 #include "private.h"
 
 static void status_write_u64(weir_json *json, const char *key, uint64_t number) {
-    weir_json_key(json, key);
-    weir_json_u64(json, number);
+    weir_json_key_u64(json, key, number);
 }
 
 static void status_write_time(weir_json *json, const char *key, int64_t time_us) {
@@ -52,11 +51,10 @@ static void clock_survey_end_source(const clock_survey *survey) {
     weir_json_object(json);
     status_write_time(json, "clock", source->clock_us);
     status_write_time(json, "newest", source->newest_us);
-    weir_json_key(json, "counts");
-    weir_json_bool(json, source->state != WEIR_CLOCK_IDLE);
+    weir_json_key_bool(json, "counts", source->state != WEIR_CLOCK_IDLE);
     if (survey->watermark_us != INT64_MIN) {
-        weir_json_key(json, "ahead_seconds");
-        weir_json_f64(json, ((double)source->newest_us - (double)survey->watermark_us) / (double)WEIR_US_PER_S);
+        weir_json_key_f64(json, "ahead_seconds",
+                          ((double)source->newest_us - (double)survey->watermark_us) / (double)WEIR_US_PER_S);
     }
     weir_json_object_end(json);
 }
@@ -96,8 +94,7 @@ weir_err weir_api_get_status(void *context, weir_http_request *request) {
     weir_api_fresh_begin(api, loop, request);
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
-    weir_json_key(&json, "schema");
-    weir_json_string(&json, weir_schema_name(api->schema));
+    weir_json_key_string(&json, "schema", weir_schema_name(api->schema));
     status_write_time(&json, "time", weir_clock_wall_us(api->clock));
     status_write_counts(api, &json);
     weir_api_json_troubles(api, &json);

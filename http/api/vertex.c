@@ -44,10 +44,8 @@ static weir_err vertex_begin_answer(const vertex_question *ask, weir_json *json)
                         vertex->type_name);
     *json = weir_json_begin(weir_http_out(ask->request));
     weir_json_object(json);
-    weir_json_key(json, "type");
-    weir_json_string(json, vertex->type_name);
-    weir_json_key(json, "key");
-    weir_json_text(json, vertex->key, vertex->key_length);
+    weir_json_key_string(json, "type", vertex->type_name);
+    weir_json_key_text(json, "key", vertex->key, vertex->key_length);
     if (ask->before_us == WEIR_BEFORE_ALL) return WEIR_OK;
     weir_json_key(json, "before");
     weir_api_json_time(json, ask->before_us);
@@ -135,12 +133,9 @@ static weir_err neighbor_write(const vertex_question *ask, weir_json *json, cons
         weir_graph_name_within(ask->api->graph, edge->neighbor, ask->budget, ask->arena, &type, &key, &length);
     if (err) return err;
     weir_json_object(json);
-    weir_json_key(json, "relation");
-    weir_json_string(json, list->of->name);
-    weir_json_key(json, "direction");
-    weir_json_string(json, list->direction == WEIR_OUT ? "out" : "in");
-    weir_json_key(json, "type");
-    weir_json_string(json, weir_schema_vertex_at(ask->api->schema, end)->name);
+    weir_json_key_string(json, "relation", list->of->name);
+    weir_json_key_string(json, "direction", list->direction == WEIR_OUT ? "out" : "in");
+    weir_json_key_string(json, "type", weir_schema_vertex_at(ask->api->schema, end)->name);
     weir_json_key(json, "key");
     if (key)
         weir_json_text(json, key, length);

@@ -52,14 +52,10 @@ void weir_http_problem_write(weir_buf *out, unsigned status, const char *slug, c
     char type[96];
     snprintf(type, sizeof type, "/problems/%.64s", slug ? slug : problem_status_find(status)->slug);
     weir_json_string(&json, type);
-    weir_json_key(&json, "title");
-    weir_json_string(&json, weir_http_status_title(status));
-    weir_json_key(&json, "status");
-    weir_json_u64(&json, status);
-    weir_json_key(&json, "detail");
-    weir_json_string(&json, detail);
-    weir_json_key(&json, "request_id");
-    weir_json_string(&json, id);
+    weir_json_key_string(&json, "title", weir_http_status_title(status));
+    weir_json_key_u64(&json, "status", status);
+    weir_json_key_string(&json, "detail", detail);
+    weir_json_key_string(&json, "request_id", id);
     weir_json_object_end(&json);
     weir_buf_byte(out, '\n');
 }

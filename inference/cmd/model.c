@@ -143,15 +143,11 @@ static void cmd_model_put_model(weir_buf *out, const char *path, const cmd_model
     uint64_t parameters = 0;
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
-    weir_json_key(&json, "id");
-    weir_json_string(&json, name);
-    weir_json_key(&json, "serves");
-    weir_json_bool(&json, strcmp(name, s->serving.id) == 0);
-    weir_json_key(&json, "task");
-    weir_json_string(&json, weir_model_task(model));
+    weir_json_key_string(&json, "id", name);
+    weir_json_key_bool(&json, "serves", strcmp(name, s->serving.id) == 0);
+    weir_json_key_string(&json, "task", weir_model_task(model));
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_model_schema_hash(model));
-    weir_json_key(&json, "schema_hash");
-    weir_json_string(&json, hash);
+    weir_json_key_string(&json, "schema_hash", hash);
 
     weir_json_key(&json, "tensors");
     weir_json_object(&json);
@@ -165,8 +161,7 @@ static void cmd_model_put_model(weir_buf *out, const char *path, const cmd_model
         parameters += t->rows * t->cols;
     }
     weir_json_object_end(&json);
-    weir_json_key(&json, "parameters");
-    weir_json_u64(&json, parameters);
+    weir_json_key_u64(&json, "parameters", parameters);
 
     for (int i = 0; i < WEIR_MODEL_TEXT_COUNT; i++)
         cmd_model_put_text(out, keys[i], model, i);

@@ -57,8 +57,7 @@ static weir_err tensor_check(const weir_model_tensor *t, uint64_t *bytesp) {
 static void tensor_put(weir_json *json, const weir_model_tensor *t, uint64_t begin, uint64_t end) {
     weir_json_key(json, t->name);
     weir_json_object(json);
-    weir_json_key(json, "dtype");
-    weir_json_string(json, "F32");
+    weir_json_key_string(json, "dtype", "F32");
     weir_json_key(json, "shape");
     weir_json_array(json);
     weir_json_u64(json, t->rows);

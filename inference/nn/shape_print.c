@@ -9,19 +9,9 @@ const char *const weir_nn_strategy_words[] = {"recent", "uniform", "weighted", "
 const char *const weir_nn_direction_words[] = {"out", "in", NULL};
 const char *const weir_nn_rows_words[] = {"as-is", "unit", NULL}; /* by weir_nn_matrix.unit */
 
-static void shape_print_key_text(weir_json *json, const char *key, const char *text) {
-    weir_json_key(json, key);
-    weir_json_string(json, text);
-}
-
-static void shape_print_key_u64(weir_json *json, const char *key, uint64_t value) {
-    weir_json_key(json, key);
-    weir_json_u64(json, value);
-}
-
 static void shape_print_scale(weir_json *json, const weir_nn_number *number) {
     const weir_nn_scale *s = &number->scale;
-    shape_print_key_text(json, "normalise", weir_nn_normalise_words[number->normalise]);
+    weir_json_key_string(json, "normalise", weir_nn_normalise_words[number->normalise]);
     weir_json_key(json, "scale");
     weir_json_array(json);
     weir_json_f64(json, s->mean);
@@ -40,16 +30,16 @@ static void shape_print_features(weir_json *json, const weir_nn_inputs *inputs) 
         for (uint32_t i = 0; i < inputs->number_count; i++) {
             const weir_nn_number *number = &inputs->numbers[i];
             if (number->kind == WEIR_NN_AGGREGATE || number->source != f) continue;
-            shape_print_key_text(json, "name", number->name);
-            shape_print_key_text(json, "kind", weir_nn_kind_words[inputs->kinds[f]]);
+            weir_json_key_string(json, "name", number->name);
+            weir_json_key_string(json, "kind", weir_nn_kind_words[inputs->kinds[f]]);
             shape_print_scale(json, number);
         }
         for (uint32_t i = 0; i < inputs->category_count; i++) {
             const weir_nn_category *category = &inputs->categories[i];
             if (category->feature != f) continue;
-            shape_print_key_text(json, "name", category->name);
-            shape_print_key_text(json, "kind", weir_nn_kind_words[inputs->kinds[f]]);
-            shape_print_key_u64(json, "slots", category->slots);
+            weir_json_key_string(json, "name", category->name);
+            weir_json_key_string(json, "kind", weir_nn_kind_words[inputs->kinds[f]]);
+            weir_json_key_u64(json, "slots", category->slots);
         }
         weir_json_object_end(json);
     }
@@ -63,8 +53,8 @@ static void shape_print_aggregates(weir_json *json, const weir_nn_inputs *inputs
         const weir_nn_number *number = &inputs->numbers[i];
         if (number->kind != WEIR_NN_AGGREGATE) continue;
         weir_json_object(json);
-        shape_print_key_text(json, "name", number->name);
-        shape_print_key_u64(json, "id", number->source);
+        weir_json_key_string(json, "name", number->name);
+        weir_json_key_u64(json, "id", number->source);
         shape_print_scale(json, number);
         weir_json_object_end(json);
     }
@@ -79,9 +69,9 @@ static void shape_print_matrices(weir_json *json, const weir_nn_inputs *inputs) 
     for (uint32_t i = 0; i < inputs->matrix_count; i++) {
         const weir_nn_matrix *matrix = &inputs->matrices[i];
         weir_json_object(json);
-        shape_print_key_text(json, "name", matrix->name);
-        shape_print_key_u64(json, "columns", matrix->columns);
-        shape_print_key_text(json, "rows", weir_nn_rows_words[matrix->unit]);
+        weir_json_key_string(json, "name", matrix->name);
+        weir_json_key_u64(json, "columns", matrix->columns);
+        weir_json_key_string(json, "rows", weir_nn_rows_words[matrix->unit]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -89,32 +79,32 @@ static void shape_print_matrices(weir_json *json, const weir_nn_inputs *inputs) 
 
 static void shape_print_step(weir_json *json, const weir_nn_shape *shape, const weir_sample_step *step) {
     weir_json_object(json);
-    shape_print_key_u64(json, "hop", step->hop);
-    shape_print_key_text(json, "relation", shape->edges[step->relation].name);
-    shape_print_key_text(json, "direction", weir_nn_direction_words[step->direction]);
-    shape_print_key_text(json, "strategy", weir_nn_strategy_words[step->strategy]);
-    shape_print_key_u64(json, "fanout", step->fanout);
+    weir_json_key_u64(json, "hop", step->hop);
+    weir_json_key_string(json, "relation", shape->edges[step->relation].name);
+    weir_json_key_string(json, "direction", weir_nn_direction_words[step->direction]);
+    weir_json_key_string(json, "strategy", weir_nn_strategy_words[step->strategy]);
+    weir_json_key_u64(json, "fanout", step->fanout);
     if (step->strategy == WEIR_SAMPLE_WEIGHTED && step->weight != WEIR_SCHEMA_NONE)
-        shape_print_key_u64(json, "weight", step->weight);
+        weir_json_key_u64(json, "weight", step->weight);
     if (step->strategy == WEIR_SAMPLE_WEIGHTED && step->weight == WEIR_SCHEMA_NONE)
-        shape_print_key_u64(json, "half_life_us", (uint64_t)step->half_life_us);
+        weir_json_key_u64(json, "half_life_us", (uint64_t)step->half_life_us);
     weir_json_object_end(json);
 }
 
 void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
     weir_json_object(json);
-    shape_print_key_u64(json, "version", WEIR_NN_LANGUAGE);
-    shape_print_key_text(json, "task", shape->task);
-    shape_print_key_text(json, "target", shape->vertices[shape->target_type].name);
-    shape_print_key_u64(json, "outputs", shape->outputs);
-    shape_print_key_u64(json, "hidden", shape->hidden);
-    shape_print_key_u64(json, "window", shape->window);
+    weir_json_key_u64(json, "version", WEIR_NN_LANGUAGE);
+    weir_json_key_string(json, "task", shape->task);
+    weir_json_key_string(json, "target", shape->vertices[shape->target_type].name);
+    weir_json_key_u64(json, "outputs", shape->outputs);
+    weir_json_key_u64(json, "hidden", shape->hidden);
+    weir_json_key_u64(json, "window", shape->window);
 
     weir_json_key(json, "vertices");
     weir_json_array(json);
     for (uint32_t t = 0; t < shape->types; t++) {
         weir_json_object(json);
-        shape_print_key_text(json, "name", shape->vertices[t].name);
+        weir_json_key_string(json, "name", shape->vertices[t].name);
         shape_print_features(json, &shape->vertices[t]);
         shape_print_aggregates(json, &shape->vertices[t]);
         shape_print_matrices(json, &shape->vertices[t]);
@@ -126,9 +116,9 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
     weir_json_array(json);
     for (uint32_t r = 0; r < shape->relations; r++) {
         weir_json_object(json);
-        shape_print_key_text(json, "name", shape->edges[r].name);
-        shape_print_key_text(json, "from", shape->vertices[shape->ends[r].from].name);
-        shape_print_key_text(json, "to", shape->vertices[shape->ends[r].to].name);
+        weir_json_key_string(json, "name", shape->edges[r].name);
+        weir_json_key_string(json, "from", shape->vertices[shape->ends[r].from].name);
+        weir_json_key_string(json, "to", shape->vertices[shape->ends[r].to].name);
         shape_print_features(json, &shape->edges[r]);
         weir_json_object_end(json);
     }

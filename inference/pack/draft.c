@@ -14,18 +14,15 @@ struct weir_pack_draft {
 static void pack_draft_print(weir_pack_draft *draft, const weir_pack_opts *opts) {
     weir_json json = weir_json_begin(&draft->architecture);
     weir_json_object(&json);
-    weir_json_key(&json, "sample_seed");
-    weir_json_u64(&json, opts->sample_seed);
+    weir_json_key_u64(&json, "sample_seed", opts->sample_seed);
     weir_json_key(&json, "network");
     weir_nn_shape_print(weir_nn_shape_of(opts->nn), &json);
     weir_json_object_end(&json);
 
     json = weir_json_begin(&draft->calibration);
     weir_json_object(&json);
-    weir_json_key(&json, "slope");
-    weir_json_f64(&json, opts->slope);
-    weir_json_key(&json, "offset");
-    weir_json_f64(&json, opts->offset);
+    weir_json_key_f64(&json, "slope", opts->slope);
+    weir_json_key_f64(&json, "offset", opts->offset);
     weir_json_object_end(&json);
 }
 

@@ -35,11 +35,6 @@ static void dlq_key_time(weir_json *json, const char *name, int64_t time_us) {
     weir_json_string(json, time_us ? text : NULL);
 }
 
-static void dlq_key_text(weir_json *json, const char *name, const char *text, size_t length) {
-    weir_json_key(json, name);
-    weir_json_text(json, text, length);
-}
-
 static void dlq_key_bytes(weir_json *json, const char *name, const void *bytes, size_t length) {
     weir_json_key(json, name);
     if (!bytes) {
@@ -59,24 +54,18 @@ static void dlq_print_json(weir_buf *out, const weir_cmd_letter *l, bool payload
     const weir_dead_letter *d = &l->letter;
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
-    weir_json_key(&json, "number");
-    weir_json_u64(&json, l->number);
+    weir_json_key_u64(&json, "number", l->number);
     dlq_key_time(&json, "set_aside", l->put_us);
     dlq_key_time(&json, "replayed", l->replayed_us);
-    dlq_key_text(&json, "source", d->source, d->source_length);
-    dlq_key_text(&json, "topic", d->topic, d->topic_length);
-    weir_json_key(&json, "stream");
-    weir_json_string(&json, streams[d->stream]);
-    weir_json_key(&json, "partition");
-    weir_json_u64(&json, d->partition);
-    weir_json_key(&json, "offset");
-    weir_json_u64(&json, d->offset);
+    weir_json_key_text(&json, "source", d->source, d->source_length);
+    weir_json_key_text(&json, "topic", d->topic, d->topic_length);
+    weir_json_key_string(&json, "stream", streams[d->stream]);
+    weir_json_key_u64(&json, "partition", d->partition);
+    weir_json_key_u64(&json, "offset", d->offset);
     dlq_key_time(&json, "time", d->time_us);
-    dlq_key_text(&json, "reason", d->reason, d->reason_length);
-    weir_json_key(&json, "length");
-    weir_json_u64(&json, d->value_length);
-    weir_json_key(&json, "cut");
-    weir_json_bool(&json, d->cut);
+    weir_json_key_text(&json, "reason", d->reason, d->reason_length);
+    weir_json_key_u64(&json, "length", d->value_length);
+    weir_json_key_bool(&json, "cut", d->cut);
     if (payload) dlq_key_bytes(&json, "key_base64", d->key, d->key_length);
     if (payload) dlq_key_bytes(&json, "value_base64", d->bytes, d->length);
     weir_json_object_end(&json);

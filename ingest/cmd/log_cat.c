@@ -29,20 +29,16 @@ static void log_cat_print_json(log_catting *cat, uint32_t partition, const weir_
     char text[WEIR_TIME_TEXT_MAX];
     weir_json json = weir_json_begin(&cat->out);
     weir_json_object(&json);
-    weir_json_key(&json, "partition");
-    weir_json_u64(&json, partition);
-    weir_json_key(&json, "offset");
-    weir_json_u64(&json, record->offset);
-    weir_json_key(&json, "time");
-    weir_json_text(&json, text, weir_time_format(record->time_us, text));
+    weir_json_key_u64(&json, "partition", partition);
+    weir_json_key_u64(&json, "offset", record->offset);
+    weir_json_key_text(&json, "time", text, weir_time_format(record->time_us, text));
     weir_json_key(&json, "key");
     if (record->key) {
         weir_json_text(&json, record->key, record->key_length);
     } else {
         weir_json_null(&json);
     }
-    weir_json_key(&json, "value");
-    weir_json_text(&json, record->value, record->value_length);
+    weir_json_key_text(&json, "value", record->value, record->value_length);
     weir_json_object_end(&json);
     weir_buf_text(&cat->out, "\n");
 }

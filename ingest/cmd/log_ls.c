@@ -22,8 +22,7 @@ static void log_ls_row_json(log_listing *ls, const char *topic, uint64_t creatio
     char text[WEIR_TIME_TEXT_MAX];
     weir_json json = weir_json_begin(&ls->out);
     weir_json_object(&json);
-    weir_json_key(&json, "topic");
-    weir_json_string(&json, topic);
+    weir_json_key_string(&json, "topic", topic);
     const struct {
         const char *name;
         uint64_t value;
@@ -34,8 +33,7 @@ static void log_ls_row_json(log_listing *ls, const char *topic, uint64_t creatio
         {"segments", stats->segments},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        weir_json_key(&json, numbers[i].name);
-        weir_json_u64(&json, numbers[i].value);
+        weir_json_key_u64(&json, numbers[i].name, numbers[i].value);
     }
     weir_json_key(&json, "time_newest");
     if (stats->offset_durable > stats->offset_begin) weir_time_format(stats->time_last_us, text);

@@ -7,31 +7,18 @@
 #include "part.h"
 #include "plan.h"
 
-static void part_put_u64(weir_json *json, const char *key, uint64_t value) {
-    weir_json_key(json, key);
-    weir_json_u64(json, value);
-}
-
-static void part_put_string(weir_json *json, const char *key, const char *value) {
-    weir_json_key(json, key);
-    weir_json_string(json, value);
-}
-
 static weir_err part_put_head(weir_json *json, const weir_parts_draft *draft) {
     weir_buf schema = {0};
     weir_schema_print(weir_snapshot_schema(draft->snapshot), &schema);
-    part_put_u64(json, "format", WEIR_PARTS_FORMAT);
-    part_put_u64(json, "part", draft->part);
-    part_put_u64(json, "parts", draft->plan->parts);
-    part_put_string(json, "method", weir_parts_method_name(draft->opts->method));
-    part_put_u64(json, "seed", draft->opts->seed);
-    part_put_string(json, "cutting", draft->cutting);
-    weir_json_key(json, "as_of_us");
-    weir_json_i64(json, weir_snapshot_as_of_us(draft->snapshot));
-    weir_json_key(json, "from_us");
-    weir_json_i64(json, weir_snapshot_from_us(draft->snapshot));
-    weir_json_key(json, "schema");
-    weir_json_text(json, schema.bytes, schema.length);
+    weir_json_key_u64(json, "format", WEIR_PARTS_FORMAT);
+    weir_json_key_u64(json, "part", draft->part);
+    weir_json_key_u64(json, "parts", draft->plan->parts);
+    weir_json_key_string(json, "method", weir_parts_method_name(draft->opts->method));
+    weir_json_key_u64(json, "seed", draft->opts->seed);
+    weir_json_key_string(json, "cutting", draft->cutting);
+    weir_json_key_i64(json, "as_of_us", weir_snapshot_as_of_us(draft->snapshot));
+    weir_json_key_i64(json, "from_us", weir_snapshot_from_us(draft->snapshot));
+    weir_json_key_text(json, "schema", schema.bytes, schema.length);
     weir_err err = weir_buf_err(&schema);
     weir_buf_free(&schema);
     return err;
@@ -44,19 +31,19 @@ static void part_put_vertices(weir_json *json, const weir_parts_draft *draft, co
     for (uint32_t type = 0; type < weir_schema_vertex_count(schema); type++) {
         const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
         weir_json_object(json);
-        part_put_string(json, "name", weir_schema_vertex_at(schema, type)->name);
+        weir_json_key_string(json, "name", weir_schema_vertex_at(schema, type)->name);
         weir_json_key(json, "starts");
         weir_json_array(json);
         for (uint32_t p = 0; p <= draft->plan->parts; p++)
             weir_json_i64(json, draft->plan->starts[type][p]);
         weir_json_array_end(json);
-        part_put_u64(json, "halo", counts->halos[type]);
+        weir_json_key_u64(json, "halo", counts->halos[type]);
         weir_json_key(json, "extras");
         weir_json_array(json);
         for (uint32_t i = 0; i < vertices->extra_count; i++) {
             weir_json_object(json);
-            part_put_string(json, "name", vertices->extras[i].name);
-            part_put_u64(json, "columns", vertices->extras[i].columns);
+            weir_json_key_string(json, "name", vertices->extras[i].name);
+            weir_json_key_u64(json, "columns", vertices->extras[i].columns);
             weir_json_object_end(json);
         }
         weir_json_array_end(json);
@@ -72,12 +59,11 @@ static void part_put_relations_and_labels(weir_json *json, const weir_parts_draf
     weir_json_array(json);
     for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
         weir_json_object(json);
-        part_put_string(json, "name", weir_schema_relation_at(schema, r)->name);
-        part_put_u64(json, "out", counts->edges[2 * r + WEIR_OUT]);
-        part_put_u64(json, "in", counts->edges[2 * r + WEIR_IN]);
-        weir_json_key(json, "newest_us");
-        weir_json_i64(json, weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->newest_us);
-        part_put_u64(json, "deleted", weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->until_us != NULL);
+        weir_json_key_string(json, "name", weir_schema_relation_at(schema, r)->name);
+        weir_json_key_u64(json, "out", counts->edges[2 * r + WEIR_OUT]);
+        weir_json_key_u64(json, "in", counts->edges[2 * r + WEIR_IN]);
+        weir_json_key_i64(json, "newest_us", weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->newest_us);
+        weir_json_key_u64(json, "deleted", weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->until_us != NULL);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -85,8 +71,8 @@ static void part_put_relations_and_labels(weir_json *json, const weir_parts_draf
     weir_json_array(json);
     for (uint32_t l = 0; l < weir_schema_label_count(schema); l++) {
         weir_json_object(json);
-        part_put_string(json, "name", weir_schema_label_at(schema, l)->name);
-        part_put_u64(json, "count", counts->labels[l]);
+        weir_json_key_string(json, "name", weir_schema_label_at(schema, l)->name);
+        weir_json_key_u64(json, "count", counts->labels[l]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);

@@ -23,43 +23,32 @@ void weir_parts_report_text(const weir_parts_report *report, weir_buf *out) {
                     (double)report->peak_bytes / 1048576.0);
 }
 
-static void report_put_u64(weir_json *json, const char *key, uint64_t value) {
-    weir_json_key(json, key);
-    weir_json_u64(json, value);
-}
-
-static void report_put_f64(weir_json *json, const char *key, double value) {
-    weir_json_key(json, key);
-    weir_json_f64(json, value);
-}
-
 void weir_parts_report_json(const weir_parts_report *report, weir_buf *out) {
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
-    report_put_u64(&json, "parts", report->parts);
-    report_put_u64(&json, "seed", report->seed);
-    report_put_u64(&json, "vertices", report->vertices);
-    report_put_u64(&json, "edges", report->edges);
-    report_put_u64(&json, "training", report->training);
+    weir_json_key_u64(&json, "parts", report->parts);
+    weir_json_key_u64(&json, "seed", report->seed);
+    weir_json_key_u64(&json, "vertices", report->vertices);
+    weir_json_key_u64(&json, "edges", report->edges);
+    weir_json_key_u64(&json, "training", report->training);
     weir_json_key(&json, "methods");
     weir_json_array(&json);
     for (uint32_t i = 0; i < report->row_count; i++) {
         const weir_parts_quality *q = &report->rows[i];
         weir_json_object(&json);
-        weir_json_key(&json, "method");
-        weir_json_string(&json, weir_parts_method_name(q->method));
-        report_put_u64(&json, "cut_edges", q->cut_edges);
-        report_put_f64(&json, "vertex_balance", q->vertex_balance);
-        report_put_f64(&json, "training_balance", q->training_balance);
-        report_put_f64(&json, "degree_balance", q->degree_balance);
-        report_put_u64(&json, "halo", q->halo);
-        report_put_u64(&json, "halo_max", q->halo_max);
-        report_put_f64(&json, "seconds", q->seconds);
+        weir_json_key_string(&json, "method", weir_parts_method_name(q->method));
+        weir_json_key_u64(&json, "cut_edges", q->cut_edges);
+        weir_json_key_f64(&json, "vertex_balance", q->vertex_balance);
+        weir_json_key_f64(&json, "training_balance", q->training_balance);
+        weir_json_key_f64(&json, "degree_balance", q->degree_balance);
+        weir_json_key_u64(&json, "halo", q->halo);
+        weir_json_key_u64(&json, "halo_max", q->halo_max);
+        weir_json_key_f64(&json, "seconds", q->seconds);
         weir_json_object_end(&json);
     }
     weir_json_array_end(&json);
-    report_put_f64(&json, "write_seconds", report->write_seconds);
-    report_put_u64(&json, "peak_bytes", report->peak_bytes);
+    weir_json_key_f64(&json, "write_seconds", report->write_seconds);
+    weir_json_key_u64(&json, "peak_bytes", report->peak_bytes);
     weir_json_object_end(&json);
     weir_buf_byte(out, '\n');
 }

@@ -110,8 +110,7 @@ done:
 
 static void cmd_store_print_time(weir_json *json, const char *name, int64_t time_us) {
     char text[WEIR_TIME_TEXT_MAX];
-    weir_json_key(json, name);
-    weir_json_text(json, text, weir_time_format(time_us, text));
+    weir_json_key_text(json, name, text, weir_time_format(time_us, text));
 }
 
 static void cmd_store_print_value(weir_json *json, weir_value_kind kind, const weir_value *value) {
@@ -157,14 +156,11 @@ static weir_err cmd_store_print_name(weir_json *json, cmd_question *q, weir_vert
     if (err) return err;
     *knownp = key != NULL;
     if (key && type < weir_schema_vertex_count(q->store.schema)) {
-        weir_json_key(json, "type");
-        weir_json_string(json, weir_schema_vertex_at(q->store.schema, type)->name);
-        weir_json_key(json, "key");
-        weir_json_text(json, key, length);
+        weir_json_key_string(json, "type", weir_schema_vertex_at(q->store.schema, type)->name);
+        weir_json_key_text(json, "key", key, length);
     }
     snprintf(id, sizeof id, WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(vertex));
-    weir_json_key(json, "id");
-    weir_json_string(json, id);
+    weir_json_key_string(json, "id", id);
     return WEIR_OK;
 }
 
@@ -243,8 +239,7 @@ static weir_err cmd_neighbors_print_edge(weir_buf *out, cmd_question *q, uint32_
     if (err) return err;
     cmd_store_print_time(&json, "time", edge->time_us);
     snprintf(event, sizeof event, "%016" PRIx64, edge->event);
-    weir_json_key(&json, "event");
-    weir_json_string(&json, event);
+    weir_json_key_string(&json, "event", event);
     err = cmd_store_print_row(&json, weir_schema_relation_at(q->store.schema, relation)->features, kinds, count,
                               edge->row, edge->row_length);
     if (err) return err;

@@ -10,29 +10,14 @@
 #include "draft.h"
 #include "snapshot_private.h"
 
-static void manifest_put_u64(weir_json *json, const char *key, uint64_t value) {
-    weir_json_key(json, key);
-    weir_json_u64(json, value);
-}
-
-static void manifest_put_i64(weir_json *json, const char *key, int64_t value) {
-    weir_json_key(json, key);
-    weir_json_i64(json, value);
-}
-
-static void manifest_put_string(weir_json *json, const char *key, const char *value) {
-    weir_json_key(json, key);
-    weir_json_string(json, value);
-}
-
 static weir_err manifest_put_offset(void *context, const char *source, uint32_t partition, uint64_t sealed,
                                     uint64_t applied) {
     weir_json *json = context;
     (void)applied;
     weir_json_object(json);
-    manifest_put_string(json, "source", source);
-    manifest_put_u64(json, "partition", partition);
-    manifest_put_u64(json, "below", sealed);
+    weir_json_key_string(json, "source", source);
+    weir_json_key_u64(json, "partition", partition);
+    weir_json_key_u64(json, "below", sealed);
     weir_json_object_end(json);
     return WEIR_OK;
 }
@@ -42,17 +27,17 @@ static void manifest_put_vertices(weir_json *json, const weir_snapshot_draft *dr
     weir_json_array(json);
     for (uint32_t i = 0; i < weir_schema_vertex_count(draft->schema); i++) {
         weir_json_object(json);
-        manifest_put_string(json, "name", weir_schema_vertex_at(draft->schema, i)->name);
-        manifest_put_u64(json, "count", draft->ids[i].shape[0]);
-        manifest_put_u64(json, "lives", draft->life_counts[i]);
-        manifest_put_u64(json, "rows", draft->row_counts[i]);
+        weir_json_key_string(json, "name", weir_schema_vertex_at(draft->schema, i)->name);
+        weir_json_key_u64(json, "count", draft->ids[i].shape[0]);
+        weir_json_key_u64(json, "lives", draft->life_counts[i]);
+        weir_json_key_u64(json, "rows", draft->row_counts[i]);
         weir_json_key(json, "extras");
         weir_json_array(json);
         for (uint32_t x = 0; x < draft->extra_count; x++) {
             if (draft->extras[x].type != i) continue;
             weir_json_object(json);
-            manifest_put_string(json, "name", draft->extras[x].name);
-            manifest_put_u64(json, "columns", draft->extras[x].columns);
+            weir_json_key_string(json, "name", draft->extras[x].name);
+            weir_json_key_u64(json, "columns", draft->extras[x].columns);
             weir_json_object_end(json);
         }
         weir_json_array_end(json);
@@ -67,17 +52,15 @@ static weir_err manifest_put_all(weir_json *json, const weir_snapshot_draft *dra
     weir_schema_print(draft->schema, &schema);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_schema_hash(draft->schema));
     weir_json_object(json);
-    manifest_put_u64(json, "format", WEIR_SNAPSHOT_FORMAT);
-    manifest_put_string(json, "origin", draft->opts->origin ? draft->opts->origin : "");
-    manifest_put_i64(json, "as_of_us", draft->as_of_us);
-    manifest_put_i64(json, "from_us", weir_draft_all_from_us(draft));
-    weir_json_key(json, "without_deleted");
-    weir_json_bool(json, draft->opts->without_deleted);
-    manifest_put_u64(json, "seed", draft->opts->seed);
-    manifest_put_string(json, "schema_name", weir_schema_name(draft->schema));
-    manifest_put_string(json, "schema_hash", hash);
-    weir_json_key(json, "schema");
-    weir_json_text(json, schema.bytes, schema.length);
+    weir_json_key_u64(json, "format", WEIR_SNAPSHOT_FORMAT);
+    weir_json_key_string(json, "origin", draft->opts->origin ? draft->opts->origin : "");
+    weir_json_key_i64(json, "as_of_us", draft->as_of_us);
+    weir_json_key_i64(json, "from_us", weir_draft_all_from_us(draft));
+    weir_json_key_bool(json, "without_deleted", draft->opts->without_deleted);
+    weir_json_key_u64(json, "seed", draft->opts->seed);
+    weir_json_key_string(json, "schema_name", weir_schema_name(draft->schema));
+    weir_json_key_string(json, "schema_hash", hash);
+    weir_json_key_text(json, "schema", schema.bytes, schema.length);
     weir_err err = weir_buf_err(&schema);
     weir_buf_free(&schema);
 
@@ -92,11 +75,11 @@ static weir_err manifest_put_all(weir_json *json, const weir_snapshot_draft *dra
     for (uint32_t i = 0; i < weir_schema_relation_count(draft->schema); i++) {
         const weir_draft_direction *out = &draft->directions[2 * i + WEIR_OUT];
         weir_json_object(json);
-        manifest_put_string(json, "name", weir_schema_relation_at(draft->schema, i)->name);
-        manifest_put_u64(json, "edges", out->edges);
-        manifest_put_u64(json, "deleted", out->deleted);
-        manifest_put_i64(json, "oldest_us", out->edges ? out->oldest_us : WEIR_SNAPSHOT_NEVER);
-        manifest_put_i64(json, "newest_us", out->edges ? out->newest_us : WEIR_SNAPSHOT_NEVER);
+        weir_json_key_string(json, "name", weir_schema_relation_at(draft->schema, i)->name);
+        weir_json_key_u64(json, "edges", out->edges);
+        weir_json_key_u64(json, "deleted", out->deleted);
+        weir_json_key_i64(json, "oldest_us", out->edges ? out->oldest_us : WEIR_SNAPSHOT_NEVER);
+        weir_json_key_i64(json, "newest_us", out->edges ? out->newest_us : WEIR_SNAPSHOT_NEVER);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -105,13 +88,13 @@ static weir_err manifest_put_all(weir_json *json, const weir_snapshot_draft *dra
     weir_json_array(json);
     for (uint32_t i = 0; i < weir_schema_label_count(draft->schema); i++) {
         weir_json_object(json);
-        manifest_put_string(json, "name", weir_schema_label_at(draft->schema, i)->name);
-        manifest_put_u64(json, "count", draft->label_counts[i]);
+        weir_json_key_string(json, "name", weir_schema_label_at(draft->schema, i)->name);
+        weir_json_key_u64(json, "count", draft->label_counts[i]);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
-    manifest_put_u64(json, "half_edges", draft->stats.half_edges);
-    manifest_put_u64(json, "orphan_labels", draft->stats.orphan_labels);
+    weir_json_key_u64(json, "half_edges", draft->stats.half_edges);
+    weir_json_key_u64(json, "orphan_labels", draft->stats.orphan_labels);
     weir_json_object_end(json);
     return err;
 }

@@ -33,28 +33,17 @@ static const baseline_name baseline_names[WEIR_TRAIN_BASELINES] = {
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void finish_put_f64(weir_json *json, const char *key, double value) {
-    weir_json_key(json, key);
-    weir_json_f64(json, value);
-}
-
-static void finish_put_u64(weir_json *json, const char *key, uint64_t value) {
-    weir_json_key(json, key);
-    weir_json_u64(json, value);
-}
-
 static void report_put_time(weir_json *json, const char *key, int64_t wall_us) {
     char text[WEIR_TIME_TEXT_MAX];
     weir_time_format(wall_us, text);
-    weir_json_key(json, key);
-    weir_json_string(json, text);
+    weir_json_key_string(json, key, text);
 }
 
 static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
-    finish_put_f64(json, "average_precision", m->average_precision);
-    finish_put_f64(json, "auroc", m->auroc);
-    finish_put_f64(json, "precision_at_budget", m->budget_precision);
-    finish_put_f64(json, "recall_at_budget", m->budget_recall);
+    weir_json_key_f64(json, "average_precision", m->average_precision);
+    weir_json_key_f64(json, "auroc", m->auroc);
+    weir_json_key_f64(json, "precision_at_budget", m->budget_precision);
+    weir_json_key_f64(json, "recall_at_budget", m->budget_recall);
 }
 
 static void report_put_metrics(weir_json *json, const weir_trained *trained, weir_targets_part part) {
@@ -62,15 +51,15 @@ static void report_put_metrics(weir_json *json, const weir_trained *trained, wei
     const weir_targets *targets = weir_trained_targets(trained);
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
-    finish_put_u64(json, "targets", m->targets);
+    weir_json_key_u64(json, "targets", m->targets);
     report_put_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
     report_put_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
     if (weir_nn_outputs(weir_trained_shape(trained)) == 1) {
-        finish_put_u64(json, "positives", m->positives);
+        weir_json_key_u64(json, "positives", m->positives);
         report_put_ranking(json, m);
-        finish_put_f64(json, "log_loss", m->log_loss);
+        weir_json_key_f64(json, "log_loss", m->log_loss);
     } else {
-        finish_put_f64(json, "accuracy", m->accuracy);
+        weir_json_key_f64(json, "accuracy", m->accuracy);
     }
     weir_json_object_end(json);
 }
@@ -82,12 +71,11 @@ static void report_put_baselines(weir_json *json, const report *f) {
         weir_json_key(json, baseline_names[b].key);
         weir_json_object(json);
         if (f->why_not[b][0]) {
-            weir_json_key(json, "unavailable");
-            weir_json_string(json, f->why_not[b]);
+            weir_json_key_string(json, "unavailable", f->why_not[b]);
             weir_json_object_end(json);
             continue;
         }
-        finish_put_u64(json, "rounds", f->trees[b].rounds);
+        weir_json_key_u64(json, "rounds", f->trees[b].rounds);
         for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
             weir_json_key(json, part_names[part]);
             weir_json_object(json);
@@ -103,10 +91,9 @@ static void report_write_metrics(report *f) {
     const weir_trained *trained = f->trained;
     weir_json json = weir_json_begin(&f->metrics);
     weir_json_object(&json);
-    weir_json_key(&json, "task");
-    weir_json_string(&json, weir_nn_task(weir_trained_shape(trained)));
-    finish_put_u64(&json, "alerts_a_day", f->c->opts.alerts);
-    finish_put_u64(&json, "best_epoch", weir_trained_best_epoch(trained));
+    weir_json_key_string(&json, "task", weir_nn_task(weir_trained_shape(trained)));
+    weir_json_key_u64(&json, "alerts_a_day", f->c->opts.alerts);
+    weir_json_key_u64(&json, "best_epoch", weir_trained_best_epoch(trained));
     report_put_metrics(&json, trained, WEIR_TARGETS_VALIDATION);
     report_put_metrics(&json, trained, WEIR_TARGETS_TEST);
     if (f->c->baselines) report_put_baselines(&json, f);
@@ -117,20 +104,18 @@ static void report_write_provenance(report *f) {
     const weir_cmd_train *c = f->c;
     weir_json json = weir_json_begin(&f->provenance);
     weir_json_object(&json);
-    weir_json_key(&json, "program");
-    weir_json_string(&json, "weir " WEIR_VERSION);
-    weir_json_key(&json, "snapshot");
-    weir_json_string(&json, c->snapshot_folder);
+    weir_json_key_string(&json, "program", "weir " WEIR_VERSION);
+    weir_json_key_string(&json, "snapshot", c->snapshot_folder);
     report_put_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
-    finish_put_u64(&json, "seed", c->opts.seed);
-    finish_put_u64(&json, "sample_seed", c->opts.sample_seed);
-    finish_put_u64(&json, "ranks", weir_comm_ranks(c->comm));
-    finish_put_u64(&json, "batch", c->opts.batch);
-    finish_put_u64(&json, "negatives", c->opts.negatives);
-    finish_put_f64(&json, "rate", c->opts.rate);
-    finish_put_f64(&json, "decay", c->opts.decay);
-    finish_put_f64(&json, "dropout", c->opts.dropout);
-    finish_put_f64(&json, "positive_weight", c->opts.positive_weight);
+    weir_json_key_u64(&json, "seed", c->opts.seed);
+    weir_json_key_u64(&json, "sample_seed", c->opts.sample_seed);
+    weir_json_key_u64(&json, "ranks", weir_comm_ranks(c->comm));
+    weir_json_key_u64(&json, "batch", c->opts.batch);
+    weir_json_key_u64(&json, "negatives", c->opts.negatives);
+    weir_json_key_f64(&json, "rate", c->opts.rate);
+    weir_json_key_f64(&json, "decay", c->opts.decay);
+    weir_json_key_f64(&json, "dropout", c->opts.dropout);
+    weir_json_key_f64(&json, "positive_weight", c->opts.positive_weight);
     weir_json_object_end(&json);
 }
 

@@ -14,10 +14,8 @@ static void judge_put_example(weir_json *json, const weir_snapshot *snapshot, co
     if (begin < 0 || begin > end || end > v->key_offsets[v->count] || end - begin > EXAMPLE_KEY_BYTES_MAX) return;
     weir_json_key(json, "example");
     weir_json_object(json);
-    weir_json_key(json, "type");
-    weir_json_string(json, weir_schema_vertex_at(weir_snapshot_schema(snapshot), example->type)->name);
-    weir_json_key(json, "key");
-    weir_json_text(json, (const char *)v->key_bytes + begin, (size_t)(end - begin));
+    weir_json_key_string(json, "type", weir_schema_vertex_at(weir_snapshot_schema(snapshot), example->type)->name);
+    weir_json_key_text(json, "key", (const char *)v->key_bytes + begin, (size_t)(end - begin));
     weir_json_object_end(json);
 }
 
@@ -27,21 +25,14 @@ static weir_err judge_print(const weir_cmd_train *c, const weir_train_metrics *m
     weir_buf out = {0};
     weir_json json = weir_json_begin(&out);
     weir_json_object(&json);
-    weir_json_key(&json, "task");
-    weir_json_string(&json, weir_nn_task(shape));
-    weir_json_key(&json, "targets");
-    weir_json_u64(&json, m->targets);
-    weir_json_key(&json, "positives");
-    weir_json_u64(&json, m->positives);
-    weir_json_key(&json, "measure");
-    weir_json_string(&json, binary ? "average precision" : "accuracy");
-    weir_json_key(&json, "value");
-    weir_json_f64(&json, binary ? m->average_precision : m->accuracy);
+    weir_json_key_string(&json, "task", weir_nn_task(shape));
+    weir_json_key_u64(&json, "targets", m->targets);
+    weir_json_key_u64(&json, "positives", m->positives);
+    weir_json_key_string(&json, "measure", binary ? "average precision" : "accuracy");
+    weir_json_key_f64(&json, "value", binary ? m->average_precision : m->accuracy);
     if (binary) {
-        weir_json_key(&json, "auroc");
-        weir_json_f64(&json, m->auroc);
-        weir_json_key(&json, "precision_at_budget");
-        weir_json_f64(&json, m->budget_precision);
+        weir_json_key_f64(&json, "auroc", m->auroc);
+        weir_json_key_f64(&json, "precision_at_budget", m->budget_precision);
     }
     judge_put_example(&json, c->snapshot, example);
     weir_json_object_end(&json);

@@ -56,7 +56,7 @@ static size_t ask_take_reply(char *bytes, size_t size, size_t count, void *conte
 /* A text in the object that the server has answered. */
 static weir_err ask_reply_member(const weir_buf *reply, const char *key, char *text, size_t size) {
     const char *bytes = reply->length ? reply->bytes : "";
-    const weir_json_node *root, *node;
+    const weir_json_node *root, *node = NULL;
     weir_arena *arena = NULL;
     weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
     if (!err) err = weir_json_parse("the server's answer", bytes, reply->length, WEIR_JSON_DEPTH_MAX, arena, &root);

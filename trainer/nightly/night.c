@@ -36,8 +36,7 @@ weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, con
 /* --- night.json: writing ----------------------------------------------------------------------------------------- */
 
 static void night_put(weir_json *json, const char *key, const char *text) {
-    weir_json_key(json, key);
-    weir_json_string(json, text);
+    weir_json_key_string(json, key, text);
 }
 
 static void night_put_figure(weir_json *json, const char *key, const weir_night_figure *figure) {
@@ -45,12 +44,9 @@ static void night_put_figure(weir_json *json, const char *key, const weir_night_
     weir_json_key(json, key);
     weir_json_object(json);
     night_put(json, "measure", figure->measure);
-    weir_json_key(json, "value");
-    weir_json_f64(json, figure->value);
-    weir_json_key(json, "targets");
-    weir_json_u64(json, figure->targets);
-    weir_json_key(json, "positives");
-    weir_json_u64(json, figure->positives);
+    weir_json_key_f64(json, "value", figure->value);
+    weir_json_key_u64(json, "targets", figure->targets);
+    weir_json_key_u64(json, "positives", figure->positives);
     weir_json_object_end(json);
 }
 
@@ -61,8 +57,7 @@ weir_err weir_night_save(const weir_night *night) {
     weir_json json = weir_json_begin(&text);
     weir_json_object(&json);
     night_put(&json, "name", night->name);
-    weir_json_key(&json, "done");
-    weir_json_u64(&json, s->done);
+    weir_json_key_u64(&json, "done", s->done);
     night_put(&json, "begun", s->begun);
     night_put(&json, "ended", s->ended);
     night_put(&json, "checkpoint", s->checkpoint);

@@ -22,8 +22,7 @@ typedef struct curve_values {
 static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
     weir_json json = weir_json_begin(line);
     weir_json_object(&json);
-    weir_json_key(&json, "epoch");
-    weir_json_u64(&json, e->number);
+    weir_json_key_u64(&json, "epoch", e->number);
     const struct {
         const char *name;
         double value;
@@ -42,11 +41,9 @@ static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
         {"exposed_seconds", (double)e->times.wait * 1e-6},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        weir_json_key(&json, numbers[i].name);
-        weir_json_f64(&json, numbers[i].value);
+        weir_json_key_f64(&json, numbers[i].name, numbers[i].value);
     }
-    weir_json_key(&json, "best");
-    weir_json_bool(&json, e->best);
+    weir_json_key_bool(&json, "best", e->best);
     weir_json_object_end_checked(&json, 0);
     weir_buf_byte(line, '\n');
 }

@@ -92,6 +92,32 @@ void weir_json_f64(weir_json *json, double value);
 void weir_json_bool(weir_json *json, bool value);
 void weir_json_null(weir_json *json);
 
+/* A member: its key, then its value. */
+static inline void weir_json_key_u64(weir_json *json, const char *key, uint64_t value) {
+    weir_json_key(json, key);
+    weir_json_u64(json, value);
+}
+static inline void weir_json_key_i64(weir_json *json, const char *key, int64_t value) {
+    weir_json_key(json, key);
+    weir_json_i64(json, value);
+}
+static inline void weir_json_key_f64(weir_json *json, const char *key, double value) {
+    weir_json_key(json, key);
+    weir_json_f64(json, value);
+}
+static inline void weir_json_key_bool(weir_json *json, const char *key, bool value) {
+    weir_json_key(json, key);
+    weir_json_bool(json, value);
+}
+static inline void weir_json_key_string(weir_json *json, const char *key, const char *text) {
+    weir_json_key(json, key);
+    weir_json_string(json, text);
+}
+static inline void weir_json_key_text(weir_json *json, const char *key, const char *text, size_t length) {
+    weir_json_key(json, key);
+    weir_json_text(json, text, length);
+}
+
 #ifdef __cplusplus
 }
 #endif
