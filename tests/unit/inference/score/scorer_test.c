@@ -291,7 +291,8 @@ static void a_budget_gives_a_smaller_tree(void **state) {
     ask.nodes_max = 1;
     weir_score least = run_one(&s, &ask);
     assert_int_equal(least.effort, WEIR_SCORE_LEAST);
-    assert_true(least.nodes <= less.nodes && least.nodes >= 2);
+    /* Not always smaller than less: it has the newest edges, which may lead further than those that were drawn. */
+    assert_true(least.nodes < whole.nodes && least.nodes >= 2);
     ask.nodes_max = 0;
     ask.deadline_us = 1; /* long ago */
     assert_int_equal(run_one(&s, &ask).effort, WEIR_SCORE_LEAST);
