@@ -69,7 +69,8 @@ static weir_err nightly_visit(void *context, const char *name) {
     if (!text) return WEIR_OK;
     weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
     if (!err) err = weir_json_parse("night.json", text, length, WEIR_JSON_DEPTH_MAX, arena, &night);
-    if (weir_err_is(err, WEIR_EDATA)) err = WEIR_OK; /* its check is right, so it says nothing that we know */
+    /* Its check is right, so it says nothing that we know: it must not hide the other nights. */
+    if (weir_err_is(err, WEIR_EDATA) || weir_err_is(err, WEIR_ELIMIT)) err = WEIR_OK;
     const char *outcome = weir_json_node_text(weir_json_find(night, "outcome"));
     int64_t begun_us = nightly_time(h, night, "begun"), ended_us = nightly_time(h, night, "ended");
     bool well = strcmp(outcome, "promoted") == 0 || strcmp(outcome, "kept") == 0;
@@ -95,6 +96,7 @@ static int64_t nightly_due(const weir_api *api, const nightly_history *h) {
 void weir_api_nightly_look(weir_api *api) {
     int64_t mono_us = weir_clock_mono_us(api->clock);
     nightly_history h;
+    if (!api->nightly_every_us) return; /* no night is expected, so the gauge stays at 0 */
     if (api->nightly_looked_us && mono_us - api->nightly_looked_us < HISTORY_US) return;
     api->nightly_looked_us = mono_us ? mono_us : 1;
     weir_err err = nightly_read(api, &h);

@@ -205,7 +205,8 @@ weir_err weir_night_open(weir_night *night, const char *name, bool resume) {
     if (!err) err = night_take_lock(night);
     if (!err) err = night_choose(night, name, resume);
     if (!err) err = weir_night_path(night->folder, night->nights, night->name);
-    if (!err) err = night_load(night->nights, night->name, &night->state);
+    if (err) return err;
+    err = night_load(night->nights, night->name, &night->state);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         night->state = (weir_night_state){0};
         weir_time_format(weir_clock_wall_us(weir_clock_system()), night->state.begun);
