@@ -4,8 +4,8 @@
  *
  * Every command understands --help, --config FILE, --set KEY=VALUE, --check-config and --print-config[=markdown]
  * without listing them, the first of a path --version too. They may stand before or after a subcommand's name; an
- * option given twice counts as given last; `--` ends the options. Results go to stdout, everything else to stderr.
- * Exit status: 0, or that of err.h.
+ * option given twice counts as given last, but each --set counts; `--` ends the options. Results go to stdout,
+ * everything else to stderr. Exit status: 0, or that of err.h.
  *
  *     static weir_err run_ls(weir_cli *cli) { … weir_cli_text(cli, "path") … }
  *     static const weir_option ls_options[] = {{"path", 'p', "DIR", "folder of the log", NULL}, {0}};
