@@ -93,7 +93,8 @@ weir_err weir_pipeline_close(weir_pipeline *pipeline);
 /* Something was appended to a log: look now instead of within a few milliseconds.  [any] */
 void weir_pipeline_wake(weir_pipeline *pipeline);
 /* Waits until all that was durable in the sources at the call is applied (Kafka: all that the broker has told of; a
- * file: all of it).  [any]   WEIR_ETIMEOUT; WEIR_ECLOSED stopped; the error of a source that has failed. */
+ * file: all of it). The timeout is for the reading; that what was read is applied is waited for without one.  [any]
+ * WEIR_ETIMEOUT; WEIR_ECLOSED stopped; the error of a source that has failed; those of weir_graph_drain. */
 weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us);
 
 /* --- how it is ------------------------------------------------------------------------------------------------- */

@@ -75,7 +75,7 @@ const weir_config *weir_cli_config(const weir_cli *cli);
 /* How the user reached this command: "weir log ls". */
 const char *weir_cli_path(const weir_cli *cli);
 /* Writes all of it to stdout.  WEIR_EIO, WEIR_EFULL (a closed pipe: WEIR_ECLOSED, which weir_cli_main turns into a
- * silent status 0 when stdout's reader has gone, as head(1) does). */
+ * silent status 0, as after `weir … | head`). */
 weir_err weir_cli_output(const void *bytes, size_t length);
 
 /* The help text of one command. */
