@@ -90,8 +90,9 @@ void weir_api_stopping(weir_api *api);
 /* --- keys ----------------------------------------------------------------------------------------------------- */
 
 /* A file of lines: roles (reader, writer, admin, separated by commas), the SHA-256 of the key in hex, a name. '#'
- * begins a comment.  WEIR_ECONFIG names file and line; WEIR_EPERM others may change the file, and what to do;
- * WEIR_ENOTFOUND and the like from file.h; WEIR_ENOMEM.  Blocks on the disk.  [any] */
+ * begins a comment.  WEIR_ECONFIG names file and line, or says that there is no key; WEIR_ELIMIT a file above 1 MiB;
+ * WEIR_EPERM others may change the file, and what to do; WEIR_ENOTFOUND and the like from file.h; WEIR_ENOMEM.  Blocks
+ * on the disk.  [any] */
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp);
 weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, weir_api_keys **keysp);
 /* From now on these are the keys; after an error they are what they were.  As weir_api_keys_load.  [any] */

@@ -20,7 +20,8 @@
  *              GET and HEAD, whose answers it cannot read, reach a handler.
  *
  * Every error is application/problem+json (RFC 9457), except what the parser below us refuses before there is a
- * request. Every reply carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.
+ * request, and the 503 for a connection too many. Every reply but these, and but one that cuts off a body on its way,
+ * carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.
  */
 #ifndef WEIR_HTTP_SERVER_SERVER_H
 #define WEIR_HTTP_SERVER_SERVER_H

@@ -178,8 +178,9 @@ typedef struct weir_models_change {
 } weir_models_change;
 
 /* Opens the model by opts (MODEL-M4), then makes it the serving one (MODEL-M3). Promoting what serves already changes
- * nothing. Errors of weir_model_open and of weir_models_current; WEIR_EPERM the key is not among those of opts, or is
- * missing; WEIR_EBUSY.  Blocks.  [owner] */
+ * nothing, if it is as signed as before and after_register is "". Errors of weir_model_open and of weir_models_current;
+ * WEIR_EPERM the key is not among those of opts, or is missing; WEIR_ENOTFOUND there are no models; WEIR_ELIMIT no
+ * generation is left; WEIR_EBUSY.  Blocks.  [owner] */
 weir_err weir_models_promote(weir_models *models, const char *id, const weir_models_change *change,
                              const weir_model_opts *opts, weir_models_entry *entryp);
 /* Back to what served before the last promotion that still stands; twice goes back two.  WEIR_ENOTFOUND there is none.

@@ -76,7 +76,7 @@ typedef struct weir_score_ask {
     weir_vertex vertex; /* of the network's target type */
     int64_t time_us;
     uint64_t event; /* its own, or 0 */
-    /* Of its own event, where that is not stored yet; borrowed. Those about other vertices are passed over. */
+    /* Of its own event, where that is not stored yet; borrowed. Those about other vertices are ignored. */
     const weir_mutation *mutations;
     size_t mutation_count;
     uint32_t reasons;    /* at most so many; 0: none                                                        */

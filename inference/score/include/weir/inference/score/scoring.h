@@ -30,7 +30,8 @@ typedef struct weir_scoring weir_scoring;
 /* One request. A plain value. */
 typedef struct weir_scoring_work {
     void *context;
-    /* Sets at most WEIR_SCORE_BATCH_MAX asks, which the context keeps until done.  An error goes to done. */
+    /* Sets at most WEIR_SCORE_BATCH_MAX asks, which the context keeps until done. An error, and WEIR_ELIMIT for more
+     * asks, goes to done. */
     weir_err (*prepare)(void *context, uint32_t thread, const weir_score_model *model, const weir_score_ask **asksp,
                         uint32_t *countp);
     /* Called once. model is NULL when there is none, or the time was over before it was prepared. scores are one an

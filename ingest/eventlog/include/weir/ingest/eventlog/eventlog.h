@@ -112,8 +112,8 @@ typedef struct weir_eventlog_partition_stats {
 } weir_eventlog_partition_stats;
 
 /* Opens FOLDER/TOPIC, creating it when it is not there and opts->partitions is not 0; an existing topic keeps its own
- * partitions.  [owner]   Reads the last segment of each partition, no other. Damage in earlier segments is met by the
- * reader that comes to it, and by weir_eventlog_verify.
+ * partitions.  [owner]   Reads the last segment of each partition (if it is empty, the one before it, too), and of the
+ * others the header. Damage in their records is met by the reader that comes to it, and by weir_eventlog_verify.
  * WEIR_EINVAL a bad topic name or option; WEIR_ELIMIT a path that is too long; WEIR_ENOTFOUND; WEIR_EBUSY another
  * process appends (EVENTLOG-L5), or, read-only, retention removes segments as fast as they are listed; WEIR_ECORRUPT
  * (EVENTLOG-L3) names file and position; WEIR_EVERSION; WEIR_EIO; WEIR_EFULL; WEIR_EPERM; WEIR_ENOMEM.  Blocks on the
@@ -129,8 +129,8 @@ uint64_t weir_eventlog_creation_id(const weir_eventlog *log);
 uint32_t weir_eventlog_partition_of(const weir_eventlog *log, const void *key, size_t key_length);
 
 /* Appends records to one partition, all or none; *first_offsetp is the offset of the first.  Not durable until
- * sync.  [any]   Returns at once while there is room in memory (8 MiB a partition); then it writes, or waits for the
- * group that is being written.
+ * sync.  [any]   Mostly returns at once: the call that fills 1 MiB of a partition's memory writes it to the file
+ * (without a sync), and one that finds no room in 8 MiB waits for the group that is being written.
  * These leave the log as it was: WEIR_EINVAL no such partition, 0 records or above WEIR_EVENTLOG_BATCH_MAX, a length
  * without its bytes; WEIR_ELIMIT a record above WEIR_EVENTLOG_RECORD_MAX or all above WEIR_EVENTLOG_BATCH_BYTES_MAX;
  * WEIR_EPERM read-only; WEIR_ENOMEM no buffer; WEIR_EPOISONED, and what poisons (EVENTLOG-L4) when it must first write

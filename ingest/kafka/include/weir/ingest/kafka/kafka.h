@@ -18,9 +18,9 @@
  *             the records before it with its marks; over others it hands out nothing before it was opened again.
  *
  * TIME: a record's time, in microseconds, comes back as it was given. Kafka's own timestamp holds it when it is in
- * whole milliseconds and of the last twelve hours; otherwise that is the time of sending, and the text of the header
- * "weir.time" holds it: a broker forgets the sequence numbers of a producer whose timestamps are older than a day, and
- * then stores what is sent again twice.
+ * whole milliseconds, of the last twelve hours and at most a minute ahead; otherwise that is the time of sending, and
+ * the text of the header "weir.time" holds it: a broker forgets the sequence numbers of a producer whose timestamps are
+ * older than a day, and then stores what is sent again twice.
  */
 #ifndef WEIR_INGEST_KAFKA_KAFKA_H
 #define WEIR_INGEST_KAFKA_KAFKA_H
@@ -54,7 +54,7 @@ typedef struct weir_kafka_partition_stats {
 } weir_kafka_partition_stats;
 
 /* Sets *countp to the number of partitions and fills the first `capacity` of them (0 asks for the number only).
- * Blocks for timeout_us at most.  [any]
+ * Blocks: for timeout_us at most to find the topic, and again for each partition's offsets.  [any]
  * WEIR_EUNAVAILABLE no broker answered; WEIR_ENOTFOUND no such topic; WEIR_EPERM; WEIR_ELIMIT more than
  * WEIR_KAFKA_PARTITIONS_MAX; WEIR_EINVAL; WEIR_ENOMEM. */
 weir_err weir_kafka_topic_stats_get(const char *brokers, const char *topic, int64_t timeout_us,
@@ -147,7 +147,7 @@ typedef struct weir_kafka_consumer_opts {
     /* Asked while an answer of the brokers is awaited: true gives up, open with WEIR_ECANCELLED. NULL: never.  [any] */
     bool (*stop)(void *context);
     void *context;
-    uint64_t buffer_bytes; /* fetched ahead of poll; 0: 64 MiB; at most 1 GiB              */
+    uint64_t buffer_bytes; /* fetched ahead of poll; 0: 64 MiB; from 1 MiB to 1 GiB        */
     int64_t timeout_us;    /* for the broker to answer                                     */
 } weir_kafka_consumer_opts;
 

@@ -42,7 +42,7 @@ typedef struct weir_mapped {
  * [owner] */
 weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, const weir_id_key *id_key,
                           weir_mapper **mapperp);
-/* One message. position makes the event's identity when the message names none, and stands in the mutations.  [owner]
+/* One message. Partition and offset stand in the mutations, and are the event's identity if it names none.  [owner]
  * WEIR_EDATA the sentence is the dead letter's reason: "field 'amount' (byte 120): not a number".  WEIR_ENOMEM. */
 weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offset, const void *message, size_t length,
                          weir_mapped *mappedp);

@@ -70,8 +70,8 @@ typedef struct weir_pipeline_opts {
     bool repairs;                /* a shard whose files are damaged is made anew from the sources */
     const char *checkpoints;     /* folder of checkpoints that this may begin from; borrowed for the call; NULL: none */
     int64_t scrub_us;            /* every file of the store is read once in so long; 0: never     */
-    /* Damage is looked for once in so long, and waited for 3 times as long, because it may be over; a repair that has
-     * failed is tried again after 10, 20, … 3600 times. 0: 1 s. */
+    /* Damage is looked for once in so long. A repair begins 3 times as long after damage was first seen, which may pass
+     * by itself; one that has failed is tried again after 10, 20, … 3600 times. 0: 1 s. */
     int64_t keep_us;
 } weir_pipeline_opts;
 
@@ -80,7 +80,8 @@ typedef struct weir_pipeline_opts {
  * a file is not there; WEIR_EBUSY another process has the dead letters; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO,
  * WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk, never on a broker.  [owner] */
 weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep);
-/* Starts a thread for each source.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.  [owner] */
+/* Starts a thread for each source, and one for repairs, scrubs and trims if any are asked for.  WEIR_ENOMEM,
+ * WEIR_EUNAVAILABLE.  [owner] */
 weir_err weir_pipeline_start(weir_pipeline *pipeline);
 /* Ends each thread after the records that it has in hand, and waits until all that was handed over is applied.
  * Blocks. May be called twice. Returns the error of the graph's drain; those of sources are in their statuses.
@@ -92,7 +93,8 @@ weir_err weir_pipeline_close(weir_pipeline *pipeline);
 /* Something was appended to a log: look now instead of within a few milliseconds.  [any] */
 void weir_pipeline_wake(weir_pipeline *pipeline);
 /* Waits until all that was durable in the sources at the call is applied (Kafka: all that the broker has told of; a
- * file: all of it).  [any]   WEIR_ETIMEOUT; WEIR_ECLOSED stopped; the error of a source that has failed. */
+ * file: all of it). The timeout is for the reading; that what was read is applied is waited for without one.  [any]
+ * WEIR_ETIMEOUT; WEIR_ECLOSED stopped; the error of a source that has failed; those of weir_graph_drain. */
 weir_err weir_pipeline_drain(weir_pipeline *pipeline, int64_t timeout_us);
 
 /* --- how it is ------------------------------------------------------------------------------------------------- */

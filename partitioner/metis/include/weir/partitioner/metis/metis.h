@@ -27,7 +27,8 @@ typedef struct weir_metis_graph {
 } weir_metis_graph;
 
 /* part_of[v] for each vertex, from 0 to parts - 1. The same seed gives the same parts.  WEIR_ELIMIT too large for this
- * METIS, or more parts than vertices; WEIR_ENOMEM.  Blocks.  [main] */
+ * METIS, or more parts than vertices; WEIR_EINVAL constraints or weights; WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.
+ * Blocks.  [main] */
 weir_err weir_metis_partition(const weir_metis_graph *graph, uint32_t parts, uint64_t seed, int32_t *part_of);
 
 #ifdef __cplusplus

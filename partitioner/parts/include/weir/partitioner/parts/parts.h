@@ -74,8 +74,9 @@ typedef struct weir_parts_report {
     uint64_t peak_bytes; /* of the process */
 } weir_parts_report;
 
-/* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT more parts than WEIR_PARTS_COUNT_MAX or than vertices,
- * or METIS cannot count so far; WEIR_ECORRUPT the snapshot; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [main] */
+/* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or than
+ * vertices, a path that is too long, or METIS cannot count so far; WEIR_ECORRUPT the snapshot; WEIR_EIO, WEIR_EFULL,
+ * WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
 void weir_parts_report_text(const weir_parts_report *report, weir_buf *out);
 void weir_parts_report_json(const weir_parts_report *report, weir_buf *out);

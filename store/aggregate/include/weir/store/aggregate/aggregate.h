@@ -2,7 +2,7 @@
 /*
  * aggregate.h - a schema's streaming aggregates as of any time: the same code for training and for serving.
  *
- *   now, to the left              t - window           t
+ *   earlier                       t - window           t
  *   ────────────┬──────────────────────┬───────────────┤  the window begins at a multiple of the resolution since
  *               └ rounded down ────────┘               │  1970, at or before t - window, and ends before t
  *

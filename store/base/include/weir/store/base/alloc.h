@@ -4,7 +4,7 @@
  *
  * So that a test can fail the N-th allocation for every N and see that nothing leaks, and so that
  * a running server can say what it holds. alloc.c is the only file that calls malloc and free; a
- * check enforces it. Counters are relaxed atomics.  Every function is [any].
+ * check enforces it. Counters are atomics, mostly with one writer each.  Every function is [any].
  */
 #ifndef WEIR_STORE_BASE_ALLOC_H
 #define WEIR_STORE_BASE_ALLOC_H
@@ -29,8 +29,8 @@ char *weir_strndup(const char *text, size_t length) __attribute__((malloc, warn_
 /* NULL is allowed. */
 void weir_free(void *block);
 
-/* Has large blocks go back to the system when they are freed, from now on: the allocator would keep them for the next,
- * in pieces that the next does not fit into. For a process whose memory has a bound. */
+/* From now on large blocks (1 MiB and more) go back to the system as soon as they are freed: the allocator would keep
+ * them for the next, in pieces that the next does not fit into. For a process whose memory has a bound. */
 void weir_alloc_return_large(void);
 
 typedef struct weir_alloc_stats {

@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-/* Of a budget that many buffers share: a block of `more` bytes comes, one of `less` goes, 0 for none. false: there is
- * no room for it now; never where more is no larger than less. */
+/* For a budget that many buffers share: a buffer takes a block of `more` bytes and gives back one of `less` (0: none).
+ * false: there is no room for it now; never where more is no larger than less. */
 typedef bool (*weir_buf_meter)(void *context, uint64_t more, uint64_t less);
 
 /* A plain value; {0} is an empty buffer without a limit. */

@@ -28,7 +28,7 @@ extern "C" {
 
 /* X(op, name in a spec) */
 #define WEIR_FAULT_OPERATIONS(X)                                    \
-    X(OPEN, "open") /* locks and makes folders too */               \
+    X(OPEN, "open") /* locks, links, makes folders */               \
     X(READ, "read") /* lists folders too           */               \
     X(WRITE, "write")                                               \
     X(SYNC, "sync") /* files and folders           */               \

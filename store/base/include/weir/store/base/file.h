@@ -43,13 +43,13 @@ weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep
 weir_err weir_file_append(weir_file *file, const void *bytes, size_t length);
 /* Reads up to length at offset; *read_bytesp < length only at the end of the file.  WEIR_EIO. */
 weir_err weir_file_read_at(weir_file *file, uint64_t offset, void *bytes, size_t length, size_t *read_bytesp);
-/* fdatasync.  WEIR_EIO and from then on WEIR_EPOISONED for append and sync.  Blocks on the disk. */
+/* fdatasync.  WEIR_EIO, WEIR_EFULL, and from then on WEIR_EPOISONED for append and sync.  Blocks on the disk. */
 weir_err weir_file_sync(weir_file *file);
-/* Cuts or extends; the end moves with it.  WEIR_EIO. */
+/* Cuts or extends; the end moves with it.  WEIR_EIO, WEIR_EFULL. */
 weir_err weir_file_truncate(weir_file *file, uint64_t length);
 uint64_t weir_file_length(const weir_file *file);
 const char *weir_file_path(const weir_file *file);
-/* Does not sync. NULL is allowed.  WEIR_EIO what close reports. The handle is freed either way. */
+/* Does not sync. NULL is allowed.  WEIR_EIO, WEIR_EFULL what close reports. The handle is freed either way. */
 weir_err weir_file_close(weir_file *file);
 /* An exclusive advisory lock until close.  WEIR_EBUSY another handle holds it: the sentence names the pid that the
  * file begins with, if it does; writing it there is the holder's business. */
@@ -77,7 +77,8 @@ weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, 
  * group nor others. A sticky bit is no excuse, since whoever comes first may make the file.  WEIR_EPERM says what to
  * do; WEIR_ENOTFOUND.  [any] */
 weir_err weir_path_guarded(const char *path);
-/* The same of a folder and of all that is below it.  WEIR_ELIMIT as weir_folder_list; WEIR_ENOMEM.  [any] */
+/* The same of a folder and of all that is below it.  WEIR_ELIMIT as weir_folder_list, or folders more than 8 deep;
+ * WEIR_ENOMEM.  [any] */
 weir_err weir_folder_guarded(const char *path);
 
 /* A new file with what is in another, at most length_max bytes of it, synced; its folder is not.  WEIR_EEXIST and all

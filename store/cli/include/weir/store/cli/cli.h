@@ -4,8 +4,8 @@
  *
  * Every command understands --help, --config FILE, --set KEY=VALUE, --check-config and --print-config[=markdown]
  * without listing them, the first of a path --version too. They may stand before or after a subcommand's name; an
- * option given twice counts as given last; `--` ends the options. Results go to stdout, everything else to stderr.
- * Exit status: 0, or that of err.h.
+ * option given twice counts as given last, but each --set counts; `--` ends the options. Results go to stdout,
+ * everything else to stderr. Exit status: 0, or that of err.h.
  *
  *     static weir_err run_ls(weir_cli *cli) { … weir_cli_text(cli, "path") … }
  *     static const weir_option ls_options[] = {{"path", 'p', "DIR", "folder of the log", NULL}, {0}};
@@ -75,7 +75,7 @@ const weir_config *weir_cli_config(const weir_cli *cli);
 /* How the user reached this command: "weir log ls". */
 const char *weir_cli_path(const weir_cli *cli);
 /* Writes all of it to stdout.  WEIR_EIO, WEIR_EFULL (a closed pipe: WEIR_ECLOSED, which weir_cli_main turns into a
- * silent status 0 when stdout's reader has gone, as head(1) does). */
+ * silent status 0, as after `weir … | head`). */
 weir_err weir_cli_output(const void *bytes, size_t length);
 
 /* The help text of one command. */

@@ -56,7 +56,7 @@ weir_err weir_yaml_bool(const weir_yaml_node *node, bool *valuep); /* true or fa
  * that is not a mapping. what names the thing: "relation 'paid'". */
 weir_err weir_yaml_only_keys(const weir_yaml_node *mapping, const char *what, const char *const *allowed);
 
-/* An error of this code about a node: "name:line:column: sentence".  [any] */
+/* WEIR_ECONFIG about a node: "name:line:column: sentence".  [any] */
 #define WEIR_YAML_ERR(node, ...) WEIR_ERR_BY(weir_yaml_err_make, (node), __VA_ARGS__)
 weir_err weir_yaml_err_make(const weir_err_site *site, const weir_yaml_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));

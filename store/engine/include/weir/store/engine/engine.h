@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - the cold store of one shard: RocksDB, written only by sorted files that are ingested whole.
+ * engine.h - the cold store of one shard: RocksDB, written by sorted files that are ingested whole.
  *
- * The only module that includes RocksDB's headers. No memtable traffic and no write-ahead log: a sorted file becomes
- * visible in one step or not at all, and the log of events is what it is rebuilt from.
+ * The only module that includes RocksDB's headers. No write-ahead log, and no memtable except where damage is in the
+ * way of ingesting: a sorted file becomes visible in one step or not at all, and the log of events is what it is
+ * rebuilt from.
  *
  * While RocksDB is closed, because it could not be opened again after an error, each call returns what is wrong: the
  * error of weir_engine_health, or WEIR_EUNAVAILABLE.
@@ -39,7 +40,7 @@ typedef struct weir_engine_cache weir_engine_cache; /* one block cache for many 
  * is wanted first. */
 #define WEIR_ENGINE_RANK_AT 22u
 
-/* A value may hold things of several ranks, the least of which is its key's. The greatest of them, or more. Called for
+/* A value may hold things of several ranks, the least of which is its key's. Returns the greatest, or more. Called for
  * each key that has a rank, when a file is written.  [any] */
 typedef uint64_t (*weir_engine_last_rank)(const void *key, size_t length);
 
@@ -77,8 +78,8 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
 
 /* A cursor over a consistent view from the moment it was opened; belongs to one thread.  WEIR_ENOMEM.  [owner]
  * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
- * filters skip files. SCAN: in full order over everything, reads ahead and keeps the hot blocks in the cache. PROBE: in
- * full order, too, for who looks here and there: reads the blocks that it needs. */
+ * filters skip files. SCAN: in full order over everything, reads ahead, and leaves alone what others keep in the cache.
+ * PROBE: in full order, too, for who looks here and there: reads the blocks that it needs. */
 typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN, WEIR_ENGINE_PROBE } weir_engine_use;
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
 /* A POINT cursor that reads the sorted files one by one, for what a prefix has of from_rank and more. It stands nowhere
@@ -94,8 +95,9 @@ bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp);
 weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp);
 /* Stands at the first key >= key.  [owner] */
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length);
-/* Stands at the last key <= key; and one before where it stands.  [owner] */
+/* Stands at the last key <= key.  [owner] */
 void weir_engine_cursor_seek_last(weir_engine_cursor *cursor, const void *key, size_t length);
+/* Goes to the key before where it stands.  [owner] */
 void weir_engine_cursor_previous(weir_engine_cursor *cursor);
 bool weir_engine_cursor_valid(const weir_engine_cursor *cursor);
 /* Borrowed until the cursor moves. */
@@ -107,7 +109,8 @@ weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor);
 void weir_engine_cursor_close(weir_engine_cursor *cursor);
 
 /* Success, or what is wrong for longer than a call: RocksDB has stopped taking files (a full disk, a damaged file that
- * a compaction met), or something that was read is damaged: the sentence names the file.  [any] */
+ * a compaction met), something that was read is damaged (the sentence names the file), or the process has too little
+ * memory (WEIR_ENOMEM).  [any] */
 weir_err weir_engine_health(weir_engine *engine);
 /* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned. To be
  * called now and then while weir_engine_health is not success, and before what failed is tried again; by the thread
@@ -119,17 +122,17 @@ weir_err weir_engine_mend(weir_engine *engine);
  * file system cannot; after any error it is as it was, or opened again by weir_engine_mend.  Blocks.  [owner] */
 weir_err weir_engine_replace(weir_engine *engine, const char *folder);
 /* Reads every byte of every file from the disk, past all caches, and what names the files; what is damaged is told,
- * too, by weir_engine_health from then on. pace is called after each file, with its bytes, and may wait; false ends it
- * with success.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+ * too, by weir_engine_health from then on, and ends the walk. pace is called after each file, with its bytes, and may
+ * wait; false ends it with success.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
 typedef bool (*weir_engine_pace)(void *context, uint64_t bytes);
 weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context);
 
 /* Puts a copy in the place of each sorted file that is damaged or lost: out of the first of `folders`, which are copies
  * of this engine (weir_engine_checkpoint), that has a file of its name with the very bytes it was written with. `aside`
  * is a folder of this file system for what is on its way. *restoredp counts them; *leftp counts the files that are
- * damaged still. If there are none, weir_engine_health says that the engine is to be opened again, and
- * weir_engine_mend does so. go_on is asked before each file that is read; false: WEIR_ECLOSED.  WEIR_EFULL, WEIR_EIO,
- * WEIR_ENOMEM.  Blocks.  [any] */
+ * damaged still. If some came back and none are left, weir_engine_health says that the engine is to be opened again,
+ * and weir_engine_mend does so. go_on is asked before each file that is read; false: WEIR_ECLOSED.  WEIR_EFULL,
+ * WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
 typedef struct weir_engine_copies {
     const char *const *folders;
     size_t count;
@@ -177,7 +180,7 @@ weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool li
 /* Reads every block with its checksum, and counts the keys.  WEIR_ECORRUPT names the file, as far as RocksDB does, and
  * how many keys were read before it.  Blocks.  [any] */
 weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp);
-/* Compacts everything now; for tools and benches.  Blocks.  [any] */
+/* Compacts everything now; for tools and benches.  WEIR_EPERM read-only; what a write may fail with.  Blocks.  [any] */
 weir_err weir_engine_compact(weir_engine *engine);
 void weir_engine_stats_get(weir_engine *engine, weir_engine_stats *statsp);
 

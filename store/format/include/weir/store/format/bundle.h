@@ -60,7 +60,7 @@ void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE
 bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *keyp);
 /* The eight bytes of a key that say its newest time, as a number: what is newer has less. */
 uint64_t weir_bundle_rank(int64_t newest_us);
-/* Of a key of a bundle: that of its oldest entry, or of a time before it. */
+/* The rank of the oldest entry of the bundle that has this key, or a rank behind it. */
 uint64_t weir_bundle_last_rank(const void *key, size_t length);
 /* The span of a bundle with these times. */
 uint8_t weir_bundle_span(int64_t newest_us, int64_t oldest_us);
@@ -96,7 +96,7 @@ typedef enum weir_bundle_step { WEIR_BUNDLE_ENTRY, WEIR_BUNDLE_END, WEIR_BUNDLE_
 typedef struct weir_bundle_reader {
     const uint8_t *at, *end;
     weir_list list; /* of the entry that was read last */
-    uint32_t left;  /* entries of that list; all of them, where the bundle has no other */
+    uint32_t left;  /* entries of that list; counts down from UINT32_MAX, where the bundle has no other */
     bool of_named, has_name;
     weir_name name;
     int64_t oldest_us;

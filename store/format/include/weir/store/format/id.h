@@ -65,7 +65,7 @@ extern const weir_id_key weir_id_key_public;
 
 /* A new one, from the system's source of random numbers.  WEIR_EUNAVAILABLE. */
 weir_err weir_id_key_draw(weir_id_key *id_keyp);
-/* Of WEIR_ID_KEY_DIGITS hexadecimal digits, and nothing behind them.  false: they are not. */
+/* Of WEIR_ID_KEY_DIGITS lower-case hexadecimal digits, and nothing behind them.  false: they are not. */
 bool weir_id_key_parse(const char *text, weir_id_key *id_keyp);
 /* From a file of these digits, which only its owner may read.  WEIR_ENOTFOUND, WEIR_EIO; WEIR_EPERM, WEIR_EDATA
  * say what to do.  Blocks on the disk. */

@@ -9,7 +9,7 @@
  *     …     …     for each present feature, in order:
  *                   number    8  IEEE 754 double, little-endian; never NaN or infinite
  *                   time      8  microseconds since 1970, little-endian two's complement
- *                   category  1  length, then so many bytes of UTF-8
+ *                   category  1  length, then so many bytes; UTF-8 is not checked
  *
  * The kinds are the schema's and not in the row. Rows are hostile until weir_row_check has passed them.
  * Every function is [any].

@@ -18,9 +18,9 @@
  *   GRAPH-S5  What a cached window answers equals what delta and cold store would answer.
  *   GRAPH-S6  Memory stays inside the budget: when the delta is full, submit waits and counts it; nothing is dropped.
  *
- * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again. What
- * expires is as old as it is at t. Without a t it is as old as it is at the watermark: what the sources agree on, see
- * "what time it is" below; should that have gone back behind a trim, as at the first time of which the trim kept all.
+ * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again. The age
+ * of what expires is counted up to t; without a t, up to the watermark, the time that the sources agree on (see "what
+ * time it is" below), or, if that has gone back behind a trim, up to the first time of which the trim kept all.
  * The schema's `history` of a relation or a vertex type says how far back t may lie: of a t at the watermark less the
  * history, or before, a reader is told no edge of that relation and no label on one, and no vertex of that type is
  * there. Age has nothing to do with it: without a t, and of a later one, all is told that has not expired. So what no t
@@ -54,7 +54,7 @@ typedef struct weir_graph weir_graph;
 typedef struct weir_graph_opts {
     uint32_t shards;       /* of a store that is created; an existing one keeps its own; 0: as stored, or 2  */
     uint64_t memory_bytes; /* budget for deltas, windows, names, deletions and block cache together; 0: 1 GiB */
-    uint64_t seal_bytes;   /* a delta is frozen at this size; 0, or more: a fifth of the budget over all shards */
+    uint64_t seal_bytes;   /* a delta is frozen at this size; 0: a fifth of the budget over all shards; no more */
     int64_t seal_us;       /* or at this age; 0: 10 s                                                        */
     uint32_t window;       /* W: newest edges of a cached window at most, unless more are asked for; 0: 128  */
     uint32_t event_window; /* of a store that is created: see weir_graph_event_window; 0: 131072            */
@@ -138,9 +138,10 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
  * span; a shard without mutations gets an empty batch, because the offset is news too. Copies.  Waits while a shard's
  * queue or delta is full (GRAPH-S6).  Spans of a partition are submitted in order by one thread; what a shard has
  * already is skipped (GRAPH-S4).  [ingest]
- * WEIR_EPERM, WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded: nothing of the run was taken. Some shards may
- * have taken it, and it is submitted again or is still in the log, after WEIR_ENOMEM, WEIR_ECLOSED, WEIR_ECANCELLED
- * (weir_graph_interrupt), and after the error that has stopped a shard, in its own words: weir_graph_stopped. */
+ * WEIR_EPERM, WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded, WEIR_ELIMIT too many source partitions:
+ * nothing of the run was taken. Some shards may have taken it, and it is submitted again or is still in the log, after
+ * WEIR_ENOMEM, WEIR_ECLOSED, WEIR_ECANCELLED (weir_graph_interrupt), and after the error that has stopped a shard, in
+ * its own words: weir_graph_stopped. */
 weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches);
 /* While it is on, no submit waits for room: one that would have to ends with WEIR_ECANCELLED, and what it had not
  * handed over is still in the log. For a stop.  [any] */
@@ -179,8 +180,10 @@ bool weir_graph_name_claim(weir_graph *graph, const weir_mutation *put);
 
 /* Each source partition has a clock: the lower median of the times of its newest 63 events, in the order of the log.
  * The watermark is the least clock of the partitions that count, and never later than what a majority of newest events
- * bear; it never goes back. Expiry counts from it. A single event cannot move it, however wild; a
- * source that is behind holds it, so that what it brings late is still there to be met. It is sealed with the offsets.
+ * bear. It does not go back, except while the partitions together have had fewer than 63 events, or while it is later
+ * than the wall clock and future_us allow. Expiry counts from it. After those first events a single one cannot
+ * move it, however wild. A source that is behind holds it, so that what it brings late is still there to be met. It is
+ * sealed with the offsets.
  *
  * A caller that only submits needs none of this: a partition counts from its first event on. */
 
@@ -194,12 +197,12 @@ typedef enum weir_clock_state {
  * clock is behind the watermark: it was idle before. IDLE begins when what was submitted is applied.  WEIR_ENOMEM,
  * WEIR_ELIMIT.  [any] */
 weir_err weir_graph_clock_state(weir_graph *graph, uint32_t source, uint32_t partition, weir_clock_state state);
-/* From when what expires is as old as it is; INT64_MIN: no event yet.  [any] */
+/* The time up to which ages are counted; INT64_MIN: no event yet.  [any] */
 int64_t weir_graph_watermark(const weir_graph *graph);
 /* The latest time that an event may bear: future_us ahead of the wall clock, or of when the event has arrived
  * (INT64_MIN: not known), if that is later. A wall clock that has jumped back refuses nothing that is not newer than
- * the watermark, and the newest 63 events of a partition that counts. Not than the newest event of all: if the wall
- * clock was far ahead for a minute, what it let in then shall not let more in for years. INT64_MAX: no bound.  [any] */
+ * the watermark, and the newest 63 events of a partition that counts. The newest event of all does not count: after one
+ * minute of a wall clock far ahead, what it let in would let in more for years. INT64_MAX: no bound.  [any] */
 int64_t weir_graph_latest(weir_graph *graph, int64_t arrived_us);
 
 typedef struct weir_graph_clock {
@@ -310,8 +313,7 @@ weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps);
  * [any] */
 typedef weir_err (*weir_graph_deletion_visit)(void *context, weir_vertex vertex, int64_t time_us);
 weir_err weir_graph_deletions(weir_graph *graph, weir_graph_deletion_visit visit, void *context);
-/* The kinds of a vertex type's or a relation's features, and of a label's value, in the schema's order: what weir_row_*
- * take.  [any] */
+/* The kinds of a vertex type's or a relation's features in the schema's order: what weir_row_* take.  [any] */
 const weir_value_kind *weir_graph_vertex_kinds(const weir_graph *graph, uint32_t vertex_type, size_t *countp);
 const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32_t relation, size_t *countp);
 

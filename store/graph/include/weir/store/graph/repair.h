@@ -25,9 +25,9 @@ typedef struct weir_graph_repair weir_graph_repair;
 typedef bool (*weir_graph_repair_go_on)(void *context); /* asked now and then; false: WEIR_ECLOSED */
 
 /* Damaged or lost sorted files of a shard come back out of the checkpoints of this store that are in a folder, if one
- * has the very same; that takes the reading of the shard, and none of the log. *restoredp: so many did; *leftp: so many
- * are damaged still; if it is 0 there is nothing to be made anew, and the shard is well once no reader of it takes
- * long.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
+ * has the very same; that takes the reading of the shard, and none of the log. *restoredp counts those, *leftp what is
+ * damaged still. If nothing is left, nothing need be made anew, and the shard is opened again as soon as no long read
+ * is in it.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
 weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *checkpoints,
                                  weir_graph_repair_go_on go_on, void *context, uint32_t *restoredp, uint32_t *leftp);
 
@@ -73,7 +73,8 @@ void weir_graph_repair_say(weir_graph *graph, uint32_t shard, weir_err err);
 
 /* Reads everything that is stored from the disk; what is found damaged, weir_graph_troubles says from then on. pace is
  * called after each file, with its bytes, and may wait; false ends the walk. The first error is returned, and the walk
- * goes on to the other shards.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+ * goes on to the other shards. A damaged `identity` of a shard is written anew, which is no error.
+ * WEIR_ECORRUPT, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
 typedef bool (*weir_graph_pace)(void *context, uint64_t bytes);
 weir_err weir_graph_scrub(weir_graph *graph, weir_graph_pace pace, void *context);
 
@@ -85,7 +86,8 @@ weir_err weir_graph_scrub(weir_graph *graph, weir_graph_pace pace, void *context
 weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace, void *context);
 /* Whether the schema says of anything how far back it can be asked for.  [any] */
 bool weir_graph_trims(const weir_graph *graph);
-/* Whether a trim is worth its time: an eighth of what the schema keeps has become too old since the last one.  [any] */
+/* Whether a trim is worth its time: an eighth of what the schema keeps has become too old since the last one, or there
+ * was none yet and the shard is not tiny.  [any] */
 bool weir_graph_trim_due(const weir_graph *graph, uint32_t shard);
 /* What is newer is all there; of what is as old, or older, a trim may have taken what no reader can be told, and have
  * left bare puts in its place. INT64_MIN: there was no trim.  [any] */

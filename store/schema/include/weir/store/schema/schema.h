@@ -168,7 +168,7 @@ typedef struct weir_schema_task {
     /* recommend: vertices at `to` of the relation for vertices at `from` */
     uint32_t relation;
     bool repeat; /* may recommend what the vertex has already */
-    /* both: what must come within this time of the moment (a label; an edge) to count */
+    /* what must come within this time of the moment (a label; an edge) to count; not AT_LABEL */
     int64_t horizon_us;
 } weir_schema_task;
 
@@ -316,8 +316,8 @@ uint32_t weir_schema_category_slots(const weir_schema_feature *feature);
 /* --- two schemas --------------------------------------------------------------------------------------------- */
 
 /* Whether data stored under one schema can be opened under another (SCHEMA-H4): nothing removed, renumbered or of
- * changed meaning; new definitions, features and listed values at the end of theirs. Tasks, normalisation, expiry, and
- * how messages are mapped may change freely.
+ * changed meaning; new definitions, features and listed values at the end of theirs. Tasks, normalisation, expiry,
+ * history and how messages are mapped may change freely, but neither the schema's name nor a source's topic.
  * WEIR_EVERSION the first difference that breaks it, and what to do; WEIR_ENOMEM.  [any] */
 weir_err weir_schema_compatible(const weir_schema *stored, const weir_schema *offered);
 

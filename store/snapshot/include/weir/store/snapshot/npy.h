@@ -72,7 +72,7 @@ double weir_npy_f64(const weir_npy_array *array, uint64_t index);
 typedef struct weir_npy_map weir_npy_map;
 
 /* Maps a file for reading. A file that is made shorter while it is mapped ends the process: keep snapshots unchanged.
- * WEIR_ENOTFOUND, WEIR_EIO, WEIR_ENOMEM; WEIR_EDATA as for weir_npy_read.  [any] */
+ * WEIR_ENOTFOUND, WEIR_EIO, WEIR_ENOMEM; WEIR_EINVAL not a regular file; WEIR_EDATA as for weir_npy_read.  [any] */
 weir_err weir_npy_map_open(const char *path, weir_npy_map **mapp, weir_npy_array *arrayp);
 void weir_npy_map_close(weir_npy_map *map); /* NULL is allowed */
 
@@ -112,14 +112,15 @@ typedef struct weir_npz weir_npz;
 
 /* Reads the directory of an .npz: members stored or deflated, no encryption, not split. Arrays may be larger than
  * memory, so each is unpacked into a file of `folder` when it is asked for; no such file outlives its array.
- * WEIR_ENOTFOUND, WEIR_EIO, WEIR_ENOMEM; WEIR_EDATA; WEIR_ELIMIT more than WEIR_NPZ_MEMBERS_MAX.  [any] */
+ * WEIR_ENOTFOUND, WEIR_EIO, WEIR_ENOMEM; WEIR_EINVAL not a regular file; WEIR_EDATA; WEIR_ELIMIT more than
+ * WEIR_NPZ_MEMBERS_MAX.  [any] */
 weir_err weir_npz_open(const char *path, const char *folder, weir_npz **npzp);
 void weir_npz_close(weir_npz *npz); /* NULL is allowed */
 uint32_t weir_npz_count(const weir_npz *npz);
 /* Without the ".npy". */
 const char *weir_npz_name(const weir_npz *npz, uint32_t index);
 /* The array of this name: its checksum is checked. Borrowed from npz.  WEIR_ENOTFOUND; WEIR_EDATA; WEIR_ENOMEM;
- * WEIR_EIO, WEIR_EFULL where it is unpacked.  [owner] */
+ * WEIR_EIO, WEIR_EFULL, WEIR_EEXIST where it is unpacked; WEIR_ELIMIT a path that is too long.  [owner] */
 weir_err weir_npz_array(weir_npz *npz, const char *name, weir_npy_array *arrayp);
 
 typedef struct weir_npz_writer weir_npz_writer;

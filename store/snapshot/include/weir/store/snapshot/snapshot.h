@@ -69,7 +69,7 @@ typedef struct weir_snapshot_draft weir_snapshot_draft;
 
 typedef struct weir_snapshot_build_opts {
     const char *out;      /* a folder that must not exist                                        */
-    int64_t as_of_us;     /* WEIR_BEFORE_ALL: just after the newest event                        */
+    int64_t as_of_us;     /* WEIR_BEFORE_ALL: just after the newest event, weir_graph_latest at most */
     int64_t history_us;   /* keep what a target of that age or younger sees; 0: of any age       */
     bool without_deleted; /* leave out what a deletion before as_of hides, for earlier targets too */
     uint64_t seed;        /* recorded: of whatever was drawn for it                              */
@@ -107,7 +107,7 @@ typedef struct weir_snapshot weir_snapshot;
 
 typedef struct weir_snapshot_opts {
     bool load;   /* copies what a sampler reads into large pages, in pairs; else files are mapped */
-    bool verify; /* checks the SHA-256 of every file first                                        */
+    bool verify; /* checks the SHA-256 of every file before it is mapped                          */
 } weir_snapshot_opts;
 
 /* Plain values, borrowed from the snapshot. */
@@ -183,8 +183,8 @@ const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *sna
 const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
                                                   weir_direction direction);
 const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label);
-/* Targets before this time see less than they saw: what only they see was left out when it was built. INT64_MIN:
- * nothing was.  [any] */
+/* For targets before this time the snapshot is not complete: what only they see was left out when it was built.
+ * INT64_MIN: nothing was.  [any] */
 int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
 
 /* --- as of a time: of snapshots and of parts.  [any] --- */

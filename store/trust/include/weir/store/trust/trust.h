@@ -20,11 +20,11 @@ extern "C" {
 
 #define WEIR_MANIFEST_FILES_MAX 100000u
 
-/* Hashes every file below folder and writes folder/MANIFEST, durably.  Blocks.  [any]  WEIR_EIO, WEIR_EFULL,
- * WEIR_ELIMIT, WEIR_ENOMEM. */
+/* Hashes every file below folder and writes folder/MANIFEST, durably.  Blocks.  [any]
+ * WEIR_ECORRUPT something there is neither a file nor a folder; WEIR_EIO, WEIR_EFULL, WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_manifest_write(const char *folder);
-/* WEIR_ECORRUPT names the first file that is missing, changed, of another length, or not named; WEIR_ENOTFOUND no
- * MANIFEST.  [any] */
+/* WEIR_ECORRUPT names the first file that is changed, of another length, or not named, or the one behind a missing one;
+ * WEIR_ENOTFOUND no MANIFEST.  [any] */
 weir_err weir_manifest_verify(const char *folder);
 /* Hex of a whole file's SHA-256.  [any] */
 weir_err weir_sha256_file(const char *path, char hex[65], uint64_t *lengthp);
@@ -39,7 +39,8 @@ void weir_sha256_hex(const void *bytes, size_t length, char hex[65]);
  * Other files carry the same line at their end (weir_bytes_sign).
  *
  * A secret key's file is one line, "weir-ed25519-secret" and 128 hex digits, readable by its owner alone. A file of
- * public keys has a line each, "weir-ed25519", 64 hex digits and, if you like, words about it; "#" begins a remark.
+ * public keys has a line each, "weir-ed25519", 64 hex digits and, if you like, words about it; a line
+ * that begins with "#" is a remark.
  */
 #define WEIR_PUBLIC_KEYS_MAX 64u
 
