@@ -172,7 +172,8 @@ typedef struct weir_models_change {
     const char *reason;         /* one line                                                                          */
     const weir_secret_key *key; /* signs it; NULL: unsigned, which accept_unsigned must allow                        */
     bool take_over;             /* an unsigned `current` is left out and another register begins; false: refused */
-    /* Goes on from what a server has seen, as its refusal says it, whatever stands in `current`; "" and 0: not. */
+    /* The register and the generation that a server's refusal names: the change continues from them, whatever `current`
+     * says. "" and 0: not used. */
     char after_register[WEIR_MODELS_REGISTER_MAX];
     uint64_t after_generation;
 } weir_models_change;
@@ -189,9 +190,9 @@ weir_err weir_models_rollback(weir_models *models, const weir_models_change *cha
                               weir_models_entry *entryp);
 
 /* Compares what a register says now with the file of what this server has seen of it, and raises that (MODEL-M6):
- * whoever can write the register must not be able to write that file. What is not signed is let pass where opts allow
- * it, and leaves no trace.  WEIR_EPERM it is an older file, or another register's, or gone; WEIR_ECORRUPT the file of
- * what was seen; WEIR_EIO, WEIR_EFULL: then it is not to be followed.  Blocks.  [any] */
+ * whoever can write the register must not be able to write that file. An unsigned register is accepted if opts allow
+ * it, and is not recorded.  WEIR_EPERM it is an older file, or another register's, or gone; WEIR_ECORRUPT the file
+ * of what was seen; WEIR_EIO, WEIR_EFULL: then it is not to be followed.  Blocks.  [any] */
 weir_err weir_models_admit(const char *seen_path, const weir_models *models, const weir_model_opts *opts,
                            const weir_models_entry *entry);
 

@@ -79,7 +79,7 @@ weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, we
 /* A cursor over a consistent view from the moment it was opened; belongs to one thread.  WEIR_ENOMEM.  [owner]
  * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
  * filters skip files. SCAN: in full order over everything, reads ahead, and leaves alone what others keep in the cache.
- * PROBE: in full order, too, for who looks here and there: reads the blocks that it needs. */
+ * PROBE: in full order, too, for a reader that looks up single keys: reads the blocks that it needs. */
 typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN, WEIR_ENGINE_PROBE } weir_engine_use;
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
 /* A POINT cursor that reads the sorted files one by one, for what a prefix has of from_rank and more. It stands nowhere
@@ -90,8 +90,8 @@ weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_
 weir_err weir_engine_cursor_open_files(weir_engine *engine, const void *prefix, uint64_t from_rank,
                                        weir_engine_cursor **cursorp);
 bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp);
-/* A POINT cursor for who holds one already: it does not wait for the engine to be opened again or replaced, which waits
- * for the one that is held.  Errors as above.  [owner] */
+/* A POINT cursor for a caller that already holds one: it does not wait for the engine to be opened again or
+ * replaced, which waits for the one that is held.  Errors as above.  [owner] */
 weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp);
 /* Stands at the first key >= key.  [owner] */
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length);
