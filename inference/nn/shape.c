@@ -168,7 +168,8 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
     for (uint32_t s = 0; s < shape->step_count; s++)
         edge_width += hidden + shape->edges[shape->steps[s].relation].width + WEIR_TIME_CODE_COUNT + 1;
     columns += shape->layers * (shape->types * (hidden + 3) + edge_width) + shape->outputs;
-    if (columns <= WEIR_NN_PARAMETERS_MAX / hidden) return WEIR_OK;
+    /* The bias of the outputs is not multiplied by hidden. */
+    if (columns <= (WEIR_NN_PARAMETERS_MAX - shape->outputs) / hidden) return WEIR_OK;
     return WEIR_ERR(WEIR_ELIMIT,
                     "a network of about %llu parameters; at most %llu are possible: lower hidden, or the "
                     "buckets of the categories",

@@ -172,6 +172,7 @@ static weir_err scorer_sample(scorer_pass *p) {
         targets[i] = (weir_target){ask->vertex, ask->time_us, ask->event, type};
     }
     weir_score_overlay_show(s->overlay, p->round->asks, count);
+    s->view = NULL; /* the block may be the one that it shows */
     err = weir_sample(r->sampler, targets, count, r->block);
     if (err) return err;
     weir_block_inputs(r->sampler, r->block, true);

@@ -388,7 +388,9 @@ static weir_err part_take_of_edges(const weir_parts_draft *draft, uint32_t relat
         int64_t begin = e->indptr[rows.old[v]], end = e->indptr[rows.old[v] + 1];
         uint64_t i = part_label_from(labels, begin);
         for (; !err && i < labels->count && labels->targets[i] < end; i++) {
-            WEIR_ASSERT(labels->targets[i] >= begin); /* SNAPSHOT-Z2: labels are in the order of their vertices */
+            if (labels->targets[i] < begin)
+                return WEIR_ERR(WEIR_ECORRUPT,
+                                "the snapshot's labels are not in the order of their edges; build it again");
             err = part_take(t, i, here + labels->targets[i] - begin);
         }
         here += end - begin;

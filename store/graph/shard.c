@@ -291,7 +291,6 @@ static weir_err shard_handle_message(weir_shard *shard, const shard_message *m) 
 
 /* By age; because it was asked for, once all that the question is about is applied; or because there is room again for
  * what could not be frozen before. */
-
 static weir_err shard_freeze_if_due(weir_shard *shard, const shard_message *m) {
     (void)m;
     weir_mutex_lock(&shard->mutex);

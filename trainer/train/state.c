@@ -165,6 +165,11 @@ weir_err weir_training_state_load(weir_trained *t) {
                        "the checkpoint %s is of other options, another seed or another snapshot; remove it to begin "
                        "anew",
                        folder);
+    if (!err && (state[STATE_EPOCHS] == 0 || state[STATE_EPOCHS] > UINT32_MAX || state[STATE_BEST_EPOCH] == 0 ||
+                 state[STATE_BEST_EPOCH] > state[STATE_EPOCHS]))
+        err =
+            WEIR_ERR(WEIR_ECORRUPT, "the checkpoint %s says epoch %llu, of them %llu the best; remove it to begin anew",
+                     folder, (unsigned long long)state[STATE_EPOCHS], (unsigned long long)state[STATE_BEST_EPOCH]);
     if (!err) err = state_load_reals(t, folder, "params", t->params);
     if (!err) err = state_load_reals(t, folder, "best", t->best_params);
     if (!err) err = state_load_reals(t, folder, "moment1", weir_adamw_moments(t->adamw, 0));

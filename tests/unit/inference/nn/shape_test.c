@@ -456,10 +456,49 @@ static void too_many_parameters_are_refused(void **state) {
     free(text);
 }
 
+/* Everything of this network is in reach, so that the bound has no room left: what it lets pass must be possible. */
+static weir_err open_with_buckets(uint32_t buckets) {
+    const weir_sample_step step = {.hop = 1, .fanout = 1, .relation = 0, .strategy = WEIR_SAMPLE_RECENT};
+    const weir_nn_opts opts = {.hidden = 1024, .steps = &step, .step_count = 1};
+    char text[512];
+    weir_schema *schema = NULL;
+    weir_nn_shape *shape = NULL;
+    weir_nn *nn = NULL;
+    int length = snprintf(text, sizeof text,
+                          "version: 1\nname: one\nvertices:\n  a:\n    features:\n"
+                          "      d: {kind: category, buckets: %u}\nrelations:\n  aa: {from: a, to: a}\n"
+                          "labels:\n  mark: {vertex: a, values: [no, yes], lag: 1d}\n"
+                          "tasks:\n  find: {kind: classify, label: mark, positive: yes}\n",
+                          buckets);
+    assert_ok(weir_schema_parse("one.yaml", text, (size_t)length, &schema));
+    weir_err err = weir_nn_shape_open(schema, &opts, &shape);
+    if (!err) {
+        assert_ok(weir_nn_open(shape, weir_kernels_cpu(), &nn));
+        assert_true(weir_nn_parameter_count(nn) <= WEIR_NN_PARAMETERS_MAX);
+    }
+    weir_nn_close(nn);
+    weir_nn_shape_free(shape);
+    weir_schema_free(schema);
+    return err;
+}
+
+static void the_largest_network_that_is_taken_can_be_made(void **state) {
+    (void)state;
+    uint32_t taken = 1, refused = (uint32_t)(WEIR_NN_PARAMETERS_MAX / 1024);
+    assert_ok(open_with_buckets(taken));
+    assert_err(open_with_buckets(refused), WEIR_ELIMIT, "lower hidden");
+    while (refused - taken > 1) {
+        uint32_t middle = taken + (refused - taken) / 2;
+        *(open_with_buckets(middle) ? &refused : &taken) = middle;
+    }
+    assert_true(taken > 1000000);
+}
+
 WEIR_TESTS(WEIR_CASE(n1_text_and_back_are_the_same), WEIR_CASE(n2_row_and_values_are_the_same_floats),
            WEIR_CASE(n3_scales_are_those_of_two_passes), WEIR_CASE(moments_merge_as_if_seen_at_once),
            WEIR_CASE(encoding_by_hand), WEIR_CASE(matrices_stand_behind_the_numbers),
            WEIR_CASE(rows_of_a_matrix_become_floats), WEIR_CASE(wrong_matrices_are_refused),
            WEIR_CASE(shipped_schemas_have_a_shape), WEIR_CASE(wrong_texts_are_refused_with_a_sentence),
            WEIR_CASE(another_schema_does_not_fit), WEIR_CASE(too_many_parameters_are_refused),
-           WEIR_CASE(every_allocation_of_reading_may_fail), WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))
+           WEIR_CASE(the_largest_network_that_is_taken_can_be_made), WEIR_CASE(every_allocation_of_reading_may_fail),
+           WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))
