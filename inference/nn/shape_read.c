@@ -5,7 +5,6 @@
  * Each object has just the keys that shape_print.c writes, each number its range; what the parts mean together is
  * checked where a shape out of a schema is: weir_nn_shape_finish.
  */
-#include <math.h>
 #include <string.h>
 
 #include "shape_json.h"
