@@ -7,6 +7,10 @@
  * own (message.timeout.ms=0); the limit is ours, on the time without any acknowledgement, and giving up means giving up
  * on all that is not acknowledged (KAFKA-K1).
  *
+ * One request is on its way at a time. A partition that is not ready yet refuses a request, and takes the next one if it
+ * has become ready in between: it knows nothing of this producer, so that any sequence number will do. The broker then
+ * refuses the first one for good, and librdkafka takes its records for stored, because later ones are (KAFKA-15591).
+ *
  * A broker forgets an idempotent producer whose newest record carries a timestamp older than producer.id.expiration.ms,
  * a day by default: at its next check, every ten minutes, or at once when it restarts. What is sent again after that is
  * stored twice. Events may be years old: where a time is not of these hours, the record's own timestamp is the time of
@@ -139,6 +143,7 @@ static weir_err kafka_producer_open_client(weir_kafka_producer *producer, const 
         {"enable.idempotence", "true"},
         {"acks", "all"},                      // KAFKA-K2
         {"enable.gapless.guarantee", "true"}, // KAFKA-K1
+        {"max.in.flight", "1"},               // KAFKA-K1
         {"message.timeout.ms", "0"},          // KAFKA-K1
         {"partitioner", "murmur2_random"},    // as Java clients
         {"queue.buffering.max.messages", QUEUE_RECORDS},

@@ -133,6 +133,8 @@ static void c3_events_of_a_batch_do_not_see_each_other(void **state) {
     weir_score_ask asks[4];
     weir_score alone[4], together[4];
     scoring_open(&s, weir_test_seed(), EVENTS);
+    asks[2] = some_ask(&s); /* before events are made that the store never gets */
+    asks[3] = some_ask(&s);
     do {
         score_event_make(&s.world, &one);
     } while (!one.mutations[0].row_length); /* a row that makes a difference */
@@ -143,8 +145,6 @@ static void c3_events_of_a_batch_do_not_see_each_other(void **state) {
     }
     assert_ok(weir_score_ask_event(s.model, one.mutations, one.count, &asks[0]));
     assert_ok(weir_score_ask_event(s.model, other.mutations, other.count, &asks[1]));
-    asks[2] = some_ask(&s);
-    asks[3] = some_ask(&s);
     for (uint32_t i = 0; i < 4; i++)
         alone[i] = run_one(&s, &asks[i]);
     assert_ok(weir_scorer_run(s.scorer, s.model, asks, 4, together));

@@ -5,6 +5,7 @@
 
 #include <weir/ingest/kafka/kafka.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/clock.h>
 
 #include "mock.h"
 
@@ -88,6 +89,32 @@ static void tried_again(void **state) {
         weir_kafka_producer_close(producer);
         mock_close(&mock);
     }
+}
+
+/* A partition that has just been made, or that is led by another broker since, knows no order of this producer's records
+ * yet: it refuses the first request, because it is not ready, and takes the second. */
+static void what_is_acknowledged_after_a_refusal_is_stored(void **state) {
+    (void)state;
+    mock_broker mock = mock_open(TOPIC, 1);
+    weir_kafka_producer *producer;
+    weir_kafka_partition_stats stats;
+    size_t partitions;
+    uint64_t acknowledged;
+    assert_ok(open_at(mock.address, TIMEOUT_US, &producer));
+    assert_ok(produce(producer));
+    assert_ok(weir_kafka_flush(producer, &acknowledged)); /* the producer has its id: requests leave at once */
+    assert_int_equal(rd_kafka_mock_broker_set_rtt(mock.cluster, 1, 200), 0);
+    mock_refuse(&mock, MOCK_PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
+    for (int n = 0; n < 10; n++) { /* each in a request of its own, and all before the first is answered */
+        assert_ok(produce(producer));
+        weir_clock_sleep_until(weir_clock_system(), weir_clock_mono_us(weir_clock_system()) + 15000);
+    }
+    assert_ok(weir_kafka_flush(producer, &acknowledged));
+    assert_int_equal(acknowledged, 11);
+    assert_ok(weir_kafka_topic_stats_get(mock.address, TOPIC, TIMEOUT_US, &stats, 1, &partitions));
+    assert_int_equal(stats.offset_end, 11);
+    weir_kafka_producer_close(producer);
+    mock_close(&mock);
 }
 
 static void refused_is_refused_for_good(void **state) {
@@ -232,7 +259,8 @@ static void close_without_flush_does_not_wait(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(no_broker), WEIR_CASE(bad_options), WEIR_CASE(topic_name_at_the_limit_and_one_past_it),
-           WEIR_CASE(tried_again), WEIR_CASE(refused_is_refused_for_good),
-           WEIR_CASE(k1_nothing_is_sent_after_giving_up), WEIR_CASE(broker_away_for_a_while),
-           WEIR_CASE(full_queue_waits_then_times_out), WEIR_CASE(slow_broker_is_waited_for),
-           WEIR_CASE(open_fails_cleanly_at_every_allocation), WEIR_CASE(close_without_flush_does_not_wait))
+           WEIR_CASE(tried_again), WEIR_CASE(what_is_acknowledged_after_a_refusal_is_stored),
+           WEIR_CASE(refused_is_refused_for_good), WEIR_CASE(k1_nothing_is_sent_after_giving_up),
+           WEIR_CASE(broker_away_for_a_while), WEIR_CASE(full_queue_waits_then_times_out),
+           WEIR_CASE(slow_broker_is_waited_for), WEIR_CASE(open_fails_cleanly_at_every_allocation),
+           WEIR_CASE(close_without_flush_does_not_wait))

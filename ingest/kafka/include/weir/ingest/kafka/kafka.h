@@ -6,9 +6,9 @@
  * (assign, never subscribe), check CRCs, and treat an offset that retention has run past as an error.
  *
  * INVARIANTS
- *   KAFKA-K1  A producer sends no record of a partition after it gave up an earlier one. So what the broker has of a
- *             partition is a prefix of what was produced, each record once; only if it refuses the very first batch of
- *             a producer may it take what was already on its way after that.
+ *   KAFKA-K1  A producer sends no record of a partition after it gave up an earlier one, or before the broker has said
+ *             what became of it. So what the broker has of a partition is a prefix of what was produced, each record
+ *             once.
  *   KAFKA-K2  A record counts as acknowledged only when every in-sync replica has it.
  *   KAFKA-K3  A consumer hands out the records of a partition in rising offsets, each once, and none after a record
  *             that it could not read.
