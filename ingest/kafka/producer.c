@@ -7,9 +7,10 @@
  * own (message.timeout.ms=0); the limit is ours, on the time without any acknowledgement, and giving up means giving up
  * on all that is not acknowledged (KAFKA-K1).
  *
- * One request is on its way at a time. A partition that is not ready yet refuses a request, and takes the next one if it
- * has become ready in between: it knows nothing of this producer, so that any sequence number will do. The broker then
- * refuses the first one for good, and librdkafka takes its records for stored, because later ones are (KAFKA-15591).
+ * One request is on its way at a time. A partition that is not ready yet refuses a request, and takes the next one if
+ * it has become ready in between: it knows nothing of this producer, so that any sequence number will do. The broker
+ * then refuses the first one for good, and librdkafka takes its records for stored, because later ones are
+ * (KAFKA-15591).
  *
  * A broker forgets an idempotent producer whose newest record carries a timestamp older than producer.id.expiration.ms,
  * a day by default: at its next check, every ten minutes, or at once when it restarts. What is sent again after that is

@@ -91,8 +91,8 @@ static void tried_again(void **state) {
     }
 }
 
-/* A partition that has just been made, or that is led by another broker since, knows no order of this producer's records
- * yet: it refuses the first request, because it is not ready, and takes the second. */
+/* A partition that has just been made, or that is led by another broker since, knows no order of this producer's
+ * records yet: it refuses the first request, because it is not ready, and takes the second. */
 static void what_is_acknowledged_after_a_refusal_is_stored(void **state) {
     (void)state;
     mock_broker mock = mock_open(TOPIC, 1);
