@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <weir/store/base/utf8.h>
 
+#include <string.h>
+
 #include <weir/store/base/assert.h>
 
 /* Bytes of a character by its first byte, 0 if none begins so, and the range of the second byte: it is what excludes
@@ -70,4 +72,15 @@ bool weir_utf8_valid(const char *text, size_t length) {
     for (size_t i = 0; valid && i < length;)
         i += weir_utf8_take(text + i, length - i, &valid);
     return valid;
+}
+
+bool weir_utf8_printable(const char *text) {
+    size_t length = strlen(text);
+    for (size_t at = 0, bytes; at < length; at += bytes) {
+        uint32_t code;
+        bytes = weir_utf8_decode(text + at, length - at, &code);
+        bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
+        if (bytes == 0 || control || code == 0xfeff || (code & 0xfffe) == 0xfffe) return false;
+    }
+    return true;
 }

@@ -54,7 +54,5 @@ weir_err weir_setting_read(const weir_setting *setting, const char *text, weir_c
 const char *weir_setting_allowed(const weir_setting *setting, char buffer[WEIR_SETTING_ALLOWED_MAX]);
 /* "WEIR_LOG_LEVEL". */
 const char *weir_setting_variable(const weir_setting *setting, char buffer[WEIR_SETTING_ENV_MAX]);
-/* Valid UTF-8 of which every character may stand in a YAML file, on one line. */
-bool weir_text_is_printable(const char *text);
 
 #endif /* WEIR_CONF_CONFIG_PRIVATE_H */

@@ -28,21 +28,6 @@ const char *weir_setting_variable(const weir_setting *setting, char buffer[WEIR_
     return buffer;
 }
 
-/* --- text --------------------------------------------------------------------------------------------------- */
-
-bool weir_text_is_printable(const char *text) {
-    size_t length = strlen(text);
-    for (size_t at = 0, bytes; at < length; at += bytes) {
-        uint32_t point;
-        bytes = weir_utf8_decode(text + at, length - at, &point);
-        if (bytes == 0) return false;
-        bool control = point < 0x20 || (point >= 0x7f && point < 0xa0);
-        bool barred = point == 0xfeff || point == 0xfffe || point == 0xffff || point == 0x2028 || point == 0x2029;
-        if (control || barred) return false;
-    }
-    return true;
-}
-
 /* --- reading ------------------------------------------------------------------------------------------------ */
 
 static bool setting_read_u64(const char *text, uint64_t *valuep) {
@@ -64,7 +49,7 @@ static bool setting_read_kind(const weir_setting *setting, const char *text, wei
     weir_choices choices;
     switch (setting->kind) {
     case WEIR_SETTING_TEXT: /* may be empty only where the table's own default is */
-        return (*text || !*setting->initial) && strlen(text) <= WEIR_SETTING_TEXT_MAX && weir_text_is_printable(text);
+        return (*text || !*setting->initial) && strlen(text) <= WEIR_SETTING_TEXT_MAX && weir_utf8_printable(text);
     case WEIR_SETTING_U64:
         return setting_read_u64(text, &valuep->as.u64);
     case WEIR_SETTING_F64:

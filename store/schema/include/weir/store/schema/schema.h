@@ -27,6 +27,7 @@
 
 #include <weir/store/base/buf.h>
 #include <weir/store/base/err.h>
+#include <weir/store/format/row.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,8 +38,8 @@ extern "C" {
 
 /* Limits; each is an error one past it, with its place. */
 #define WEIR_SCHEMA_NAME_BYTES_MAX       64u
-#define WEIR_SCHEMA_TEXT_BYTES_MAX       256u /* a listed value, a field path, a default */
-#define WEIR_SCHEMA_TOPIC_BYTES_MAX      249u /* Kafka's own limit                       */
+#define WEIR_SCHEMA_TEXT_BYTES_MAX       WEIR_ROW_TEXT_MAX /* a listed value, a path, a default: rows hold no more */
+#define WEIR_SCHEMA_TOPIC_BYTES_MAX      249u              /* Kafka's own limit                       */
 #define WEIR_SCHEMA_VERTICES_MAX         256u
 #define WEIR_SCHEMA_RELATIONS_MAX        256u
 #define WEIR_SCHEMA_FEATURES_MAX         256u /* of one vertex type or relation          */
