@@ -211,8 +211,8 @@ typedef struct weir_snapshot_import_opts {
     uint64_t seed;
 } weir_snapshot_import_opts;
 
-/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays.  WEIR_EDATA file, line and
- * column.  Blocks. */
+/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays. It works in OUT.store and
+ * OUT.csv, and removes them.  WEIR_EEXIST one of the three is there; WEIR_EDATA file, line and column.  Blocks. */
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
 
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
