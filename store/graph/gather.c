@@ -21,13 +21,8 @@ void weir_gather_close(weir_gather *gather) {
 }
 
 static weir_err gather_keep(weir_gather *g, weir_list list, const weir_entry *e) {
-    if (g->count == g->capacity) {
-        size_t capacity = g->capacity ? g->capacity * 2 : 256;
-        weir_gathered *grown = weir_realloc_array(g->of, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("while reading vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(g->vertex));
-        g->of = grown;
-        g->capacity = capacity;
-    }
+    if (!WEIR_GROW(g->of, g->capacity, g->count))
+        return WEIR_NOMEM("while reading vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(g->vertex));
     WEIR_ASSERT(g->count < g->capacity);
     weir_gathered *kept = &g->of[g->count];
     *kept = (weir_gathered){list, *e};

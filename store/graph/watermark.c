@@ -83,16 +83,10 @@ static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source
     *rowp = NULL;
     if (watermark->count == WEIR_OFFSETS_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
-    if (watermark->count == watermark->capacity) {
-        size_t capacity = watermark->capacity ? watermark->capacity * 2 : 8;
-        weir_clock_row **rows = weir_realloc_array(watermark->rows, capacity, sizeof *rows);
-        if (rows) watermark->rows = rows;
-        weir_clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
-        if (counting) watermark->counting = counting;
-        if (!rows || !counting) return WEIR_NOMEM("for the clocks of sources");
-        watermark->capacity = capacity;
-    }
-    weir_clock_row *row = weir_calloc(1, sizeof *row);
+    size_t of_rows = watermark->capacity;
+    bool room = WEIR_GROW(watermark->rows, of_rows, watermark->count) &&
+                WEIR_GROW(watermark->counting, watermark->capacity, watermark->count);
+    weir_clock_row *row = room ? weir_calloc(1, sizeof *row) : NULL;
     if (!row) return WEIR_NOMEM("for the clocks of sources");
     *rowp = row;
     row->source = source;

@@ -67,7 +67,7 @@ typedef struct weir_import {
     weir_texts ids;   /* every key of a vertex */
     uint32_t *types;  /* one a key: its type, or WEIR_SCHEMA_NONE where several types have the key */
     int64_t *last_us; /* the same: the time of its last line */
-    uint32_t type_room;
+    size_t key_room;  /* of both */
     weir_schema *schema;
 } weir_import;
 

@@ -17,15 +17,9 @@ static weir_err draft_keep_deletion(void *context, weir_vertex vertex, int64_t t
     weir_snapshot_draft *draft = context;
     weir_draft_deletions *d = &draft->deletions;
     if (time_us >= draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3: of deletions too */
-    if (d->count == d->capacity) {
-        size_t capacity = d->capacity ? d->capacity * 2 : 1024;
-        weir_vertex *vertices = weir_realloc_array(d->vertices, capacity, sizeof *vertices);
-        if (vertices) d->vertices = vertices;
-        int64_t *times = weir_realloc_array(d->times, capacity, sizeof *times);
-        if (times) d->times = times;
-        if (!vertices || !times) return WEIR_NOMEM("for the deletions of the graph");
-        d->capacity = capacity;
-    }
+    size_t of_vertices = d->capacity;
+    if (!WEIR_GROW(d->vertices, of_vertices, d->count) || !WEIR_GROW(d->times, d->capacity, d->count))
+        return WEIR_NOMEM("for the deletions of the graph");
     WEIR_ASSERT(d->count == 0 || d->vertices[d->count - 1] <= vertex); /* they are searched */
     d->vertices[d->count] = vertex;
     d->times[d->count++] = time_us;

@@ -301,17 +301,11 @@ static weir_err survey_see_row(weir_import *import, weir_import_table *table, ui
 static weir_err survey_add_key(weir_import *import, const char *key, uint32_t type, bool *knownp) {
     int32_t code;
     uint32_t before = import->ids.count;
+    size_t of_types = import->key_room;
+    if (!WEIR_GROW(import->types, of_types, before) || !WEIR_GROW(import->last_us, import->key_room, before))
+        return WEIR_NOMEM("while importing a data set");
     weir_err err = weir_texts_code(&import->ids, key, strlen(key), &code);
     if (err) return err;
-    if (import->ids.count > import->type_room) {
-        uint32_t room = import->type_room ? 2 * import->type_room : 1024;
-        uint32_t *grown = weir_realloc_array(import->types, room, sizeof *grown);
-        if (grown) import->types = grown;
-        int64_t *last_us = weir_realloc_array(import->last_us, room, sizeof *last_us);
-        if (last_us) import->last_us = last_us;
-        if (!grown || !last_us) return WEIR_NOMEM("while importing a data set");
-        import->type_room = room;
-    }
     *knownp = import->ids.count == before;
     if (!*knownp) import->types[code] = type;
     if (!*knownp) import->last_us[code] = INT64_MIN;
