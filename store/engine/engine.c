@@ -42,17 +42,6 @@ static weir_err engine_error_of(const char *folder, const char *what, const weir
                     of_kind[status->kind].advice);
 }
 
-/* "… in /data/shard-000/000012.sst offset 7 …": the name of the file, out of the words. */
-static void engine_find_file(const weir_engine *engine, const char *text, char file[WEIR_ENGINE_PATH_MAX]) {
-    const char *end = strstr(text, ".sst"), *begin = end;
-    file[0] = 0;
-    while (begin && begin > text && begin[-1] >= '0' && begin[-1] <= '9')
-        begin--;
-    if (!end || begin == end) return;
-    int length = snprintf(file, WEIR_ENGINE_PATH_MAX, "%s/%.*s.sst", engine->folder, (int)(end - begin), begin);
-    if (length < 0 || length >= (int)WEIR_ENGINE_PATH_MAX) file[0] = 0;
-}
-
 /* Kept until weir_engine_mend finds that it is over. Of several, the first is kept: the others mostly follow from
  * it. */
 static void engine_remember_damage(weir_engine *engine, weir_err err, const char *file) {
@@ -69,10 +58,16 @@ static void engine_remember_damage(weir_engine *engine, weir_err err, const char
 }
 
 weir_err weir_engine_error(weir_engine *engine, const char *what, const weir_rocks_status *status) {
-    char file[WEIR_ENGINE_PATH_MAX];
+    char file[WEIR_ENGINE_PATH_MAX] = "";
     weir_err err = engine_error_of(engine->folder, what, status);
     if (status->kind != WEIR_ROCKS_CORRUPT) return err;
-    engine_find_file(engine, status->text, file);
+    /* "… in /data/shard-000/000012.sst offset 7 …": the name of the file, out of the words. */
+    const char *end = strstr(status->text, ".sst"), *begin = end;
+    while (begin && begin > status->text && begin[-1] >= '0' && begin[-1] <= '9')
+        begin--;
+    if (begin < end &&
+        snprintf(file, sizeof file, "%s/%.*s.sst", engine->folder, (int)(end - begin), begin) >= (int)sizeof file)
+        file[0] = 0;
     engine_remember_damage(engine, err, file);
     return err;
 }
