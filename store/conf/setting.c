@@ -30,30 +30,19 @@ const char *weir_setting_variable(const weir_setting *setting, char buffer[WEIR_
 
 /* --- reading ------------------------------------------------------------------------------------------------ */
 
-static bool setting_read_u64(const char *text, uint64_t *valuep) {
-    if (!isdigit((unsigned char)*text)) return false;
-    char *end;
-    errno = 0;
-    *valuep = strtoull(text, &end, 10);
-    return !*end && errno == 0;
-}
-
-static bool setting_read_f64(const char *text, double *valuep) {
-    if (!*text || text[strspn(text, "0123456789+-.eE")]) return false;
-    char *end;
-    *valuep = strtod(text, &end);
-    return !*end && isfinite(*valuep);
-}
-
 static bool setting_read_kind(const weir_setting *setting, const char *text, weir_config_value *valuep) {
     weir_choices choices;
+    char *end;
     switch (setting->kind) {
     case WEIR_SETTING_TEXT: /* may be empty only where the table's own default is */
         return (*text || !*setting->initial) && strlen(text) <= WEIR_SETTING_TEXT_MAX && weir_utf8_printable(text);
     case WEIR_SETTING_U64:
-        return setting_read_u64(text, &valuep->as.u64);
+        errno = 0;
+        valuep->as.u64 = strtoull(text, &end, 10);
+        return isdigit((unsigned char)*text) && !*end && errno == 0;
     case WEIR_SETTING_F64:
-        return setting_read_f64(text, &valuep->as.f64);
+        valuep->as.f64 = strtod(text, &end);
+        return *text && !text[strspn(text, "0123456789+-.eE")] && !*end && isfinite(valuep->as.f64);
     case WEIR_SETTING_BOOL:
         valuep->as.boolean = !strcmp(text, "true");
         return valuep->as.boolean || !strcmp(text, "false");

@@ -271,15 +271,10 @@ static weir_err mutation_read_verb(const weir_schema_def *def, weir_schema_verb 
 }
 
 weir_err weir_schema_read_mutation(weir_schema_def *def, weir_schema_mutation *mutation) {
-    static const weir_schema_section_id subjects[] = {
-        [WEIR_SCHEMA_PUT_VERTEX] = WEIR_SCHEMA_VERTICES,   [WEIR_SCHEMA_PUT_EDGE] = WEIR_SCHEMA_RELATIONS,
-        [WEIR_SCHEMA_PUT_LABEL] = WEIR_SCHEMA_LABELS,      [WEIR_SCHEMA_DELETE_VERTEX] = WEIR_SCHEMA_VERTICES,
-        [WEIR_SCHEMA_DELETE_EDGE] = WEIR_SCHEMA_RELATIONS,
-    };
     weir_err err = mutation_read_verb(def, &mutation->verb);
     if (err) return err;
-    err = weir_schema_read_reference(def, weir_schema_verb_words[mutation->verb], subjects[mutation->verb],
-                                     &mutation->subject);
+    err = weir_schema_read_reference(def, weir_schema_verb_words[mutation->verb],
+                                     weir_schema_verb_sections[mutation->verb], &mutation->subject);
     if (err) return err;
     switch (mutation->verb) {
     case WEIR_SCHEMA_PUT_VERTEX:

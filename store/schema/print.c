@@ -242,13 +242,9 @@ static void schema_print_assignment(const schema_printer *p, const weir_schema_f
 
 /* Keys, value, conditions, features: the order in which mutation.c numbers their fields. */
 static void schema_print_mutation(const schema_printer *p, const weir_schema_mutation *mutation) {
-    static const weir_schema_section_id sections[] = {
-        [WEIR_SCHEMA_PUT_VERTEX] = WEIR_SCHEMA_VERTICES,   [WEIR_SCHEMA_PUT_EDGE] = WEIR_SCHEMA_RELATIONS,
-        [WEIR_SCHEMA_PUT_LABEL] = WEIR_SCHEMA_LABELS,      [WEIR_SCHEMA_DELETE_VERTEX] = WEIR_SCHEMA_VERTICES,
-        [WEIR_SCHEMA_DELETE_EDGE] = WEIR_SCHEMA_RELATIONS,
-    };
     weir_buf_printf(p->out, "      - %s: ", weir_schema_verb_words[mutation->verb]);
-    schema_text_line(p, "", weir_schema_slot_name(p->schema, sections[mutation->verb], mutation->subject));
+    schema_text_line(p, "",
+                     weir_schema_slot_name(p->schema, weir_schema_verb_sections[mutation->verb], mutation->subject));
     schema_key_line(p, "        key: ", &mutation->key);
     schema_key_line(p, "        from: ", &mutation->from);
     schema_key_line(p, "        to: ", &mutation->to);

@@ -79,6 +79,7 @@ extern const char weir_schema_separators[];
 extern const char *const weir_schema_time_words[];
 extern const char *const weir_schema_test_words[];
 extern const char *const weir_schema_verb_words[];
+extern const weir_schema_section_id weir_schema_verb_sections[];
 
 /* schema.c */
 const char *weir_schema_slot_name(const weir_schema *schema, weir_schema_section_id section, uint32_t id);
