@@ -444,7 +444,7 @@ static void manifests_that_lie(void **state) {
         {"\"deleted\":0", "\"deleted\":1", WEIR_ECORRUPT, "until.npy"},
         {"\"edges\":3", "\"edges\":4", WEIR_ECORRUPT, "indptr"},
         {"\"edges\":3", "\"edges\":-1", WEIR_EDATA, "whole number"},
-        {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "whole number"},
+        {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "is not a number"},
         {"\"count\":2", "\"count\":9223372036854775807", WEIR_EDATA, "whole number"},
         {"{\"name\":\"a\"", "{\"name\":{}", WEIR_EDATA, "is not a string"},
         {"{\"name\":\"a\"", "{\"name\":\"b\"", WEIR_EDATA, "is where the schema has 'a'"},
