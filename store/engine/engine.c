@@ -38,6 +38,7 @@ static weir_err engine_error_of(const char *folder, const char *what, const weir
         [WEIR_ROCKS_FAILED] = {WEIR_EIO, "look at the disk"},
     };
     if (status->kind == WEIR_ROCKS_OK) return WEIR_OK;
+    WEIR_ASSERT((size_t)status->kind < sizeof of_kind / sizeof of_kind[0]);
     return WEIR_ERR(of_kind[status->kind].code, "cannot %s %s: %.300s; %s", what, folder, status->text,
                     of_kind[status->kind].advice);
 }

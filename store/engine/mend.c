@@ -57,6 +57,7 @@ void weir_engine_leave(weir_engine *engine) {
 
 static void mend_open_door(weir_engine *engine) {
     weir_mutex_lock(&engine->mutex);
+    WEIR_ASSERT(atomic_load(&engine->closing));
     atomic_store(&engine->closing, false);
     weir_cond_broadcast(&engine->left);
     weir_mutex_unlock(&engine->mutex);
@@ -94,6 +95,7 @@ weir_err weir_engine_health(weir_engine *engine) {
 }
 
 void weir_engine_stopped(weir_engine *engine, weir_err err) {
+    WEIR_ASSERT(err);
     weir_mutex_lock(&engine->mutex);
     bool news = !engine->stopped;
     engine->stopped = true;

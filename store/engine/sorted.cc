@@ -8,6 +8,7 @@
 
 #include <rocksdb/table_properties.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/engine/engine.h>
@@ -198,6 +199,7 @@ void FilterRoom::take(const rocksdb::Slice &filter) {
 
 void FilterRoom::give_back(const rocksdb::Slice &filter) {
     std::lock_guard<std::mutex> here(mutex_);
+    WEIR_ASSERT(taken_ >= filter.size() * 2);
     taken_ -= filter.size() * 2;
 }
 

@@ -103,6 +103,7 @@ uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer) {
 
 weir_err weir_engine_writer_finish(weir_engine_writer *writer) {
     weir_rocks_status status;
+    WEIR_ASSERT(!writer->ingested);
     if (writer->records == 0 || writer->finished) return WEIR_OK;
     /* RocksDB writes the file itself, past our file layer; a test's full disk must reach it all the same. */
     size_t bytes = weir_engine_writer_bytes(writer);
@@ -138,6 +139,7 @@ weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
 void weir_engine_writer_cancel(weir_engine_writer *writer) {
     weir_engine *engine = writer ? writer->engine : NULL;
     if (!writer) return;
+    WEIR_ASSERT(writer->number < atomic_load(&engine->next_file));
     uint64_t next = writer->number + 1; /* one that failed left no file: the next has its name, and says the same */
     if (!writer->ingested) (void)atomic_compare_exchange_strong(&engine->next_file, &next, writer->number);
     unlink(writer->path);

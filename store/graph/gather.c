@@ -55,6 +55,7 @@ static weir_err gather_keep_bundle(weir_gather *g, const weir_bundle_key *key) {
     const void *value = weir_engine_cursor_value(g->cursor, &length);
     if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length))
         return weir_cold_damaged(g->vertex);
+    WEIR_ASSERT(key->vertex == g->vertex);
     g->bytes += WEIR_BUNDLE_KEY_BYTES + length;
     weir_err err = reader.has_name ? weir_gather_keep_name(g, &reader.name) : WEIR_OK;
     while (!err && weir_bundle_next(&reader, &e) == WEIR_BUNDLE_ENTRY)

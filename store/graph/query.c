@@ -136,6 +136,7 @@ weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vert
     weir_err err = query_check_window(graph, relation, limit);
     for (uint32_t i = 0; !err && i < count; i++) {
         uint32_t shard = weir_shard_of(vertices[i], graph->shard_count);
+        WEIR_ASSERT(shard < graph->shard_count && graph->shard_count <= WEIR_SHARDS_MAX);
         query_fetch_ahead(graph, &m, i);
         if (!held[shard]) weir_shard_version(graph->shards[shard], deltas[shard]);
         held[shard] = true;

@@ -405,6 +405,7 @@ static weir_err trim_put_in_place(weir_trim *trim) {
         return open_err ? open_err : err;
     }
     weir_mutex_lock(&trim->shard->mutex);
+    WEIR_ASSERT(trim->trimmed.now_us >= trim->shard->trimmed.now_us); /* what was taken away does not come back */
     trim->shard->trimmed = trim->trimmed;
     weir_mutex_unlock(&trim->shard->mutex);
     trim->shard->trim = NULL;

@@ -196,6 +196,7 @@ static size_t trim_thin_out(int64_t *times, size_t count, int64_t expire_us) {
         times[kept++] = times[next];
         at = next;
     }
+    WEIR_ASSERT(kept <= count && (kept == 0) == (count == 0));
     return kept;
 }
 
@@ -304,6 +305,7 @@ weir_err weir_trimmer_vertex(weir_trimmer *trimmer, weir_gather *gather) {
         err = trim_list(trimmer, &p, type, r, forgotten);
     }
     if (err) return err;
+    WEIR_ASSERT(p.kept <= gather->count && p.begin == gather->count);
     gather->count = p.kept;
     if (over && p.kept == 0) {
         gather->named = false;

@@ -83,6 +83,7 @@ static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source
     *rowp = NULL;
     if (watermark->count == WEIR_OFFSETS_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
+    WEIR_ASSERT(weir_mutex_held(&watermark->mutex) && at <= watermark->count);
     size_t of_rows = watermark->capacity;
     bool room = WEIR_GROW(watermark->rows, of_rows, watermark->count) &&
                 WEIR_GROW(watermark->counting, watermark->capacity, watermark->count);
@@ -97,6 +98,7 @@ static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source
     memmove(&watermark->rows[at + 1], &watermark->rows[at], (watermark->count - at) * sizeof(weir_clock_row *));
     watermark->rows[at] = row;
     watermark->count++;
+    WEIR_ASSERT(watermark->count <= watermark->capacity); /* and there is room to count all of them */
     return WEIR_OK;
 }
 

@@ -161,6 +161,8 @@ static weir_err mutation_read_assignments(const weir_schema_def *def, const muta
     for (uint32_t i = 0; i < owner->count && !err; i++) {
         const weir_yaml_node *value = mutation_find_assigned(node, owner->features[i].name);
         if (!value) continue;
+        WEIR_ASSERT(mutation->assignment_count <
+                    weir_yaml_count(node)); /* each is there once: mutation_check_assigned */
         weir_schema_assignment *assignment = &assignments[mutation->assignment_count++];
         *assignment = (weir_schema_assignment){.feature = i, .field = WEIR_SCHEMA_NONE};
         err = weir_yaml_node_kind(value) == WEIR_YAML_MAPPING

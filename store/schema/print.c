@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <weir/store/base/assert.h>
+
 #include "schema_private.h"
 
 /* Writers for one schema; all borrowed. */
@@ -53,7 +55,8 @@ const char *weir_schema_duration_text(int64_t us, const char *zero_word, char bu
     size_t i = 0;
     while (us % units[i].us != 0)
         i++;
-    snprintf(buffer, WEIR_SCHEMA_DURATION_BYTES, "%" PRId64 "%s", us / units[i].us, units[i].unit);
+    int length = snprintf(buffer, WEIR_SCHEMA_DURATION_BYTES, "%" PRId64 "%s", us / units[i].us, units[i].unit);
+    WEIR_ASSERT(length > 0 && length < (int)WEIR_SCHEMA_DURATION_BYTES);
     return buffer;
 }
 
@@ -280,8 +283,9 @@ static void schema_print_source(const schema_printer *outer, uint32_t id) {
     schema_text_line(p, "    format: ", weir_schema_format_words[source->format]);
     if (source->format == WEIR_SCHEMA_CSV) {
         size_t separator = 0;
-        while (weir_schema_separators[separator] != source->separator)
+        while (weir_schema_separator_words[separator] && weir_schema_separators[separator] != source->separator)
             separator++;
+        WEIR_ASSERT(weir_schema_separator_words[separator]);
         schema_text_line(p, "    separator: ", weir_schema_separator_words[separator]);
         weir_buf_text(p->out, "    columns: ");
         schema_print_values(p, &source->columns);

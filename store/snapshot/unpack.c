@@ -172,6 +172,7 @@ static void unpack_put_cells(const unpack *u, bool nodes, uint64_t row, weir_buf
             continue;
         }
         uint64_t width = m->kind == MEMBER_MATRIX ? m->array.shape[1] : 1;
+        WEIR_ASSERT(m->array.count == (nodes ? u->nodes : u->edges) * width);
         for (uint64_t c = 0; c < width; c++) {
             if (c) weir_buf_byte(out, ' ');
             weir_export_number(out, (float)weir_npy_f64(&m->array, row * width + c));
