@@ -11,7 +11,6 @@
 typedef enum weir_setting_kind {
     WEIR_SETTING_TEXT,
     WEIR_SETTING_U64,
-    WEIR_SETTING_F64,
     WEIR_SETTING_BOOL,
     WEIR_SETTING_DURATION,
     WEIR_SETTING_SIZE,
@@ -31,7 +30,6 @@ typedef struct weir_config_value {
     union {
         uint64_t u64; /* U64, SIZE              */
         int64_t us;   /* DURATION               */
-        double f64;
         bool boolean;
     } as;
 } weir_config_value;

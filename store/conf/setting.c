@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +39,6 @@ static bool setting_read_kind(const weir_setting *setting, const char *text, wei
         errno = 0;
         valuep->as.u64 = strtoull(text, &end, 10);
         return isdigit((unsigned char)*text) && !*end && errno == 0;
-    case WEIR_SETTING_F64:
-        valuep->as.f64 = strtod(text, &end);
-        return *text && !text[strspn(text, "0123456789+-.eE")] && !*end && isfinite(valuep->as.f64);
     case WEIR_SETTING_BOOL:
         valuep->as.boolean = !strcmp(text, "true");
         return valuep->as.boolean || !strcmp(text, "false");
@@ -58,7 +54,6 @@ static bool setting_read_kind(const weir_setting *setting, const char *text, wei
 }
 
 static bool setting_at_most(weir_setting_kind kind, const weir_config_value *low, const weir_config_value *high) {
-    if (kind == WEIR_SETTING_F64) return low->as.f64 <= high->as.f64;
     if (kind == WEIR_SETTING_DURATION) return low->as.us <= high->as.us;
     return low->as.u64 <= high->as.u64;
 }
@@ -83,7 +78,7 @@ static bool setting_in_range(const weir_setting *setting, const weir_config_valu
 
 static void setting_describe_range(const weir_setting *setting, const char *noun,
                                    char buffer[WEIR_SETTING_ALLOWED_MAX]) {
-    bool counted = *setting->unit && (setting->kind == WEIR_SETTING_U64 || setting->kind == WEIR_SETTING_F64);
+    bool counted = *setting->unit && setting->kind == WEIR_SETTING_U64;
     int length =
         snprintf(buffer, WEIR_SETTING_ALLOWED_MAX, "%s%s%s%s%s%s%s", noun, *setting->min ? " from " : "", setting->min,
                  *setting->max ? " to " : "", setting->max, counted ? " " : "", counted ? setting->unit : "");
@@ -105,9 +100,6 @@ const char *weir_setting_allowed(const weir_setting *setting, char buffer[WEIR_S
         break;
     case WEIR_SETTING_U64:
         setting_describe_range(setting, "a whole number", buffer);
-        break;
-    case WEIR_SETTING_F64:
-        setting_describe_range(setting, "a number", buffer);
         break;
     case WEIR_SETTING_DURATION:
         setting_describe_range(setting, "a duration", buffer);

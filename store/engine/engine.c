@@ -167,22 +167,6 @@ void weir_engine_close(weir_engine *engine) {
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
-static void engine_append_value(void *out, const void *value, size_t length) {
-    weir_buf_append(out, value, length);
-}
-
-weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, weir_buf *out, bool *foundp) {
-    weir_rocks_status status;
-    weir_err err = WEIR_OK;
-    *foundp = false;
-    weir_buf_clear(out);
-    if (!weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_get(engine->db, key, length, engine_append_value, out, foundp, &status))
-        err = weir_engine_error(engine, "read from", &status);
-    weir_engine_leave(engine);
-    return err ? err : weir_buf_err(out);
-}
-
 /* The caller is inside already; the cursor stays there until it is closed, as what it reads must not be replaced. With
  * a prefix it goes file by file. */
 static weir_err engine_cursor_open_inside(weir_engine *engine, weir_engine_use use, const void *prefix,
@@ -275,19 +259,6 @@ void weir_engine_cursor_close(weir_engine_cursor *cursor) {
 }
 
 /* --- keeping --------------------------------------------------------------------------------------------------- */
-
-weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp) {
-    weir_engine_cursor *cursor;
-    *keysp = 0;
-    weir_err err = weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor);
-    if (err) return err;
-    for (weir_engine_cursor_seek(cursor, "", 0); weir_engine_cursor_valid(cursor); weir_engine_cursor_next(cursor)) {
-        (*keysp)++;
-    }
-    err = weir_err_prefix(weir_engine_cursor_err(cursor), "behind key %llu", (unsigned long long)*keysp);
-    weir_engine_cursor_close(cursor);
-    return err;
-}
 
 typedef struct engine_salvage_walk {
     weir_engine_visit visit;

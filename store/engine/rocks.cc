@@ -678,24 +678,6 @@ bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status) {
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* By an iterator: Get marks what its thread has of the database as in use, and what is thrown out of it leaves that so;
- * the next read of this thread would end the process, and so would the thread's own end. */
-bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_take take, void *context, bool *foundp,
-                    weir_rocks_status *status) {
-    *foundp = false;
-    return read_guarded(db, db->folder.c_str(), status, [&] {
-        rocksdb::ReadOptions options;
-        const Moment before = moment_of(db);
-        options.snapshot = before ? before->snapshot() : nullptr;
-        options.prefix_same_as_start = true;
-        Kept<rocksdb::Iterator> at(db->db->NewIterator(options));
-        at->Seek(slice_of(key, length));
-        *foundp = at->Valid() && at->key() == slice_of(key, length);
-        if (*foundp) take(context, at->value().data(), at->value().size());
-        return at->status();
-    });
-}
-
 static std::unique_ptr<weir_rocks_cursor> cursor_new(weir_rocks *db, bool total) {
     auto cursor = std::make_unique<weir_rocks_cursor>();
     cursor->db = db;

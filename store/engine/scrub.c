@@ -15,6 +15,7 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
+#include <weir/store/base/buf.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>

@@ -74,9 +74,7 @@ typedef struct weir_import {
 /* survey.c */
 weir_err weir_import_survey(weir_import *import);
 void weir_import_table_close(weir_import_table *table);
-/* The column of this role, or WEIR_SCHEMA_NONE. */
-uint32_t weir_import_find(const weir_import_table *table, weir_import_role role);
-/* Its field of the row at hand; "" where there is no such column. */
+/* The field of the row at hand in the column of this role; "" where there is no such column. */
 const char *weir_import_field(const weir_import_table *table, weir_import_role role);
 /* Calls visit at each row. */
 weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context);

@@ -49,7 +49,8 @@ const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_ve
 
 /* --- who sees what ----------------------------------------------------------------------------------------------- */
 
-int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
+/* The first time for which the snapshot is complete; INT64_MIN: any. */
+static int64_t draft_from_us(const weir_snapshot_draft *draft) {
     int64_t from_us;
     bool all = draft->opts->history_us == 0 || __builtin_sub_overflow(draft->age_us, draft->opts->history_us, &from_us);
     return all || from_us < draft->whole_us ? draft->whole_us : from_us;
@@ -57,7 +58,7 @@ int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
 
 /* The later of what the build keeps and what a `history` of the schema reaches; 0: any time. */
 static int64_t draft_reached_from_us(const weir_snapshot_draft *draft, int64_t history_us) {
-    int64_t from_us = weir_draft_from_us(draft), reached_us;
+    int64_t from_us = draft_from_us(draft), reached_us;
     if (!history_us || __builtin_sub_overflow(draft->reach_us, history_us, &reached_us)) return from_us;
     return reached_us > from_us ? reached_us : from_us;
 }
@@ -71,7 +72,7 @@ int64_t weir_draft_relation_from_us(const weir_snapshot_draft *draft, uint32_t r
 }
 
 int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft) {
-    int64_t from_us = weir_draft_from_us(draft);
+    int64_t from_us = draft_from_us(draft);
     for (uint32_t i = 0; i < weir_schema_vertex_count(draft->schema); i++) {
         int64_t type_us = weir_draft_type_from_us(draft, i);
         if (type_us > from_us) from_us = type_us;

@@ -271,16 +271,13 @@ static void sizes(void **state) {
     }
 }
 
-/* Kinds that the table does not use yet are read by the same code. */
+/* Values and bounds that the table does not use yet are read by the same code. */
 static void kinds_of_values(void **state) {
     (void)state;
     static const struct {
         weir_setting row;
         const char *right, *wrong, *allowed;
     } cases[] = {
-        {{"a.b", WEIR_SETTING_F64, "1", "0.5", "2", "", "no", ""}, "0.5", "2.01", "a number from 0.5 to 2"},
-        {{"a.b", WEIR_SETTING_F64, "1", "", "", "", "no", ""}, "-1e9", "nan", "a number"},
-        {{"a.b", WEIR_SETTING_F64, "1", "", "", "", "no", ""}, "1", "", "a number"},
         {{"a.b", WEIR_SETTING_BOOL, "true", "", "", "", "no", ""}, "false", "yes", "true or false"},
         {{"a.b", WEIR_SETTING_U64, "1", "1", "", "", "no", ""},
          "18446744073709551615",

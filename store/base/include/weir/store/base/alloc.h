@@ -23,8 +23,8 @@ void *weir_malloc(size_t size) __attribute__((malloc, warn_unused_result));
 void *weir_calloc(size_t count, size_t size) __attribute__((malloc, warn_unused_result));
 /* As realloc: on failure the old block stays. Refuses an overflowing product. */
 void *weir_realloc_array(void *block, size_t count, size_t size) __attribute__((warn_unused_result));
-/* Room for one more behind so many items: where there is none, an array with a capacity becomes twice as long. false: no
- * memory; it is as it was. */
+/* Room for one more behind so many items: where there is none, an array with a capacity becomes twice as long.
+ * false: no memory; it is as it was. */
 #define WEIR_GROW(array, capacity, count) weir_grow(&(array), &(capacity), (count), sizeof *(array))
 bool weir_grow(void *arrayp, size_t *capacityp, size_t count, size_t item_bytes) __attribute__((warn_unused_result));
 /* alignment: a power of two, at least sizeof(void *). */

@@ -26,7 +26,7 @@ typedef struct weir_snapshot_described {
     uint64_t columns; /* 0: a mask */
 } weir_snapshot_described;
 
-/* --- manifest.json.  WEIR_EDATA says what is wrong, and where; WEIR_ENOMEM ------------------------------------------ */
+/* --- manifest.json.  WEIR_EDATA says what is wrong, and where; WEIR_ENOMEM --------------------------------------- */
 
 /* No more than can be multiplied by the bytes of a row. */
 weir_err weir_snapshot_read_count(const weir_json_node *object, const char *key, uint64_t *valuep);
@@ -40,7 +40,7 @@ weir_err weir_snapshot_read_extras(const weir_json_node *row, weir_snapshot_desc
 /* Letters, digits, _ and -: no path. */
 bool weir_snapshot_extra_name(const char *name);
 
-/* --- arrays below `folder`, a name within `arrays`.  Errors of weir_npy_folder_map; WEIR_ENOMEM ----------------------- */
+/* --- arrays below `folder`, a name within `arrays`.  Errors of weir_npy_folder_map; WEIR_ENOMEM ------------------ */
 
 /* Name, kind and values of a column, but not the texts of a category. */
 weir_err weir_snapshot_map_feature(weir_npy_folder *arrays, const char *folder, const weir_schema_feature *feature,

@@ -95,7 +95,6 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
 
 /* For `extend`: the order of the vertices, and more arrays. rows: one a vertex of the type, in that order.
  * WEIR_EDATA a name that a file cannot have; WEIR_EINVAL no column. */
-const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft);
 const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
                                     uint64_t columns);
