@@ -12,9 +12,6 @@
 
 #define SHAPE_DEPTH_MAX 16u
 
-#define LETTERS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define IN_NAMES LETTERS "0123456789_-"
-
 /* --- values ------------------------------------------------------------------------------------------------------ */
 
 static weir_err shape_get_u32(const weir_json_node *map, const char *key, uint32_t min, uint32_t max,
@@ -36,7 +33,7 @@ static weir_err shape_get_name(const weir_json_node *map, const char *key, const
     weir_err err = weir_json_need(map, key, WEIR_JSON_STRING, &node);
     if (err) return err;
     const char *text = weir_json_node_text(node);
-    if (strspn(text, LETTERS) == 0 || text[strspn(text, IN_NAMES)] || strlen(text) > WEIR_SCHEMA_NAME_BYTES_MAX)
+    if (!weir_schema_is_name(text))
         return WEIR_JSON_ERR(node, "'%s' is a name of at most %u letters, digits, _ and -, a letter first", key,
                              WEIR_SCHEMA_NAME_BYTES_MAX);
     *namep = text;
@@ -49,8 +46,9 @@ static weir_err shape_get_array_name(const weir_json_node *map, const char **nam
     weir_err err = weir_json_need(map, "name", WEIR_JSON_STRING, &node);
     if (err) return err;
     const char *text = weir_json_node_text(node);
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     size_t length = strlen(text);
-    if (length == 0 || length > WEIR_SCHEMA_NAME_BYTES_MAX || strspn(text, IN_NAMES) != length)
+    if (length == 0 || length > WEIR_SCHEMA_NAME_BYTES_MAX || strspn(text, letters) != length)
         return WEIR_JSON_ERR(node, "'name' of a matrix is 1 to %u letters, digits, _ and -",
                              WEIR_SCHEMA_NAME_BYTES_MAX);
     *namep = text;

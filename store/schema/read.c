@@ -51,6 +51,11 @@ weir_err weir_schema_refuse(const weir_schema_def *def, const char *key, const c
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
+bool weir_schema_is_name(const char *text) {
+    return strspn(text, LETTERS) > 0 && !text[strspn(text, LETTERS "0123456789_-")] &&
+           strlen(text) <= WEIR_SCHEMA_NAME_BYTES_MAX;
+}
+
 /* A name becomes a part of file names, URLs and metric labels. */
 weir_err weir_schema_read_name(weir_schema *schema, const weir_yaml_node *node, const char *noun, const char **namep) {
     if (weir_yaml_node_kind(node) != WEIR_YAML_SCALAR)
@@ -60,7 +65,7 @@ weir_err weir_schema_read_name(weir_schema *schema, const weir_yaml_node *node, 
     if (length > WEIR_SCHEMA_NAME_BYTES_MAX)
         return WEIR_YAML_ERR(node, "the name of a %s has %zu bytes; at most %u are allowed", noun, length,
                              WEIR_SCHEMA_NAME_BYTES_MAX);
-    if (strspn(text, LETTERS) == 0 || text[strspn(text, LETTERS "0123456789_-")])
+    if (!weir_schema_is_name(text))
         return WEIR_YAML_ERR(node, "'%s' cannot name a %s; begin with a letter and use letters, digits, _ and -", text,
                              noun);
     *namep = weir_arena_strndup(schema->arena, text, length);

@@ -278,6 +278,8 @@ weir_err weir_schema_load_named(const char *operand, weir_schema **schemap);
 /* NULL is allowed.  [owner] */
 void weir_schema_free(weir_schema *schema);
 
+/* Whether a definition may have this name: a letter, then letters, digits, _ and -.  [any] */
+bool weir_schema_is_name(const char *text);
 const char *weir_schema_name(const weir_schema *schema);
 /* XXH3-64 of the canonical text (SCHEMA-H2). */
 uint64_t weir_schema_hash(const weir_schema *schema);
