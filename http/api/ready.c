@@ -34,13 +34,7 @@ weir_err weir_api_failure(weir_api *api, const char *source) {
 
 static weir_err ready_add_goal(void *context, const weir_pipeline_partition_stats *stats) {
     weir_api *api = context;
-    if (api->goal_count == api->goal_capacity) {
-        size_t capacity = api->goal_capacity ? api->goal_capacity * 2 : 16;
-        weir_api_goal *goals = weir_realloc_array(api->goals, capacity, sizeof *goals);
-        if (!goals) return WEIR_NOMEM("for the goals of the start");
-        api->goals = goals;
-        api->goal_capacity = capacity;
-    }
+    if (!WEIR_GROW(api->goals, api->goal_capacity, api->goal_count)) return WEIR_NOMEM("for the goals of the start");
     api->goals[api->goal_count++] = (weir_api_goal){stats->source, stats->partition, stats->offset_stable};
     return WEIR_OK;
 }

@@ -72,13 +72,8 @@ weir_err weir_model_history_add(weir_model_history *history, const weir_models_e
     if (history->count == WEIR_MODELS_HISTORY_MAX) {
         memmove(history->entries, history->entries + 1, --history->count * sizeof *entry);
     }
-    if (history->count == history->capacity) {
-        size_t capacity = history->capacity ? 2 * history->capacity : 16;
-        weir_models_entry *entries = weir_realloc_array(history->entries, capacity, sizeof *entries);
-        if (!entries) return WEIR_NOMEM("for the history of %zu promotions", capacity);
-        history->entries = entries;
-        history->capacity = capacity;
-    }
+    if (!WEIR_GROW(history->entries, history->capacity, history->count))
+        return WEIR_NOMEM("for the history of %zu promotions", history->count);
     history->entries[history->count++] = *entry;
     return WEIR_OK;
 }

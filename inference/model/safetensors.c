@@ -214,13 +214,7 @@ static weir_err tensor_read_header(tensor_header *h, weir_span text) {
             return tensor_err(h, name, "a name has letters, digits, _, - and .");
         if (value.kind != WEIR_JSON_OBJECT) return tensor_err(h, name, "it is not an object");
         if (h->count == WEIR_MODEL_TENSORS_MAX) return WEIR_ERR(WEIR_ELIMIT, "%s has too many tensors", h->name);
-        if (h->count == h->capacity) {
-            size_t capacity = h->capacity ? 2 * h->capacity : 32;
-            tensor_place *tensors = weir_realloc_array(h->tensors, capacity, sizeof *tensors);
-            if (!tensors) return WEIR_NOMEM("while reading %s", h->name);
-            h->tensors = tensors;
-            h->capacity = capacity;
-        }
+        if (!WEIR_GROW(h->tensors, h->capacity, h->count)) return WEIR_NOMEM("while reading %s", h->name);
         h->tensors[h->count] = (tensor_place){.name = name};
         err = tensor_describe(h, &r, &h->tensors[h->count++]);
         h->name_bytes += name.length + 1;

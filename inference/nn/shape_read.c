@@ -12,41 +12,28 @@
 
 #define SHAPE_DEPTH_MAX 16u
 
-#define LETTERS  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define IN_NAMES LETTERS "0123456789_-"
-
 /* --- values ------------------------------------------------------------------------------------------------------ */
-
-static weir_err shape_get(const weir_json_node *map, const char *key, const weir_json_node **nodep) {
-    *nodep = weir_json_find(map, key);
-    if (*nodep) return WEIR_OK;
-    return WEIR_JSON_ERR(map, "'%s' is missing; this is no shape that weir wrote", key);
-}
 
 static weir_err shape_get_u32(const weir_json_node *map, const char *key, uint32_t min, uint32_t max,
                               uint32_t *valuep) {
-    const weir_json_node *node = NULL;
-    int64_t value = 0;
-    weir_err err = shape_get(map, key, &node);
-    if (!err) err = weir_json_node_i64(node, min, max, &value);
+    int64_t value;
+    weir_err err = weir_json_need_i64(map, key, min, max, &value);
     *valuep = (uint32_t)value;
     return err;
 }
 
 static weir_err shape_get_list(const weir_json_node *map, const char *key, size_t max, const weir_json_node **listp) {
-    weir_err err = shape_get(map, key, listp);
-    if (err) return err;
-    if ((*listp)->token.kind != WEIR_JSON_ARRAY || (*listp)->count > max)
-        return WEIR_JSON_ERR(*listp, "'%s' is a list of at most %zu; this is no shape that weir wrote", key, max);
-    return WEIR_OK;
+    weir_err err = weir_json_need(map, key, WEIR_JSON_ARRAY, listp);
+    if (err || (*listp)->count <= max) return err;
+    return WEIR_JSON_ERR(*listp, "'%s' has %zu items, and at most %zu are allowed", key, (*listp)->count, max);
 }
 
 static weir_err shape_get_name(const weir_json_node *map, const char *key, const char **namep) {
     const weir_json_node *node = NULL;
-    weir_err err = shape_get(map, key, &node);
+    weir_err err = weir_json_need(map, key, WEIR_JSON_STRING, &node);
     if (err) return err;
     const char *text = weir_json_node_text(node);
-    if (strspn(text, LETTERS) == 0 || text[strspn(text, IN_NAMES)] || strlen(text) > WEIR_SCHEMA_NAME_BYTES_MAX)
+    if (!weir_schema_is_name(text))
         return WEIR_JSON_ERR(node, "'%s' is a name of at most %u letters, digits, _ and -, a letter first", key,
                              WEIR_SCHEMA_NAME_BYTES_MAX);
     *namep = text;
@@ -56,11 +43,12 @@ static weir_err shape_get_name(const weir_json_node *map, const char *key, const
 /* Of an import's array, which may begin as it likes: store/snapshot takes the names of files. */
 static weir_err shape_get_array_name(const weir_json_node *map, const char **namep) {
     const weir_json_node *node = NULL;
-    weir_err err = shape_get(map, "name", &node);
+    weir_err err = weir_json_need(map, "name", WEIR_JSON_STRING, &node);
     if (err) return err;
     const char *text = weir_json_node_text(node);
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     size_t length = strlen(text);
-    if (length == 0 || length > WEIR_SCHEMA_NAME_BYTES_MAX || strspn(text, IN_NAMES) != length)
+    if (length == 0 || length > WEIR_SCHEMA_NAME_BYTES_MAX || strspn(text, letters) != length)
         return WEIR_JSON_ERR(node, "'name' of a matrix is 1 to %u letters, digits, _ and -",
                              WEIR_SCHEMA_NAME_BYTES_MAX);
     *namep = text;
@@ -69,7 +57,7 @@ static weir_err shape_get_array_name(const weir_json_node *map, const char **nam
 
 static weir_err shape_get_word(const weir_json_node *map, const char *key, const char *const *words, uint32_t *indexp) {
     const weir_json_node *node = NULL;
-    weir_err err = shape_get(map, key, &node);
+    weir_err err = weir_json_need(map, key, WEIR_JSON_STRING, &node);
     if (err) return err;
     const char *text = weir_json_node_text(node);
     for (*indexp = 0; words[*indexp]; ++*indexp) {
@@ -184,19 +172,10 @@ static weir_err shape_read_matrices(weir_nn_shape *shape, const weir_json_node *
     const weir_json_node *list = NULL;
     if (!weir_json_find(map, "matrices")) return WEIR_OK;
     weir_err err = shape_get_list(map, "matrices", WEIR_NN_MATRICES_MAX, &list);
-    if (!err && list->count == 0)
-        err = WEIR_JSON_ERR(list, "an empty list of matrices; this is no shape that weir wrote");
+    if (!err && list->count == 0) err = WEIR_JSON_ERR(list, "'matrices' is empty; leave it out");
     for (const weir_json_node *item = err ? NULL : list->first; !err && item; item = item->next)
         err = shape_read_matrix(shape, item, inputs);
     return err;
-}
-
-static weir_err shape_check_new_name(const weir_json_node *map, const weir_nn_inputs *before, size_t count,
-                                     const char *name) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(before[i].name, name) == 0) return WEIR_JSON_ERR(map, "'%s' is here twice", name);
-    }
-    return WEIR_OK;
 }
 
 /* before: those of the same list that stand before it. aggregates: NULL for a relation. */
@@ -207,7 +186,9 @@ static weir_err shape_read_inputs(weir_nn_shape *shape, const weir_json_node *ma
     const char *name = NULL;
     size_t aggregate_count = 0;
     weir_err err = shape_get_name(map, "name", &name);
-    if (!err) err = shape_check_new_name(map, before, index, name);
+    for (size_t i = 0; !err && i < index; i++) {
+        if (strcmp(before[i].name, name) == 0) err = WEIR_JSON_ERR(map, "'%s' is here twice", name);
+    }
     if (!err) err = shape_get_list(map, "features", WEIR_SCHEMA_FEATURES_MAX, &features);
     if (!err && vertex) err = shape_get_list(map, "aggregates", WEIR_SCHEMA_AGGREGATES_MAX, &aggregates);
     if (err) return err;

@@ -32,13 +32,8 @@ static weir_err dlq_replays_add(void *context, const weir_record *record) {
         return WEIR_ERR(WEIR_ECORRUPT, "record %" PRIu64 " of topic %s is damaged", record->offset,
                         WEIR_DEAD_LETTER_REPLAY_TOPIC);
     }
-    if (replays->count == replays->capacity) {
-        size_t capacity = replays->capacity ? replays->capacity * 2 : 64;
-        dlq_replayed *items = weir_realloc_array(replays->items, capacity, sizeof *items);
-        if (!items) return WEIR_NOMEM("for %zu replayed letters", capacity);
-        replays->items = items;
-        replays->capacity = capacity;
-    }
+    if (!WEIR_GROW(replays->items, replays->capacity, replays->count))
+        return WEIR_NOMEM("for %zu replayed letters", replays->count);
     replays->items[replays->count++] = (dlq_replayed){weir_get_u64(record->key), record->time_us};
     return WEIR_OK;
 }

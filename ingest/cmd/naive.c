@@ -9,13 +9,8 @@
 #include "naive.h"
 
 static weir_err naive_push(weir_naive *naive, weir_naive_record record, const void *row, size_t length) {
-    if (naive->count == naive->capacity) {
-        size_t capacity = naive->capacity ? naive->capacity * 2 : 4096;
-        weir_naive_record *grown = weir_realloc_array(naive->records, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for %zu records; compare on a larger machine", capacity);
-        naive->records = grown;
-        naive->capacity = capacity;
-    }
+    if (!WEIR_GROW(naive->records, naive->capacity, naive->count))
+        return WEIR_NOMEM("for %zu records; compare on a larger machine", naive->count);
     record.row = naive->rows.length;
     record.row_length = (uint32_t)length;
     if (length) weir_buf_append(&naive->rows, row, length);

@@ -86,13 +86,8 @@ static weir_err store_compare_add_letter(void *context, const weir_record *recor
     weir_dead_letter read;
     weir_err err = weir_dead_letter_read(record, &read);
     if (err) return err;
-    if (c->letter_count == c->letter_capacity) {
-        size_t capacity = c->letter_capacity ? c->letter_capacity * 2 : 256;
-        store_compare_letter *grown = weir_realloc_array(c->letters, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for %zu dead letters", capacity);
-        c->letters = grown;
-        c->letter_capacity = capacity;
-    }
+    if (!WEIR_GROW(c->letters, c->letter_capacity, c->letter_count))
+        return WEIR_NOMEM("for %zu dead letters", c->letter_count);
     c->letters[c->letter_count++] = (store_compare_letter){read.identity, read.offset, read.partition};
     return WEIR_OK;
 }
@@ -222,13 +217,8 @@ static void store_compare_differ(store_comparison *c, const char *what, const we
 static weir_err store_compare_add_offset(store_comparison *c, const void *key, size_t length, const void *value) {
     store_compare_offset o = {.offset = weir_get_u64(value)};
     if (!weir_offset_key_read(key, length, &o.source, &o.partition)) return WEIR_OK;
-    if (c->sealed_count == c->sealed_capacity) {
-        size_t capacity = c->sealed_capacity ? c->sealed_capacity * 2 : 64;
-        store_compare_offset *grown = weir_realloc_array(c->sealed, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for %zu offsets", capacity);
-        c->sealed = grown;
-        c->sealed_capacity = capacity;
-    }
+    if (!WEIR_GROW(c->sealed, c->sealed_capacity, c->sealed_count))
+        return WEIR_NOMEM("for %zu offsets", c->sealed_count);
     c->sealed[c->sealed_count++] = o;
     return WEIR_OK;
 }

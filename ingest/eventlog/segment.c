@@ -29,13 +29,8 @@ void weir_elog_segment_path(char path[ELOG_PATH_MAX], const weir_elog_origin *or
 
 weir_err weir_elog_row_insert(weir_elog_row *row, size_t at, const weir_elog_segment *segment) {
     WEIR_ASSERT(at <= row->count);
-    if (row->count == row->capacity) {
-        size_t capacity = row->capacity ? row->capacity * 2 : 8;
-        weir_elog_segment *segments = weir_realloc_array(row->segments, capacity, sizeof *segments);
-        if (!segments) return WEIR_NOMEM("for a list of %zu segments", capacity);
-        row->segments = segments;
-        row->capacity = capacity;
-    }
+    if (!WEIR_GROW(row->segments, row->capacity, row->count))
+        return WEIR_NOMEM("for a list of %zu segments", row->count);
     memmove(row->segments + at + 1, row->segments + at, (row->count - at) * sizeof *row->segments);
     row->segments[at] = *segment;
     row->count++;
@@ -130,13 +125,7 @@ void weir_elog_segment_note(weir_elog_segment *segment, uint64_t offset, uint64_
     size_t count = segment->index_count;
     uint64_t last = count ? segment->index[count - 1].position : ELOG_SEGMENT_HEADER;
     if (position < last + ELOG_INDEX_STEP_BYTES) return;
-    if (count == segment->index_capacity) {
-        size_t capacity = count ? count * 2 : 16;
-        weir_elog_index_entry *index = weir_realloc_array(segment->index, capacity, sizeof *index);
-        if (!index) return; /* seeking gets slower, nothing else */
-        segment->index = index;
-        segment->index_capacity = capacity;
-    }
+    if (!WEIR_GROW(segment->index, segment->index_capacity, count)) return; /* seeking gets slower, nothing else */
     segment->index[count] = (weir_elog_index_entry){offset, position};
     segment->index_count++;
 }

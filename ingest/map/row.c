@@ -14,7 +14,7 @@ static weir_err row_read_value(const weir_mapper *mapper, const weir_schema_assi
         value->present = true;
         value->number = a->number;
         value->text = a->text ? a->text : "";
-        WEIR_ASSERT(strlen(value->text) <= WEIR_ROW_TEXT_MAX); /* rules.c has seen it */
+        WEIR_ASSERT(strlen(value->text) <= WEIR_ROW_TEXT_MAX); /* as the schema's reader allows */
         value->text_length = (uint8_t)strlen(value->text);
         return WEIR_OK;
     }

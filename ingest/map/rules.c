@@ -64,13 +64,6 @@ static weir_err rules_set_kinds(weir_rule *rule, const weir_schema_feature *feat
     return WEIR_OK;
 }
 
-/* The schema allows a byte more than a row can hold. */
-static weir_err rules_check_constant(const weir_mapper *mapper, const weir_schema_assignment *a) {
-    if (!a->text || strlen(a->text) <= WEIR_ROW_TEXT_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ECONFIG, "source '%s' of the schema has the constant '%.32s…', which is longer than %u bytes",
-                    mapper->source->name, a->text, WEIR_ROW_TEXT_MAX);
-}
-
 weir_err weir_map_rules_open(weir_mapper *mapper) {
     const weir_schema_source *source = mapper->source;
     uint32_t widest = 1;
@@ -79,14 +72,12 @@ weir_err weir_map_rules_open(weir_mapper *mapper) {
     for (uint32_t i = 0; i < source->mutation_count; i++) {
         weir_rule *rule = &mapper->rules[i];
         const weir_schema_mutation *m = rule->schema = &source->mutations[i];
-        weir_err err = m->verb == WEIR_SCHEMA_PUT_LABEL ? rules_check_constant(mapper, &m->value) : WEIR_OK;
-        for (uint32_t a = 0; !err && a < m->assignment_count; a++)
-            err = rules_check_constant(mapper, &m->assignments[a]);
+        weir_err err = WEIR_OK;
         rules_set_ends(mapper, rule);
-        if (!err && m->verb == WEIR_SCHEMA_PUT_VERTEX) {
+        if (m->verb == WEIR_SCHEMA_PUT_VERTEX) {
             const weir_schema_vertex *vertex = weir_schema_vertex_at(mapper->schema, m->subject);
             err = rules_set_kinds(rule, vertex->features, vertex->feature_count);
-        } else if (!err && m->verb == WEIR_SCHEMA_PUT_EDGE) {
+        } else if (m->verb == WEIR_SCHEMA_PUT_EDGE) {
             const weir_schema_relation *relation = weir_schema_relation_at(mapper->schema, m->subject);
             err = rules_set_kinds(rule, relation->features, relation->feature_count);
         }

@@ -15,51 +15,12 @@
 #define MANIFEST_DEPTH_MAX 16u
 #define TAKE_ANOTHER       "take another copy of the part"
 
-static weir_err part_read_find(const weir_json_node *mapping, const char *key, weir_json_kind kind,
-                               const weir_json_node **nodep) {
-    *nodep = weir_json_find(mapping, key);
-    if (*nodep && (*nodep)->token.kind == kind) return WEIR_OK;
-    return WEIR_JSON_ERR(mapping, "'%s' is missing or of the wrong kind; " TAKE_ANOTHER, key);
-}
-
-static weir_err part_read_i64(const weir_json_node *mapping, const char *key, int64_t min, int64_t max,
-                              int64_t *valuep) {
-    const weir_json_node *node;
-    *valuep = min;
-    weir_err err = part_read_find(mapping, key, WEIR_JSON_NUMBER, &node);
-    return err ? err : weir_json_node_i64(node, min, max, valuep);
-}
-
-/* A count so large that multiplying it overflows was never written. */
-static weir_err part_read_count(const weir_json_node *mapping, const char *key, uint64_t *valuep) {
-    int64_t value = 0;
-    weir_err err = part_read_i64(mapping, key, 0, INT64_MAX / 64, &value);
-    *valuep = (uint64_t)value;
-    return err;
-}
-
-/* The rows of this section, as many as the schema has. */
-static weir_err part_read_section(const weir_json_node *root, const char *key, size_t wanted,
-                                  const weir_json_node **nodep) {
-    weir_err err = part_read_find(root, key, WEIR_JSON_ARRAY, nodep);
-    if (err || (*nodep)->count == wanted) return err;
-    return WEIR_JSON_ERR(*nodep, "'%s' does not have the schema's %zu rows; " TAKE_ANOTHER, key, wanted);
-}
-
-static weir_err part_check_name(const weir_json_node *row, const char *wanted) {
-    const weir_json_node *node;
-    weir_err err = part_read_find(row, "name", WEIR_JSON_STRING, &node);
-    if (err || strcmp(weir_json_node_text(node), wanted) == 0) return err;
-    return WEIR_JSON_ERR(node, "'%.64s' is where the schema has '%s'; " TAKE_ANOTHER, weir_json_node_text(node),
-                         wanted);
-}
-
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
 static weir_err part_read_starts(const weir_json_node *row, weir_part_manifest *m, uint32_t type) {
     const weir_json_node *node;
     int64_t before = 0;
-    weir_err err = part_read_find(row, "starts", WEIR_JSON_ARRAY, &node);
+    weir_err err = weir_json_need(row, "starts", WEIR_JSON_ARRAY, &node);
     if (err) return err;
     if (node->count != (size_t)m->parts + 1)
         return WEIR_JSON_ERR(node, "'starts' does not have one number a part and one more");
@@ -73,41 +34,16 @@ static weir_err part_read_starts(const weir_json_node *row, weir_part_manifest *
     return err;
 }
 
-static weir_err part_read_extras(const weir_json_node *row, weir_part_manifest *m, uint32_t type) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    const weir_json_node *node;
-    weir_err err = part_read_find(row, "extras", WEIR_JSON_ARRAY, &node);
-    if (err) return err;
-    size_t count = node->count;
-    if (count > WEIR_PART_EXTRAS_MAX) return WEIR_JSON_ERR(node, "'extras' has too many rows");
-    m->extras[type] = weir_calloc(count + 1, sizeof *m->extras[type]);
-    if (!m->extras[type]) return WEIR_NOMEM("while reading a part's manifest");
-    m->extra_counts[type] = (uint32_t)count;
-    weir_part_extra *extra = m->extras[type];
-    for (const weir_json_node *item = node->first; !err && item; item = item->next, extra++) {
-        const weir_json_node *named;
-        err = part_read_find(item, "name", WEIR_JSON_STRING, &named);
-        if (err) break;
-        const char *name = weir_json_node_text(named);
-        size_t length = strlen(name);
-        if (!length || length >= sizeof extra->name || strspn(name, letters) != length)
-            return WEIR_JSON_ERR(named, "'%.64s' is not the name of an array", name);
-        memcpy(extra->name, name, length + 1);
-        err = part_read_count(item, "columns", &extra->columns);
-    }
-    return err;
-}
-
 static weir_err part_read_vertices(const weir_json_node *root, weir_part_manifest *m) {
     const weir_json_node *rows;
     uint32_t count = weir_schema_vertex_count(m->schema);
-    weir_err err = part_read_section(root, "vertices", count, &rows);
+    weir_err err = weir_snapshot_read_section(root, "vertices", count, &rows);
     const weir_json_node *row = err ? NULL : rows->first;
     for (uint32_t i = 0; !err && row; i++, row = row->next) {
-        err = part_check_name(row, weir_schema_vertex_at(m->schema, i)->name);
+        err = weir_snapshot_read_name(row, weir_schema_vertex_at(m->schema, i)->name);
         if (!err) err = part_read_starts(row, m, i);
-        if (!err) err = part_read_count(row, "halo", &m->halos[i]);
-        if (!err) err = part_read_extras(row, m, i);
+        if (!err) err = weir_snapshot_read_count(row, "halo", &m->halos[i]);
+        if (!err) err = weir_snapshot_read_extras(row, &m->extras[i], &m->extra_counts[i]);
     }
     return err;
 }
@@ -117,20 +53,20 @@ static weir_err part_read_vertices(const weir_json_node *root, weir_part_manifes
 static weir_err part_read_relations_and_labels(const weir_json_node *root, weir_part_manifest *m) {
     const weir_json_node *rows;
     uint32_t relations = weir_schema_relation_count(m->schema), labels = weir_schema_label_count(m->schema);
-    weir_err err = part_read_section(root, "relations", relations, &rows);
+    weir_err err = weir_snapshot_read_section(root, "relations", relations, &rows);
     const weir_json_node *row = err ? NULL : rows->first;
     for (uint32_t i = 0; !err && row; i++, row = row->next) {
-        err = part_check_name(row, weir_schema_relation_at(m->schema, i)->name);
-        if (!err) err = part_read_count(row, "out", &m->edges[2 * i + WEIR_OUT]);
-        if (!err) err = part_read_count(row, "in", &m->edges[2 * i + WEIR_IN]);
-        if (!err) err = part_read_i64(row, "newest_us", INT64_MIN, INT64_MAX, &m->newest_us[i]);
-        if (!err) err = part_read_count(row, "deleted", &m->deleted[i]);
+        err = weir_snapshot_read_name(row, weir_schema_relation_at(m->schema, i)->name);
+        if (!err) err = weir_snapshot_read_count(row, "out", &m->edges[2 * i + WEIR_OUT]);
+        if (!err) err = weir_snapshot_read_count(row, "in", &m->edges[2 * i + WEIR_IN]);
+        if (!err) err = weir_json_need_i64(row, "newest_us", INT64_MIN, INT64_MAX, &m->newest_us[i]);
+        if (!err) err = weir_snapshot_read_count(row, "deleted", &m->deleted[i]);
     }
-    if (!err) err = part_read_section(root, "labels", labels, &rows);
+    if (!err) err = weir_snapshot_read_section(root, "labels", labels, &rows);
     row = err ? NULL : rows->first;
     for (uint32_t i = 0; !err && row; i++, row = row->next) {
-        err = part_check_name(row, weir_schema_label_at(m->schema, i)->name);
-        if (!err) err = part_read_count(row, "count", &m->labels[i]);
+        err = weir_snapshot_read_name(row, weir_schema_label_at(m->schema, i)->name);
+        if (!err) err = weir_snapshot_read_count(row, "count", &m->labels[i]);
     }
     return err;
 }
@@ -140,20 +76,20 @@ static weir_err part_read_relations_and_labels(const weir_json_node *root, weir_
 static weir_err part_read_head(const weir_json_node *root, weir_part_manifest *m) {
     const weir_json_node *cutting, *schema;
     int64_t format = 0, parts = 0, part = 0;
-    weir_err err = part_read_i64(root, "format", 0, INT64_MAX, &format);
+    weir_err err = weir_json_need_i64(root, "format", 0, INT64_MAX, &format);
     if (!err && format != WEIR_PARTS_FORMAT) {
         err = WEIR_ERR(WEIR_EVERSION,
                        "the part has format %lld, this program reads %u; cut the snapshot again with weir partition",
                        (long long)format, WEIR_PARTS_FORMAT);
     }
-    if (!err) err = part_read_i64(root, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
-    if (!err) err = part_read_i64(root, "part", 0, parts - 1, &part);
+    if (!err) err = weir_json_need_i64(root, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
+    if (!err) err = weir_json_need_i64(root, "part", 0, parts - 1, &part);
     m->parts = (uint32_t)parts;
     m->part = (uint32_t)part;
-    if (!err) err = part_read_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &m->as_of_us);
-    if (!err) err = part_read_i64(root, "from_us", INT64_MIN, INT64_MAX, &m->from_us);
-    if (!err) err = part_read_find(root, "cutting", WEIR_JSON_STRING, &cutting);
-    if (!err) err = part_read_find(root, "schema", WEIR_JSON_STRING, &schema);
+    if (!err) err = weir_json_need_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &m->as_of_us);
+    if (!err) err = weir_json_need_i64(root, "from_us", INT64_MIN, INT64_MAX, &m->from_us);
+    if (!err) err = weir_json_need(root, "cutting", WEIR_JSON_STRING, &cutting);
+    if (!err) err = weir_json_need(root, "schema", WEIR_JSON_STRING, &schema);
     if (err) return err;
     const char *text = weir_json_node_text(cutting);
     if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)

@@ -58,70 +58,28 @@ static weir_err part_map_texts(weir_part *p, const char *folder, weir_snapshot_c
     return part_check_offsets(p, name, c->text_offsets, c->texts, bytes.count);
 }
 
-/* texts: the folder of its texts. */
-static weir_err part_map_column(weir_part *p, const weir_schema_feature *feature, const char *folder, const char *texts,
-                                uint64_t rows, weir_snapshot_column *c) {
-    static const weir_npy_type types[] = {
-        [WEIR_SCHEMA_NUMBER] = WEIR_NPY_F32, [WEIR_SCHEMA_CATEGORY] = WEIR_NPY_I32, [WEIR_SCHEMA_TIME] = WEIR_NPY_I64};
-    char name[512];
-    weir_npy_array array;
-    weir_err err = weir_npy_folder_map(p->arrays, types[feature->kind], rows, 0, &array, "%s/feature.%s.npy", folder,
-                                       feature->name);
-    *c = (weir_snapshot_column){.name = feature->name};
-    if (err) return err;
-    switch (feature->kind) {
-    case WEIR_SCHEMA_NUMBER:
-        c->kind = WEIR_VALUE_NUMBER;
-        c->numbers = array.data;
-        return WEIR_OK;
-    case WEIR_SCHEMA_TIME:
-        c->kind = WEIR_VALUE_TIME;
-        c->times = array.data;
-        return WEIR_OK;
-    default:
-        c->kind = WEIR_VALUE_CATEGORY;
-        c->codes = array.data;
-        err = part_map_texts(p, texts, c);
-        snprintf(name, sizeof name, "%s/feature.%s.npy", folder, c->name);
-        for (uint64_t i = 0; !err && i < rows; i++) {
-            if (c->codes[i] < -1 || c->codes[i] >= (int64_t)c->texts) err = part_wrong(p, name, i, "has no text");
-        }
-        return err;
-    }
-}
-
+/* texts: the folder of the texts of categories. */
 static weir_err part_map_columns(weir_part *p, const weir_schema_feature *features, uint32_t count, const char *folder,
                                  const char *texts, uint64_t rows, const weir_snapshot_column **columnsp) {
+    char name[512];
     weir_err err = WEIR_OK;
     weir_snapshot_column *columns = weir_calloc(count + 1, sizeof *columns);
     *columnsp = columns;
     if (!columns) return WEIR_NOMEM("while opening the part %s", p->folder);
-    for (uint32_t i = 0; !err && i < count; i++)
-        err = part_map_column(p, &features[i], folder, texts, rows, &columns[i]);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        weir_snapshot_column *c = &columns[i];
+        err = weir_snapshot_map_feature(p->arrays, folder, &features[i], rows, c);
+        if (err || c->kind != WEIR_VALUE_CATEGORY) continue;
+        err = part_map_texts(p, texts, c);
+        snprintf(name, sizeof name, "%s/feature.%s.npy", folder, c->name);
+        for (uint64_t row = 0; !err && row < rows; row++) {
+            if (c->codes[row] < -1 || c->codes[row] >= (int64_t)c->texts) err = part_wrong(p, name, row, "has no text");
+        }
+    }
     return err;
 }
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
-
-static weir_err part_map_extras(weir_part *p, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
-    const weir_part_manifest *m = &p->manifest;
-    weir_snapshot_extra *extras = weir_calloc(m->extra_counts[type] + 1, sizeof *extras);
-    weir_err err = WEIR_OK;
-    v->extras = extras;
-    if (!extras) return WEIR_NOMEM("while opening the part %s", p->folder);
-    v->extra_count = m->extra_counts[type];
-    for (uint32_t i = 0; !err && i < v->extra_count; i++) {
-        const weir_part_extra *x = &m->extras[type][i];
-        weir_npy_array array;
-        err = weir_npy_folder_map(p->arrays, x->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, x->columns, &array,
-                                  "%s/%s.%s.npy", folder, x->columns ? "matrix" : "mask", x->name);
-        extras[i] = (weir_snapshot_extra){.name = x->name,
-                                          .columns = x->columns,
-                                          .matrix = x->columns ? array.data : NULL,
-                                          .mask = x->columns ? NULL : array.data};
-    }
-    return err;
-}
 
 /* The arrays give the count, and must agree on it. */
 static weir_err part_map_spans(weir_part *p, const char *folder, const char *name, const char *times, uint64_t vertices,
@@ -174,7 +132,9 @@ static weir_err part_map_vertices(weir_part *p, uint32_t type) {
     v->column_count = schema->feature_count;
     if (!err)
         err = part_map_columns(p, schema->features, schema->feature_count, folder, folder, v->rows.count, &v->columns);
-    return err ? err : part_map_extras(p, type, folder, v);
+    if (err) return err;
+    v->extra_count = p->manifest.extra_counts[type];
+    return weir_snapshot_map_extras(p->arrays, folder, v->count, p->manifest.extras[type], v->extra_count, &v->extras);
 }
 
 /* Ascending, none of them owned, all of them numbers of the type. */
@@ -200,7 +160,7 @@ static weir_err part_map_halo(weir_part *p, uint32_t type) {
 static weir_err part_map_direction(weir_part *p, uint32_t relation, weir_direction direction) {
     const weir_schema_relation *r = weir_schema_relation_at(p->manifest.schema, relation);
     weir_snapshot_edges *e = &p->edges[2 * relation + direction];
-    bool out = direction == WEIR_OUT, deleted = p->manifest.deleted[relation];
+    bool out = direction == WEIR_OUT;
     int64_t others = p->manifest.starts[out ? r->to : r->from][p->manifest.parts];
     char texts[96], folder[128], name[160];
     weir_npy_array array;
@@ -216,17 +176,9 @@ static weir_err part_map_direction(weir_part *p, uint32_t relation, weir_directi
     e->indptr = array.data;
     snprintf(name, sizeof name, "%s/indptr.npy", folder);
     if (!err) err = part_check_offsets(p, name, e->indptr, e->vertices, e->edges);
-    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/neighbors.npy", folder);
-    e->neighbors = array.data;
+    if (!err) err = weir_snapshot_map_edges(p->arrays, folder, p->manifest.deleted[relation], e);
     snprintf(name, sizeof name, "%s/neighbors.npy", folder);
     if (!err) err = part_check_below(p, name, e->neighbors, e->edges, others);
-    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/times.npy", folder);
-    e->times = array.data;
-    if (!err) err = weir_npy_folder_map(p->arrays, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
-    e->events = array.data;
-    if (!err && deleted)
-        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/until.npy", folder);
-    e->until_us = !err && deleted ? array.data : NULL;
     return err ? err : part_map_columns(p, r->features, r->feature_count, folder, texts, e->edges, &e->columns);
 }
 
@@ -251,26 +203,18 @@ static weir_err part_check_halo(const weir_part *p, uint32_t relation, weir_dire
 static weir_err part_map_labels(weir_part *p, uint32_t label) {
     const weir_schema_label *schema = weir_schema_label_at(p->manifest.schema, label);
     weir_snapshot_labels *l = &p->labels[label];
-    weir_npy_array array;
     char name[128];
     int64_t limit = schema->on_relation ? (int64_t)p->manifest.edges[2 * schema->target + WEIR_OUT]
                                         : (int64_t)p->vertices[schema->target].count;
     l->count = p->manifest.labels[label];
+    weir_err err = weir_snapshot_map_labels(p->arrays, schema->name, l);
     snprintf(name, sizeof name, "labels/%s/targets.npy", schema->name);
-    weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, l->count, 0, &array, "%s", name);
-    l->targets = array.data;
     if (!err) err = part_check_below(p, name, l->targets, l->count, limit);
-    if (!err)
-        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I32, l->count, 0, &array, "labels/%s/values.npy", schema->name);
-    l->values = array.data;
     snprintf(name, sizeof name, "labels/%s/values.npy", schema->name);
     for (uint64_t i = 0; !err && i < l->count; i++) {
         if (l->values[i] < 0 || l->values[i] >= (int64_t)schema->values.count)
             err = part_wrong(p, name, i, "is not a value of the label");
     }
-    if (!err)
-        err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", schema->name);
-    l->times = array.data;
     return err;
 }
 
@@ -318,23 +262,14 @@ weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_par
     return err;
 }
 
-/* Columns and extras were allocated by this file, and are lent out as read-only. */
-static void part_free_lent(const void *lent) {
-    union {
-        const void *lent;
-        void *block;
-    } whole = {lent};
-    weir_free(whole.block);
-}
-
 void weir_part_close(weir_part *p) {
     if (!p) return;
     for (uint32_t i = 0; p->vertices && i < weir_schema_vertex_count(p->manifest.schema); i++) {
-        part_free_lent(p->vertices[i].columns);
-        part_free_lent(p->vertices[i].extras);
+        weir_snapshot_free_lent(p->vertices[i].columns);
+        weir_snapshot_free_lent(p->vertices[i].extras);
     }
     for (uint32_t i = 0; p->edges && i < 2 * weir_schema_relation_count(p->manifest.schema); i++)
-        part_free_lent(p->edges[i].columns);
+        weir_snapshot_free_lent(p->edges[i].columns);
     weir_npy_folder_close(p->arrays);
     weir_free(p->vertices);
     weir_free(p->halos);

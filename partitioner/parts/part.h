@@ -4,16 +4,10 @@
 #define WEIR_PARTITIONER_PARTS_PART_H
 
 #include <weir/partitioner/parts/parts.h>
+#include <weir/store/snapshot/files.h>
 
 #define WEIR_PART_PATH_MAX     4096u
-#define WEIR_PART_EXTRAS_MAX   256u       /* of one vertex type */
 #define WEIR_PART_MANIFEST_MAX (1u << 20) /* bytes */
-
-/* An array of an import. */
-typedef struct weir_part_extra {
-    char name[65];
-    uint64_t columns; /* 0: a mask */
-} weir_part_extra;
 
 /* manifest.json, checked against its own schema and its numbers against each other. */
 typedef struct weir_part_manifest {
@@ -23,7 +17,7 @@ typedef struct weir_part_manifest {
     char cutting[65];
     int64_t **starts; /* by type: parts + 1 */
     uint64_t *halos;  /* by type            */
-    weir_part_extra **extras;
+    weir_snapshot_described **extras;
     uint32_t *extra_counts;
     uint64_t *edges;    /* relation * 2 + direction */
     int64_t *newest_us; /* by relation              */

@@ -334,19 +334,13 @@ static weir_err part_write_relation(const weir_parts_draft *draft, uint32_t rela
 /* Labels of owned targets: the position of each in the snapshot, and its target in the part. */
 typedef struct part_taken {
     int64_t *places, *targets;
-    uint64_t count, capacity;
+    size_t count, capacity;
 } part_taken;
 
 static weir_err part_take(part_taken *t, uint64_t place, int64_t target) {
-    if (t->count == t->capacity) {
-        uint64_t capacity = t->capacity ? 2 * t->capacity : 1024;
-        int64_t *places = weir_realloc_array(t->places, capacity, sizeof *places);
-        if (places) t->places = places;
-        int64_t *targets = weir_realloc_array(t->targets, capacity, sizeof *targets);
-        if (targets) t->targets = targets;
-        if (!places || !targets) return WEIR_NOMEM("for the labels of a part");
-        t->capacity = capacity;
-    }
+    size_t of_places = t->capacity;
+    if (!WEIR_GROW(t->places, of_places, t->count) || !WEIR_GROW(t->targets, t->capacity, t->count))
+        return WEIR_NOMEM("for the labels of a part");
     t->places[t->count] = (int64_t)place;
     t->targets[t->count++] = target;
     return WEIR_OK;

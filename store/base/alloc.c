@@ -21,8 +21,9 @@
 #define STRIPES 64u
 /* glibc would raise it with each such block that is freed. Not less: libraries that forget to look at what malloc gave
  * them live, when memory is short, by the smaller blocks that it keeps. */
-#define LARGE      (1 << 20)
-#define CACHE_LINE 64
+#define LARGE        (1 << 20)
+#define CACHE_LINE   64
+#define CAPACITY_MIN 16u
 
 typedef struct alloc_stripe {
     _Alignas(CACHE_LINE) _Atomic uint64_t allocated;
@@ -155,6 +156,19 @@ void *weir_realloc_array(void *block, size_t count, size_t size) {
     alloc_count_in(moved);
     if (moved && block) alloc_count_out(before);
     return moved;
+}
+
+bool weir_grow(void *arrayp, size_t *capacityp, size_t count, size_t item_bytes) {
+    void *array;
+    WEIR_ASSERT(count <= *capacityp);
+    if (count < *capacityp) return true;
+    size_t capacity = *capacityp ? *capacityp * 2 : CAPACITY_MIN; /* of an array that is there: it cannot overflow */
+    memcpy(&array, arrayp, sizeof array);
+    array = weir_realloc_array(array, capacity, item_bytes);
+    if (!array) return false;
+    memcpy(arrayp, &array, sizeof array);
+    *capacityp = capacity;
+    return true;
 }
 
 void *weir_aligned_alloc(size_t alignment, size_t size) {

@@ -112,10 +112,6 @@ void weir_clock_close(weir_clock *clock) {
 #define DAYS_PER_400_Y 146097
 #define DAYS_TO_1970   719528 /* from the first day of year 0 */
 
-static bool year_is_leap(int64_t year) {
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
 /* Days before the first of January of year, since that of year 0, which was a leap year. */
 static int64_t days_before_year(int64_t year) {
     return 365 * year + (year + 3) / 4 - (year + 99) / 100 + (year + 399) / 400;
@@ -125,7 +121,7 @@ static int64_t days_before_year(int64_t year) {
 static int64_t days_before_month(int64_t year, int64_t month) {
     static const int16_t before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
     WEIR_ASSERT(month >= 1 && month <= 13);
-    return before[month - 1] + (month > 2 && year_is_leap(year));
+    return before[month - 1] + (month > 2 && days_before_year(year + 1) - days_before_year(year) == 366);
 }
 
 size_t weir_time_format(int64_t wall_us, char buffer[WEIR_TIME_TEXT_MAX]) {

@@ -99,11 +99,6 @@ static weir_err err_make(const weir_err_site *site, weir_code code, const char *
     return ring_put((weir_err)steps << SITE_SHIFT | code, sentence);
 }
 
-static const weir_err_site *site_of_err(weir_err err) {
-    int64_t steps = (int64_t)err >> SITE_SHIFT; /* the sign comes along */
-    return (const weir_err_site *)((intptr_t)&origin + steps * SITE_ALIGN);
-}
-
 /* vsnprintf into text from length on; returns the new length, which is never past the end. */
 __attribute__((format(printf, 3, 0))) static size_t sentence_append(char text[WEIR_ERR_SENTENCE_MAX], size_t length,
                                                                     const char *format, va_list arguments) {
@@ -224,10 +219,12 @@ weir_err weir_err_kept_get(const weir_err_kept *kept) {
 /* --- the rest ----------------------------------------------------------------------------------------------- */
 
 void weir_err_place(weir_err err, char *buffer, size_t size) {
+    int64_t steps = (int64_t)err >> SITE_SHIFT; /* the sign comes along */
+    const weir_err_site *site = (const weir_err_site *)((intptr_t)&origin + steps * SITE_ALIGN);
     if (err == WEIR_OK) {
         snprintf(buffer, size, "-");
     } else {
-        snprintf(buffer, size, "%s:%d", site_of_err(err)->file, site_of_err(err)->line);
+        snprintf(buffer, size, "%s:%d", site->file, site->line);
     }
 }
 

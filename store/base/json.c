@@ -134,28 +134,20 @@ static void json_escape_ascii(weir_buf *buf, uint8_t byte) {
     }
 }
 
-/* Writes what stands first and is not plain; returns its bytes. */
-static size_t json_escape(weir_buf *buf, const char *text, size_t length) {
-    bool valid;
-    size_t taken = weir_utf8_take(text, length, &valid);
-    if (valid) {
-        json_escape_ascii(buf, (uint8_t)text[0]);
-    } else {
-        weir_buf_text(buf, WEIR_UTF8_REPLACEMENT);
-    }
-    return taken;
-}
-
 static void json_write_escaped(weir_buf *buf, const char *text, size_t length) {
-    while (length > 0) {
-        size_t taken = json_plain_length(text, length);
+    for (size_t taken; length > 0; text += taken, length -= taken) {
+        bool valid;
+        taken = json_plain_length(text, length);
         if (taken > 0) {
             weir_buf_append(buf, text, taken);
-        } else {
-            taken = json_escape(buf, text, length);
+            continue;
         }
-        text += taken;
-        length -= taken;
+        taken = weir_utf8_take(text, length, &valid);
+        if (valid) {
+            json_escape_ascii(buf, (uint8_t)text[0]);
+        } else {
+            weir_buf_text(buf, WEIR_UTF8_REPLACEMENT);
+        }
     }
 }
 

@@ -28,23 +28,20 @@ typedef struct line_writer {
 
 /* --- text for people ------------------------------------------------------------------------------------------ */
 
-/* A control character could move the cursor or worse: it is shown as its code.  C1 controls are U+0080 to U+009F. */
-static bool line_is_control(const char *text, size_t length) {
-    uint8_t byte = (uint8_t)text[0];
-    return byte < 0x20 || byte == 0x7F || (length == 2 && byte == 0xC2 && (uint8_t)text[1] < 0xA0);
-}
-
 static void line_write_visible(weir_buf *buf, const char *text, size_t length, bool quoted) {
     bool valid;
     for (size_t taken = 0; length > 0; text += taken, length -= taken) {
+        uint8_t byte = (uint8_t)text[0];
         taken = weir_utf8_take(text, length, &valid);
+        /* It could move the cursor or worse: it is shown as its code.  C1 controls are U+0080 to U+009F. */
+        bool control = byte < 0x20 || byte == 0x7F || (taken == 2 && byte == 0xC2 && (uint8_t)text[1] < 0xA0);
         if (!valid) {
             weir_buf_text(buf, WEIR_UTF8_REPLACEMENT);
         } else if (*text == '\n') {
             weir_buf_text(buf, "\\n");
         } else if (quoted && *text == '"') {
             weir_buf_text(buf, "\\\"");
-        } else if (line_is_control(text, taken)) {
+        } else if (control) {
             weir_buf_printf(buf, "\\x%02x", (unsigned)(uint8_t)text[taken - 1]);
         } else {
             weir_buf_append(buf, text, taken);
@@ -53,13 +50,6 @@ static void line_write_visible(weir_buf *buf, const char *text, size_t length, b
 }
 
 /* --- pieces that fit or are taken back ------------------------------------------------------------------------- */
-
-/* The first bytes of text without half a character at the end. */
-static size_t line_whole_characters(const char *text, size_t length) {
-    while (length > 0 && ((uint8_t)text[length] & 0xC0) == 0x80)
-        length--;
-    return length;
-}
 
 /* text NULL: the field's own value. */
 static void line_write_value(line_writer *line, const weir_log_field *field, const char *text, size_t text_bytes) {
@@ -117,7 +107,9 @@ static void line_write_field(line_writer *line, const weir_log_field *field) {
     line->cut = true;
     if (length > line->buf.length_max) length = line->buf.length_max;
     while (length >= TEXT_SHARE) {
-        length = line_whole_characters(text, length / 2);
+        length /= 2;
+        while (length > 0 && ((uint8_t)text[length] & 0xC0) == 0x80) /* no half of a character at the end */
+            length--;
         if (line_try_field(line, field, text, length)) return;
     }
 }

@@ -48,15 +48,13 @@ weir_rng weir_rng_stream(uint64_t seed, uint64_t stream, uint32_t substream) {
     };
 }
 
-static void rng_next_block(weir_rng *rng) {
-    WEIR_ASSERT(rng->counter[0] != UINT32_MAX); /* the next number would be the stream's first again */
-    weir_philox(rng->counter, rng->key, rng->block);
-    rng->counter[0]++;
-    rng->used = 0;
-}
-
 uint32_t weir_rng_u32(weir_rng *rng) {
-    if (rng->used == 4) rng_next_block(rng);
+    if (rng->used == 4) {
+        WEIR_ASSERT(rng->counter[0] != UINT32_MAX); /* the next number would be the stream's first again */
+        weir_philox(rng->counter, rng->key, rng->block);
+        rng->counter[0]++;
+        rng->used = 0;
+    }
     return rng->block[rng->used++];
 }
 
@@ -66,30 +64,21 @@ uint64_t weir_rng_u64(weir_rng *rng) {
 }
 
 /* A draw times the bound, and of the product the part above the draw's width: as even as the draws are, once those that
- * fall into the first (2^width mod bound) of the low part, the surplus, are drawn again. */
-static uint32_t rng_below_32(weir_rng *rng, uint32_t bound) {
-    uint64_t product = (uint64_t)weir_rng_u32(rng) * bound;
-    if ((uint32_t)product < bound) {
-        uint32_t surplus = -bound % bound;
-        while ((uint32_t)product < surplus)
-            product = (uint64_t)weir_rng_u32(rng) * bound;
-    }
-    return (uint32_t)(product >> 32);
-}
-
-static uint64_t rng_below_64(weir_rng *rng, uint64_t bound) {
-    rng_u128 product = (rng_u128)weir_rng_u64(rng) * bound;
-    if ((uint64_t)product < bound) {
-        uint64_t surplus = -bound % bound;
-        while ((uint64_t)product < surplus)
-            product = (rng_u128)weir_rng_u64(rng) * bound;
-    }
-    return (uint64_t)(product >> 64);
-}
-
+ * fall into the first (2^width mod bound) of the low part, the surplus, are drawn again. That division is made only
+ * where the low part may be so small. */
 uint64_t weir_rng_below(weir_rng *rng, uint64_t bound) {
     WEIR_ASSERT(bound > 0);
-    return bound <= UINT32_MAX ? rng_below_32(rng, (uint32_t)bound) : rng_below_64(rng, bound);
+    if (bound <= UINT32_MAX) {
+        uint32_t narrow = (uint32_t)bound;
+        uint64_t product = (uint64_t)weir_rng_u32(rng) * narrow;
+        while ((uint32_t)product < narrow && (uint32_t)product < -narrow % narrow)
+            product = (uint64_t)weir_rng_u32(rng) * narrow;
+        return product >> 32;
+    }
+    rng_u128 product = (rng_u128)weir_rng_u64(rng) * bound;
+    while ((uint64_t)product < bound && (uint64_t)product < -bound % bound)
+        product = (rng_u128)weir_rng_u64(rng) * bound;
+    return (uint64_t)(product >> 64);
 }
 
 double weir_rng_double(weir_rng *rng) {

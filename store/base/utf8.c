@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <weir/store/base/utf8.h>
 
+#include <string.h>
+
 #include <weir/store/base/assert.h>
 
-/* Bytes of a character by its first byte, 0 if none begins so, and the range of the second byte: it is what excludes
- * overlong forms (E0, F0), surrogates (ED) and what lies above U+10FFFF (F4). All later ones are 80..BF. */
-static size_t utf8_first_byte(uint8_t byte, uint8_t *lowp, uint8_t *highp) {
-    *lowp = byte == 0xE0 ? 0xA0 : byte == 0xF0 ? 0x90 : 0x80;
-    *highp = byte == 0xED ? 0x9F : byte == 0xF4 ? 0x8F : 0xBF;
-    if (byte < 0x80) return 1;
-    if (byte < 0xC2) return 0;
-    if (byte < 0xE0) return 2;
-    if (byte < 0xF0) return 3;
-    return byte < 0xF5 ? 4 : 0;
-}
-
 size_t weir_utf8_take(const char *text, size_t length, bool *validp) {
-    uint8_t low, high;
     WEIR_ASSERT(length > 0);
-    size_t needed = utf8_first_byte((uint8_t)text[0], &low, &high);
+    uint8_t first = (uint8_t)text[0];
+    size_t needed = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+    /* The range of the second byte excludes overlong forms (E0, F0), surrogates (ED) and what lies above U+10FFFF (F4).
+     * All later ones are 80..BF. */
+    uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
     *validp = false;
     if (needed == 0) return 1;
     for (size_t i = 1; i < needed; i++) {
@@ -70,4 +64,15 @@ bool weir_utf8_valid(const char *text, size_t length) {
     for (size_t i = 0; valid && i < length;)
         i += weir_utf8_take(text + i, length - i, &valid);
     return valid;
+}
+
+bool weir_utf8_printable(const char *text) {
+    size_t length = strlen(text);
+    for (size_t at = 0, bytes; at < length; at += bytes) {
+        uint32_t code;
+        bytes = weir_utf8_decode(text + at, length - at, &code);
+        bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
+        if (bytes == 0 || control || code == 0xfeff || (code & 0xfffe) == 0xfffe) return false;
+    }
+    return true;
 }

@@ -272,12 +272,6 @@ int64_t weir_config_us(const weir_config *config, weir_config_key key) {
     return value->as.us;
 }
 
-double weir_config_f64(const weir_config *config, weir_config_key key) {
-    const weir_config_value *value = config_value(config, key);
-    WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_F64);
-    return value->as.f64;
-}
-
 bool weir_config_bool(const weir_config *config, weir_config_key key) {
     const weir_config_value *value = config_value(config, key);
     WEIR_ASSERT(weir_settings[key].kind == WEIR_SETTING_BOOL);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/utf8.h>
+
 #define COMMENT_COLUMN 40
 
 static void config_print_text(weir_buf *out, const char *text) {
@@ -38,7 +40,7 @@ static void config_print_setting(weir_buf *out, const weir_setting *setting, con
         weir_buf_text(out, value->text);
     size_t width = out->length - start;
     weir_buf_printf(out, "%*s # ", width < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - width) : 0, "");
-    bool printable = weir_text_is_printable(value->source); /* a file's name may hold anything, a comment may not */
+    bool printable = weir_utf8_printable(value->source); /* a file's name may hold anything, a comment may not */
     for (const char *c = value->source; *c; c++)
         weir_buf_append(out, printable || (*c >= ' ' && *c < 0x7f) ? c : "?", 1);
     weir_buf_text(out, "\n");

@@ -11,7 +11,6 @@
 typedef enum weir_setting_kind {
     WEIR_SETTING_TEXT,
     WEIR_SETTING_U64,
-    WEIR_SETTING_F64,
     WEIR_SETTING_BOOL,
     WEIR_SETTING_DURATION,
     WEIR_SETTING_SIZE,
@@ -31,7 +30,6 @@ typedef struct weir_config_value {
     union {
         uint64_t u64; /* U64, SIZE              */
         int64_t us;   /* DURATION               */
-        double f64;
         bool boolean;
     } as;
 } weir_config_value;
@@ -54,7 +52,5 @@ weir_err weir_setting_read(const weir_setting *setting, const char *text, weir_c
 const char *weir_setting_allowed(const weir_setting *setting, char buffer[WEIR_SETTING_ALLOWED_MAX]);
 /* "WEIR_LOG_LEVEL". */
 const char *weir_setting_variable(const weir_setting *setting, char buffer[WEIR_SETTING_ENV_MAX]);
-/* Valid UTF-8 of which every character may stand in a YAML file, on one line. */
-bool weir_text_is_printable(const char *text);
 
 #endif /* WEIR_CONF_CONFIG_PRIVATE_H */

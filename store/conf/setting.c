@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,47 +27,18 @@ const char *weir_setting_variable(const weir_setting *setting, char buffer[WEIR_
     return buffer;
 }
 
-/* --- text --------------------------------------------------------------------------------------------------- */
-
-bool weir_text_is_printable(const char *text) {
-    size_t length = strlen(text);
-    for (size_t at = 0, bytes; at < length; at += bytes) {
-        uint32_t point;
-        bytes = weir_utf8_decode(text + at, length - at, &point);
-        if (bytes == 0) return false;
-        bool control = point < 0x20 || (point >= 0x7f && point < 0xa0);
-        bool barred = point == 0xfeff || point == 0xfffe || point == 0xffff || point == 0x2028 || point == 0x2029;
-        if (control || barred) return false;
-    }
-    return true;
-}
-
 /* --- reading ------------------------------------------------------------------------------------------------ */
-
-static bool setting_read_u64(const char *text, uint64_t *valuep) {
-    if (!isdigit((unsigned char)*text)) return false;
-    char *end;
-    errno = 0;
-    *valuep = strtoull(text, &end, 10);
-    return !*end && errno == 0;
-}
-
-static bool setting_read_f64(const char *text, double *valuep) {
-    if (!*text || text[strspn(text, "0123456789+-.eE")]) return false;
-    char *end;
-    *valuep = strtod(text, &end);
-    return !*end && isfinite(*valuep);
-}
 
 static bool setting_read_kind(const weir_setting *setting, const char *text, weir_config_value *valuep) {
     weir_choices choices;
+    char *end;
     switch (setting->kind) {
     case WEIR_SETTING_TEXT: /* may be empty only where the table's own default is */
-        return (*text || !*setting->initial) && strlen(text) <= WEIR_SETTING_TEXT_MAX && weir_text_is_printable(text);
+        return (*text || !*setting->initial) && strlen(text) <= WEIR_SETTING_TEXT_MAX && weir_utf8_printable(text);
     case WEIR_SETTING_U64:
-        return setting_read_u64(text, &valuep->as.u64);
-    case WEIR_SETTING_F64:
-        return setting_read_f64(text, &valuep->as.f64);
+        errno = 0;
+        valuep->as.u64 = strtoull(text, &end, 10);
+        return isdigit((unsigned char)*text) && !*end && errno == 0;
     case WEIR_SETTING_BOOL:
         valuep->as.boolean = !strcmp(text, "true");
         return valuep->as.boolean || !strcmp(text, "false");
@@ -84,7 +54,6 @@ static bool setting_read_kind(const weir_setting *setting, const char *text, wei
 }
 
 static bool setting_at_most(weir_setting_kind kind, const weir_config_value *low, const weir_config_value *high) {
-    if (kind == WEIR_SETTING_F64) return low->as.f64 <= high->as.f64;
     if (kind == WEIR_SETTING_DURATION) return low->as.us <= high->as.us;
     return low->as.u64 <= high->as.u64;
 }
@@ -109,7 +78,7 @@ static bool setting_in_range(const weir_setting *setting, const weir_config_valu
 
 static void setting_describe_range(const weir_setting *setting, const char *noun,
                                    char buffer[WEIR_SETTING_ALLOWED_MAX]) {
-    bool counted = *setting->unit && (setting->kind == WEIR_SETTING_U64 || setting->kind == WEIR_SETTING_F64);
+    bool counted = *setting->unit && setting->kind == WEIR_SETTING_U64;
     int length =
         snprintf(buffer, WEIR_SETTING_ALLOWED_MAX, "%s%s%s%s%s%s%s", noun, *setting->min ? " from " : "", setting->min,
                  *setting->max ? " to " : "", setting->max, counted ? " " : "", counted ? setting->unit : "");
@@ -131,9 +100,6 @@ const char *weir_setting_allowed(const weir_setting *setting, char buffer[WEIR_S
         break;
     case WEIR_SETTING_U64:
         setting_describe_range(setting, "a whole number", buffer);
-        break;
-    case WEIR_SETTING_F64:
-        setting_describe_range(setting, "a number", buffer);
         break;
     case WEIR_SETTING_DURATION:
         setting_describe_range(setting, "a duration", buffer);

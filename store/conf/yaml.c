@@ -383,10 +383,6 @@ const weir_yaml_node *weir_yaml_entry_key_node(const weir_yaml_node *mapping, si
     return mapping->children[2 * index];
 }
 
-const char *weir_yaml_entry_key(const weir_yaml_node *mapping, size_t index) {
-    return weir_yaml_entry_key_node(mapping, index)->text;
-}
-
 const weir_yaml_node *weir_yaml_entry_value(const weir_yaml_node *mapping, size_t index) {
     return weir_yaml_entry_key_node(mapping, index)->next;
 }

@@ -25,22 +25,21 @@ typedef struct engine_checkpoint_walk {
 } engine_checkpoint_walk;
 
 /* A link takes no time; where the file system has none, the file is copied here. */
-static weir_err engine_checkpoint_put(engine_checkpoint_walk *s, const char *name, uint64_t length) {
-    char from[WEIR_ENGINE_PATH_MAX], to[WEIR_ENGINE_PATH_MAX];
-    weir_err err = weir_engine_path(s->from, name, from);
-    if (!err) err = weir_engine_path(s->to, name, to);
-    if (err || strcmp(name, "CURRENT") == 0) return err;
-    if (strncmp(name, "MANIFEST-", 9) == 0) snprintf(s->manifest, sizeof s->manifest, "%s\n", name);
-    if (!weir_engine_is_sorted(name)) return weir_file_copy(from, to, length);
-    err = weir_file_link(from, to);
-    if (weir_err_is(err, WEIR_EUNAVAILABLE)) return weir_file_copy(from, to, length); /* another disk */
-    s->shared += !err;
-    return err;
-}
-
 static bool engine_checkpoint_take(void *context, const char *name, uint64_t length) {
     engine_checkpoint_walk *s = context;
-    s->err = engine_checkpoint_put(s, name, length);
+    char from[WEIR_ENGINE_PATH_MAX], to[WEIR_ENGINE_PATH_MAX];
+    bool linked = weir_engine_is_sorted(name);
+    if (strcmp(name, "CURRENT") == 0) return true;
+    if (strncmp(name, "MANIFEST-", 9) == 0) snprintf(s->manifest, sizeof s->manifest, "%s\n", name);
+    s->err = weir_engine_path(s->from, name, from);
+    if (!s->err) s->err = weir_engine_path(s->to, name, to);
+    if (!s->err && linked) s->err = weir_file_link(from, to);
+    if (weir_err_is(s->err, WEIR_EUNAVAILABLE)) { /* another disk */
+        linked = false;
+        s->err = WEIR_OK;
+    }
+    if (!s->err && !linked) s->err = weir_file_copy(from, to, length);
+    s->shared += linked && !s->err;
     return !s->err;
 }
 

@@ -38,19 +38,9 @@ static weir_err engine_error_of(const char *folder, const char *what, const weir
         [WEIR_ROCKS_FAILED] = {WEIR_EIO, "look at the disk"},
     };
     if (status->kind == WEIR_ROCKS_OK) return WEIR_OK;
+    WEIR_ASSERT((size_t)status->kind < sizeof of_kind / sizeof of_kind[0]);
     return WEIR_ERR(of_kind[status->kind].code, "cannot %s %s: %.300s; %s", what, folder, status->text,
                     of_kind[status->kind].advice);
-}
-
-/* "… in /data/shard-000/000012.sst offset 7 …": the name of the file, out of the words. */
-static void engine_find_file(const weir_engine *engine, const char *text, char file[WEIR_ENGINE_PATH_MAX]) {
-    const char *end = strstr(text, ".sst"), *begin = end;
-    file[0] = 0;
-    while (begin && begin > text && begin[-1] >= '0' && begin[-1] <= '9')
-        begin--;
-    if (!end || begin == end) return;
-    int length = snprintf(file, WEIR_ENGINE_PATH_MAX, "%s/%.*s.sst", engine->folder, (int)(end - begin), begin);
-    if (length < 0 || length >= (int)WEIR_ENGINE_PATH_MAX) file[0] = 0;
 }
 
 /* Kept until weir_engine_mend finds that it is over. Of several, the first is kept: the others mostly follow from
@@ -69,10 +59,16 @@ static void engine_remember_damage(weir_engine *engine, weir_err err, const char
 }
 
 weir_err weir_engine_error(weir_engine *engine, const char *what, const weir_rocks_status *status) {
-    char file[WEIR_ENGINE_PATH_MAX];
+    char file[WEIR_ENGINE_PATH_MAX] = "";
     weir_err err = engine_error_of(engine->folder, what, status);
     if (status->kind != WEIR_ROCKS_CORRUPT) return err;
-    engine_find_file(engine, status->text, file);
+    /* "… in /data/shard-000/000012.sst offset 7 …": the name of the file, out of the words. */
+    const char *end = strstr(status->text, ".sst"), *begin = end;
+    while (begin && begin > status->text && begin[-1] >= '0' && begin[-1] <= '9')
+        begin--;
+    if (begin < end &&
+        snprintf(file, sizeof file, "%s/%.*s.sst", engine->folder, (int)(end - begin), begin) >= (int)sizeof file)
+        file[0] = 0;
     engine_remember_damage(engine, err, file);
     return err;
 }
@@ -171,22 +167,6 @@ void weir_engine_close(weir_engine *engine) {
 
 /* --- reading --------------------------------------------------------------------------------------------------- */
 
-static void engine_append_value(void *out, const void *value, size_t length) {
-    weir_buf_append(out, value, length);
-}
-
-weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, weir_buf *out, bool *foundp) {
-    weir_rocks_status status;
-    weir_err err = WEIR_OK;
-    *foundp = false;
-    weir_buf_clear(out);
-    if (!weir_engine_enter(engine, &err)) return err;
-    if (!weir_rocks_get(engine->db, key, length, engine_append_value, out, foundp, &status))
-        err = weir_engine_error(engine, "read from", &status);
-    weir_engine_leave(engine);
-    return err ? err : weir_buf_err(out);
-}
-
 /* The caller is inside already; the cursor stays there until it is closed, as what it reads must not be replaced. With
  * a prefix it goes file by file. */
 static weir_err engine_cursor_open_inside(weir_engine *engine, weir_engine_use use, const void *prefix,
@@ -279,19 +259,6 @@ void weir_engine_cursor_close(weir_engine_cursor *cursor) {
 }
 
 /* --- keeping --------------------------------------------------------------------------------------------------- */
-
-weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp) {
-    weir_engine_cursor *cursor;
-    *keysp = 0;
-    weir_err err = weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor);
-    if (err) return err;
-    for (weir_engine_cursor_seek(cursor, "", 0); weir_engine_cursor_valid(cursor); weir_engine_cursor_next(cursor)) {
-        (*keysp)++;
-    }
-    err = weir_err_prefix(weir_engine_cursor_err(cursor), "behind key %llu", (unsigned long long)*keysp);
-    weir_engine_cursor_close(cursor);
-    return err;
-}
 
 typedef struct engine_salvage_walk {
     weir_engine_visit visit;

@@ -57,6 +57,7 @@ void weir_engine_leave(weir_engine *engine) {
 
 static void mend_open_door(weir_engine *engine) {
     weir_mutex_lock(&engine->mutex);
+    WEIR_ASSERT(atomic_load(&engine->closing));
     atomic_store(&engine->closing, false);
     weir_cond_broadcast(&engine->left);
     weir_mutex_unlock(&engine->mutex);
@@ -94,6 +95,7 @@ weir_err weir_engine_health(weir_engine *engine) {
 }
 
 void weir_engine_stopped(weir_engine *engine, weir_err err) {
+    WEIR_ASSERT(err);
     weir_mutex_lock(&engine->mutex);
     bool news = !engine->stopped;
     engine->stopped = true;
@@ -164,17 +166,6 @@ static weir_err mend_take_out(weir_engine *engine, const char *what) {
     return WEIR_OK;
 }
 
-/* Closes RocksDB and opens it again. If that fails it stays closed: reads say why, and the next call tries again. */
-static weir_err mend_reopen(weir_engine *engine, bool compacts) {
-    weir_err err = mend_may_close(engine);
-    if (!err && engine->db) err = weir_engine_try(engine->folder);
-    if (!err) err = mend_take_out(engine, "opened again");
-    if (err) return err;
-    err = weir_engine_rocks_open(engine, compacts, &engine->db);
-    mend_open_door(engine);
-    return err;
-}
-
 weir_err weir_engine_mend(weir_engine *engine) {
     mend_state now;
     weir_mutex_lock(&engine->mutex);
@@ -199,7 +190,13 @@ weir_err weir_engine_mend(weir_engine *engine) {
         }
     }
     if (bad && !now.stopped) return weir_engine_health(engine);
-    err = mend_reopen(engine, !bad);
+    /* Closed and opened again. If that fails it stays closed: reads say why, and the next call tries again. */
+    err = mend_may_close(engine);
+    if (!err && engine->db) err = weir_engine_try(engine->folder);
+    if (!err) err = mend_take_out(engine, "opened again");
+    if (err) return err;
+    err = weir_engine_rocks_open(engine, !bad, &engine->db);
+    mend_open_door(engine);
     if (!err) mend_well_again(engine, bad);
     if (!err && bad) err = weir_engine_health(engine);
     return err;

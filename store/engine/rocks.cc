@@ -218,13 +218,6 @@ bool guarded(const char *path, weir_rocks_status *status, std::atomic<bool> *lef
     return false;
 }
 
-/* Before a call that writes. */
-bool write_is_allowed(weir_rocks_status *status) {
-    if (torn)
-        status_set(status, WEIR_ROCKS_MEMORY, "RocksDB ran out of memory in the middle of a call; restart the process");
-    return !torn;
-}
-
 rocksdb::Slice slice_of(const void *bytes, size_t length) {
     return rocksdb::Slice(static_cast<const char *>(bytes), length);
 }
@@ -380,18 +373,6 @@ rocksdb::BlockBasedTableOptions rocks_table_options(const std::shared_ptr<rocksd
     return table;
 }
 
-/* Sorted files are merged with others of their size, so that a record is written again each time that there are some
- * sixteen times as many, and not several times on each level. Readers look through some sixteen runs of files. A record
- * is hardly ever stored twice, which is therefore no reason to merge everything. While large runs are merged, small ones
- * are, too. */
-void rocks_set_compaction(rocksdb::Options *options, bool compacts) {
-    options->compaction_style = rocksdb::kCompactionStyleUniversal;
-    options->level0_file_num_compaction_trigger = runs_max;
-    options->compaction_options_universal.max_size_amplification_percent = amplified_without_bound;
-    options->disable_auto_compactions = !compacts;
-    options->max_background_jobs = background_jobs;
-}
-
 rocksdb::Options rocks_options_of(const weir_rocks_opts *opts, const std::shared_ptr<rocksdb::Cache> &cache,
                                   const std::shared_ptr<Work> &work) {
     rocksdb::Options options;
@@ -401,7 +382,15 @@ rocksdb::Options rocks_options_of(const weir_rocks_opts *opts, const std::shared
      * dearer by a third and more (tests/bench/RESULTS.md). Blocks of an older version that have it are read. */
     options.compression = rocksdb::kNoCompression;
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(WEIR_ENGINE_PREFIX_BYTES));
-    rocks_set_compaction(&options, opts->compacts);
+    /* Sorted files are merged with others of their size, so that a record is written again each time that there are
+     * some sixteen times as many, and not several times on each level. Readers look through some sixteen runs of files.
+     * A record is hardly ever stored twice, which is therefore no reason to merge everything. While large runs are
+     * merged, small ones are, too. */
+    options.compaction_style = rocksdb::kCompactionStyleUniversal;
+    options.level0_file_num_compaction_trigger = runs_max;
+    options.compaction_options_universal.max_size_amplification_percent = amplified_without_bound;
+    options.disable_auto_compactions = !opts->compacts;
+    options.max_background_jobs = background_jobs;
     options.max_sequential_skip_in_iterations = versions_skipped;
     options.max_file_opening_threads = 1; /* ours: what a damaged file makes it throw is caught */
     options.keep_log_file_num = log_files;
@@ -507,7 +496,9 @@ template <typename Call> void cursor_move(weir_rocks_cursor *cursor, Call &&call
 
 /* A write is refused once one was thrown out of. */
 template <typename Call> bool write_guarded(weir_rocks *db, weir_rocks_status *status, Call &&call) noexcept {
-    return write_is_allowed(status) && guarded(db->folder.c_str(), status, &torn, call);
+    if (!torn) return guarded(db->folder.c_str(), status, &torn, call);
+    status_set(status, WEIR_ROCKS_MEMORY, "RocksDB ran out of memory in the middle of a call; restart the process");
+    return false;
 }
 
 } // namespace
@@ -686,24 +677,6 @@ bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status) {
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
-
-/* By an iterator: Get marks what its thread has of the database as in use, and what is thrown out of it leaves that so;
- * the next read of this thread would end the process, and so would the thread's own end. */
-bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_take take, void *context, bool *foundp,
-                    weir_rocks_status *status) {
-    *foundp = false;
-    return read_guarded(db, db->folder.c_str(), status, [&] {
-        rocksdb::ReadOptions options;
-        const Moment before = moment_of(db);
-        options.snapshot = before ? before->snapshot() : nullptr;
-        options.prefix_same_as_start = true;
-        Kept<rocksdb::Iterator> at(db->db->NewIterator(options));
-        at->Seek(slice_of(key, length));
-        *foundp = at->Valid() && at->key() == slice_of(key, length);
-        if (*foundp) take(context, at->value().data(), at->value().size());
-        return at->status();
-    });
-}
 
 static std::unique_ptr<weir_rocks_cursor> cursor_new(weir_rocks *db, bool total) {
     auto cursor = std::make_unique<weir_rocks_cursor>();
@@ -1051,6 +1024,10 @@ static bool salvage_lies_in(const rocksdb::LiveFileMetaData &file, const weir_en
 
 /* A reader of its own: what the database keeps of the file may have been read before it was damaged. */
 static rocksdb::Status salvage_file(const weir_rocks *db, const rocksdb::LiveFileMetaData &file, Salvage *salvage) {
+    bool wanted = false;
+    for (size_t i = 0; i < salvage->count; i++)
+        wanted = wanted || salvage_lies_in(file, salvage->ranges[i]);
+    if (!wanted) return rocksdb::Status::OK();
     BlockEnds blocks;
     const std::string path = db->folder + file.name;
     rocksdb::Options options = db->options;
@@ -1066,12 +1043,6 @@ static rocksdb::Status salvage_file(const weir_rocks *db, const rocksdb::LiveFil
         if (salvage_lies_in(file, salvage->ranges[i]))
             s = salvage_range(reader.get(), &blocks, salvage->ranges[i], salvage);
     return s.IsCorruption() || s.IsPathNotFound() ? rocksdb::Status::OK() : s;
-}
-
-static bool salvage_is_wanted(const rocksdb::LiveFileMetaData &file, const Salvage &salvage) {
-    for (size_t i = 0; i < salvage.count; i++)
-        if (salvage_lies_in(file, salvage.ranges[i])) return true;
-    return false;
 }
 
 /* The moment is taken after the list: a file that comes in between is not looked at. */
@@ -1093,7 +1064,7 @@ bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t 
     return listed && guarded(db->folder.c_str(), status, nullptr, [&] {
                rocksdb::Status s;
                for (size_t i = 0; s.ok() && !salvage.ended && i < files.size(); i++)
-                   if (salvage_is_wanted(files[i], salvage)) s = salvage_file(db, files[i], &salvage);
+                   s = salvage_file(db, files[i], &salvage);
                return s;
            });
 }

@@ -76,10 +76,6 @@ bool weir_rocks_waits(void);
 /* Goes on after an error that was not of the data, if that is over. */
 bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status);
 
-/* Hands the value to take, while it is pinned; *foundp says whether there is one. */
-typedef void (*weir_rocks_take)(void *context, const void *value, size_t length);
-bool weir_rocks_get(weir_rocks *db, const void *key, size_t length, weir_rocks_take take, void *context, bool *foundp,
-                    weir_rocks_status *status);
 /* total: in full order, and not for one prefix; ahead: much is read at once, and not kept. */
 bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_cursor **cursorp,
                             weir_rocks_status *status);

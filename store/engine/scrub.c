@@ -15,6 +15,7 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
+#include <weir/store/base/buf.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>
@@ -176,9 +177,11 @@ weir_err weir_engine_check_sorted(weir_engine *engine, const char *name, uint64_
 
 weir_err weir_engine_walk_sorted(weir_engine *engine, weir_engine_visit_file visit, void *context) {
     engine_scrub_list list;
+    size_t at = 0;
     weir_err err = engine_scrub_list_read(engine, &list);
-    for (size_t at = 0; !err && at < list.sorted.length; at += strlen(list.sorted.bytes + at) + 1)
+    for (; !err && at < list.sorted.length; at += strlen(list.sorted.bytes + at) + 1)
         err = visit(context, list.sorted.bytes + at);
+    WEIR_ASSERT(err || at == list.sorted.length); /* each name is ended by 0, the last one, too */
     weir_buf_free(&list.sorted);
     return err;
 }

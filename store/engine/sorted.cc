@@ -8,6 +8,7 @@
 
 #include <rocksdb/table_properties.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/engine/engine.h>
@@ -198,6 +199,7 @@ void FilterRoom::take(const rocksdb::Slice &filter) {
 
 void FilterRoom::give_back(const rocksdb::Slice &filter) {
     std::lock_guard<std::mutex> here(mutex_);
+    WEIR_ASSERT(taken_ >= filter.size() * 2);
     taken_ -= filter.size() * 2;
 }
 
@@ -267,12 +269,6 @@ rocksdb::Iterator *SortedFile::iterator(const rocksdb::ReadOptions &options) con
 
 /* --- all of them --------------------------------------------------------------------------------------------------- */
 
-static std::shared_ptr<const SortedFile> sorted_known(const SortedFiles &files, uint64_t number) {
-    for (const auto &file : files)
-        if (file->number() == number) return file;
-    return nullptr;
-}
-
 rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
                              rocksdb::Status (*check)(const std::string &path), SortedFiles *files) {
     std::vector<rocksdb::LiveFileMetaData> live;
@@ -280,7 +276,9 @@ rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, c
     rocksdb::Status s;
     db->GetLiveFilesMetaData(&live);
     for (size_t i = 0; s.ok() && i < live.size(); i++) {
-        std::shared_ptr<const SortedFile> known = sorted_known(*files, live[i].file_number);
+        std::shared_ptr<const SortedFile> known;
+        for (const auto &file : *files)
+            if (file->number() == live[i].file_number) known = file;
         if (!known) {
             const std::string path = live[i].db_path + live[i].name;
             auto opened = std::make_shared<SortedFile>(options, room);

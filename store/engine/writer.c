@@ -103,6 +103,7 @@ uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer) {
 
 weir_err weir_engine_writer_finish(weir_engine_writer *writer) {
     weir_rocks_status status;
+    WEIR_ASSERT(!writer->ingested);
     if (writer->records == 0 || writer->finished) return WEIR_OK;
     /* RocksDB writes the file itself, past our file layer; a test's full disk must reach it all the same. */
     size_t bytes = weir_engine_writer_bytes(writer);
@@ -114,23 +115,20 @@ weir_err weir_engine_writer_finish(weir_engine_writer *writer) {
     return err;
 }
 
-static weir_err engine_writer_link(weir_engine_writer *writer) {
-    weir_rocks_status status;
-    if (weir_rocks_ingest(writer->engine->db, writer->path, &status)) return WEIR_OK;
-    bool damaged = status.kind == WEIR_ROCKS_CORRUPT;
-    weir_err err = weir_engine_error(writer->engine, "take a file into", &status);
-    if (damaged && weir_rocks_put_file(writer->engine->db, writer->path, &status)) return WEIR_OK; /* ENGINE-N1 */
-    weir_engine_stopped(writer->engine, err);
-    return err;
-}
-
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
+    weir_engine *engine = writer->engine;
+    weir_rocks_status status;
     weir_err err = WEIR_OK;
     WEIR_ASSERT(!writer->ingested);
     if (writer->records > 0) {
         err = weir_engine_writer_finish(writer);
         weir_kill_point("engine.finished");
-        if (!err) err = engine_writer_link(writer); /* ENGINE-N1, ENGINE-N2 */
+        if (!err && !weir_rocks_ingest(engine->db, writer->path, &status)) { /* ENGINE-N1, ENGINE-N2 */
+            bool damaged = status.kind == WEIR_ROCKS_CORRUPT;
+            err = weir_engine_error(engine, "take a file into", &status);
+            if (damaged && weir_rocks_put_file(engine->db, writer->path, &status)) err = WEIR_OK; /* ENGINE-N1 */
+            if (err) weir_engine_stopped(engine, err);
+        }
         weir_kill_point("engine.ingested");
     }
     writer->ingested = !err;
@@ -141,6 +139,7 @@ weir_err weir_engine_writer_ingest(weir_engine_writer *writer) {
 void weir_engine_writer_cancel(weir_engine_writer *writer) {
     weir_engine *engine = writer ? writer->engine : NULL;
     if (!writer) return;
+    WEIR_ASSERT(writer->number < atomic_load(&engine->next_file));
     uint64_t next = writer->number + 1; /* one that failed left no file: the next has its name, and says the same */
     if (!writer->ingested) (void)atomic_compare_exchange_strong(&engine->next_file, &next, writer->number);
     unlink(writer->path);

@@ -118,7 +118,7 @@ static void cache_chain_unlink(const cache_stripe *s, const cache_window *w) {
 }
 
 static void cache_window_remove(cache_stripe *s, cache_window *w) {
-    WEIR_ASSERT(s->bytes >= w->bytes && s->window_count > 0);
+    WEIR_ASSERT(weir_mutex_held(&s->mutex) && s->bytes >= w->bytes && s->window_count > 0);
     cache_chain_unlink(s, w);
     cache_use_unlink(s, w);
     s->bytes -= w->bytes;
@@ -157,6 +157,7 @@ static void cache_make_room(const weir_cache *cache, cache_stripe *s, size_t byt
 }
 
 static void cache_window_add(const weir_cache *cache, cache_stripe *s, cache_window *w) {
+    WEIR_ASSERT(weir_mutex_held(&s->mutex));
     cache_make_room(cache, s, w->bytes);
     if (s->window_count > s->buckets->count) (void)cache_buckets_grow(s);
     cache_chain_push(s, w);
@@ -271,6 +272,7 @@ bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, i
     cache_window *w = cache_find(s, vertex, list);
     if (w) {
         uint32_t from = cache_place_before(w, before_us);
+        WEIR_ASSERT(from <= w->count);
         size_t count = w->count - from < capacity ? w->count - from : capacity;
         bool reaches = w->complete || count == capacity;
         if (reaches && weir_cache_copy(&w->entries[from], count, entries, allocate, context)) {

@@ -137,6 +137,7 @@ static weir_bundle_step cold_page_read(cold_page *p, weir_bundle_reader *reader,
         p->more = p->more || full;
         if (full || ++*countp == room) break;
     }
+    WEIR_ASSERT(*countp <= room && *countp <= p->capacity);
     return step;
 }
 
@@ -214,6 +215,7 @@ weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query
     if (query->before_us == INT64_MIN) return WEIR_OK;
     cold_page p = cold_page_begin(query, entries, capacity, rows);
     weir_err err = cold_page_take_all(&p, cursor);
+    WEIR_ASSERT(p.count <= capacity);
     *countp = p.count;
     *completep = !p.more;
     return err;

@@ -58,13 +58,7 @@ static weir_err cold_scan_add_list(cold_scan *s, weir_list list) {
     while (at < s->list_count && s->lists[at] < list)
         at++;
     if (at < s->list_count && s->lists[at] == list) return WEIR_OK;
-    if (s->list_count == s->list_capacity) {
-        size_t capacity = s->list_capacity ? s->list_capacity * 2 : 32;
-        weir_list *grown = weir_realloc_array(s->lists, capacity, sizeof *grown);
-        if (!grown) return cold_scan_no_memory(s);
-        s->lists = grown;
-        s->list_capacity = capacity;
-    }
+    if (!WEIR_GROW(s->lists, s->list_capacity, s->list_count)) return cold_scan_no_memory(s);
     memmove(&s->lists[at + 1], &s->lists[at], (s->list_count - at) * sizeof s->lists[0]);
     s->lists[at] = list;
     s->list_count++;

@@ -24,13 +24,7 @@ typedef struct deletions_times {
 
 static weir_err deletions_keep(deletions_times *t, int64_t time_us) {
     if (t->count && t->of[t->count - 1] == time_us) return WEIR_OK;
-    if (t->count == t->capacity) {
-        size_t capacity = t->capacity ? t->capacity * 2 : 16;
-        int64_t *grown = weir_realloc_array(t->of, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for the deletions of a vertex");
-        t->of = grown;
-        t->capacity = capacity;
-    }
+    if (!WEIR_GROW(t->of, t->capacity, t->count)) return WEIR_NOMEM("for the deletions of a vertex");
     t->of[t->count++] = time_us;
     return WEIR_OK;
 }

@@ -54,17 +54,21 @@ weir_err weir_graph_describe(const weir_graph *graph) {
     return err;
 }
 
+/* NULL: it is not there, or no text. */
+static const char *description_text(const weir_yaml_node *map, const char *key) {
+    const weir_yaml_node *node = weir_yaml_node_kind(map) == WEIR_YAML_MAPPING ? weir_yaml_find(map, key) : NULL;
+    return node && weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : NULL;
+}
+
 static weir_err description_read_source(weir_graph *graph, const weir_yaml_node *node) {
-    const weir_yaml_node *name = weir_yaml_find(node, "name"), *identity = weir_yaml_find(node, "identity");
+    const char *name = description_text(node, "name"), *identity = description_text(node, "identity");
     char *end = NULL;
-    if (!name || !identity || graph->source_count == WEIR_GRAPH_SOURCES_MAX ||
-        strlen(weir_yaml_text(name)) > WEIR_SOURCE_NAME_MAX) {
+    if (!name || !identity || graph->source_count == WEIR_GRAPH_SOURCES_MAX || strlen(name) > WEIR_SOURCE_NAME_MAX)
         return WEIR_YAML_ERR(node, "this source of the store cannot be read; restore a checkpoint");
-    }
     weir_graph_source_row *row = &graph->sources[graph->source_count++];
-    strcpy(row->name, weir_yaml_text(name));
-    row->identity = strtoull(weir_yaml_text(identity), &end, 16);
-    return *end ? WEIR_YAML_ERR(identity, "this identity is not a number; restore a checkpoint") : WEIR_OK;
+    strcpy(row->name, name);
+    row->identity = strtoull(identity, &end, 16);
+    return *end ? WEIR_YAML_ERR(node, "'identity' is not a number; restore a checkpoint") : WEIR_OK;
 }
 
 static weir_err description_read_number(const weir_yaml_node *root, const char *key, int64_t max, int64_t *valuep) {
@@ -88,25 +92,27 @@ static weir_err description_version_err(const char *path, int64_t format) {
 static weir_err description_read_root(weir_graph *graph, const char *path, const weir_yaml_node *root) {
     static const char *const keys[] = {"format", "shards", "id_key", "event_window", "store", "sources", "check", NULL};
     int64_t format, shards, window = 0;
-    if (!root) return WEIR_ERR(WEIR_ECORRUPT, "%s is empty; restore a checkpoint", path);
+    if (!root || weir_yaml_node_kind(root) != WEIR_YAML_MAPPING)
+        return WEIR_ERR(WEIR_ECORRUPT, "%s does not describe a store; restore a checkpoint", path);
     weir_err err = description_read_number(root, "format", INT32_MAX, &format);
     if (err) return err;
     if (format != WEIR_GRAPH_FORMAT) return description_version_err(path, format);
     err = weir_yaml_only_keys(root, "graph.yaml", keys);
     if (!err) err = description_read_number(root, "shards", WEIR_SHARDS_MAX, &shards);
-    const weir_yaml_node *id_key = weir_yaml_find(root, "id_key");
-    if (!err && !id_key) err = WEIR_YAML_ERR(root, "'id_key' is missing; restore a checkpoint");
-    if (!err && !weir_id_key_parse(weir_yaml_text(id_key), &graph->id_key))
-        err = WEIR_YAML_ERR(id_key, "the key of ids is not 32 digits; restore a checkpoint");
+    const char *id_key = description_text(root, "id_key"), *store = description_text(root, "store");
+    if (!err && (!id_key || !weir_id_key_parse(id_key, &graph->id_key)))
+        err = WEIR_YAML_ERR(root, "'id_key', the key of ids, is not 32 digits; restore a checkpoint");
     if (!err) err = description_read_number(root, "event_window", WEIR_EVENT_WINDOW_MAX, &window);
     if (err) return err;
     graph->shard_count = (uint32_t)shards;
     graph->event_window = (uint32_t)window;
-    const weir_yaml_node *store = weir_yaml_find(root, "store");
     char *end = NULL;
-    graph->identity = store ? strtoull(weir_yaml_text(store), &end, 16) : 0;
-    if (end && *end) return WEIR_YAML_ERR(store, "this identity is not a number; restore a checkpoint");
+    graph->identity = store ? strtoull(store, &end, 16) : 0;
+    if (store ? *end != 0 : weir_yaml_find(root, "store") != NULL)
+        return WEIR_YAML_ERR(root, "'store' is not a number; restore a checkpoint");
     const weir_yaml_node *sources = weir_yaml_find(root, "sources");
+    if (sources && weir_yaml_node_kind(sources) != WEIR_YAML_SEQUENCE)
+        return WEIR_YAML_ERR(sources, "'sources' is not a list; restore a checkpoint");
     for (size_t i = 0; !err && sources && i < weir_yaml_count(sources); i++)
         err = description_read_source(graph, weir_yaml_item(sources, i));
     return err;

@@ -53,6 +53,7 @@ static void event_clock_slide(weir_event_median *median, int64_t time_us) {
     uint32_t at = event_clock_place(median, clock->count, clock->times[clock->oldest]), left = clock->count - 1;
     WEIR_ASSERT(median->sorted[at] == clock->times[clock->oldest]);
     memmove(&median->sorted[at], &median->sorted[at + 1], (left - at) * sizeof median->sorted[0]);
+    WEIR_ASSERT(clock->oldest < WEIR_EVENT_CLOCK_EVENTS && left == WEIR_EVENT_CLOCK_EVENTS - 1);
     clock->times[clock->oldest] = time_us;
     clock->oldest = (clock->oldest + 1) % WEIR_EVENT_CLOCK_EVENTS;
     event_clock_insert(median, left, time_us);
@@ -61,6 +62,7 @@ static void event_clock_slide(weir_event_median *median, int64_t time_us) {
 void weir_event_median_add(weir_event_median *median, int64_t time_us, int64_t latest_us) {
     weir_event_clock *clock = &median->clock;
     event_clock_slide(median, time_us);
+    WEIR_ASSERT(clock->count > 0);
     int64_t middle_us = median->sorted[(clock->count - 1) / 2];
     bool settled = clock->count == WEIR_EVENT_CLOCK_EVENTS && clock->now_us <= latest_us;
     if (!settled || middle_us > clock->now_us) clock->now_us = middle_us;

@@ -21,13 +21,8 @@ void weir_gather_close(weir_gather *gather) {
 }
 
 static weir_err gather_keep(weir_gather *g, weir_list list, const weir_entry *e) {
-    if (g->count == g->capacity) {
-        size_t capacity = g->capacity ? g->capacity * 2 : 256;
-        weir_gathered *grown = weir_realloc_array(g->of, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("while reading vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(g->vertex));
-        g->of = grown;
-        g->capacity = capacity;
-    }
+    if (!WEIR_GROW(g->of, g->capacity, g->count))
+        return WEIR_NOMEM("while reading vertex " WEIR_VERTEX_FORMAT, WEIR_VERTEX_WORDS(g->vertex));
     WEIR_ASSERT(g->count < g->capacity);
     weir_gathered *kept = &g->of[g->count];
     *kept = (weir_gathered){list, *e};
@@ -60,6 +55,7 @@ static weir_err gather_keep_bundle(weir_gather *g, const weir_bundle_key *key) {
     const void *value = weir_engine_cursor_value(g->cursor, &length);
     if (!weir_bundle_check(key, value, length) || !weir_bundle_open(&reader, key, value, length))
         return weir_cold_damaged(g->vertex);
+    WEIR_ASSERT(key->vertex == g->vertex);
     g->bytes += WEIR_BUNDLE_KEY_BYTES + length;
     weir_err err = reader.has_name ? weir_gather_keep_name(g, &reader.name) : WEIR_OK;
     while (!err && weir_bundle_next(&reader, &e) == WEIR_BUNDLE_ENTRY)

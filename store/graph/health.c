@@ -16,7 +16,7 @@ static weir_err health_tell(const weir_shard *shard, const char *part, bool stop
     return err ? visit(context, &trouble) : WEIR_OK;
 }
 
-weir_err weir_shard_troubles(weir_shard *shard, weir_graph_trouble_visit visit, void *context) {
+static weir_err health_of_shard(weir_shard *shard, weir_graph_trouble_visit visit, void *context) {
     weir_mutex_lock(&shard->mutex);
     weir_err failed = weir_err_kept_get(&shard->failed);
     weir_err stall = weir_err_kept_get(&shard->stall);
@@ -32,7 +32,7 @@ weir_err weir_shard_troubles(weir_shard *shard, weir_graph_trouble_visit visit, 
 weir_err weir_graph_troubles(weir_graph *graph, weir_graph_trouble_visit visit, void *context) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < graph->shard_count; i++)
-        err = weir_shard_troubles(graph->shards[i], visit, context);
+        err = health_of_shard(graph->shards[i], visit, context);
     return err;
 }
 

@@ -36,6 +36,7 @@ static size_t identity_text(uint64_t store, uint32_t shard, uint32_t shards, cha
 
 weir_err weir_graph_identity_write(const weir_graph *graph, uint32_t shard, const char *shard_folder) {
     char path[WEIR_GRAPH_PATH_MAX], text[IDENTITY_BYTES_MAX];
+    WEIR_ASSERT(graph->identity && shard < graph->shard_count);
     size_t length = identity_text(graph->identity, shard, graph->shard_count, text);
     weir_err err = weir_graph_path(shard_folder, WEIR_GRAPH_IDENTITY, path);
     return err ? err : weir_file_replace(path, text, length);

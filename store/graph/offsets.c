@@ -98,7 +98,8 @@ weir_err weir_offsets_set(weir_offsets *offsets, uint32_t source, uint32_t parti
         offsets->rows[at] = (offsets_row){.id = id};
         offsets->count++;
     }
-    WEIR_ASSERT(offsets->rows[at].offset <= offset); /* GRAPH-S1 */
+    WEIR_ASSERT(at + 1 == offsets->count || id < offsets->rows[at + 1].id); /* they are searched */
+    WEIR_ASSERT(offsets->rows[at].offset <= offset);                        /* GRAPH-S1 */
     offsets->rows[at].offset = offset;
     offsets->rows[at].clock = *clock;
 end:

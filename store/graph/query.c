@@ -136,6 +136,7 @@ weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vert
     weir_err err = query_check_window(graph, relation, limit);
     for (uint32_t i = 0; !err && i < count; i++) {
         uint32_t shard = weir_shard_of(vertices[i], graph->shard_count);
+        WEIR_ASSERT(shard < graph->shard_count && graph->shard_count <= WEIR_SHARDS_MAX);
         query_fetch_ahead(graph, &m, i);
         if (!held[shard]) weir_shard_version(graph->shards[shard], deltas[shard]);
         held[shard] = true;
@@ -255,18 +256,6 @@ static weir_err query_is_there(const weir_graph *graph, weir_vertex vertex, uint
 
 /* --- lives ------------------------------------------------------------------------------------------------------ */
 
-/* From a put back over those that are less than an expiry apart, in leaps: to the oldest put within an expiry before
- * the last one met. Two leaps pass an expiry at least. Ends where reach_us is passed. */
-static weir_err query_leap_back(query_puts *p, int64_t expire_us, int64_t reach_us) {
-    weir_err err = WEIR_OK;
-    while (!err && p->found && p->oldest_us > reach_us) {
-        p->before_us = p->oldest_us;
-        if (__builtin_sub_overflow(p->before_us, expire_us, &p->newer_than_us)) p->newer_than_us = INT64_MIN;
-        err = query_look_for_puts(p);
-    }
-    return err;
-}
-
 /* The life that a vertex has before a time: the puts that are not forgotten by then, also those ahead of the time that
  * the sources agree on, and back from these the ones that are less than an expiry apart. *therep false: none, or the
  * type's history does not reach so far back. *firstp is its oldest put; or, if that is older than reach_us, one that
@@ -281,7 +270,12 @@ static weir_err query_find_life(const weir_graph *graph, weir_vertex vertex, uin
     weir_err err = query_deleted_before(graph, vertex, before_us, budget, &p.deleted_us);
     if (!err) err = query_look_for_puts(&p);
     *therep = p.found;
-    if (!err && of->expire_us) err = query_leap_back(&p, of->expire_us, reach_us);
+    /* Back in leaps: to the oldest put within an expiry before the last one met. Two leaps pass an expiry at least. */
+    while (!err && of->expire_us && p.found && p.oldest_us > reach_us) {
+        p.before_us = p.oldest_us;
+        if (__builtin_sub_overflow(p.before_us, of->expire_us, &p.newer_than_us)) p.newer_than_us = INT64_MIN;
+        err = query_look_for_puts(&p);
+    }
     *firstp = p.oldest_us;
     return err;
 }

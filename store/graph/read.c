@@ -116,13 +116,6 @@ static void *read_allocate_row(void *arena, size_t size) {
     return weir_arena_alloc_aligned(arena, 1, size);
 }
 
-static bool read_collect_cached(weir_shard *shard, const weir_list_query *query, size_t capacity, weir_arena *arena,
-                                read_source *s) {
-    s->next = 0;
-    return weir_cache_collect(shard->cache, query->vertex, query->list, query->before_us, s->entries, capacity,
-                              read_allocate_row, arena, &s->count, &s->complete);
-}
-
 /* To fill a window is to read all of it from the cold store, out of one more file for every few entries: so none is
  * filled to its full width for a reader of ten. A reader of very many may ask as of a little earlier the next time. */
 static size_t read_window_size(const weir_shard *shard, size_t capacity) {
@@ -137,7 +130,10 @@ static weir_err read_collect_cold(weir_shard *shard, const weir_list_query *quer
     bool by_trims = query->list == WEIR_LIST_PUTS; /* a window would not know of those that a trim has left */
     if (by_trims || WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* or read once, at a start */
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
-    if (read_collect_cached(shard, query, capacity, arena, s)) return WEIR_OK;
+    s->next = 0;
+    if (weir_cache_collect(shard->cache, query->vertex, query->list, query->before_us, s->entries, capacity,
+                           read_allocate_row, arena, &s->count, &s->complete))
+        return WEIR_OK;
     if (s->count >= size && s->count >= shard->window) /* far in the past */
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
     if (s->count < shard->window && s->count * 2 > size) /* one that does not reach becomes wider */
@@ -350,15 +346,6 @@ static weir_err read_merge(weir_shard *shard, const weir_list_query *query, read
     return err;
 }
 
-/* Rows of deltas live as long as our references: the answer gets its own. */
-static weir_err read_copy_rows(read_merged *out, weir_arena *arena) {
-    size_t bytes = out->rows_are_own ? 0 : weir_entries_row_bytes(out->entries, out->count);
-    uint8_t *rows = bytes ? weir_arena_alloc_aligned(arena, 1, bytes) : NULL;
-    if (bytes && !rows) return read_arena_full(arena);
-    if (rows) weir_entries_own_rows(out->entries, out->count, rows);
-    return WEIR_OK;
-}
-
 /* Most lists have nothing in a delta, and nothing that was deleted: then what the cold store gave, which lies in the
  * answer's place already, is the answer, up to what is too old. */
 static weir_err read_take_as_they_are(weir_shard *shard, const weir_list_query *query, read_source *sources,
@@ -504,9 +491,14 @@ weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], co
             if (!err) err = read_list_once(shard, query, deltas, capacity, arena, &out);
         }
     }
-    if (!err) err = read_copy_rows(&out, arena);
     if (err) return err;
     WEIR_ASSERT(out.count <= query->limit);
+
+    /* Rows of deltas live as long as our references: the answer gets its own. */
+    size_t bytes = out.rows_are_own ? 0 : weir_entries_row_bytes(out.entries, out.count);
+    uint8_t *rows = bytes ? weir_arena_alloc_aligned(arena, 1, bytes) : NULL;
+    if (bytes && !rows) return read_arena_full(arena);
+    if (rows) weir_entries_own_rows(out.entries, out.count, rows);
     *entriesp = out.entries;
     *countp = out.count;
     return WEIR_OK;
@@ -544,15 +536,6 @@ weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
-static weir_err read_name_copy(const weir_name *from, weir_arena *arena, weir_name *namep) {
-    *namep = *from;
-    char *key = weir_arena_alloc_aligned(arena, 1, from->key_length + 1u); /* it may have a 0 in it */
-    if (!key) return read_arena_full(arena);
-    key[from->key_length] = 0;
-    namep->key = memcpy(key, from->key, from->key_length);
-    return WEIR_OK;
-}
-
 /* A vertex has one name, whichever put carried it: the deltas are asked first, because that is cheap. */
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
                          weir_name *namep, bool *foundp) {
@@ -572,7 +555,16 @@ weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budge
             err = weir_cold_name(cursor, vertex, &found, foundp);
         if (!err) err = weir_engine_cursor_err(cursor);
     }
-    if (!err && *foundp) err = read_name_copy(&found, arena, namep);
+    if (!err && *foundp) {
+        char *key = weir_arena_alloc_aligned(arena, 1, found.key_length + 1u); /* it may have a 0 in it */
+        if (key) {
+            key[found.key_length] = 0;
+            found.key = memcpy(key, found.key, found.key_length);
+            *namep = found;
+        } else {
+            err = read_arena_full(arena);
+        }
+    }
     weir_engine_cursor_close(cursor); /* the key was borrowed from it */
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);

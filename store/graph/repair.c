@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/log.h>
@@ -334,6 +335,7 @@ static bool repair_reads_at(repair_compare *c, const repair_place *place, weir_e
 static weir_err repair_leave_out(repair_compare *c, const repair_place *to) {
     size_t count = c->unread.length / sizeof(repair_range);
     repair_range *ranges = (repair_range *)(void *)c->unread.bytes;
+    WEIR_ASSERT(c->unread.length % sizeof(repair_range) == 0);
     if (count && memcmp(&ranges[count - 1].to, &c->from, sizeof c->from) == 0) {
         ranges[count - 1].to = *to;
         return WEIR_OK;
@@ -385,6 +387,7 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
             query.after = &wanted[i];
             weir_arena_reset(c->rows);
             err = weir_cold_list(c->looks, &query, c->page, ENTRIES_A_PAGE, c->rows, &found, &complete);
+            WEIR_ASSERT(found <= ENTRIES_A_PAGE);
             at = 0;
         }
         bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;

@@ -39,7 +39,9 @@ static weir_err seal_put_offset(void *writer, uint32_t source, uint32_t partitio
     uint8_t key[WEIR_OFFSET_KEY_BYTES], value[8 + WEIR_EVENT_CLOCK_BYTES_MAX];
     weir_offset_key_write(source, partition, key);
     weir_put_u64(value, offset);
-    return weir_engine_writer_add(writer, key, sizeof key, value, 8 + weir_event_clock_write(clock, value + 8));
+    size_t length = 8 + weir_event_clock_write(clock, value + 8);
+    WEIR_ASSERT(length <= sizeof value);
+    return weir_engine_writer_add(writer, key, sizeof key, value, length);
 }
 
 /* Not of a partition that has come no further: the store has its offset, and most partitions of a store that has loaded

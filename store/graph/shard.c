@@ -31,6 +31,7 @@
 #define REMAINS_SHARE  16u  /* of the memory for windows */
 #define MUTATION_BYTES 256u /* that one takes in a delta beside its row and its key, at most */
 
+_Static_assert(GROUP_MAX > WEIR_EVENT_MUTATIONS_MAX, "readers see all that an event does to a vertex, or nothing");
 _Static_assert((AHEAD_SLOT & (AHEAD_SLOT - 1)) == 0 && AHEAD_NODE < AHEAD_SLOT && AHEAD_LISTS < AHEAD_NODE,
                "each stage fetches by what the stage before has fetched");
 
@@ -611,6 +612,7 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
 void weir_shard_close(weir_shard *shard) {
     if (!shard) return;
     weir_mutex_lock(&shard->mutex);
+    WEIR_ASSERT(!shard->trimming); /* weir_graph_close: the caller has ended it */
     shard->stopping = true;
     weir_cond_broadcast(&shard->changed);
     weir_mutex_unlock(&shard->mutex);

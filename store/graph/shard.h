@@ -141,8 +141,6 @@ void weir_shard_release(weir_shard *shard);
 /* While it is held: the cold store becomes the one in a folder beside it, which is closed; what it was is there then.
  * Errors are those of weir_engine_replace; WEIR_ECLOSED.  Blocks.  [any] */
 weir_err weir_shard_replace(weir_shard *shard, const char *folder);
-/* health.c: calls visit for each part of the shard that is not well.  [any] */
-weir_err weir_shard_troubles(weir_shard *shard, weir_graph_trouble_visit visit, void *context);
 
 /* What a reader sees of a list. Visible entries only, newest first; rows are copied into the arena.  [any] */
 typedef struct weir_list_query {

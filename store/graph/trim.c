@@ -67,13 +67,8 @@ weir_engine_writer *weir_trim_seal_begin(weir_trim *trim, weir_trimmed *trimmedp
 
 void weir_trim_seal_end(weir_trim *trim, weir_engine_writer *writer, weir_err err) {
     if (!err) err = weir_engine_writer_finish(writer);
-    if (!err && trim->sealed_count == trim->sealed_capacity) {
-        size_t capacity = trim->sealed_capacity ? trim->sealed_capacity * 2 : 16;
-        weir_engine_writer **grown = weir_realloc_array(trim->sealed, capacity, sizeof(weir_engine_writer *));
-        if (!grown) err = WEIR_NOMEM("for %zu files of a trim", capacity);
-        if (grown) trim->sealed = grown;
-        if (grown) trim->sealed_capacity = capacity;
-    }
+    if (!err && !WEIR_GROW(trim->sealed, trim->sealed_capacity, trim->sealed_count))
+        err = WEIR_NOMEM("for %zu files of a trim", trim->sealed_count);
     if (!err) {
         trim->sealed[trim->sealed_count++] = writer;
         return;
@@ -410,6 +405,7 @@ static weir_err trim_put_in_place(weir_trim *trim) {
         return open_err ? open_err : err;
     }
     weir_mutex_lock(&trim->shard->mutex);
+    WEIR_ASSERT(trim->trimmed.now_us >= trim->shard->trimmed.now_us); /* what was taken away does not come back */
     trim->shard->trimmed = trim->trimmed;
     weir_mutex_unlock(&trim->shard->mutex);
     trim->shard->trim = NULL;

@@ -63,13 +63,8 @@ static weir_err trim_deleted_us(weir_trimmer *t, weir_vertex vertex, int64_t tol
 }
 
 static weir_err trim_note_put(weir_trimmer *t, int64_t time_us) {
-    if (t->time_count == t->time_capacity) {
-        size_t capacity = t->time_capacity ? t->time_capacity * 2 : 64;
-        int64_t *grown = weir_realloc_array(t->times, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for %zu puts of a vertex", capacity);
-        t->times = grown;
-        t->time_capacity = capacity;
-    }
+    if (!WEIR_GROW(t->times, t->time_capacity, t->time_count))
+        return WEIR_NOMEM("for %zu puts of a vertex", t->time_count);
     t->times[t->time_count++] = time_us;
     return WEIR_OK;
 }
@@ -88,24 +83,13 @@ static uint32_t trim_type_by_list(const weir_trimmer *t, const weir_gathered *g)
     return NO_TYPE;
 }
 
-static uint32_t trim_type_of(const weir_trimmer *t, const weir_gather *g) {
-    uint32_t type = g->named ? g->name.vertex_type : NO_TYPE;
-    for (size_t i = 0; i < g->count && type == NO_TYPE; i++)
-        type = trim_type_by_list(t, &g->of[i]);
-    return type < weir_schema_vertex_count(t->rule.schema) ? type : NO_TYPE;
-}
-
-static bool trim_is_put(const weir_gathered *g) {
-    unsigned kind = WEIR_LIST_KIND(g->list);
-    bool edge = kind == WEIR_LIST_KIND_EDGES && !g->entry.deletion;
-    return edge || kind == WEIR_LIST_KIND_FEATURES || kind == WEIR_LIST_KIND_PUTS;
-}
-
 /* It was put, and at no later time. A label may have come before the first put of all. */
 static bool trim_ended_by(const weir_gather *g, int64_t time_us) {
     bool put = false;
     for (size_t i = 0; i < g->count; i++) {
-        if (!trim_is_put(&g->of[i])) continue;
+        unsigned kind = WEIR_LIST_KIND(g->of[i].list);
+        bool edge = kind == WEIR_LIST_KIND_EDGES && !g->of[i].entry.deletion;
+        if (!edge && kind != WEIR_LIST_KIND_FEATURES && kind != WEIR_LIST_KIND_PUTS) continue;
         if (g->of[i].entry.time_us > time_us) return false;
         put = true;
     }
@@ -124,16 +108,6 @@ static void trim_keep(trim_part *p, size_t i) {
     p->gather->of[p->kept++] = p->gather->of[i];
 }
 
-/* What is met behind a deletion of theirs has been hidden since before anybody's time. */
-static weir_err trim_edge_goes(weir_trimmer *t, const weir_entry *e, trim_reach r, weir_hidden *hidden, bool *goesp) {
-    int64_t neighbor_us;
-    *goesp = weir_hidden_find(hidden, e) != WEIR_HIDDEN_BY_NONE;
-    if (*goesp) return WEIR_OK;
-    weir_err err = trim_deleted_us(t, e->neighbor, r.told_us, &neighbor_us);
-    *goesp = e->time_us <= neighbor_us && neighbor_us != WEIR_DELETED_NEVER;
-    return err;
-}
-
 static weir_err trim_edges(weir_trimmer *t, trim_part *p) {
     const trim_reach r = trim_reach_of_list(t, p->gather->of[p->begin].list);
     weir_hidden hidden = {0};
@@ -145,7 +119,12 @@ static weir_err trim_edges(weir_trimmer *t, trim_part *p) {
         const weir_entry e = p->gather->of[i].entry;
         bool goes = e.time_us <= own_us && own_us != INT64_MIN;
         if (!goes && e.deletion && e.time_us <= r.told_us) err = weir_hidden_add(&hidden, &e, true, t->arena);
-        if (!err && !goes && !e.deletion) err = trim_edge_goes(t, &e, r, &hidden, &goes);
+        if (!err && !goes && !e.deletion) { /* a deletion that is met before it has hidden it since anybody's time */
+            int64_t neighbor_us = WEIR_DELETED_NEVER;
+            goes = weir_hidden_find(&hidden, &e) != WEIR_HIDDEN_BY_NONE;
+            if (!goes) err = trim_deleted_us(t, e.neighbor, r.told_us, &neighbor_us);
+            goes = goes || (e.time_us <= neighbor_us && neighbor_us != WEIR_DELETED_NEVER);
+        }
         if (!goes) trim_keep(p, i);
         if (!err && goes && !e.deletion) err = trim_note_put(t, e.time_us);
     }
@@ -217,6 +196,7 @@ static size_t trim_thin_out(int64_t *times, size_t count, int64_t expire_us) {
         times[kept++] = times[next];
         at = next;
     }
+    WEIR_ASSERT(kept <= count && (kept == 0) == (count == 0));
     return kept;
 }
 
@@ -307,10 +287,12 @@ static void trim_notes(const weir_trimmer *t, weir_gather *g) {
 }
 
 weir_err weir_trimmer_vertex(weir_trimmer *trimmer, weir_gather *gather) {
-    uint32_t type = trim_type_of(trimmer, gather);
+    uint32_t type = gather->named ? gather->name.vertex_type : NO_TYPE;
     bool over;
+    for (size_t i = 0; i < gather->count && type == NO_TYPE; i++)
+        type = trim_type_by_list(trimmer, &gather->of[i]);
     trim_notes(trimmer, gather);
-    if (type == NO_TYPE) return WEIR_OK; /* a source, or bare puts */
+    if (type >= weir_schema_vertex_count(trimmer->rule.schema)) return WEIR_OK; /* a source, or bare puts */
     const weir_schema_vertex *vertex = weir_schema_vertex_at(trimmer->rule.schema, type);
     const trim_reach r = trim_reach_of(trimmer->rule.now_us, vertex->history_us, vertex->expire_us);
     bool forgotten = trim_ended_by(gather, r.gone_us);
@@ -323,6 +305,7 @@ weir_err weir_trimmer_vertex(weir_trimmer *trimmer, weir_gather *gather) {
         err = trim_list(trimmer, &p, type, r, forgotten);
     }
     if (err) return err;
+    WEIR_ASSERT(p.kept <= gather->count && p.begin == gather->count);
     gather->count = p.kept;
     if (over && p.kept == 0) {
         gather->named = false;

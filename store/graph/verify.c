@@ -116,32 +116,13 @@ static weir_err verify_record_offset(const verify_walk *v, const verify_record *
     return WEIR_OK;
 }
 
-static weir_err verify_record_event(const verify_walk *v, const verify_record *r) {
-    weir_version_key key;
-    if (!weir_event_key_read(r->key, r->key_length, &key) || key.time_us < 0 || r->value_length)
-        return verify_record_damaged(v, r, "the note of an event cannot be read");
-    return verify_record_home(v, r, key.vertex);
-}
-
-static weir_err verify_record_deleted(const verify_walk *v, const verify_record *r) {
-    weir_vertex vertex;
-    int64_t time_us;
-    bool read = weir_deleted_key_read(r->key, r->key_length, &vertex, &time_us) && r->value_length == 0;
-    return read ? WEIR_OK : verify_record_damaged(v, r, "the deletion of a vertex cannot be read");
-}
-
-static weir_err verify_record_put(const verify_walk *v, const verify_record *r) {
-    weir_vertex vertex;
-    int64_t time_us;
-    if (!weir_put_key_read(r->key, r->key_length, &vertex, &time_us) || r->value_length)
-        return verify_record_damaged(v, r, "the put of a vertex cannot be read");
-    return verify_record_home(v, r, vertex);
-}
-
 static weir_err verify_visit(void *context, const void *key, size_t key_length, const void *value,
                              size_t value_length) {
     verify_walk *v = context;
     const verify_record r = {key, value, key_length, value_length};
+    weir_version_key version;
+    weir_vertex vertex;
+    int64_t time_us;
     v->records++;
     switch (key_length ? r.key[0] : 0) {
     case 'E':
@@ -149,9 +130,13 @@ static weir_err verify_visit(void *context, const void *key, size_t key_length, 
     case 'F':
         return verify_record_features(v, &r);
     case 'I':
-        return verify_record_event(v, &r);
+        if (!weir_event_key_read(key, key_length, &version) || version.time_us < 0 || value_length)
+            return verify_record_damaged(v, &r, "the note of an event cannot be read");
+        return verify_record_home(v, &r, version.vertex);
     case 'K':
-        return verify_record_put(v, &r);
+        if (!weir_put_key_read(key, key_length, &vertex, &time_us) || value_length)
+            return verify_record_damaged(v, &r, "the put of a vertex cannot be read");
+        return verify_record_home(v, &r, vertex);
     case 'L':
         return verify_record_label(v, &r);
     case 'N':
@@ -159,7 +144,8 @@ static weir_err verify_visit(void *context, const void *key, size_t key_length, 
     case 'O':
         return verify_record_offset(v, &r);
     case 'T':
-        return verify_record_deleted(v, &r);
+        if (weir_deleted_key_read(key, key_length, &vertex, &time_us) && value_length == 0) return WEIR_OK;
+        return verify_record_damaged(v, &r, "the deletion of a vertex cannot be read");
     case 'P':
         if (weir_newest_key_read(key, key_length) && value_length == WEIR_NEWEST_BYTES) return WEIR_OK;
         return verify_record_damaged(v, &r, "the newest time cannot be read");

@@ -83,16 +83,11 @@ static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source
     *rowp = NULL;
     if (watermark->count == WEIR_OFFSETS_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "more than %u source partitions feed one store", WEIR_OFFSETS_MAX);
-    if (watermark->count == watermark->capacity) {
-        size_t capacity = watermark->capacity ? watermark->capacity * 2 : 8;
-        weir_clock_row **rows = weir_realloc_array(watermark->rows, capacity, sizeof *rows);
-        if (rows) watermark->rows = rows;
-        weir_clock_row **counting = weir_realloc_array(watermark->counting, capacity, sizeof *counting);
-        if (counting) watermark->counting = counting;
-        if (!rows || !counting) return WEIR_NOMEM("for the clocks of sources");
-        watermark->capacity = capacity;
-    }
-    weir_clock_row *row = weir_calloc(1, sizeof *row);
+    WEIR_ASSERT(weir_mutex_held(&watermark->mutex) && at <= watermark->count);
+    size_t of_rows = watermark->capacity;
+    bool room = WEIR_GROW(watermark->rows, of_rows, watermark->count) &&
+                WEIR_GROW(watermark->counting, watermark->capacity, watermark->count);
+    weir_clock_row *row = room ? weir_calloc(1, sizeof *row) : NULL;
     if (!row) return WEIR_NOMEM("for the clocks of sources");
     *rowp = row;
     row->source = source;
@@ -103,6 +98,7 @@ static weir_err watermark_find_or_add(weir_watermark *watermark, uint32_t source
     memmove(&watermark->rows[at + 1], &watermark->rows[at], (watermark->count - at) * sizeof(weir_clock_row *));
     watermark->rows[at] = row;
     watermark->count++;
+    WEIR_ASSERT(watermark->count <= watermark->capacity); /* and there is room to count all of them */
     return WEIR_OK;
 }
 

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
+
 #include "schema_private.h"
 
 #define SENTENCE_BYTES (WEIR_ERR_SENTENCE_MAX / 2) /* leaves room for what to do */
@@ -44,6 +46,7 @@ typedef struct compare_list {
 } compare_list;
 
 static const char *compare_listed_name(const compare_list *list, uint32_t index) {
+    WEIR_ASSERT(index < list->count);
     return *(const char *const *)((const char *)list->elements + index * list->stride);
 }
 

@@ -34,6 +34,7 @@ static weir_err field_split_path(const weir_schema_def *def, const char *key, co
     char name[WEIR_SCHEMA_TEXT_BYTES_MAX + 1];
     const char **names = weir_schema_calloc(def->schema, WEIR_SCHEMA_PATH_NAMES_MAX, sizeof *names);
     if (!names) return weir_schema_no_memory();
+    WEIR_ASSERT(strlen(field->path) < sizeof name);
     const char *at = field->path;
     for (bool more = true; more; at++) {
         at = field_copy_name(at, name);

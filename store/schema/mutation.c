@@ -161,6 +161,8 @@ static weir_err mutation_read_assignments(const weir_schema_def *def, const muta
     for (uint32_t i = 0; i < owner->count && !err; i++) {
         const weir_yaml_node *value = mutation_find_assigned(node, owner->features[i].name);
         if (!value) continue;
+        WEIR_ASSERT(mutation->assignment_count <
+                    weir_yaml_count(node)); /* each is there once: mutation_check_assigned */
         weir_schema_assignment *assignment = &assignments[mutation->assignment_count++];
         *assignment = (weir_schema_assignment){.feature = i, .field = WEIR_SCHEMA_NONE};
         err = weir_yaml_node_kind(value) == WEIR_YAML_MAPPING
@@ -271,15 +273,10 @@ static weir_err mutation_read_verb(const weir_schema_def *def, weir_schema_verb 
 }
 
 weir_err weir_schema_read_mutation(weir_schema_def *def, weir_schema_mutation *mutation) {
-    static const weir_schema_section_id subjects[] = {
-        [WEIR_SCHEMA_PUT_VERTEX] = WEIR_SCHEMA_VERTICES,   [WEIR_SCHEMA_PUT_EDGE] = WEIR_SCHEMA_RELATIONS,
-        [WEIR_SCHEMA_PUT_LABEL] = WEIR_SCHEMA_LABELS,      [WEIR_SCHEMA_DELETE_VERTEX] = WEIR_SCHEMA_VERTICES,
-        [WEIR_SCHEMA_DELETE_EDGE] = WEIR_SCHEMA_RELATIONS,
-    };
     weir_err err = mutation_read_verb(def, &mutation->verb);
     if (err) return err;
-    err = weir_schema_read_reference(def, weir_schema_verb_words[mutation->verb], subjects[mutation->verb],
-                                     &mutation->subject);
+    err = weir_schema_read_reference(def, weir_schema_verb_words[mutation->verb],
+                                     weir_schema_verb_sections[mutation->verb], &mutation->subject);
     if (err) return err;
     switch (mutation->verb) {
     case WEIR_SCHEMA_PUT_VERTEX:

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <weir/store/base/assert.h>
+
 #include "schema_private.h"
 
 /* Writers for one schema; all borrowed. */
@@ -31,7 +33,7 @@ static bool schema_is_plain(const char *text) {
     return strspn(text, letters) > 0 && text[strspn(text, more)] == 0;
 }
 
-void weir_schema_print_text(weir_buf *out, const char *text) {
+static void schema_print_text(weir_buf *out, const char *text) {
     if (schema_is_plain(text)) {
         weir_buf_text(out, text);
         return;
@@ -53,14 +55,15 @@ const char *weir_schema_duration_text(int64_t us, const char *zero_word, char bu
     size_t i = 0;
     while (us % units[i].us != 0)
         i++;
-    snprintf(buffer, WEIR_SCHEMA_DURATION_BYTES, "%" PRId64 "%s", us / units[i].us, units[i].unit);
+    int length = snprintf(buffer, WEIR_SCHEMA_DURATION_BYTES, "%" PRId64 "%s", us / units[i].us, units[i].unit);
+    WEIR_ASSERT(length > 0 && length < (int)WEIR_SCHEMA_DURATION_BYTES);
     return buffer;
 }
 
 /* "KEY" and a text; KEY carries its indent and colon. */
 static void schema_text_line(const schema_printer *p, const char *key, const char *text) {
     weir_buf_text(p->out, key);
-    weir_schema_print_text(p->out, text);
+    schema_print_text(p->out, text);
     weir_buf_text(p->out, "\n");
 }
 
@@ -78,7 +81,7 @@ static void schema_print_values(const schema_printer *p, const weir_schema_value
     weir_buf_text(p->out, "[");
     for (uint32_t i = 0; i < values->count; i++) {
         if (i > 0) weir_buf_text(p->out, ", ");
-        weir_schema_print_text(p->out, values->texts[i]);
+        schema_print_text(p->out, values->texts[i]);
     }
     weir_buf_text(p->out, "]");
 }
@@ -90,7 +93,7 @@ static void schema_print_features(const schema_printer *p, const weir_schema_fea
     for (uint32_t i = 0; i < count; i++) {
         const weir_schema_feature *feature = &features[i];
         weir_buf_text(p->out, "      ");
-        weir_schema_print_text(p->out, feature->name);
+        schema_print_text(p->out, feature->name);
         weir_buf_printf(p->out, ": {kind: %s", weir_schema_kind_words[feature->kind]);
         if (feature->kind == WEIR_SCHEMA_NUMBER)
             weir_buf_printf(p->out, ", normalise: %s", weir_schema_normalise_words[feature->normalise]);
@@ -159,7 +162,7 @@ static void schema_print_task(const schema_printer *p, uint32_t id) {
         weir_buf_text(p->out, "    positive: [");
         for (uint32_t i = 0; i < task->positive_count; i++) {
             if (i > 0) weir_buf_text(p->out, ", ");
-            weir_schema_print_text(p->out, label->values.texts[task->positive[i]]);
+            schema_print_text(p->out, label->values.texts[task->positive[i]]);
         }
         weir_buf_text(p->out, "]\n");
         schema_text_line(p, "    at: ", weir_schema_moment_words[task->moment]);
@@ -176,7 +179,7 @@ static void schema_print_task(const schema_printer *p, uint32_t id) {
 /* --- sources ------------------------------------------------------------------------------------------------- */
 
 static void schema_print_field(const schema_printer *p, uint32_t field) {
-    weir_schema_print_text(p->out, p->source->fields[field].path);
+    schema_print_text(p->out, p->source->fields[field].path);
 }
 
 static void schema_key_line(const schema_printer *p, const char *word, const weir_schema_key *key) {
@@ -210,14 +213,14 @@ static void schema_print_constant(const schema_printer *p, const weir_schema_fea
         weir_json json = weir_json_begin(p->out);
         weir_json_f64(&json, assignment->number);
     } else {
-        weir_schema_print_text(p->out, assignment->text);
+        schema_print_text(p->out, assignment->text);
     }
 }
 
 static void schema_print_assignment(const schema_printer *p, const weir_schema_feature *feature,
                                     const weir_schema_assignment *assignment) {
     weir_buf_text(p->out, "          ");
-    weir_schema_print_text(p->out, feature->name);
+    schema_print_text(p->out, feature->name);
     weir_buf_text(p->out, assignment->presence == WEIR_SCHEMA_CONSTANT ? ": {constant: " : ": {field: ");
     if (assignment->presence != WEIR_SCHEMA_CONSTANT) schema_print_field(p, assignment->field);
     if (feature->kind == WEIR_SCHEMA_TIME)
@@ -242,20 +245,16 @@ static void schema_print_assignment(const schema_printer *p, const weir_schema_f
 
 /* Keys, value, conditions, features: the order in which mutation.c numbers their fields. */
 static void schema_print_mutation(const schema_printer *p, const weir_schema_mutation *mutation) {
-    static const weir_schema_section_id sections[] = {
-        [WEIR_SCHEMA_PUT_VERTEX] = WEIR_SCHEMA_VERTICES,   [WEIR_SCHEMA_PUT_EDGE] = WEIR_SCHEMA_RELATIONS,
-        [WEIR_SCHEMA_PUT_LABEL] = WEIR_SCHEMA_LABELS,      [WEIR_SCHEMA_DELETE_VERTEX] = WEIR_SCHEMA_VERTICES,
-        [WEIR_SCHEMA_DELETE_EDGE] = WEIR_SCHEMA_RELATIONS,
-    };
     weir_buf_printf(p->out, "      - %s: ", weir_schema_verb_words[mutation->verb]);
-    schema_text_line(p, "", weir_schema_slot_name(p->schema, sections[mutation->verb], mutation->subject));
+    schema_text_line(p, "",
+                     weir_schema_slot_name(p->schema, weir_schema_verb_sections[mutation->verb], mutation->subject));
     schema_key_line(p, "        key: ", &mutation->key);
     schema_key_line(p, "        from: ", &mutation->from);
     schema_key_line(p, "        to: ", &mutation->to);
     schema_key_line(p, "        event: ", &mutation->event);
     if (mutation->verb == WEIR_SCHEMA_PUT_LABEL && mutation->value.presence == WEIR_SCHEMA_CONSTANT) {
         weir_buf_text(p->out, "        value: {constant: ");
-        weir_schema_print_text(p->out, mutation->value.text);
+        schema_print_text(p->out, mutation->value.text);
         weir_buf_text(p->out, "}\n");
     } else if (mutation->verb == WEIR_SCHEMA_PUT_LABEL) {
         weir_buf_text(p->out, "        value: ");
@@ -284,8 +283,9 @@ static void schema_print_source(const schema_printer *outer, uint32_t id) {
     schema_text_line(p, "    format: ", weir_schema_format_words[source->format]);
     if (source->format == WEIR_SCHEMA_CSV) {
         size_t separator = 0;
-        while (weir_schema_separators[separator] != source->separator)
+        while (weir_schema_separator_words[separator] && weir_schema_separators[separator] != source->separator)
             separator++;
+        WEIR_ASSERT(weir_schema_separator_words[separator]);
         schema_text_line(p, "    separator: ", weir_schema_separator_words[separator]);
         weir_buf_text(p->out, "    columns: ");
         schema_print_values(p, &source->columns);
@@ -299,7 +299,7 @@ static void schema_print_source(const schema_printer *outer, uint32_t id) {
         schema_print_mutation(p, &source->mutations[i]);
     if (source->tombstone == WEIR_SCHEMA_NONE) return;
     weir_buf_text(p->out, "    tombstone: {delete_vertex: ");
-    weir_schema_print_text(p->out, weir_schema_slot_name(p->schema, WEIR_SCHEMA_VERTICES, source->tombstone));
+    schema_print_text(p->out, weir_schema_slot_name(p->schema, WEIR_SCHEMA_VERTICES, source->tombstone));
     weir_buf_text(p->out, "}\n");
 }
 
@@ -311,7 +311,7 @@ void weir_schema_print_slot(const weir_schema *schema, weir_schema_section_id se
         schema_print_label,  schema_print_task,     schema_print_source};
     const schema_printer p = {.schema = schema, .out = out};
     weir_buf_text(out, "  ");
-    weir_schema_print_text(out, weir_schema_slot_name(schema, section, id));
+    schema_print_text(out, weir_schema_slot_name(schema, section, id));
     weir_buf_text(out, ":\n");
     print[section](&p, id);
 }

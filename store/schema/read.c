@@ -51,8 +51,9 @@ weir_err weir_schema_refuse(const weir_schema_def *def, const char *key, const c
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-static bool schema_is_name(const char *text) {
-    return strspn(text, LETTERS) > 0 && text[strspn(text, LETTERS "0123456789_-")] == 0;
+bool weir_schema_is_name(const char *text) {
+    return strspn(text, LETTERS) > 0 && !text[strspn(text, LETTERS "0123456789_-")] &&
+           strlen(text) <= WEIR_SCHEMA_NAME_BYTES_MAX;
 }
 
 /* A name becomes a part of file names, URLs and metric labels. */
@@ -64,27 +65,11 @@ weir_err weir_schema_read_name(weir_schema *schema, const weir_yaml_node *node, 
     if (length > WEIR_SCHEMA_NAME_BYTES_MAX)
         return WEIR_YAML_ERR(node, "the name of a %s has %zu bytes; at most %u are allowed", noun, length,
                              WEIR_SCHEMA_NAME_BYTES_MAX);
-    if (!schema_is_name(text))
+    if (!weir_schema_is_name(text))
         return WEIR_YAML_ERR(node, "'%s' cannot name a %s; begin with a letter and use letters, digits, _ and -", text,
                              noun);
     *namep = weir_arena_strndup(schema->arena, text, length);
     return *namep ? WEIR_OK : weir_schema_no_memory();
-}
-
-/* What a terminal, a log line and every YAML reader show as it is: so that a canonical text needs only two escapes. */
-static bool schema_is_printable(uint32_t code) {
-    return code >= 0x20 && (code < 0x7f || code > 0x9f) && code != 0x2028 && code != 0x2029 && code != 0xfeff &&
-           (code & 0xfffe) != 0xfffe;
-}
-
-static bool schema_all_printable(const char *text) {
-    size_t length = strlen(text);
-    for (size_t at = 0, bytes; at < length; at += bytes) {
-        uint32_t code;
-        bytes = weir_utf8_decode(text + at, length - at, &code);
-        if (bytes == 0 || !schema_is_printable(code)) return false;
-    }
-    return true;
 }
 
 weir_err weir_schema_read_text(weir_schema *schema, const weir_yaml_node *node, const char *key, const char *what,
@@ -96,7 +81,7 @@ weir_err weir_schema_read_text(weir_schema *schema, const weir_yaml_node *node, 
     if (length == 0) return WEIR_YAML_ERR(node, "%s: '%s' is empty; write its value", what, key);
     if (length > bytes_max)
         return WEIR_YAML_ERR(node, "%s: '%s' has %zu bytes; at most %zu are allowed", what, key, length, bytes_max);
-    if (!schema_all_printable(text))
+    if (!weir_utf8_printable(text)) /* so that a canonical text needs only two escapes */
         return WEIR_YAML_ERR(node, "%s: '%s' holds a character that cannot be printed; remove it", what, key);
     *textp = weir_arena_strndup(schema->arena, text, length);
     return *textp ? WEIR_OK : weir_schema_no_memory();

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/base/suggest.h>
 
@@ -44,6 +45,7 @@ weir_err weir_schema_read_values(const weir_schema_def *def, const char *key, co
                                     WEIR_SCHEMA_TEXT_BYTES_MAX, &texts[i]);
     }
     if (err) return err;
+    WEIR_ASSERT(count > 0 && count <= count_max);
     qsort_r(sorted, count, sizeof *sorted, values_compare_sorted, texts);
     *valuesp = (weir_schema_values){texts, sorted, count};
     for (uint32_t i = 1; i < count; i++) {

@@ -16,3 +16,5 @@ const char *const weir_schema_time_words[] = {"rfc3339", "s", "ms", "us", NULL};
 const char *const weir_schema_test_words[] = {"has", "lacks", "is", "is_not", NULL};
 const char *const weir_schema_verb_words[] = {"put_vertex",    "put_edge",    "put_label",
                                               "delete_vertex", "delete_edge", NULL};
+const weir_schema_section_id weir_schema_verb_sections[] = {
+    WEIR_SCHEMA_VERTICES, WEIR_SCHEMA_RELATIONS, WEIR_SCHEMA_LABELS, WEIR_SCHEMA_VERTICES, WEIR_SCHEMA_RELATIONS};

@@ -27,6 +27,7 @@ weir_err weir_along_to(weir_along *a, weir_vertex vertex, bool *herep) {
     weir_err err = WEIR_OK;
     while (!err && a->found && a->record.vertex < vertex)
         err = weir_along_step(a);
+    WEIR_ASSERT(err || !a->found || a->record.vertex >= vertex);
     *herep = !err && a->found && a->record.vertex == vertex;
     return err;
 }

@@ -13,93 +13,19 @@
 
 #define DESCRIBE_DEPTH_MAX 16u
 
-bool weir_snapshot_extra_name(const char *name) {
-    size_t length = strlen(name);
-    return length > 0 && length <= WEIR_SNAPSHOT_EXTRA_NAME_MAX &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
-}
-
-static weir_err describe_find(const weir_json_node *mapping, const char *key, const weir_json_node **nodep) {
-    *nodep = weir_json_find(mapping, key);
-    return *nodep ? WEIR_OK : WEIR_JSON_ERR(mapping, "'%s' is missing; take another copy of the snapshot", key);
-}
-
-static weir_err describe_find_text(const weir_json_node *mapping, const char *key, const weir_json_node **nodep) {
-    weir_err err = describe_find(mapping, key, nodep);
-    if (err || (*nodep)->token.kind == WEIR_JSON_STRING) return err;
-    return WEIR_JSON_ERR(*nodep, "'%s' is not a text; take another copy of the snapshot", key);
-}
-
-static weir_err describe_i64(const weir_json_node *mapping, const char *key, int64_t min, int64_t *valuep) {
-    const weir_json_node *node;
-    weir_err err = describe_find(mapping, key, &node);
-    return err ? err : weir_json_node_i64(node, min, INT64_MAX, valuep);
-}
-
-/* A count so large that multiplying it overflows was never written. */
-static weir_err describe_count(const weir_json_node *mapping, const char *key, uint64_t *valuep) {
-    const weir_json_node *node;
-    int64_t value = 0;
-    weir_err err = describe_find(mapping, key, &node);
-    if (!err) err = weir_json_node_i64(node, 0, INT64_MAX / 64, &value);
-    *valuep = (uint64_t)value;
-    return err;
-}
-
-/* The sequence of this section, which must have as many rows as the schema. */
-static weir_err describe_section(const weir_json_node *root, const char *key, size_t wanted,
-                                 const weir_json_node **nodep) {
-    weir_err err = describe_find(root, key, nodep);
-    if (err) return err;
-    if ((*nodep)->token.kind == WEIR_JSON_ARRAY && (*nodep)->count == wanted) return WEIR_OK;
-    return WEIR_JSON_ERR(*nodep, "'%s' does not have the schema's %zu rows; take another copy of the snapshot", key,
-                         wanted);
-}
-
-static weir_err describe_check_name(const weir_json_node *row, const char *wanted) {
-    const weir_json_node *node;
-    weir_err err = describe_find_text(row, "name", &node);
-    if (err || strcmp(weir_json_node_text(node), wanted) == 0) return err;
-    return WEIR_JSON_ERR(node, "'%.64s' is where the schema has '%s'; take another copy of the snapshot",
-                         weir_json_node_text(node), wanted);
-}
-
 /* --- sections ---------------------------------------------------------------------------------------------------- */
-
-static weir_err describe_extras(const weir_json_node *row, weir_snapshot_description *d, uint32_t type) {
-    const weir_json_node *node;
-    weir_err err = describe_find(row, "extras", &node);
-    if (err) return err;
-    size_t count = node->count;
-    if (node->token.kind != WEIR_JSON_ARRAY || count > WEIR_SNAPSHOT_EXTRAS_MAX)
-        return WEIR_JSON_ERR(node, "'extras' is not a list of at most %u arrays", WEIR_SNAPSHOT_EXTRAS_MAX);
-    d->extras[type] = weir_calloc(count + 1, sizeof *d->extras[type]);
-    if (!d->extras[type]) return WEIR_NOMEM("while reading a snapshot's manifest");
-    d->extra_counts[type] = (uint32_t)count;
-    weir_snapshot_described *extra = d->extras[type];
-    for (const weir_json_node *item = node->first; !err && item; item = item->next, extra++) {
-        const weir_json_node *name;
-        err = describe_find_text(item, "name", &name);
-        if (!err && !weir_snapshot_extra_name(weir_json_node_text(name)))
-            err = WEIR_JSON_ERR(name, "'%.64s' is not the name of an array", weir_json_node_text(name));
-        if (err) break;
-        snprintf(extra->name, sizeof extra->name, "%s", weir_json_node_text(name));
-        err = describe_count(item, "columns", &extra->columns);
-    }
-    return err;
-}
 
 static weir_err describe_vertices(const weir_json_node *root, weir_snapshot_description *d) {
     const weir_json_node *rows;
     uint32_t count = weir_schema_vertex_count(d->schema);
-    weir_err err = describe_section(root, "vertices", count, &rows);
+    weir_err err = weir_snapshot_read_section(root, "vertices", count, &rows);
     const weir_json_node *row = err ? NULL : rows->first;
     for (uint32_t i = 0; !err && row; i++, row = row->next) {
-        err = describe_check_name(row, weir_schema_vertex_at(d->schema, i)->name);
-        if (!err) err = describe_count(row, "count", &d->vertices[i]);
-        if (!err) err = describe_count(row, "lives", &d->lives[i]);
-        if (!err) err = describe_count(row, "rows", &d->rows[i]);
-        if (!err) err = describe_extras(row, d, i);
+        err = weir_snapshot_read_name(row, weir_schema_vertex_at(d->schema, i)->name);
+        if (!err) err = weir_snapshot_read_count(row, "count", &d->vertices[i]);
+        if (!err) err = weir_snapshot_read_count(row, "lives", &d->lives[i]);
+        if (!err) err = weir_snapshot_read_count(row, "rows", &d->rows[i]);
+        if (!err) err = weir_snapshot_read_extras(row, &d->extras[i], &d->extra_counts[i]);
     }
     return err;
 }
@@ -126,35 +52,35 @@ static weir_err describe_tables_open(weir_snapshot_description *d) {
 static weir_err describe_root(const weir_json_node *root, weir_snapshot_description *d) {
     const weir_json_node *schema, *rows, *row;
     int64_t format = 0;
-    weir_err err = describe_i64(root, "format", 0, &format);
+    weir_err err = weir_json_need_i64(root, "format", 0, INT64_MAX, &format);
     if (!err && format != WEIR_SNAPSHOT_FORMAT)
         err = WEIR_ERR(WEIR_EVERSION,
                        "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
                        (long long)format, WEIR_SNAPSHOT_FORMAT);
-    if (!err) err = describe_find_text(root, "schema", &schema);
+    if (!err) err = weir_json_need(root, "schema", WEIR_JSON_STRING, &schema);
     if (err) return err;
     const char *text = weir_json_node_text(schema);
     err = weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
     if (!err) err = describe_tables_open(d);
-    if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
-    if (!err) err = describe_i64(root, "from_us", INT64_MIN, &d->from_us);
+    if (!err) err = weir_json_need_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &d->as_of_us);
+    if (!err) err = weir_json_need_i64(root, "from_us", INT64_MIN, INT64_MAX, &d->from_us);
     if (!err) err = describe_vertices(root, d);
     if (err) return err;
 
     uint32_t relations = weir_schema_relation_count(d->schema), labels = weir_schema_label_count(d->schema);
-    err = describe_section(root, "relations", relations, &rows);
+    err = weir_snapshot_read_section(root, "relations", relations, &rows);
     row = err ? NULL : rows->first;
     for (uint32_t i = 0; !err && row; i++, row = row->next) {
-        err = describe_check_name(row, weir_schema_relation_at(d->schema, i)->name);
-        if (!err) err = describe_count(row, "edges", &d->edges[i]);
-        if (!err) err = describe_count(row, "deleted", &d->deleted[i]);
-        if (!err) err = describe_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
+        err = weir_snapshot_read_name(row, weir_schema_relation_at(d->schema, i)->name);
+        if (!err) err = weir_snapshot_read_count(row, "edges", &d->edges[i]);
+        if (!err) err = weir_snapshot_read_count(row, "deleted", &d->deleted[i]);
+        if (!err) err = weir_json_need_i64(row, "newest_us", INT64_MIN, INT64_MAX, &d->newest_us[i]);
     }
-    if (!err) err = describe_section(root, "labels", labels, &rows);
+    if (!err) err = weir_snapshot_read_section(root, "labels", labels, &rows);
     row = err ? NULL : rows->first;
     for (uint32_t i = 0; !err && row; i++, row = row->next) {
-        err = describe_check_name(row, weir_schema_label_at(d->schema, i)->name);
-        if (!err) err = describe_count(row, "count", &d->labels[i]);
+        err = weir_snapshot_read_name(row, weir_schema_label_at(d->schema, i)->name);
+        if (!err) err = weir_snapshot_read_count(row, "count", &d->labels[i]);
     }
     return err;
 }

@@ -77,9 +77,8 @@ weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRA
 weir_err weir_draft_deletions_read(weir_snapshot_draft *draft);
 /* Of one vertex, ascending; *countp 0: none. Borrowed. */
 const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_vertex vertex, size_t *countp);
-/* The first time for which the snapshot is complete; INT64_MIN: any. */
-int64_t weir_draft_from_us(const weir_snapshot_draft *draft);
-/* The same for the vertices of a type, and for a relation's edges, whose `history` may be shorter. */
+/* The first time for which the snapshot is complete for the vertices of a type, and for a relation's edges; INT64_MIN:
+ * any. */
 int64_t weir_draft_type_from_us(const weir_snapshot_draft *draft, uint32_t type);
 int64_t weir_draft_relation_from_us(const weir_snapshot_draft *draft, uint32_t relation);
 /* The same for all types and relations. It may be after as_of: then the snapshot is complete for no time. */

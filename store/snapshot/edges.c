@@ -93,7 +93,8 @@ static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     uint64_t own = f->index - 1;
     bool out = f->direction == WEIR_OUT;
     uint64_t words[] = {out ? own : neighbor, out ? neighbor : own, (uint64_t)r->time_us, r->event,
-                        (uint64_t)r->until_us}; /* the same from both ends */
+                        (uint64_t)r->until_us};                              /* the same from both ends */
+    WEIR_ASSERT(own < count && neighbor < f->draft->ids[f->other].shape[0]); /* SNAPSHOT-Z2 */
     f->edges++;
     f->sum += weir_xxh3(words, sizeof words, 0);
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);

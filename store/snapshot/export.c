@@ -43,14 +43,15 @@ void weir_export_seconds(weir_buf *out, int64_t time_us) {
     if (fraction) weir_buf_printf(out, ".%06" PRId64, fraction < 0 ? -fraction : fraction);
 }
 
-bool weir_export_is_bits(const float *numbers, uint64_t count) {
+static bool export_is_bits(const float *numbers, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         if (numbers[i] != 0 && numbers[i] != 1) return false;
     }
     return true;
 }
 
-void weir_export_list(weir_buf *out, const float *numbers, uint64_t count, bool bits) {
+/* Numbers separated by blanks; bits: the positions of those that are not 0. */
+static void export_list(weir_buf *out, const float *numbers, uint64_t count, bool bits) {
     const char *blank = "";
     for (uint64_t i = 0; i < count; i++) {
         if (bits && numbers[i] == 0) continue;
@@ -208,7 +209,7 @@ static void sheet_add_extras(sheet *s, uint32_t owner, const weir_snapshot_verti
     char header[HEADER_MAX];
     for (uint32_t i = 0; i < v->extra_count; i++) {
         const weir_snapshot_extra *e = &v->extras[i];
-        bool bits = e->columns && weir_export_is_bits(e->matrix, v->count * e->columns);
+        bool bits = e->columns && export_is_bits(e->matrix, v->count * e->columns);
         if (e->columns) {
             snprintf(header, sizeof header, "%s.%s.%" PRIu64, bits ? "bits" : "matrix", e->name, e->columns);
         } else {
@@ -267,7 +268,7 @@ static void sheet_put_item(weir_buf *out, const sheet_item *it, const sheet_line
         return;
     case ITEM_EXTRA:
         if (it->extra->columns) {
-            weir_export_list(out, it->extra->matrix + l->target * it->extra->columns, it->extra->columns, it->bits);
+            export_list(out, it->extra->matrix + l->target * it->extra->columns, it->extra->columns, it->bits);
         } else {
             weir_buf_byte(out, it->extra->mask[l->target] ? '1' : '0');
         }

@@ -22,9 +22,6 @@ weir_err weir_export_close(weir_export_file *file, weir_err err);
 void weir_export_number(weir_buf *out, float number);
 /* Seconds with six digits behind the point; nothing for WEIR_SNAPSHOT_NEVER. */
 void weir_export_seconds(weir_buf *out, int64_t time_us);
-/* Numbers separated by blanks; bits: the positions of those that are not 0. */
-void weir_export_list(weir_buf *out, const float *numbers, uint64_t count, bool bits);
-bool weir_export_is_bits(const float *numbers, uint64_t count);
 
 /* Of each target the position of its newest label, -1: none; NULL: no memory. vertices: for labels of vertices, so that
  * only labels of the life as of the snapshot count; else NULL. */

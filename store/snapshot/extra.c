@@ -8,10 +8,6 @@
 #include "draft.h"
 #include "snapshot_private.h"
 
-const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft) {
-    return draft->schema;
-}
-
 const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp) {
     WEIR_ASSERT(type < weir_schema_vertex_count(draft->schema));
     *countp = draft->ids[type].shape[0];

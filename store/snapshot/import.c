@@ -9,6 +9,15 @@
 
 #include "import_private.h"
 
+/* "OUT.what", which is removed at the end: so what has that name already is somebody's, and stays. */
+static weir_err import_folder_beside(const char *out, const char *what, char folder[WEIR_DRAFT_PATH_MAX]) {
+    weir_err err = weir_draft_beside(out, what, folder);
+    if (!err && weir_path_exists(folder))
+        err = WEIR_ERR(WEIR_EEXIST, "%s is there already; remove it if an import was killed, else name another OUT",
+                       folder);
+    return err;
+}
+
 static weir_err import_through_store(weir_import *import, weir_snapshot_stats *statsp) {
     const weir_graph_opts opts = {
         .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
@@ -22,14 +31,13 @@ static weir_err import_through_store(weir_import *import, weir_snapshot_stats *s
     };
     char folder[WEIR_DRAFT_PATH_MAX];
     weir_graph *graph = NULL;
-    weir_err err = weir_draft_beside(import->opts->out, "store", folder);
-    if (!err && weir_path_exists(folder)) err = weir_folder_remove(folder);
-    if (!err) err = weir_graph_open(folder, import->schema, &opts, &graph);
+    weir_err err = import_folder_beside(import->opts->out, "store", folder);
     if (err) return err;
-    err = weir_import_feed(import, graph);
+    err = weir_graph_open(folder, import->schema, &opts, &graph);
+    if (!err) err = weir_import_feed(import, graph);
     if (!err) err = weir_snapshot_build(graph, &build, statsp);
     weir_err_keep(&err, weir_graph_close(graph));
-    weir_err_keep(&err, weir_folder_remove(folder));
+    if (weir_path_exists(folder)) weir_err_keep(&err, weir_folder_remove(folder));
     return err;
 }
 
@@ -51,10 +59,9 @@ static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapsho
 static weir_err import_npz(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
     char folder[WEIR_DRAFT_PATH_MAX], nodes[WEIR_DRAFT_PATH_MAX + 16], edges[WEIR_DRAFT_PATH_MAX + 16];
     weir_snapshot_import_opts files = *opts;
-    weir_err err = weir_draft_beside(opts->out, "csv", folder);
+    weir_err err = import_folder_beside(opts->out, "csv", folder);
     if (err) return err;
-    if (weir_path_exists(folder)) err = weir_folder_remove(folder);
-    if (!err) err = weir_folder_create(folder);
+    err = weir_folder_create(folder);
     if (!err) err = weir_import_unpack(opts->npz, folder);
     snprintf(nodes, sizeof nodes, "%s/nodes.csv", folder);
     snprintf(edges, sizeof edges, "%s/edges.csv", folder);

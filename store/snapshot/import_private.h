@@ -67,16 +67,14 @@ typedef struct weir_import {
     weir_texts ids;   /* every key of a vertex */
     uint32_t *types;  /* one a key: its type, or WEIR_SCHEMA_NONE where several types have the key */
     int64_t *last_us; /* the same: the time of its last line */
-    uint32_t type_room;
+    size_t key_room;  /* of both */
     weir_schema *schema;
 } weir_import;
 
 /* survey.c */
 weir_err weir_import_survey(weir_import *import);
 void weir_import_table_close(weir_import_table *table);
-/* The column of this role, or WEIR_SCHEMA_NONE. */
-uint32_t weir_import_find(const weir_import_table *table, weir_import_role role);
-/* Its field of the row at hand; "" where there is no such column. */
+/* The field of the row at hand in the column of this role; "" where there is no such column. */
 const char *weir_import_field(const weir_import_table *table, weir_import_role role);
 /* Calls visit at each row. */
 weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context);

@@ -52,6 +52,7 @@ static int labels_by_event(const void *a, const void *b) {
 
 static weir_err labels_sort_events(label_files *f, uint64_t index, int64_t begin, int64_t end) {
     size_t count = (size_t)(end - begin);
+    WEIR_ASSERT(begin >= 0 && begin <= end && (uint64_t)end <= f->events.count); /* SNAPSHOT-Z2 */
     const uint64_t *events = f->events.data;
     if (f->sorted_index == index && f->sorted_count == count) return WEIR_OK;
     if (count > f->sorted_capacity) {

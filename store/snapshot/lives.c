@@ -8,8 +8,6 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
-#define CAPACITY_FIRST 16u
-
 void weir_lives_begin(weir_lives *lives, int64_t expire_us, const int64_t *deletions, size_t deletion_count) {
     lives->expire_us = expire_us;
     lives->deletions = deletions;
@@ -76,13 +74,8 @@ weir_err weir_lives_add(weir_lives *lives, weir_life life) {
         if (lives->of[end].first_us < life.first_us) life.first_us = lives->of[end].first_us;
         if (lives->of[end].last_us > life.last_us) life.last_us = lives->of[end].last_us;
     }
-    if (begin == end && lives->count == lives->capacity) {
-        size_t capacity = lives->capacity ? 2 * lives->capacity : CAPACITY_FIRST;
-        weir_life *grown = weir_realloc_array(lives->of, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for %zu lives of a vertex", capacity);
-        lives->of = grown;
-        lives->capacity = capacity;
-    }
+    if (begin == end && !WEIR_GROW(lives->of, lives->capacity, lives->count))
+        return WEIR_NOMEM("for %zu lives of a vertex", lives->count);
     memmove(lives->of + begin + 1, lives->of + end, (lives->count - end) * sizeof *lives->of);
     lives->of[begin] = life;
     lives->count += 1 + begin - end;

@@ -122,13 +122,9 @@ weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64
     va_end(list);
     if (length >= PATH_BYTES_MAX) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder->path);
 
-    if (folder->count == folder->capacity) { /* kept, so that closing needs no list of names */
-        size_t capacity = folder->capacity ? 2 * folder->capacity : 64;
-        weir_npy_map **grown = weir_realloc_array(folder->maps, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for the arrays of %s", folder->path);
-        folder->maps = grown;
-        folder->capacity = capacity;
-    }
+    /* kept, so that closing needs no list of names */
+    if (!WEIR_GROW(folder->maps, folder->capacity, folder->count))
+        return WEIR_NOMEM("for the arrays of %s", folder->path);
     weir_err err = weir_npy_map_open(path, &map, &array);
     if (weir_err_is(err, WEIR_ENOTFOUND)) return WEIR_ERR(WEIR_ECORRUPT, "%s is missing; take another copy", path);
     if (err) return err;

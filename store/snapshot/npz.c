@@ -17,6 +17,7 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 #include <weir/store/base/file.h>
 
 #include "npy_private.h"
@@ -24,6 +25,10 @@
 #define DEFLATE_RATIO  1032u /* deflate turns one byte into at most this many */
 #define NPZ_SUFFIX     ".npy"
 #define NAME_MAX_BYTES 255u
+#define END_BYTES      22u /* of the record that ends an archive, without its comment */
+#define END_REACH      (END_BYTES + UINT16_MAX)
+#define LARGE_LOCATOR  20u /* stands before it in a large archive: where the record with the larger numbers is */
+#define LARGE_RECORD   56u
 #define PIECE_BYTES    (256u << 10)
 #define DOS_1980       0x21u /* 1 January 1980: no clock in an archive, the same bytes each time */
 
@@ -59,12 +64,38 @@ static weir_err npz_broken(const weir_npz *npz, const char *what) {
     return WEIR_ERR(WEIR_EDATA, "%s %s; write it again with numpy.savez", npz->path, what);
 }
 
+static weir_err npz_check_count(const weir_npz *npz, uint64_t count) {
+    if (count <= WEIR_NPZ_MEMBERS_MAX) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "%s has %" PRIu64 " members, and at most %u are read", npz->path, count,
+                    WEIR_NPZ_MEMBERS_MAX);
+}
+
+/* libzip takes memory for all of a directory before it can be asked how many members there are; the end of the archive
+ * says it. Where several places could be that end, each is believed. */
+static weir_err npz_check_end(const weir_npz *npz) {
+    const uint8_t *bytes = npz->mapping.bytes;
+    size_t length = npz->mapping.length;
+    weir_err err = WEIR_OK;
+    for (size_t at = length > END_REACH ? length - END_REACH : 0; !err && at + END_BYTES <= length; at++) {
+        if (memcmp(bytes + at, "PK\5\6", 4) != 0) continue;
+        uint64_t count = weir_get_u16(bytes + at + 10);
+        uint64_t size = weir_get_u32(bytes + at + 12), offset = weir_get_u32(bytes + at + 16);
+        if (at >= LARGE_RECORD + LARGE_LOCATOR && memcmp(bytes + at - LARGE_LOCATOR, "PK\6\7", 4) == 0) {
+            uint64_t large = weir_get_u64(bytes + at - LARGE_LOCATOR + 8);
+            if (large > length - LARGE_RECORD) continue; /* there is no such record */
+            count = weir_get_u64(bytes + large + 32);
+            size = weir_get_u64(bytes + large + 40);
+            offset = weir_get_u64(bytes + large + 48);
+        }
+        if (size <= at && offset <= at - size) err = npz_check_count(npz, count);
+    }
+    return err;
+}
+
 static weir_err npz_read_names(weir_npz *npz) {
     zip_int64_t count = zip_get_num_entries(npz->zip, 0);
-    if (count > WEIR_NPZ_MEMBERS_MAX) {
-        return WEIR_ERR(WEIR_ELIMIT, "%s has %" PRId64 " members, and at most %u are read", npz->path, (int64_t)count,
-                        WEIR_NPZ_MEMBERS_MAX);
-    }
+    weir_err err = npz_check_count(npz, (uint64_t)count);
+    if (err) return err;
     npz->members = weir_calloc((size_t)count + 1, sizeof *npz->members);
     if (!npz->members) return WEIR_NOMEM("for the directory of %s", npz->path);
     for (; npz->count < count; npz->count++) {
@@ -89,6 +120,7 @@ weir_err weir_npz_open(const char *path, const char *folder, weir_npz **npzp) {
     weir_err err = npz->path && npz->folder ? WEIR_OK : WEIR_NOMEM("while reading %s", path);
     if (!err) err = weir_mapping_open(path, &npz->mapping);
     if (!err && npz->mapping.length == 0) err = npz_broken(npz, "is empty");
+    if (!err) err = npz_check_end(npz);
     if (!err) {
         zip_source_t *source = zip_source_buffer_create(npz->mapping.bytes, npz->mapping.length, 0, &error);
         npz->zip = source ? zip_open_from_source(source, ZIP_RDONLY, &error) : NULL;

@@ -61,31 +61,6 @@ static weir_err snapshot_map_texts(weir_snapshot *s, const char *folder, weir_sn
     return err;
 }
 
-/* texts: the folder of its texts; NULL: they are mapped already. */
-static weir_err snapshot_map_column(weir_snapshot *s, const weir_schema_feature *feature, const char *folder,
-                                    const char *texts, uint64_t rows, weir_snapshot_column *column) {
-    static const weir_npy_type types[] = {
-        [WEIR_SCHEMA_NUMBER] = WEIR_NPY_F32, [WEIR_SCHEMA_CATEGORY] = WEIR_NPY_I32, [WEIR_SCHEMA_TIME] = WEIR_NPY_I64};
-    weir_npy_array array;
-    weir_err err = weir_npy_folder_map(s->arrays, types[feature->kind], rows, 0, &array, "%s/feature.%s.npy", folder,
-                                       feature->name);
-    column->name = feature->name;
-    switch (feature->kind) {
-    case WEIR_SCHEMA_NUMBER:
-        column->kind = WEIR_VALUE_NUMBER;
-        column->numbers = array.data;
-        return err;
-    case WEIR_SCHEMA_TIME:
-        column->kind = WEIR_VALUE_TIME;
-        column->times = array.data;
-        return err;
-    default:
-        column->kind = WEIR_VALUE_CATEGORY;
-        column->codes = array.data;
-        return err || !texts ? err : snapshot_map_texts(s, texts, column);
-    }
-}
-
 /* like: columns whose texts these share, or NULL. */
 static weir_err snapshot_map_columns(weir_snapshot *s, const weir_schema_feature *features, uint32_t count,
                                      const char *folder, const char *texts, uint64_t rows,
@@ -96,32 +71,13 @@ static weir_err snapshot_map_columns(weir_snapshot *s, const weir_schema_feature
     if (!columns) return WEIR_NOMEM("while opening the snapshot %s", s->folder);
     for (uint32_t i = 0; !err && i < count; i++) {
         if (like) columns[i] = like[i];
-        err = snapshot_map_column(s, &features[i], folder, like ? NULL : texts, rows, &columns[i]);
+        err = weir_snapshot_map_feature(s->arrays, folder, &features[i], rows, &columns[i]);
+        if (!err && !like && columns[i].kind == WEIR_VALUE_CATEGORY) err = snapshot_map_texts(s, texts, &columns[i]);
     }
     return err;
 }
 
 /* --- vertices ---------------------------------------------------------------------------------------------------- */
-
-static weir_err snapshot_map_extras(weir_snapshot *s, uint32_t type, const char *folder, weir_snapshot_vertices *v) {
-    const weir_snapshot_description *d = &s->description;
-    weir_err err = WEIR_OK;
-    weir_snapshot_extra *extras = weir_calloc(d->extra_counts[type] + 1, sizeof *extras);
-    v->extras = extras;
-    if (!extras) return WEIR_NOMEM("while opening the snapshot %s", s->folder);
-    v->extra_count = d->extra_counts[type];
-    for (uint32_t i = 0; !err && i < v->extra_count; i++) {
-        const weir_snapshot_described *e = &d->extras[type][i];
-        weir_npy_array array;
-        err = weir_npy_folder_map(s->arrays, e->columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, v->count, e->columns, &array,
-                                  "%s/%s.%s.npy", folder, e->columns ? "matrix" : "mask", e->name);
-        extras[i] = (weir_snapshot_extra){.name = e->name,
-                                          .columns = e->columns,
-                                          .matrix = e->columns ? array.data : NULL,
-                                          .mask = e->columns ? NULL : array.data};
-    }
-    return err;
-}
 
 static weir_err snapshot_map_spans(weir_snapshot *s, const char *folder, const char *name, const char *times,
                                    uint64_t vertices, uint64_t count, weir_snapshot_spans *spans) {
@@ -158,7 +114,10 @@ static weir_err snapshot_map_vertices(weir_snapshot *s, uint32_t type) {
     if (!err)
         err = snapshot_map_columns(s, schema->features, schema->feature_count, folder, folder, v->rows.count, NULL,
                                    &v->columns);
-    return err ? err : snapshot_map_extras(s, type, folder, v);
+    if (err) return err;
+    v->extra_count = s->description.extra_counts[type];
+    return weir_snapshot_map_extras(s->arrays, folder, v->count, s->description.extras[type], v->extra_count,
+                                    &v->extras);
 }
 
 /* --- edges ------------------------------------------------------------------------------------------------------- */
@@ -180,32 +139,10 @@ static weir_err snapshot_map_direction(weir_snapshot *s, uint32_t relation, weir
     if (!err && (e->indptr[0] != 0 || e->indptr[e->vertices] != (int64_t)e->edges))
         err = WEIR_ERR(WEIR_ECORRUPT, "%s/%s/indptr.npy does not lead from 0 to %llu; take another copy", s->folder,
                        folder, (unsigned long long)e->edges);
-    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/neighbors.npy", folder);
-    e->neighbors = array.data;
-    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/times.npy", folder);
-    e->times = array.data;
-    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_U64, e->edges, 0, &array, "%s/events.npy", folder);
-    e->events = array.data;
-    if (!err && s->description.deleted[relation])
-        err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->edges, 0, &array, "%s/until.npy", folder);
-    e->until_us = !err && s->description.deleted[relation] ? array.data : NULL;
+    if (!err) err = weir_snapshot_map_edges(s->arrays, folder, s->description.deleted[relation], e);
     e->column_count = schema->feature_count;
     if (err) return err;
     return snapshot_map_columns(s, schema->features, schema->feature_count, folder, texts, e->edges, like, &e->columns);
-}
-
-static weir_err snapshot_map_labels(weir_snapshot *s, uint32_t label) {
-    const char *name = weir_schema_label_at(s->description.schema, label)->name;
-    weir_snapshot_labels *l = &s->labels[label];
-    weir_npy_array array;
-    l->count = s->description.labels[label];
-    weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/targets.npy", name);
-    l->targets = array.data;
-    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I32, l->count, 0, &array, "labels/%s/values.npy", name);
-    l->values = array.data;
-    if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, l->count, 0, &array, "labels/%s/times.npy", name);
-    l->times = array.data;
-    return err;
 }
 
 /* --- the handle -------------------------------------------------------------------------------------------------- */
@@ -237,8 +174,10 @@ static weir_err snapshot_map_all(weir_snapshot *s) {
         err = snapshot_map_direction(s, i, WEIR_OUT);
         if (!err) err = snapshot_map_direction(s, i, WEIR_IN);
     }
-    for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
-        err = snapshot_map_labels(s, i);
+    for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++) {
+        s->labels[i].count = s->description.labels[i];
+        err = weir_snapshot_map_labels(s->arrays, weir_schema_label_at(schema, i)->name, &s->labels[i]);
+    }
     return err;
 }
 
@@ -261,24 +200,15 @@ weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, 
     return WEIR_OK;
 }
 
-/* Columns and extras were allocated by this file, and are lent out as read-only. */
-static void snapshot_free_lent(const void *lent) {
-    union {
-        const void *lent;
-        void *block;
-    } whole = {lent};
-    weir_free(whole.block);
-}
-
 void weir_snapshot_close(weir_snapshot *s) {
     if (!s) return;
     weir_snapshot_unload(s);
     for (uint32_t i = 0; s->vertices && i < weir_schema_vertex_count(s->description.schema); i++) {
-        snapshot_free_lent(s->vertices[i].columns);
-        snapshot_free_lent(s->vertices[i].extras);
+        weir_snapshot_free_lent(s->vertices[i].columns);
+        weir_snapshot_free_lent(s->vertices[i].extras);
     }
     for (uint32_t i = 0; s->edges && i < 2 * weir_schema_relation_count(s->description.schema); i++)
-        snapshot_free_lent(s->edges[i].columns);
+        weir_snapshot_free_lent(s->edges[i].columns);
     weir_npy_folder_close(s->arrays);
     weir_free(s->vertices);
     weir_free(s->edges);

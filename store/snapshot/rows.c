@@ -122,13 +122,8 @@ static weir_err rows_hold(rows_walk *w, size_t life, const weir_spill_record *r)
         newer->time_us = r->time_us; /* the newer row says the same in the same life: so it has since this one */
         return WEIR_OK;
     }
-    if (w->held_count == w->held_capacity) {
-        size_t capacity = w->held_capacity ? 2 * w->held_capacity : 64;
-        held_row *grown = weir_realloc_array(w->held, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for the %zu rows of a vertex", capacity);
-        w->held = grown;
-        w->held_capacity = capacity;
-    }
+    if (!WEIR_GROW(w->held, w->held_capacity, w->held_count))
+        return WEIR_NOMEM("for the %zu rows of a vertex", w->held_count);
     w->held[w->held_count++] = (held_row){r->time_us, life, w->held_bytes.length, r->row_length};
     weir_buf_append(&w->held_bytes, r->row, r->row_length);
     return weir_buf_err(&w->held_bytes);

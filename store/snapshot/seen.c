@@ -17,15 +17,9 @@ static weir_err draft_keep_deletion(void *context, weir_vertex vertex, int64_t t
     weir_snapshot_draft *draft = context;
     weir_draft_deletions *d = &draft->deletions;
     if (time_us >= draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3: of deletions too */
-    if (d->count == d->capacity) {
-        size_t capacity = d->capacity ? d->capacity * 2 : 1024;
-        weir_vertex *vertices = weir_realloc_array(d->vertices, capacity, sizeof *vertices);
-        if (vertices) d->vertices = vertices;
-        int64_t *times = weir_realloc_array(d->times, capacity, sizeof *times);
-        if (times) d->times = times;
-        if (!vertices || !times) return WEIR_NOMEM("for the deletions of the graph");
-        d->capacity = capacity;
-    }
+    size_t of_vertices = d->capacity;
+    if (!WEIR_GROW(d->vertices, of_vertices, d->count) || !WEIR_GROW(d->times, d->capacity, d->count))
+        return WEIR_NOMEM("for the deletions of the graph");
     WEIR_ASSERT(d->count == 0 || d->vertices[d->count - 1] <= vertex); /* they are searched */
     d->vertices[d->count] = vertex;
     d->times[d->count++] = time_us;
@@ -55,7 +49,8 @@ const int64_t *weir_draft_deletions_of(const weir_snapshot_draft *draft, weir_ve
 
 /* --- who sees what ----------------------------------------------------------------------------------------------- */
 
-int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
+/* The first time for which the snapshot is complete; INT64_MIN: any. */
+static int64_t draft_from_us(const weir_snapshot_draft *draft) {
     int64_t from_us;
     bool all = draft->opts->history_us == 0 || __builtin_sub_overflow(draft->age_us, draft->opts->history_us, &from_us);
     return all || from_us < draft->whole_us ? draft->whole_us : from_us;
@@ -63,7 +58,7 @@ int64_t weir_draft_from_us(const weir_snapshot_draft *draft) {
 
 /* The later of what the build keeps and what a `history` of the schema reaches; 0: any time. */
 static int64_t draft_reached_from_us(const weir_snapshot_draft *draft, int64_t history_us) {
-    int64_t from_us = weir_draft_from_us(draft), reached_us;
+    int64_t from_us = draft_from_us(draft), reached_us;
     if (!history_us || __builtin_sub_overflow(draft->reach_us, history_us, &reached_us)) return from_us;
     return reached_us > from_us ? reached_us : from_us;
 }
@@ -77,7 +72,7 @@ int64_t weir_draft_relation_from_us(const weir_snapshot_draft *draft, uint32_t r
 }
 
 int64_t weir_draft_all_from_us(const weir_snapshot_draft *draft) {
-    int64_t from_us = weir_draft_from_us(draft);
+    int64_t from_us = draft_from_us(draft);
     for (uint32_t i = 0; i < weir_schema_vertex_count(draft->schema); i++) {
         int64_t type_us = weir_draft_type_from_us(draft, i);
         if (type_us > from_us) from_us = type_us;

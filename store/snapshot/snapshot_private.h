@@ -3,18 +3,10 @@
 #ifndef WEIR_STORE_SNAPSHOT_PRIVATE_H
 #define WEIR_STORE_SNAPSHOT_PRIVATE_H
 
-#include <weir/store/snapshot/snapshot.h>
+#include <weir/store/snapshot/files.h>
 
-#define WEIR_SNAPSHOT_PATH_MAX       4096u
-#define WEIR_SNAPSHOT_MANIFEST_MAX   (1u << 20) /* bytes */
-#define WEIR_SNAPSHOT_EXTRA_NAME_MAX 64u
-#define WEIR_SNAPSHOT_EXTRAS_MAX     256u /* of one vertex type */
-
-/* An array of an import, as the manifest has it. */
-typedef struct weir_snapshot_described {
-    char name[WEIR_SNAPSHOT_EXTRA_NAME_MAX + 1];
-    uint64_t columns; /* 0: a mask */
-} weir_snapshot_described;
+#define WEIR_SNAPSHOT_PATH_MAX     4096u
+#define WEIR_SNAPSHOT_MANIFEST_MAX (1u << 20) /* bytes */
 
 /* What manifest.json says, checked against its own schema. */
 typedef struct weir_snapshot_description {
@@ -33,8 +25,6 @@ typedef struct weir_snapshot_description {
 weir_err weir_snapshot_describe(const char *name, const char *text, size_t length,
                                 weir_snapshot_description *descriptionp);
 void weir_snapshot_description_free(weir_snapshot_description *description);
-/* Letters, digits, _ and -: no path. */
-bool weir_snapshot_extra_name(const char *name);
 
 struct weir_snapshot {
     char *folder;

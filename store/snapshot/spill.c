@@ -128,6 +128,7 @@ static weir_err spill_reader_fill(spill_reader *r) {
         r->offset += got;
         r->begin = 0;
         r->end = left + got;
+        WEIR_ASSERT(r->end <= READ_BYTES && (got > 0 || left == 0)); /* nothing ends inside a record */
     }
     if (r->begin == r->end) {
         weir_err err = weir_file_close(r->file);

@@ -169,7 +169,8 @@ static weir_err survey_open_table(const weir_import *import, const char *path, b
     return err;
 }
 
-uint32_t weir_import_find(const weir_import_table *table, weir_import_role role) {
+/* The column of this role, or WEIR_SCHEMA_NONE. */
+static uint32_t survey_find(const weir_import_table *table, weir_import_role role) {
     for (uint32_t i = 0; i < table->column_count; i++) {
         if (table->columns[i].role == role) return i;
     }
@@ -177,7 +178,7 @@ uint32_t weir_import_find(const weir_import_table *table, weir_import_role role)
 }
 
 const char *weir_import_field(const weir_import_table *table, weir_import_role role) {
-    uint32_t column = weir_import_find(table, role);
+    uint32_t column = survey_find(table, role);
     return column == WEIR_SCHEMA_NONE ? "" : weir_csv_field(table->csv, column);
 }
 
@@ -301,17 +302,11 @@ static weir_err survey_see_row(weir_import *import, weir_import_table *table, ui
 static weir_err survey_add_key(weir_import *import, const char *key, uint32_t type, bool *knownp) {
     int32_t code;
     uint32_t before = import->ids.count;
+    size_t of_types = import->key_room;
+    if (!WEIR_GROW(import->types, of_types, before) || !WEIR_GROW(import->last_us, import->key_room, before))
+        return WEIR_NOMEM("while importing a data set");
     weir_err err = weir_texts_code(&import->ids, key, strlen(key), &code);
     if (err) return err;
-    if (import->ids.count > import->type_room) {
-        uint32_t room = import->type_room ? 2 * import->type_room : 1024;
-        uint32_t *grown = weir_realloc_array(import->types, room, sizeof *grown);
-        if (grown) import->types = grown;
-        int64_t *last_us = weir_realloc_array(import->last_us, room, sizeof *last_us);
-        if (last_us) import->last_us = last_us;
-        if (!grown || !last_us) return WEIR_NOMEM("while importing a data set");
-        import->type_room = room;
-    }
     *knownp = import->ids.count == before;
     if (!*knownp) import->types[code] = type;
     if (!*knownp) import->last_us[code] = INT64_MIN;
@@ -416,10 +411,10 @@ weir_err weir_import_survey(weir_import *import) {
     const weir_snapshot_import_opts *opts = import->opts;
     weir_err err = survey_open_table(import, opts->nodes, true, &import->nodes);
     if (!err) err = survey_open_table(import, opts->edges, false, &import->edges);
-    if (!err && opts->nodes && weir_import_find(&import->nodes, WEIR_IMPORT_ID) == WEIR_SCHEMA_NONE)
+    if (!err && opts->nodes && survey_find(&import->nodes, WEIR_IMPORT_ID) == WEIR_SCHEMA_NONE)
         err = WEIR_ERR(WEIR_EDATA, "%s has no column 'id'", opts->nodes);
-    if (!err && (weir_import_find(&import->edges, WEIR_IMPORT_SRC) == WEIR_SCHEMA_NONE ||
-                 weir_import_find(&import->edges, WEIR_IMPORT_DST) == WEIR_SCHEMA_NONE))
+    if (!err && (survey_find(&import->edges, WEIR_IMPORT_SRC) == WEIR_SCHEMA_NONE ||
+                 survey_find(&import->edges, WEIR_IMPORT_DST) == WEIR_SCHEMA_NONE))
         err = WEIR_ERR(WEIR_EDATA, "%s lacks the columns 'src' and 'dst'", opts->edges);
     if (!err) err = weir_import_walk(&import->nodes, survey_node, import);
     return err ? err : weir_import_walk(&import->edges, survey_edge, import);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 
 #include "export.h"
 #include "import_private.h"
@@ -146,14 +147,17 @@ static weir_err unpack_measure_labels(unpack *u) {
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
 static void unpack_put_header(const unpack *u, bool nodes, weir_buf *out) {
+    char column[512]; /* a name has at most 255 bytes */
     for (uint32_t i = 0; i < weir_npz_count(u->npz); i++) {
         const unpack_member *m = &u->members[i];
         if ((m->kind == MEMBER_EDGE) == nodes || m->kind == MEMBER_OTHER) continue;
-        if (m->kind == MEMBER_MATRIX) {
-            weir_buf_printf(out, ",matrix.%s.%" PRIu64, m->name, m->array.shape[1]);
-        } else {
-            weir_buf_printf(out, ",%s.%s", m->kind == MEMBER_MASK ? "mask" : "number", m->name);
-        }
+        int length =
+            m->kind == MEMBER_MATRIX
+                ? snprintf(column, sizeof column, "matrix.%s.%" PRIu64, m->name, m->array.shape[1])
+                : snprintf(column, sizeof column, "%s.%s", m->kind == MEMBER_MASK ? "mask" : "number", m->name);
+        WEIR_ASSERT(length > 0 && length < (int)sizeof column);
+        weir_buf_byte(out, ',');
+        weir_csv_put(out, column, (size_t)length);
     }
     weir_buf_byte(out, '\n');
 }
@@ -168,6 +172,7 @@ static void unpack_put_cells(const unpack *u, bool nodes, uint64_t row, weir_buf
             continue;
         }
         uint64_t width = m->kind == MEMBER_MATRIX ? m->array.shape[1] : 1;
+        WEIR_ASSERT(m->array.count == (nodes ? u->nodes : u->edges) * width);
         for (uint64_t c = 0; c < width; c++) {
             if (c) weir_buf_byte(out, ' ');
             weir_export_number(out, (float)weir_npy_f64(&m->array, row * width + c));

@@ -44,6 +44,7 @@ static weir_err runs_of_edges(vertex_runs *r, uint32_t relation, weir_direction 
     while (!err && found) {
         err = weir_draft_next_edge(draft, relation, merge, &record, &found);
         if (err || !found) break;
+        WEIR_ASSERT(!any || record.vertex >= last.vertex); /* runs rise */
         if (counted->edges == 0 || record.time_us < counted->oldest_us) counted->oldest_us = record.time_us;
         if (counted->edges == 0 || record.time_us > counted->newest_us) counted->newest_us = record.time_us;
         counted->edges++;

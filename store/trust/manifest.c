@@ -39,13 +39,7 @@ static weir_err manifest_tree_add(manifest_tree *t, const char *path) {
     if (t->count == WEIR_MANIFEST_FILES_MAX) {
         return WEIR_ERR(WEIR_ELIMIT, "%s has more than %u files", t->folder, WEIR_MANIFEST_FILES_MAX);
     }
-    if (t->count == t->capacity) {
-        size_t capacity = t->capacity ? t->capacity * 2 : 16;
-        char **paths = weir_realloc_array(t->paths, capacity, sizeof *paths);
-        if (!paths) return WEIR_NOMEM("while listing the folder %s", t->folder);
-        t->paths = paths;
-        t->capacity = capacity;
-    }
+    if (!WEIR_GROW(t->paths, t->capacity, t->count)) return WEIR_NOMEM("while listing the folder %s", t->folder);
     t->paths[t->count] = weir_strdup(path);
     if (!t->paths[t->count]) return WEIR_NOMEM("while listing the folder %s", t->folder);
     t->count++;

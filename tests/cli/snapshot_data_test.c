@@ -129,6 +129,10 @@ static void what_is_wrong_is_named(void **state) {
     cli_refused("weir snapshot import b --nodes long.csv --edges e.csv", "has more than 255 bytes");
     cli_refused("weir snapshot import b --npz e.csv", "e.csv is not an archive that can be read");
     cli_refused("weir snapshot import b", "name either --edges or --npz");
+    must("mkdir c.store c.csv && touch c.store/mine c.csv/mine && echo made", "^made$");
+    cli_refused("weir snapshot import c --edges e.csv", "c.store is there already");
+    cli_refused("weir snapshot import c --npz e.csv", "c.csv is there already");
+    must("ls c.store c.csv | grep -c mine && test ! -e c", "^2$");
     must("test ! -e b.store && test ! -e b.csv && test ! -e b && test ! -e a.npz.partial && echo clean", "^clean$");
 }
 

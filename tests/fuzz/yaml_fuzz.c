@@ -32,7 +32,7 @@ static void read_mapping(const weir_yaml_node *node, unsigned depth) {
     static const char *const allowed[] = {"a", "key", "types", NULL};
     (void)weir_yaml_only_keys(node, "it", allowed);
     for (size_t i = 0; i < weir_yaml_count(node); i++) {
-        must(weir_yaml_find(node, weir_yaml_entry_key(node, i)) == weir_yaml_entry_value(node, i));
+        must(weir_yaml_find(node, weir_yaml_text(weir_yaml_entry_key_node(node, i))) == weir_yaml_entry_value(node, i));
         read_node(weir_yaml_entry_key_node(node, i), depth);
         read_node(weir_yaml_entry_value(node, i), depth);
     }

@@ -17,13 +17,7 @@ weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *
             "the snapshot says that vertex %llu has value %u of label '%s', which has only %u; take another "
             "copy",
             (unsigned long long)target->vertex, class_of, c->label->name, c->out->classes);
-    if (c->count == c->capacity) {
-        size_t capacity = c->capacity ? 2 * c->capacity : 4096;
-        weir_target_candidate *grown = weir_realloc_array(c->candidates, capacity, sizeof *grown);
-        if (!grown) return WEIR_NOMEM("for the targets of training");
-        c->candidates = grown;
-        c->capacity = capacity;
-    }
+    if (!WEIR_GROW(c->candidates, c->capacity, c->count)) return WEIR_NOMEM("for the targets of training");
     c->candidates[c->count++] = (weir_target_candidate){*target, class_of, WEIR_TARGETS_PARTS};
     return WEIR_OK;
 }

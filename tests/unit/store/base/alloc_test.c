@@ -225,9 +225,28 @@ static void gauge_is_never_negative(void **state) {
     weir_queue_free(queue);
 }
 
-WEIR_TESTS(WEIR_CASE(blocks_and_bytes_are_counted), WEIR_CASE(size_zero_gives_a_pointer_of_its_own),
-           WEIR_CASE(calloc_is_zeroed_and_refuses_overflow), WEIR_CASE(realloc_keeps_content_and_on_failure_the_block),
-           WEIR_CASE(aligned_blocks_are_aligned), WEIR_CASE(alignment_that_is_none_dies),
-           WEIR_CASE(strings_are_copied_to_their_end_or_the_limit), WEIR_CASE(nth_allocation_fails_once),
-           WEIR_CASE(every_function_can_fail), WEIR_CASE(blocks_outlive_their_threads),
-           WEIR_CASE(gauge_is_never_negative))
+static void an_array_grows_or_stays(void **state) {
+    (void)state;
+    uint32_t *numbers = NULL;
+    size_t capacity = 0;
+    for (size_t i = 0; i < 1000; i++) {
+        assert_true(WEIR_GROW(numbers, capacity, i));
+        assert_true(capacity > i);
+        numbers[i] = (uint32_t)i;
+    }
+    const size_t before = capacity;
+    weir_alloc_fail_nth(1);
+    assert_false(WEIR_GROW(numbers, capacity, before));
+    weir_alloc_fail_nth(0);
+    assert_int_equal(capacity, before);
+    for (size_t i = 0; i < 1000; i++)
+        assert_int_equal(numbers[i], i);
+    weir_free(numbers);
+}
+
+WEIR_TESTS(WEIR_CASE(an_array_grows_or_stays), WEIR_CASE(blocks_and_bytes_are_counted),
+           WEIR_CASE(size_zero_gives_a_pointer_of_its_own), WEIR_CASE(calloc_is_zeroed_and_refuses_overflow),
+           WEIR_CASE(realloc_keeps_content_and_on_failure_the_block), WEIR_CASE(aligned_blocks_are_aligned),
+           WEIR_CASE(alignment_that_is_none_dies), WEIR_CASE(strings_are_copied_to_their_end_or_the_limit),
+           WEIR_CASE(nth_allocation_fails_once), WEIR_CASE(every_function_can_fail),
+           WEIR_CASE(blocks_outlive_their_threads), WEIR_CASE(gauge_is_never_negative))

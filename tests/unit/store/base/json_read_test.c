@@ -218,6 +218,33 @@ static void utf8_against_another_decoder(void **state) {
     assert_false(weir_utf8_valid("a\xc3", 2));
 }
 
+static void printable_texts(void **state) {
+    (void)state;
+    static const char *const right[] = {"", "abc ~", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x90\x9f"};
+    static const char *const wrong[] = {"\n",
+                                        "\x7f",
+                                        "\x1b[m",
+                                        "\xc2\x85",
+                                        "\x80",
+                                        "\xc3",
+                                        "\xc0\xaf",
+                                        "\xe0\x80\xaf",
+                                        "\xed\xa0\x80",
+                                        "\xf4\x90\x80\x80",
+                                        "\xf8\x88\x80\x80\x80",
+                                        "\xff",
+                                        "\xe2\x80\xa8",
+                                        "\xef\xbb\xbf",
+                                        "\xe2\x82",
+                                        "\xef\xbf\xbe",
+                                        "\xf0\x9f\xbf\xbe"};
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++)
+        assert_true(weir_utf8_printable(right[i]));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(weir_utf8_printable(wrong[i]));
+}
+
 WEIR_TESTS(WEIR_CASE(values_of_a_tree), WEIR_CASE(texts_that_are_refused), WEIR_CASE(a_name_twice_among_many),
            WEIR_CASE(an_arena_that_is_too_small), WEIR_CASE(no_memory_is_said), WEIR_CASE(whole_numbers),
-           WEIR_CASE(random_texts_against_another_reader), WEIR_CASE(utf8_against_another_decoder))
+           WEIR_CASE(random_texts_against_another_reader), WEIR_CASE(utf8_against_another_decoder),
+           WEIR_CASE(printable_texts))

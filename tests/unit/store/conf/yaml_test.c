@@ -29,7 +29,7 @@ static void tree_of_nested_collections(void **state) {
     const weir_yaml_node *root = weir_yaml_root(yaml);
     assert_int_equal(weir_yaml_node_kind(root), WEIR_YAML_MAPPING);
     assert_int_equal(weir_yaml_count(root), 2);
-    assert_string_equal(weir_yaml_entry_key(root, 0), "types");
+    assert_string_equal(weir_yaml_text(weir_yaml_entry_key_node(root, 0)), "types");
     assert_int_equal(weir_yaml_line(weir_yaml_entry_key_node(root, 1)), 4);
     const weir_yaml_node *card = weir_yaml_find(weir_yaml_find(root, "types"), "card");
     assert_string_equal(weir_yaml_text(weir_yaml_find(card, "key")), "text");
@@ -179,7 +179,7 @@ static void y2_keys_and_values_alternate(void **state) {
     assert_int_equal(weir_yaml_count(root), 3);
     static const char *const keys[] = {"a", "f", "h"};
     for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(weir_yaml_entry_key(root, i), keys[i]);
+        assert_string_equal(weir_yaml_text(weir_yaml_entry_key_node(root, i)), keys[i]);
         assert_ptr_equal(weir_yaml_find(root, keys[i]), weir_yaml_entry_value(root, i));
     }
     assert_string_equal(weir_yaml_text(weir_yaml_find(root, "h")), "");

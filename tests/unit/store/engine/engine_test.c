@@ -20,9 +20,9 @@ static void newer_file_wins_and_points_are_found(void **state) {
     assert_ok(write_file(engine, RECORDS, "old"));
     assert_ok(write_file(engine, RECORDS, "new"));
     assert_int_equal(count_with(engine, "new"), RECORDS);
-    assert_ok(weir_engine_get(engine, key, key_of(17, key), &value, &found));
+    assert_ok(engine_value(engine, key, key_of(17, key), &value, &found));
     assert_true(found && strcmp(value.bytes, "new") == 0);
-    assert_ok(weir_engine_get(engine, key, key_of(RECORDS, key), &value, &found));
+    assert_ok(engine_value(engine, key, key_of(RECORDS, key), &value, &found));
     assert_false(found);
     weir_buf_free(&value);
     weir_engine_close(engine);
@@ -170,7 +170,7 @@ static void n3_a_flipped_bit_is_an_error(void **state) {
         flip(found.paths[0], at, 2);
         weir_err err = weir_engine_open(weir_test_path("engine"), &opts, &engine);
         if (!err) {
-            err = weir_engine_verify(engine, &keys);
+            err = count_keys(engine, &keys);
             weir_engine_close(engine);
         }
         /* A bit in what only speeds up reading (a filter) may pass: then every record must still be there. */
@@ -197,7 +197,7 @@ static void n3_an_opening_bears_any_bit_of_what_describes_a_file(void **state) {
         uint64_t keys = 0;
         flip(path, at, bit);
         weir_err err = weir_engine_open(weir_test_path("engine"), &opts, &engine);
-        if (!err) err = weir_engine_verify(engine, &keys);
+        if (!err) err = count_keys(engine, &keys);
         if (!err) assert_int_equal(keys, RECORDS);
         if (err) assert_err(err, WEIR_ECORRUPT, NULL);
         weir_engine_close(engine);
@@ -213,7 +213,7 @@ static bool last_is(weir_engine *engine, const char *value) {
     char key[32];
     size_t length = key_of(RECORDS - 1, key);
     bool any;
-    assert_ok(weir_engine_get(engine, key, length, &found, &any));
+    assert_ok(engine_value(engine, key, length, &found, &any));
     assert_ok(weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor));
     weir_engine_cursor_seek(cursor, key, length);
     assert_true(any && weir_engine_cursor_valid(cursor));
@@ -329,7 +329,7 @@ static void is_whole(const char *folder) {
     char key[32], text[32];
     bool found;
     assert_ok(weir_engine_open(folder, &opts, &copy));
-    assert_ok(weir_engine_get(copy, key, key_of(0, key), &value, &found));
+    assert_ok(engine_value(copy, key, key_of(0, key), &value, &found));
     assert_true(found);
     snprintf(text, sizeof text, "%.*s", (int)value.length, value.bytes);
     assert_int_equal(count_with(copy, text), 50);

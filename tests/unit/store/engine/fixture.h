@@ -14,6 +14,8 @@
 #include <weir/store/base/file.h>
 #include <weir/store/engine/engine.h>
 
+#include "reads.h"
+
 static inline weir_engine *engine_open_at(const char *name, bool create) {
     weir_engine *engine;
     const weir_engine_opts opts = {.create = create};

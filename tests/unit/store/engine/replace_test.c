@@ -72,7 +72,7 @@ static void *scan_over_and_over(void *context) {
         weir_buf value = {0};
         char key[32];
         bool found;
-        if (weir_engine_get(engine, key, key_of(7, key), &value, &found) || !found) return engine;
+        if (engine_value(engine, key, key_of(7, key), &value, &found) || !found) return engine;
         weir_buf_free(&value);
         if (weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor)) return engine;
         char first = 0;

@@ -18,6 +18,7 @@
 #include <weir/store/base/file.h>
 #include <weir/store/engine/engine.h>
 
+#include "reads.h"
 #include "rocks.h"
 #include "throwing_new.h"
 
@@ -65,7 +66,7 @@ static weir_err has(weir_engine *engine, uint64_t i, const char *value) {
     char key[32];
     weir_buf found_value = {0};
     bool found;
-    weir_err err = weir_engine_get(engine, key, key_of(i, key), &found_value, &found);
+    weir_err err = engine_value(engine, key, key_of(i, key), &found_value, &found);
     if (!err) {
         bool right =
             found && found_value.length == strlen(value) && memcmp(found_value.bytes, value, found_value.length) == 0;
@@ -123,7 +124,7 @@ static weir_err go_file_by_file(point *p) {
 
 static weir_err scan(point *p) {
     uint64_t keys;
-    weir_err err = weir_engine_verify(p->engine, &keys);
+    weir_err err = count_keys(p->engine, &keys);
     return err ? err : check(keys == RECORDS, "some records are not there");
 }
 
@@ -365,7 +366,7 @@ static void what_a_read_has_thrown_out_of_is_not_opened_again(void **state) {
     assert_ok(write_file(p.engine, RECORDS, "old"));
     sorted_file file = file_of(folder);
     flip(file.path, 100);
-    assert_err(weir_engine_verify(p.engine, &keys), WEIR_ECORRUPT, NULL);
+    assert_err(count_keys(p.engine, &keys), WEIR_ECORRUPT, NULL);
     flip(file.path, 100);
     throwing_new_arm(1);
     assert_err(seek(&p), WEIR_ENOMEM, NULL);

@@ -70,8 +70,8 @@ static void write_value(weir_buf *text, unsigned length) {
 static void text_bytes(void **state) {
     (void)state;
     check_limit(write_value, WEIR_SCHEMA_TEXT_BYTES_MAX,
-                "t.yaml:3:56: feature 'c' of vertex type 'a': 'values' has 257 "
-                "bytes; at most 256 are allowed");
+                "t.yaml:3:56: feature 'c' of vertex type 'a': 'values' has 256 "
+                "bytes; at most 255 are allowed");
 }
 
 static void write_topic(weir_buf *text, unsigned length) {

@@ -249,7 +249,7 @@ static void a_disk_that_is_full(void **state) {
     assert_err(err, WEIR_EIO, "error while writing");
 }
 
-/* A directory of 4 billion entries in 175 bytes, and members that share their packed bytes: neither is believed. */
+/* A directory of 4 billion entries in 175 bytes is refused by its number, which libzip is not asked for. */
 static void a_directory_that_lies(void **state) {
     uint8_t bytes[175] = {0}, *entry = bytes + 30, *end64 = entry + 47, *locator = end64 + 56, *end = locator + 20;
     weir_npz *npz;
@@ -269,7 +269,34 @@ static void a_directory_that_lies(void **state) {
     weir_put_u32(locator + 16, 1);
     memcpy(end, "PK\5\6\0\0\0\0\377\377\377\377\377\377\377\377\377\377\377\377", 20);
     assert_ok(weir_file_replace(weir_test_path("x.npz"), bytes, sizeof bytes));
+    assert_err(open_archive(weir_test_path("x.npz"), &npz), WEIR_ELIMIT, "has 4294967296 members, and at most 4096");
+    weir_put_u64(end64 + 32, WEIR_NPZ_MEMBERS_MAX);
+    assert_ok(weir_file_replace(weir_test_path("x.npz"), bytes, sizeof bytes));
     assert_err(open_archive(weir_test_path("x.npz"), &npz), WEIR_EDATA, "write it again with numpy.savez");
+}
+
+/* Room for 5000 entries, but what is there is none: so libzip was not asked. With a comment, and one byte more than the
+ * end can reach. */
+static void a_directory_of_too_many(void **state) {
+    enum { MEMBERS = 5000, DIRECTORY = MEMBERS * 46, COMMENT = 65535 };
+    weir_npz *npz;
+    (void)state;
+    uint8_t *bytes = weir_calloc(1, 4 + DIRECTORY + 22 + COMMENT + 1), *end = bytes + 4 + DIRECTORY;
+    assert_non_null(bytes);
+    memcpy(bytes, "PK\3\4", 4);
+    memcpy(end, "PK\5\6", 4);
+    weir_put_u16(end + 8, MEMBERS);
+    weir_put_u16(end + 10, MEMBERS);
+    weir_put_u32(end + 12, DIRECTORY);
+    weir_put_u32(end + 16, 4);
+    assert_ok(weir_file_replace(weir_test_path("x.npz"), bytes, 4 + DIRECTORY + 22));
+    assert_err(open_archive(weir_test_path("x.npz"), &npz), WEIR_ELIMIT, "has 5000 members, and at most 4096");
+    weir_put_u16(end + 20, COMMENT);
+    assert_ok(weir_file_replace(weir_test_path("x.npz"), bytes, 4 + DIRECTORY + 22 + COMMENT));
+    assert_err(open_archive(weir_test_path("x.npz"), &npz), WEIR_ELIMIT, "has 5000 members, and at most 4096");
+    assert_ok(weir_file_replace(weir_test_path("x.npz"), bytes, 4 + DIRECTORY + 22 + COMMENT + 1));
+    assert_err(open_archive(weir_test_path("x.npz"), &npz), WEIR_EDATA, "write it again with numpy.savez");
+    weir_free(bytes);
 }
 
 /* Rows without columns have no bytes, so they must not say how many nodes there are. */
@@ -292,6 +319,37 @@ static void nodes_without_columns(void **state) {
     opts.npz = weir_test_path("x.npz");
     opts.out = weir_test_path("out");
     assert_err(weir_snapshot_import(&opts, &stats), WEIR_EDATA, "an array of nodes has no column");
+}
+
+/* A name becomes that of a column of text, where commas, quotes and ends of lines mean something. */
+static void a_member_with_any_name(void **state) {
+    static const int64_t ends[] = {0, 1, 1, 0};
+    static const float numbers[] = {0.5f, 2};
+    weir_snapshot_import_opts opts = {.seed = 1};
+    weir_snapshot_stats stats;
+    weir_npz_writer *archive;
+    weir_npy_writer *writer;
+    weir_snapshot *snapshot;
+    (void)state;
+    assert_ok(weir_npy_writer_open(weir_test_path("ends"), WEIR_NPY_I64, 2, 2, &writer));
+    assert_ok(weir_npy_write(writer, ends, 4));
+    assert_ok(weir_npy_writer_close(writer));
+    assert_ok(weir_npy_writer_open(weir_test_path("numbers"), WEIR_NPY_F32, 2, 0, &writer));
+    assert_ok(weir_npy_write(writer, numbers, 2));
+    assert_ok(weir_npy_writer_close(writer));
+    assert_ok(weir_npz_writer_open(weir_test_path("x.npz"), &archive));
+    assert_ok(weir_npz_add(archive, "edge_index", weir_test_path("ends")));
+    assert_ok(weir_npz_add(archive, "node.a,\"b\"\nc", weir_test_path("numbers")));
+    assert_ok(weir_npz_writer_close(archive));
+    opts.npz = weir_test_path("x.npz");
+    opts.out = weir_test_path("out");
+    assert_ok(weir_snapshot_import(&opts, &stats));
+    assert_int_equal(stats.vertices, 2);
+    assert_ok(weir_snapshot_open(opts.out, &(weir_snapshot_opts){.verify = true}, &snapshot));
+    const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(snapshot, 0);
+    assert_int_equal(vertices->column_count, 1);
+    assert_string_equal(vertices->columns[0].name, "a__b__c");
+    weir_snapshot_close(snapshot);
 }
 
 /* A flipped bit is either seen, or of no matter to what is read. */
@@ -340,5 +398,5 @@ WEIR_TESTS(WEIR_CASE(the_published_layout), WEIR_CASE(headers_that_are_read), WE
            WEIR_CASE(every_cut_is_refused), WEIR_CASE(numbers_of_every_type), WEIR_CASE(a_writer_keeps_its_word),
            WEIR_CASE(an_array_of_two_rows_without_columns), WEIR_CASE(archive_round_trip),
            WEIR_CASE(the_same_archive_again), WEIR_CASE(a_disk_that_is_full), WEIR_CASE(a_directory_that_lies),
-           WEIR_CASE(nodes_without_columns), WEIR_CASE(every_flipped_byte_is_harmless),
-           WEIR_CASE(every_allocation_of_an_archive))
+           WEIR_CASE(a_directory_of_too_many), WEIR_CASE(nodes_without_columns), WEIR_CASE(a_member_with_any_name),
+           WEIR_CASE(every_flipped_byte_is_harmless), WEIR_CASE(every_allocation_of_an_archive))

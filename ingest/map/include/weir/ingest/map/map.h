@@ -22,7 +22,7 @@ extern "C" {
 
 #define WEIR_MESSAGE_BYTES_MAX (1u << 20)
 #define WEIR_MESSAGE_DEPTH_MAX 32u
-#define WEIR_MAP_MUTATIONS_MAX 256u /* of one event, both halves of edges counted */
+#define WEIR_MAP_MUTATIONS_MAX WEIR_EVENT_MUTATIONS_MAX
 
 typedef struct weir_mapper weir_mapper;
 

@@ -9,6 +9,7 @@
 #ifndef WEIR_STORE_BASE_ALLOC_H
 #define WEIR_STORE_BASE_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,10 @@ void *weir_malloc(size_t size) __attribute__((malloc, warn_unused_result));
 void *weir_calloc(size_t count, size_t size) __attribute__((malloc, warn_unused_result));
 /* As realloc: on failure the old block stays. Refuses an overflowing product. */
 void *weir_realloc_array(void *block, size_t count, size_t size) __attribute__((warn_unused_result));
+/* Room for one more behind so many items: where there is none, an array with a capacity becomes twice as long.
+ * false: no memory; it is as it was. */
+#define WEIR_GROW(array, capacity, count) weir_grow(&(array), &(capacity), (count), sizeof *(array))
+bool weir_grow(void *arrayp, size_t *capacityp, size_t count, size_t item_bytes) __attribute__((warn_unused_result));
 /* alignment: a power of two, at least sizeof(void *). */
 void *weir_aligned_alloc(size_t alignment, size_t size) __attribute__((malloc, warn_unused_result));
 char *weir_strdup(const char *text) __attribute__((malloc, warn_unused_result));

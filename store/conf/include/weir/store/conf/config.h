@@ -46,7 +46,6 @@ void weir_config_free(weir_config *config);
 const char *weir_config_text(const weir_config *config, weir_config_key key); /* TEXT and CHOICE; borrowed */
 uint64_t weir_config_u64(const weir_config *config, weir_config_key key);     /* U64, SIZE      */
 int64_t weir_config_us(const weir_config *config, weir_config_key key);       /* DURATION       */
-double weir_config_f64(const weir_config *config, weir_config_key key);
 bool weir_config_bool(const weir_config *config, weir_config_key key);
 
 /* Effective settings as a YAML file that load_file accepts, each with where its value came from. */

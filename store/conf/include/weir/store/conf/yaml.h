@@ -39,8 +39,7 @@ weir_yaml_kind weir_yaml_node_kind(const weir_yaml_node *node);
 /* Number of entries or items; 0 for a scalar. */
 size_t weir_yaml_count(const weir_yaml_node *node);
 const weir_yaml_node *weir_yaml_item(const weir_yaml_node *sequence, size_t index);
-const char *weir_yaml_entry_key(const weir_yaml_node *mapping, size_t index);
-const weir_yaml_node *weir_yaml_entry_key_node(const weir_yaml_node *mapping, size_t index); /* for its line */
+const weir_yaml_node *weir_yaml_entry_key_node(const weir_yaml_node *mapping, size_t index);
 const weir_yaml_node *weir_yaml_entry_value(const weir_yaml_node *mapping, size_t index);
 /* NULL if absent. */
 const weir_yaml_node *weir_yaml_find(const weir_yaml_node *mapping, const char *key);

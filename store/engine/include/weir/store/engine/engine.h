@@ -21,7 +21,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/store/base/buf.h>
 #include <weir/store/base/err.h>
 
 #ifdef __cplusplus
@@ -72,9 +71,6 @@ void weir_engine_cache_close(weir_engine_cache *cache);
  * WEIR_EFULL; WEIR_ENOMEM.  Blocks.  [owner] */
 weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep);
 void weir_engine_close(weir_engine *engine);
-
-/* Replaces what out holds; *foundp says whether there was a value.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  [any] */
-weir_err weir_engine_get(weir_engine *engine, const void *key, size_t length, weir_buf *out, bool *foundp);
 
 /* A cursor over a consistent view from the moment it was opened; belongs to one thread.  WEIR_ENOMEM.  [owner]
  * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
@@ -177,9 +173,6 @@ void weir_engine_writer_cancel(weir_engine_writer *writer);
  * the file system is the same; *sharedp counts them.  What was begun is left there.  WEIR_EEXIST, WEIR_EFULL,
  * WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk.  [any] */
 weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp);
-/* Reads every block with its checksum, and counts the keys.  WEIR_ECORRUPT names the file, as far as RocksDB does, and
- * how many keys were read before it.  Blocks.  [any] */
-weir_err weir_engine_verify(weir_engine *engine, uint64_t *keysp);
 /* Compacts everything now; for tools and benches.  WEIR_EPERM read-only; what a write may fail with.  Blocks.  [any] */
 weir_err weir_engine_compact(weir_engine *engine);
 void weir_engine_stats_get(weir_engine *engine, weir_engine_stats *statsp);

@@ -72,6 +72,7 @@ typedef struct weir_mutation {
 #define WEIR_MUTATION_HEADER_BYTES 68u
 #define WEIR_BATCH_BYTES_MAX       (64u << 20)
 #define WEIR_BATCH_MUTATIONS_MAX   (1u << 20)
+#define WEIR_EVENT_MUTATIONS_MAX   256u /* of one event, both halves of edges counted */
 
 /* A plain value: where a batch comes from. offset_end is behind the last event, mutations or not. */
 typedef struct weir_batch_span {

@@ -85,8 +85,8 @@ typedef struct weir_graph_opts {
  * the file; WEIR_EUNAVAILABLE no thread; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk.  [owner] */
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
                          weir_graph **graphp);
-/* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log.  [owner]  WEIR_EIO,
- * WEIR_EFULL. */
+/* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log. No other call may be
+ * running: end a trim, a scrub and a repair first, by what they call as they go.  [owner]  WEIR_EIO, WEIR_EFULL. */
 weir_err weir_graph_close(weir_graph *graph);
 /* Whether the store, or a shard of it, was made with from_log, and weir_graph_filled was not called since: it does not
  * have yet what the log had then, so that an answer would be wrong. It stays so over restarts.  [any] */

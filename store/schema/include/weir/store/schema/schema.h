@@ -27,6 +27,7 @@
 
 #include <weir/store/base/buf.h>
 #include <weir/store/base/err.h>
+#include <weir/store/format/row.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,8 +38,8 @@ extern "C" {
 
 /* Limits; each is an error one past it, with its place. */
 #define WEIR_SCHEMA_NAME_BYTES_MAX       64u
-#define WEIR_SCHEMA_TEXT_BYTES_MAX       256u /* a listed value, a field path, a default */
-#define WEIR_SCHEMA_TOPIC_BYTES_MAX      249u /* Kafka's own limit                       */
+#define WEIR_SCHEMA_TEXT_BYTES_MAX       WEIR_ROW_TEXT_MAX /* a listed value, a path, a default: rows hold no more */
+#define WEIR_SCHEMA_TOPIC_BYTES_MAX      249u              /* Kafka's own limit                       */
 #define WEIR_SCHEMA_VERTICES_MAX         256u
 #define WEIR_SCHEMA_RELATIONS_MAX        256u
 #define WEIR_SCHEMA_FEATURES_MAX         256u /* of one vertex type or relation          */
@@ -277,6 +278,8 @@ weir_err weir_schema_load_named(const char *operand, weir_schema **schemap);
 /* NULL is allowed.  [owner] */
 void weir_schema_free(weir_schema *schema);
 
+/* Whether a definition may have this name: a letter, then letters, digits, _ and -.  [any] */
+bool weir_schema_is_name(const char *text);
 const char *weir_schema_name(const weir_schema *schema);
 /* XXH3-64 of the canonical text (SCHEMA-H2). */
 uint64_t weir_schema_hash(const weir_schema *schema);

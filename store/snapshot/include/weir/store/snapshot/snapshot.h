@@ -95,7 +95,6 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
 
 /* For `extend`: the order of the vertices, and more arrays. rows: one a vertex of the type, in that order.
  * WEIR_EDATA a name that a file cannot have; WEIR_EINVAL no column. */
-const weir_schema *weir_snapshot_draft_schema(const weir_snapshot_draft *draft);
 const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
                                     uint64_t columns);
@@ -211,8 +210,8 @@ typedef struct weir_snapshot_import_opts {
     uint64_t seed;
 } weir_snapshot_import_opts;
 
-/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays.  WEIR_EDATA file, line and
- * column.  Blocks. */
+/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays. It works in OUT.store and
+ * OUT.csv, and removes them.  WEIR_EEXIST one of the three is there; WEIR_EDATA file, line and column.  Blocks. */
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
 
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
