@@ -318,23 +318,15 @@ weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_par
     return err;
 }
 
-/* Columns and extras were allocated by this file, and are lent out as read-only. */
-static void part_free_lent(const void *lent) {
-    union {
-        const void *lent;
-        void *block;
-    } whole = {lent};
-    weir_free(whole.block);
-}
-
 void weir_part_close(weir_part *p) {
     if (!p) return;
+    /* Columns and extras were allocated by this file, and are lent out as read-only. */
     for (uint32_t i = 0; p->vertices && i < weir_schema_vertex_count(p->manifest.schema); i++) {
-        part_free_lent(p->vertices[i].columns);
-        part_free_lent(p->vertices[i].extras);
+        weir_free((void *)(uintptr_t)p->vertices[i].columns);
+        weir_free((void *)(uintptr_t)p->vertices[i].extras);
     }
     for (uint32_t i = 0; p->edges && i < 2 * weir_schema_relation_count(p->manifest.schema); i++)
-        part_free_lent(p->edges[i].columns);
+        weir_free((void *)(uintptr_t)p->edges[i].columns);
     weir_npy_folder_close(p->arrays);
     weir_free(p->vertices);
     weir_free(p->halos);

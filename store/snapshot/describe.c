@@ -30,18 +30,17 @@ static weir_err describe_find_text(const weir_json_node *mapping, const char *ke
     return WEIR_JSON_ERR(*nodep, "'%s' is not a text; take another copy of the snapshot", key);
 }
 
-static weir_err describe_i64(const weir_json_node *mapping, const char *key, int64_t min, int64_t *valuep) {
+static weir_err describe_i64(const weir_json_node *mapping, const char *key, int64_t min, int64_t max,
+                             int64_t *valuep) {
     const weir_json_node *node;
     weir_err err = describe_find(mapping, key, &node);
-    return err ? err : weir_json_node_i64(node, min, INT64_MAX, valuep);
+    return err ? err : weir_json_node_i64(node, min, max, valuep);
 }
 
 /* A count so large that multiplying it overflows was never written. */
 static weir_err describe_count(const weir_json_node *mapping, const char *key, uint64_t *valuep) {
-    const weir_json_node *node;
     int64_t value = 0;
-    weir_err err = describe_find(mapping, key, &node);
-    if (!err) err = weir_json_node_i64(node, 0, INT64_MAX / 64, &value);
+    weir_err err = describe_i64(mapping, key, 0, INT64_MAX / 64, &value);
     *valuep = (uint64_t)value;
     return err;
 }
@@ -126,7 +125,7 @@ static weir_err describe_tables_open(weir_snapshot_description *d) {
 static weir_err describe_root(const weir_json_node *root, weir_snapshot_description *d) {
     const weir_json_node *schema, *rows, *row;
     int64_t format = 0;
-    weir_err err = describe_i64(root, "format", 0, &format);
+    weir_err err = describe_i64(root, "format", 0, INT64_MAX, &format);
     if (!err && format != WEIR_SNAPSHOT_FORMAT)
         err = WEIR_ERR(WEIR_EVERSION,
                        "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
@@ -136,8 +135,8 @@ static weir_err describe_root(const weir_json_node *root, weir_snapshot_descript
     const char *text = weir_json_node_text(schema);
     err = weir_schema_parse("the snapshot's schema", text, strlen(text), &d->schema);
     if (!err) err = describe_tables_open(d);
-    if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, &d->as_of_us);
-    if (!err) err = describe_i64(root, "from_us", INT64_MIN, &d->from_us);
+    if (!err) err = describe_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &d->as_of_us);
+    if (!err) err = describe_i64(root, "from_us", INT64_MIN, INT64_MAX, &d->from_us);
     if (!err) err = describe_vertices(root, d);
     if (err) return err;
 
@@ -148,7 +147,7 @@ static weir_err describe_root(const weir_json_node *root, weir_snapshot_descript
         err = describe_check_name(row, weir_schema_relation_at(d->schema, i)->name);
         if (!err) err = describe_count(row, "edges", &d->edges[i]);
         if (!err) err = describe_count(row, "deleted", &d->deleted[i]);
-        if (!err) err = describe_i64(row, "newest_us", INT64_MIN, &d->newest_us[i]);
+        if (!err) err = describe_i64(row, "newest_us", INT64_MIN, INT64_MAX, &d->newest_us[i]);
     }
     if (!err) err = describe_section(root, "labels", labels, &rows);
     row = err ? NULL : rows->first;
@@ -171,8 +170,8 @@ weir_err weir_snapshot_describe(const char *name, const char *text, size_t lengt
     weir_arena_close(arena);
     if (err) weir_snapshot_description_free(descriptionp);
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence,
-                      sizeof sentence); /* the schema's parser blames a settings file, but this is data */
+    /* The schema's parser blames a settings file, but this is data. */
+    weir_err_sentence(err, sentence, sizeof sentence);
     return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 

@@ -76,6 +76,7 @@ weir_err weir_lives_add(weir_lives *lives, weir_life life) {
         if (lives->of[end].first_us < life.first_us) life.first_us = lives->of[end].first_us;
         if (lives->of[end].last_us > life.last_us) life.last_us = lives->of[end].last_us;
     }
+    WEIR_ASSERT(begin <= end);
     if (begin == end && lives->count == lives->capacity) {
         size_t capacity = lives->capacity ? 2 * lives->capacity : CAPACITY_FIRST;
         weir_life *grown = weir_realloc_array(lives->of, capacity, sizeof *grown);

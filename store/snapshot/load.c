@@ -40,17 +40,9 @@ weir_err weir_snapshot_load(weir_snapshot *s) {
     return err;
 }
 
-static void load_release(const int64_t *pairs) {
-    union {
-        const int64_t *lent;
-        void *block;
-    } whole = {pairs};
-    weir_free(whole.block);
-}
-
 void weir_snapshot_unload(weir_snapshot *s) {
     for (uint32_t i = 0; s->edges && i < 2 * weir_schema_relation_count(s->description.schema); i++) {
-        load_release(s->edges[i].vertex_pairs);
-        load_release(s->edges[i].edge_pairs);
+        weir_free((void *)(uintptr_t)s->edges[i].vertex_pairs);
+        weir_free((void *)(uintptr_t)s->edges[i].edge_pairs);
     }
 }

@@ -261,24 +261,16 @@ weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, 
     return WEIR_OK;
 }
 
-/* Columns and extras were allocated by this file, and are lent out as read-only. */
-static void snapshot_free_lent(const void *lent) {
-    union {
-        const void *lent;
-        void *block;
-    } whole = {lent};
-    weir_free(whole.block);
-}
-
 void weir_snapshot_close(weir_snapshot *s) {
     if (!s) return;
     weir_snapshot_unload(s);
+    /* Columns and extras were allocated by this file, and are lent out as read-only. */
     for (uint32_t i = 0; s->vertices && i < weir_schema_vertex_count(s->description.schema); i++) {
-        snapshot_free_lent(s->vertices[i].columns);
-        snapshot_free_lent(s->vertices[i].extras);
+        weir_free((void *)(uintptr_t)s->vertices[i].columns);
+        weir_free((void *)(uintptr_t)s->vertices[i].extras);
     }
     for (uint32_t i = 0; s->edges && i < 2 * weir_schema_relation_count(s->description.schema); i++)
-        snapshot_free_lent(s->edges[i].columns);
+        weir_free((void *)(uintptr_t)s->edges[i].columns);
     weir_npy_folder_close(s->arrays);
     weir_free(s->vertices);
     weir_free(s->edges);

@@ -312,6 +312,7 @@ static weir_err survey_add_key(weir_import *import, const char *key, uint32_t ty
         if (!grown || !last_us) return WEIR_NOMEM("while importing a data set");
         import->type_room = room;
     }
+    WEIR_ASSERT(code >= 0 && (uint32_t)code < import->ids.count && import->ids.count <= import->type_room);
     *knownp = import->ids.count == before;
     if (!*knownp) import->types[code] = type;
     if (!*knownp) import->last_us[code] = INT64_MIN;
