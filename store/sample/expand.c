@@ -260,9 +260,10 @@ weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t s
     block->edges[step].parent_end = parents.end;
     x.columns->offsets[0] = 0;
     for (uint32_t p = parents.begin, end; !err && p < parents.end; p = end) {
+        uint32_t stop = parents.end - p < WEIR_SAMPLE_BATCH ? parents.end : p + WEIR_SAMPLE_BATCH;
         bool own = events && events[p]; /* such a one goes alone */
-        for (end = p + 1; !own && end < parents.end && end - p < WEIR_SAMPLE_BATCH; end++)
-            if (events && events[end]) break;
+        for (end = events ? p + 1 : stop; !own && end < stop && !events[end];)
+            end++;
         err = own ? expand_own(&x, ask, p) : expand_batch(&x, ask, p, end);
     }
     block->edges[step].count = x.position;
