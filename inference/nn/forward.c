@@ -155,32 +155,26 @@ static weir_segments forward_segments_of(const forward_pass *p, uint32_t step, c
     return (weir_segments){.count = e->parent_end - e->parent_begin, .offsets = p->tape->offsets[step], .index = index};
 }
 
-static void forward_edge_means_fill(forward_pass *p, uint32_t step, weir_real *out) {
-    const weir_block_edges *e = &p->block->edges[step];
-    const weir_block_view *b = p->block;
-    uint32_t width = p->shape->edges[p->shape->steps[step].relation].width, cols = weir_nn_edge_cols(p->nn, step);
-    weir_segments segments = forward_segments_of(p, step, NULL);
-    weir_real *codes = forward_reals(p, e->count, WEIR_TIME_CODE_COUNT);
-    weir_ages ages = {.before_us = forward_bring_array(p, b->before_us, b->targets, sizeof(int64_t)),
-                      .groups = forward_bring_array(p, b->groups, b->nodes, sizeof(uint32_t)),
-                      .parents = forward_bring_array(p, e->parents, e->count, sizeof(uint32_t)),
-                      .times = forward_bring_array(p, e->times, e->count, sizeof(int64_t))};
-    const weir_real *numbers =
-        width ? forward_bring_array(p, p->batch->edges[step], (size_t)e->count * width, sizeof *out) : NULL;
-    if (p->starved) return;
-    if (width > 0) p->k->segment_mean(&segments, width, numbers, width, out, cols);
-    p->k->time_code(e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
-    p->k->segment_mean(&segments, WEIR_TIME_CODE_COUNT, codes, WEIR_TIME_CODE_COUNT, out + width, cols);
-    p->k->segment_log_count(&segments, out + width + WEIR_TIME_CODE_COUNT, cols);
-}
-
 static void forward_edge_means(forward_pass *p) {
+    const weir_block_view *b = p->block;
     for (uint32_t s = 0; s < p->shape->step_count; s++) {
-        const weir_block_edges *e = &p->block->edges[s];
-        weir_real *out = forward_reals(p, e->parent_end - e->parent_begin, weir_nn_edge_cols(p->nn, s));
+        const weir_block_edges *e = &b->edges[s];
+        uint32_t width = p->shape->edges[p->shape->steps[s].relation].width, cols = weir_nn_edge_cols(p->nn, s);
+        weir_real *out = forward_reals(p, e->parent_end - e->parent_begin, cols);
         size_t mark = weir_nn_workspace_mark(p->w);
+        weir_real *codes = forward_reals(p, e->count, WEIR_TIME_CODE_COUNT);
+        weir_ages ages = {.before_us = forward_bring_array(p, b->before_us, b->targets, sizeof(int64_t)),
+                          .groups = forward_bring_array(p, b->groups, b->nodes, sizeof(uint32_t)),
+                          .parents = forward_bring_array(p, e->parents, e->count, sizeof(uint32_t)),
+                          .times = forward_bring_array(p, e->times, e->count, sizeof(int64_t))};
+        const weir_real *numbers =
+            width ? forward_bring_array(p, p->batch->edges[s], (size_t)e->count * width, sizeof *out) : NULL;
         if (p->starved) return;
-        forward_edge_means_fill(p, s, out);
+        weir_segments segments = forward_segments_of(p, s, NULL);
+        if (width > 0) p->k->segment_mean(&segments, width, numbers, width, out, cols);
+        p->k->time_code(e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
+        p->k->segment_mean(&segments, WEIR_TIME_CODE_COUNT, codes, WEIR_TIME_CODE_COUNT, out + width, cols);
+        p->k->segment_log_count(&segments, out + width + WEIR_TIME_CODE_COUNT, cols);
         weir_nn_workspace_back(p->w, mark);
         p->w->edge_means[s] = out;
     }
@@ -201,6 +195,7 @@ static void forward_layer_self(forward_pass *p, uint32_t layer) {
             weir_block_range range = forward_range_at(p, hop, type);
             size_t at = (size_t)range.begin * hidden;
             if (range.begin == range.end) continue;
+            WEIR_ASSERT(range.end <= t->nodes && slots[type].self != WEIR_NN_NO_TENSOR);
             forward_apply(p, range.end - range.begin, hidden, t->below + at, slots[type].self, 0, t->relu + at);
         }
     }
@@ -213,6 +208,7 @@ static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t st
     uint64_t weight = p->nn->plan.neighbors[(layer - 1) * p->shape->step_count + step];
     weir_real *mean = forward_reals(p, rows, hidden), *out = t->relu + (size_t)e->parent_begin * hidden;
     if (p->starved || rows == 0) return;
+    WEIR_ASSERT(weight != WEIR_NN_NO_TENSOR && e->parent_end <= t->nodes);
     const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: NN-N5 */
     weir_segments segments =
         forward_segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
@@ -303,6 +299,7 @@ weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_
         .nn = nn, .shape = shape, .k = nn->kernels, .params = params, .batch = batch, .block = batch->block};
     p.w = workspace;
     p.tape = &workspace->tape;
+    WEIR_ASSERT(workspace->nn == nn);
     weir_err err = forward_check_batch(&p);
     if (!err) err = weir_nn_workspace_begin(workspace);
     if (err) return err;

@@ -45,15 +45,6 @@ void weir_nn_learner_close(weir_nn_learner *learner) {
     weir_free(learner);
 }
 
-static void learn_moments_see(weir_nn_moments *m, double value) {
-    double distance = value - m->mean;
-    m->min = m->count > 0 ? fmin(m->min, value) : value;
-    m->max = m->count > 0 ? fmax(m->max, value) : value;
-    m->count += 1;
-    m->mean += distance / m->count;
-    m->squares += distance * (value - m->mean);
-}
-
 void weir_nn_learn(weir_nn_learner *learner, const weir_nn_inputs *inputs, const weir_value *values,
                    const double *aggregates, int64_t before_us) {
     const weir_nn_shape *shape = learner->shape;
@@ -61,12 +52,20 @@ void weir_nn_learn(weir_nn_learner *learner, const weir_nn_inputs *inputs, const
     size_t index = (size_t)(edge ? shape->types + (inputs - shape->edges) : inputs - shape->vertices);
     WEIR_ASSERT(index < shape->types + shape->relations); /* the learner's own shape has these inputs */
     weir_nn_moments *moments = learner->moments + learner->first[index];
+    WEIR_ASSERT(learner->first[index] + inputs->number_count <= learner->count);
     uint32_t aggregate = 0;
     for (uint32_t i = 0; i < inputs->number_count; i++) {
         const weir_nn_number *number = &inputs->numbers[i];
         double raw = weir_nn_number_raw(number, values, aggregates, aggregate, before_us);
         aggregate += number->kind == WEIR_NN_AGGREGATE;
-        if (!isnan(raw)) learn_moments_see(&moments[i], raw);
+        if (isnan(raw)) continue;
+        weir_nn_moments *m = &moments[i];
+        double distance = raw - m->mean;
+        m->min = m->count > 0 ? fmin(m->min, raw) : raw;
+        m->max = m->count > 0 ? fmax(m->max, raw) : raw;
+        m->count += 1;
+        m->mean += distance / m->count;
+        m->squares += distance * (raw - m->mean);
     }
 }
 

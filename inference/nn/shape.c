@@ -233,13 +233,6 @@ static weir_err shape_add_vertex(weir_nn_shape *shape, const weir_schema *schema
     return err;
 }
 
-static weir_err shape_add_relation(weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
-    const weir_schema_relation *relation = weir_schema_relation_at(schema, id);
-    shape->ends[id] = (weir_sample_ends){(uint16_t)relation->from, (uint16_t)relation->to};
-    weir_err err = weir_nn_inputs_begin(shape, &shape->edges[id], relation->name, relation->feature_count, 0);
-    return err ? err : shape_add_features(shape, &shape->edges[id], relation->features, relation->feature_count);
-}
-
 /* What the head answers, and for whom. */
 static weir_err shape_set_task(weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
     if (id >= weir_schema_task_count(schema)) return WEIR_ERR(WEIR_EINVAL, "the schema has no task %u", id);
@@ -276,8 +269,12 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     if (!err) err = shape_set_task(shape, schema, opts->task);
     for (uint32_t t = 0; !err && t < shape->types; t++)
         err = shape_add_vertex(shape, schema, opts, t);
-    for (uint32_t r = 0; !err && r < shape->relations; r++)
-        err = shape_add_relation(shape, schema, r);
+    for (uint32_t r = 0; !err && r < shape->relations; r++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, r);
+        shape->ends[r] = (weir_sample_ends){(uint16_t)relation->from, (uint16_t)relation->to};
+        err = weir_nn_inputs_begin(shape, &shape->edges[r], relation->name, relation->feature_count, 0);
+        if (!err) err = shape_add_features(shape, &shape->edges[r], relation->features, relation->feature_count);
+    }
     if (!err) err = weir_nn_shape_finish(shape);
     if (err)
         weir_nn_shape_free(shape);

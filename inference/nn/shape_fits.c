@@ -55,23 +55,6 @@ static weir_err shape_fits_check_aggregates(const weir_nn_inputs *inputs, const 
     return WEIR_OK;
 }
 
-static weir_err shape_fits_check_vertex(const weir_nn_shape *shape, const weir_schema *schema, uint32_t type) {
-    const weir_nn_inputs *inputs = &shape->vertices[type];
-    const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, type);
-    if (strcmp(vertex->name, inputs->name) != 0) return shape_fits_differs("vertex type", inputs->name);
-    weir_err err = shape_fits_check_features(inputs, vertex->features, vertex->feature_count);
-    return err ? err : shape_fits_check_aggregates(inputs, schema, type);
-}
-
-static weir_err shape_fits_check_relation(const weir_nn_shape *shape, const weir_schema *schema, uint32_t id) {
-    const weir_nn_inputs *inputs = &shape->edges[id];
-    const weir_schema_relation *relation = weir_schema_relation_at(schema, id);
-    if (strcmp(relation->name, inputs->name) != 0 || relation->from != shape->ends[id].from ||
-        relation->to != shape->ends[id].to)
-        return shape_fits_differs("relation", inputs->name);
-    return shape_fits_check_features(inputs, relation->features, relation->feature_count);
-}
-
 /* The answer has to mean the same too. */
 static weir_err shape_fits_check_task(const weir_nn_shape *shape, const weir_schema *schema) {
     uint32_t id = weir_schema_task_find(schema, shape->task);
@@ -105,9 +88,20 @@ weir_err weir_nn_shape_fits(const weir_nn_shape *shape, const weir_schema *schem
             "model for this schema",
             shape->types, shape->relations, weir_schema_vertex_count(schema), weir_schema_relation_count(schema));
     weir_err err = shape_fits_check_task(shape, schema);
-    for (uint32_t t = 0; !err && t < shape->types; t++)
-        err = shape_fits_check_vertex(shape, schema, t);
-    for (uint32_t r = 0; !err && r < shape->relations; r++)
-        err = shape_fits_check_relation(shape, schema, r);
+    for (uint32_t t = 0; !err && t < shape->types; t++) {
+        const weir_nn_inputs *inputs = &shape->vertices[t];
+        const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, t);
+        if (strcmp(vertex->name, inputs->name) != 0) return shape_fits_differs("vertex type", inputs->name);
+        err = shape_fits_check_features(inputs, vertex->features, vertex->feature_count);
+        if (!err) err = shape_fits_check_aggregates(inputs, schema, t);
+    }
+    for (uint32_t r = 0; !err && r < shape->relations; r++) {
+        const weir_nn_inputs *inputs = &shape->edges[r];
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, r);
+        if (strcmp(relation->name, inputs->name) != 0 || relation->from != shape->ends[r].from ||
+            relation->to != shape->ends[r].to)
+            return shape_fits_differs("relation", inputs->name);
+        err = shape_fits_check_features(inputs, relation->features, relation->feature_count);
+    }
     return err;
 }

@@ -98,15 +98,6 @@ static weir_err shape_read_scale(const weir_json_node *map, weir_nn_scale *scale
     return err;
 }
 
-static weir_err shape_read_category(weir_nn_shape *shape, const weir_json_node *map, weir_nn_inputs *inputs,
-                                    const char *name) {
-    static const char *const keys[] = {"name", "kind", "slots", NULL};
-    uint32_t slots;
-    weir_err err = weir_json_only(map, "a category", keys);
-    if (!err) err = shape_get_u32(map, "slots", 1, WEIR_SCHEMA_CATEGORY_BUCKETS_MAX + 1, &slots);
-    return err ? err : weir_nn_inputs_feature(shape, inputs, name, WEIR_SCHEMA_CATEGORY, 0, slots);
-}
-
 static weir_err shape_read_number(weir_nn_shape *shape, const weir_json_node *map, weir_nn_inputs *inputs,
                                   const char *name, bool time) {
     static const char *const keys[] = {"name", "kind", "normalise", "scale", NULL};
@@ -124,14 +115,17 @@ static weir_err shape_read_number(weir_nn_shape *shape, const weir_json_node *ma
 }
 
 static weir_err shape_read_feature(weir_nn_shape *shape, const weir_json_node *map, weir_nn_inputs *inputs) {
+    static const char *const keys[] = {"name", "kind", "slots", NULL};
     const char *name = NULL;
-    uint32_t kind = 0;
+    uint32_t kind = 0, slots = 0;
     weir_err err = map->token.kind == WEIR_JSON_OBJECT ? shape_get_name(map, "name", &name)
                                                        : WEIR_JSON_ERR(map, "a feature is an object");
     if (!err) err = shape_get_word(map, "kind", weir_nn_kind_words, &kind);
     if (err) return err;
-    if (kind == WEIR_VALUE_CATEGORY) return shape_read_category(shape, map, inputs, name);
-    return shape_read_number(shape, map, inputs, name, kind == WEIR_VALUE_TIME);
+    if (kind != WEIR_VALUE_CATEGORY) return shape_read_number(shape, map, inputs, name, kind == WEIR_VALUE_TIME);
+    err = weir_json_only(map, "a category", keys);
+    if (!err) err = shape_get_u32(map, "slots", 1, WEIR_SCHEMA_CATEGORY_BUCKETS_MAX + 1, &slots);
+    return err ? err : weir_nn_inputs_feature(shape, inputs, name, WEIR_SCHEMA_CATEGORY, 0, slots);
 }
 
 static weir_err shape_read_aggregate(weir_nn_shape *shape, const weir_json_node *map, weir_nn_inputs *inputs) {
@@ -167,18 +161,7 @@ static weir_err shape_read_matrix(weir_nn_shape *shape, const weir_json_node *ma
     return err ? err : weir_nn_inputs_matrix(shape, inputs, &matrix);
 }
 
-/* Those of an import; a living graph has none, and its shape says nothing of them. */
-static weir_err shape_read_matrices(weir_nn_shape *shape, const weir_json_node *map, weir_nn_inputs *inputs) {
-    const weir_json_node *list = NULL;
-    if (!weir_json_find(map, "matrices")) return WEIR_OK;
-    weir_err err = shape_get_list(map, "matrices", WEIR_NN_MATRICES_MAX, &list);
-    if (!err && list->count == 0) err = WEIR_JSON_ERR(list, "'matrices' is empty; leave it out");
-    for (const weir_json_node *item = err ? NULL : list->first; !err && item; item = item->next)
-        err = shape_read_matrix(shape, item, inputs);
-    return err;
-}
-
-/* before: those of the same list that stand before it. aggregates: NULL for a relation. */
+/* before: the list that it is in, of which those below index have been read. */
 static weir_err shape_read_inputs(weir_nn_shape *shape, const weir_json_node *map, weir_nn_inputs *before, size_t index,
                                   bool vertex) {
     weir_nn_inputs *inputs = &before[index];
@@ -203,9 +186,16 @@ static weir_err shape_read_inputs(weir_nn_shape *shape, const weir_json_node *ma
 
 static weir_err shape_read_vertex(weir_nn_shape *shape, const weir_json_node *map, size_t index) {
     static const char *const keys[] = {"name", "features", "aggregates", "matrices", NULL};
+    const weir_json_node *list = NULL;
     weir_err err = weir_json_only(map, "a vertex type", keys);
     if (!err) err = shape_read_inputs(shape, map, shape->vertices, index, true);
-    return err ? err : shape_read_matrices(shape, map, &shape->vertices[index]);
+    /* Matrices are an import's; a living graph has none, and its shape says nothing of them. */
+    if (err || !weir_json_find(map, "matrices")) return err;
+    err = shape_get_list(map, "matrices", WEIR_NN_MATRICES_MAX, &list);
+    if (!err && list->count == 0) err = WEIR_JSON_ERR(list, "'matrices' is empty; leave it out");
+    for (const weir_json_node *item = err ? NULL : list->first; !err && item; item = item->next)
+        err = shape_read_matrix(shape, item, &shape->vertices[index]);
+    return err;
 }
 
 static weir_err shape_read_relation(weir_nn_shape *shape, const weir_json_node *map, size_t index) {

@@ -69,6 +69,7 @@ void *weir_nn_workspace_alloc(weir_nn_workspace *w, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 4) return NULL;
     bytes = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT; /* never nothing: NULL means that there is no memory */
+    WEIR_ASSERT(w->used % ALIGNMENT == 0);
     size_t left = w->used < w->chunk_bytes ? w->chunk_bytes - w->used : 0;
     void *memory = bytes <= left ? w->chunk + w->used : workspace_alloc_extra(w, bytes);
     w->used += bytes;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 
 #include "naive.h"
@@ -110,7 +111,8 @@ weir_err weir_naive_add_event(weir_naive *naive, weir_vertex source_vertex, uint
 #define COMPARE(field) \
     if (a->field != b->field) return a->field < b->field ? -1 : 1
 
-static int naive_compare_things(const weir_naive_record *a, const weir_naive_record *b) {
+static int naive_compare(const void *x, const void *y) {
+    const weir_naive_record *a = x, *b = y;
     COMPARE(kind);
     COMPARE(vertex);
     COMPARE(list);
@@ -122,17 +124,13 @@ static int naive_compare_things(const weir_naive_record *a, const weir_naive_rec
     return 0;
 }
 
-static int naive_compare(const void *a, const void *b) {
-    return naive_compare_things(a, b);
-}
-
 void weir_naive_sort(weir_naive *naive) {
     if (naive->count) qsort(naive->records, naive->count, sizeof *naive->records, naive_compare);
 }
 
 size_t weir_naive_group_end(const weir_naive *naive, size_t begin) {
     size_t end = begin + 1;
-    while (end < naive->count && naive_compare_things(&naive->records[begin], &naive->records[end]) == 0)
+    while (end < naive->count && naive_compare(&naive->records[begin], &naive->records[end]) == 0)
         end++;
     return end;
 }
@@ -142,7 +140,7 @@ static size_t naive_place_of(const weir_naive *naive, const weir_naive_record *l
     size_t low = 0, high = naive->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (naive_compare_things(&naive->records[middle], like) < 0) {
+        if (naive_compare(&naive->records[middle], like) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -166,12 +164,13 @@ bool weir_naive_put_after(const weir_naive *naive, weir_vertex vertex, int64_t t
 weir_naive_record *weir_naive_find(weir_naive *naive, const weir_naive_record *like, size_t *countp) {
     size_t low = naive_place_of(naive, like);
     *countp = 0;
-    if (low == naive->count || naive_compare_things(&naive->records[low], like) != 0) return NULL;
+    if (low == naive->count || naive_compare(&naive->records[low], like) != 0) return NULL;
     *countp = weir_naive_group_end(naive, low) - low;
     return &naive->records[low];
 }
 
 bool weir_naive_row_is(const weir_naive *naive, const weir_naive_record *record, const void *row, size_t length) {
+    WEIR_ASSERT(record->row + record->row_length <= naive->rows.length);
     return record->row_length == length && (length == 0 || memcmp(naive->rows.bytes + record->row, row, length) == 0);
 }
 

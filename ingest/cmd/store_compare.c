@@ -127,7 +127,7 @@ static weir_err store_compare_replay_record(void *context, const weir_record *re
     if (event.event_id) {
         uint64_t first;
         weir_repeat repeat = weir_repeats_ask(r->repeats, event.event, event.content, record->offset, &first);
-        if (repeat != WEIR_REPEAT_FIRST) return WEIR_OK; /* nothing new, or a dead store_compare_letter */
+        if (repeat != WEIR_REPEAT_FIRST) return WEIR_OK; /* nothing new, or a dead letter */
         weir_vertex vertex = weir_graph_source_vertex(r->c->graph, r->place.source, r->place.partition);
         err = weir_repeats_add(r->repeats, event.event, event.content, record->offset);
         if (!err) err = weir_naive_add_event(&r->c->naive, vertex, event.event, event.content, &r->place);

@@ -86,17 +86,6 @@ done:
 
 /* --- one partition -------------------------------------------------------------------------------------------- */
 
-static weir_err elog_verify_row(elog_verify *verify, const weir_elog_origin *origin, const weir_elog_row *row,
-                                uint64_t mark) {
-    weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < row->count; i++) {
-        bool last = i + 1 == row->count || row->segments[i + 1].first > mark;
-        elog_verify_segment segment = {row->segments[i].first, last ? mark : row->segments[i + 1].first, last};
-        if (segment.first <= mark) err = elog_verify_file(verify, origin, &segment);
-    }
-    return err;
-}
-
 static weir_err elog_verify_partition(elog_verify *verify, const weir_elog_origin *origin, uint64_t mark) {
     char path[ELOG_PATH_MAX];
     weir_elog_row row = {0};
@@ -106,7 +95,13 @@ static weir_err elog_verify_partition(elog_verify *verify, const weir_elog_origi
         err = WEIR_ERR(WEIR_ECORRUPT, "%s: no segment with the records below %" PRIu64 ", which were acknowledged",
                        path, mark);
     }
-    err = err ? elog_verify_tell_damage(verify, err) : elog_verify_row(verify, origin, &row, mark);
+    size_t count = err ? 0 : row.count;
+    if (err) err = elog_verify_tell_damage(verify, err);
+    for (size_t i = 0; !err && i < count; i++) {
+        bool last = i + 1 == count || row.segments[i + 1].first > mark;
+        elog_verify_segment segment = {row.segments[i].first, last ? mark : row.segments[i + 1].first, last};
+        if (segment.first <= mark) err = elog_verify_file(verify, origin, &segment);
+    }
     weir_elog_row_free(&row);
     verify->stats->partitions++;
     return err;

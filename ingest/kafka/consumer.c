@@ -131,22 +131,16 @@ static weir_err kafka_consumer_open_parts(weir_kafka_consumer *consumer, const w
     if (!starts) return WEIR_NOMEM("for a Kafka consumer");
     for (uint32_t i = 0; i < consumer->partition_count; i++)
         consumer->part_of[i] = PARTITION_NOT_OURS;
-    for (size_t i = 0; i < count; i++) {
-        weir_err err = WEIR_OK;
-        if (opts->starts) {
-            starts[i] = opts->starts[i];
-        } else {
-            err = opts->start_at(opts->context, (uint32_t)i, consumer->begins[i], &starts[i]);
-            starts[i].partition = (uint32_t)i;
-            WEIR_ASSERT(err || starts[i].mark_count <= WEIR_KAFKA_MARKS_MAX);
-        }
-        if (err) return err;
+    weir_err err = WEIR_OK;
+    if (opts->starts) memcpy(starts, opts->starts, count * sizeof *starts);
+    for (uint32_t i = 0; !err && !opts->starts && i < count; i++) {
+        err = opts->start_at(opts->context, i, consumer->begins[i], &starts[i]);
+        starts[i].partition = i;
+        WEIR_ASSERT(err || starts[i].mark_count <= WEIR_KAFKA_MARKS_MAX);
     }
-    for (size_t i = 0; i < count; i++) { /* once all are known to the caller, who may have to say what is in doubt */
-        weir_err err = kafka_consumer_open_part(consumer, &starts[i]);
-        if (err) return err;
-    }
-    return WEIR_OK;
+    for (size_t i = 0; !err && i < count; i++) /* all are known to the caller, who may have to say what is in doubt */
+        err = kafka_consumer_open_part(consumer, &starts[i]);
+    return err;
 }
 
 weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kafka_consumer **consumerp) {
@@ -324,6 +318,7 @@ static void kafka_consumer_show(weir_kafka_consumer *consumer, const weir_kafka_
     weir_mutex_lock(&consumer->mutex);
     for (size_t i = count; i > 0; i--) {
         const weir_kafka_record *record = &records[i - 1];
+        WEIR_ASSERT(record->partition < consumer->partition_count);
         kafka_part *part = &consumer->parts[consumer->part_of[record->partition]];
         WEIR_ASSERT(record->offset < part->next);
         if (record->partition == last_partition || part->newest.offset > record->offset) continue;
@@ -356,8 +351,8 @@ weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us
     }
     WEIR_ASSERT(consumer->message_count <= capacity);
 
-    if (atomic_load(&consumer->client->connects) !=
-        consumer->connects) { // KAFKA-K6: asked after the records were taken
+    // KAFKA-K6: asked after the records were taken
+    if (atomic_load(&consumer->client->connects) != consumer->connects) {
         kafka_consumer_release(consumer);
         kafka_consumer_fail(consumer,
                             WEIR_ERR(WEIR_ECLOSED, "the connection to %.128s is a new one; open the consumer again",

@@ -137,7 +137,9 @@ weir_err weir_kafka_watch_compare(weir_kafka_consumer *consumer, const weir_kafk
                 kafka_part *part = &consumer->parts[parts[k]];
                 if (probes[k].result == WEIR_KAFKA_PROBE_OTHER)
                     err = weir_kafka_other_log(consumer, part->partition, &probes[k].mark);
-                if (probes[k].result == WEIR_KAFKA_PROBE_SAME) part->anchors[part->anchor_count++] = probes[k].mark;
+                if (probes[k].result != WEIR_KAFKA_PROBE_SAME) continue;
+                WEIR_ASSERT(part->anchor_count < WEIR_KAFKA_MARKS_MAX);
+                part->anchors[part->anchor_count++] = probes[k].mark;
             }
             if (err) return err;
         }
@@ -150,10 +152,10 @@ weir_err weir_kafka_watch_compare(weir_kafka_consumer *consumer, const weir_kafk
             kafka_watch_warn_unchecked(consumer, part->partition, part->next);
         for (uint32_t k = 0; part->anchor_count && k < starts[i].mark_count; k++) {
             const weir_kafka_mark *mark = &starts[i].marks[k];
-            if (mark->offset < part->anchors[part->anchor_count - 1].offset && mark->offset)
-                part->anchors[part->anchor_count++] = *mark;
+            if (mark->offset >= part->anchors[part->anchor_count - 1].offset || !mark->offset) continue;
+            WEIR_ASSERT(part->anchor_count < WEIR_KAFKA_MARKS_MAX);
+            part->anchors[part->anchor_count++] = *mark;
         }
-        WEIR_ASSERT(part->anchor_count <= WEIR_KAFKA_MARKS_MAX);
         part->verified = part->looked = part->next;
     }
     return WEIR_OK;

@@ -77,7 +77,9 @@ weir_err weir_message_csv(char separator, const uint32_t *field_of_column, size_
         }
         weir_err err = csv_cell(&c, &cell);
         if (err) return err;
-        if (field_of_column[column] != WEIR_SCHEMA_NONE) cells[field_of_column[column]] = cell;
+        uint32_t field = field_of_column[column];
+        WEIR_ASSERT(field == WEIR_SCHEMA_NONE || field < cell_count);
+        if (field != WEIR_SCHEMA_NONE) cells[field] = cell;
     }
     return c.next == c.end ? WEIR_OK : csv_fault(&c, "the line has too many cells");
 }

@@ -86,11 +86,6 @@ static bool json_message_object(json_message *m, weir_path_node *parent) {
     return !r->fault;
 }
 
-static bool json_message_read(json_message *m, weir_path_node *root) {
-    return weir_json_enter(&m->reader, "the message is not a JSON object") && json_message_object(m, root) &&
-           weir_json_read_end(&m->reader);
-}
-
 weir_err weir_message_json(weir_paths *paths, const char *bytes, size_t length, weir_arena *arena, weir_cell *cells,
                            size_t cell_count) {
     memset(cells, 0, cell_count * sizeof *cells);
@@ -102,7 +97,9 @@ weir_err weir_message_json(weir_paths *paths, const char *bytes, size_t length, 
                       .arena = arena,
                       .cells = cells,
                       .number = ++paths->message};
-    if (json_message_read(&m, &paths->root)) return WEIR_OK;
+    if (weir_json_enter(&m.reader, "the message is not a JSON object") && json_message_object(&m, &paths->root) &&
+        weir_json_read_end(&m.reader))
+        return WEIR_OK;
     if (m.no_memory) return WEIR_NOMEM("for a message of %zu bytes", length);
     return WEIR_ERR(WEIR_EDATA, "byte %zu: %s", weir_json_byte(&m.reader, m.reader.next), m.reader.fault);
 }

@@ -53,6 +53,7 @@ weir_err weir_map_row(weir_mapper *mapper, const weir_rule *rule, weir_mutation 
     memset(values, 0, rule->kind_count * sizeof values[0]);
     for (uint32_t i = 0; i < schema->assignment_count; i++) {
         const weir_schema_assignment *a = &schema->assignments[i];
+        WEIR_ASSERT(a->feature < rule->kind_count);
         weir_err err = row_read_value(mapper, a, rule->kinds[a->feature], &values[a->feature]);
         if (err) return err;
         any = any || values[a->feature].present;

@@ -14,16 +14,6 @@ static bool choose_edge_tells(const weir_mapped *event, const weir_mutation *put
 }
 
 /* By vertex, each vertex's own order kept: readers see an event at a vertex whole (GRAPH-S2). Few, so by insertion. */
-static void choose_sort(weir_chosen *chosen, size_t count, const weir_mutation *mutations) {
-    for (size_t i = 1; i < count; i++) {
-        weir_chosen c = chosen[i];
-        size_t at = i;
-        for (; at > 0 && mutations[chosen[at - 1].index].vertex > mutations[c.index].vertex; at--)
-            chosen[at] = chosen[at - 1];
-        chosen[at] = c;
-    }
-}
-
 size_t weir_choose(const weir_mapped *event, weir_claim claim, void *context, weir_chosen *chosen) {
     size_t count = 0;
     WEIR_ASSERT(event->count <= WEIR_MAP_MUTATIONS_MAX);
@@ -34,9 +24,11 @@ size_t weir_choose(const weir_mapped *event, weir_claim claim, void *context, we
             c.named = claim(context, m);
             if (!c.named && m->row_length == 0 && choose_edge_tells(event, m)) continue;
         }
-        chosen[count++] = c;
+        size_t at = count++;
+        for (; at > 0 && event->mutations[chosen[at - 1].index].vertex > m->vertex; at--)
+            chosen[at] = chosen[at - 1];
+        chosen[at] = c;
     }
-    choose_sort(chosen, count, event->mutations);
     return count;
 }
 

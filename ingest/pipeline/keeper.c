@@ -262,22 +262,18 @@ static void keeper_trim(keeper *k, uint32_t shard) {
     s->trim_us = keeper_now() + (err ? s->trim_wait_us : TRIM_REST * took_us);
 }
 
-/* One at a time: each needs room on the disk for as much as stays. */
-static void keeper_trim_due(keeper *k) {
-    weir_graph *graph = k->pipeline->graph;
-    for (uint32_t i = 0; i < weir_graph_shards(graph) && keeper_goes_on(k); i++)
-        if (keeper_now() >= k->shards[i].trim_us && weir_graph_trim_due(graph, i) && !weir_graph_health(graph))
-            keeper_trim(k, i);
-}
-
 static void keeper_main(void *context) {
     keeper *k = context;
     weir_pipeline *pipeline = k->pipeline;
+    weir_graph *graph = pipeline->graph;
     k->scrub_at_us = keeper_now() + pipeline->scrub_us / SCRUB_FIRST;
     while (weir_pipeline_sleep(pipeline, pipeline->keep_us)) {
         if (!keeper_look(k)) break;
         if (pipeline->scrub_us && keeper_now() >= k->scrub_at_us) keeper_scrub(k);
-        keeper_trim_due(k);
+        /* One trim at a time: each needs room on the disk for as much as stays. */
+        for (uint32_t i = 0; i < weir_graph_shards(graph) && keeper_goes_on(k); i++)
+            if (keeper_now() >= k->shards[i].trim_us && weir_graph_trim_due(graph, i) && !weir_graph_health(graph))
+                keeper_trim(k, i);
     }
     weir_free(k);
 }

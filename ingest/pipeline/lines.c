@@ -53,21 +53,6 @@ uint64_t weir_lines_file_bytes(const weir_lines *lines) {
     return weir_file_length(lines->file);
 }
 
-static weir_err lines_refill(weir_lines *lines) {
-    size_t got;
-    memmove(lines->window, lines->window + lines->begin, lines->end - lines->begin);
-    lines->end -= lines->begin;
-    lines->begin = 0;
-    size_t room = WINDOW_BYTES - lines->end;
-    WEIR_ASSERT(room > 0); /* a line that fills more than half of the window is cut */
-    weir_err err = weir_file_read_at(lines->file, lines->position, lines->window + lines->end, room, &got);
-    if (err) return err;
-    lines->at_end = got < room;
-    lines->end += got;
-    lines->position += got;
-    return WEIR_OK;
-}
-
 /* The next line of the window; false: it has no whole one. */
 static bool lines_cut_one(weir_lines *lines, weir_line *line) {
     const char *bytes = lines->window + lines->begin;
@@ -100,11 +85,19 @@ static size_t lines_cut(weir_lines *lines, weir_line *out, size_t capacity) {
 }
 
 weir_err weir_lines_next(weir_lines *lines, weir_line *out, size_t capacity, size_t *countp) {
-    *countp = lines_cut(lines, out, capacity);
-    while (*countp == 0 && !lines->at_end) {
-        weir_err err = lines_refill(lines);
+    while ((*countp = lines_cut(lines, out, capacity)) == 0 && !lines->at_end) {
+        /* The window moves: what is left goes to its begin, and more of the file behind that. */
+        size_t got;
+        memmove(lines->window, lines->window + lines->begin, lines->end - lines->begin);
+        lines->end -= lines->begin;
+        lines->begin = 0;
+        size_t room = WINDOW_BYTES - lines->end;
+        WEIR_ASSERT(room > 0); /* a line that fills more than half of the window is cut */
+        weir_err err = weir_file_read_at(lines->file, lines->position, lines->window + lines->end, room, &got);
         if (err) return err;
-        *countp = lines_cut(lines, out, capacity);
+        lines->at_end = got < room;
+        lines->end += got;
+        lines->position += got;
     }
     return WEIR_OK;
 }

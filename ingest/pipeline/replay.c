@@ -74,6 +74,7 @@ static replay_part *replay_find(const weir_replay *r, uint32_t source, uint32_t 
 static weir_err replay_want(void *context, uint32_t source, uint32_t partition, uint64_t covered, uint64_t sealed) {
     weir_replay *r = context;
     replay_part *part = replay_find(r, source, partition);
+    WEIR_ASSERT(covered <= sealed);
     if (!part && r->part_count == r->part_capacity) {
         size_t capacity = r->part_capacity ? r->part_capacity * 2 : 16;
         replay_part *grown = weir_realloc_array(r->parts, capacity, sizeof *grown);
@@ -197,34 +198,12 @@ static bool replay_stops(void *context) {
     return weir_pipeline_stopping(((weir_replay *)context)->pipeline);
 }
 
-static weir_err replay_open_consumer(weir_replay *r, weir_consumer **consumerp) {
-    const weir_pipeline *pipeline = r->pipeline;
-    const weir_kafka_consumer_opts kafka = {.brokers = pipeline->brokers,
-                                            .topic = r->worker->schema_source->topic,
-                                            .timeout_us = pipeline->kafka_timeout_us,
-                                            .buffer_bytes = BUFFER_BYTES,
-                                            .start_at = replay_start,
-                                            .stop = replay_stops,
-                                            .context = r};
-    if (r->worker->from.stream == WEIR_PIPELINE_KAFKA) return weir_consumer_kafka_open(&kafka, consumerp);
-    return weir_consumer_eventlog_open(r->worker->from.log, replay_start, r, consumerp);
-}
-
 /* --- an event --------------------------------------------------------------------------------------------------- */
 
 /* Names of other shards are not this one's to carry. */
 static bool replay_claim(void *context, const weir_mutation *put) {
     weir_replay *r = context;
     return weir_graph_repair_wants(r->repair, put) && weir_graph_repair_claim(r->repair, put->vertex);
-}
-
-/* A trim keeps notes for as long as ids are compared with them. */
-static bool replay_note_may_be_gone(const weir_replay *r, const weir_consumer_record *record) {
-    weir_graph *graph = r->pipeline->graph;
-    uint32_t source = r->worker->graph_source, partition = record->partition;
-    weir_vertex vertex = weir_graph_source_vertex(graph, source, partition);
-    if (weir_graph_whole_from_us(graph, weir_shard_of(vertex, weir_graph_shards(graph))) == INT64_MIN) return false;
-    return record->offset + weir_graph_event_window(graph) < weir_graph_offset_sealed(graph, source, partition);
 }
 
 /* Of what was a letter of an earlier store, and could be taken. Where the note cannot be read, or there is none because
@@ -234,26 +213,21 @@ static weir_err replay_was_taken(const weir_replay *r, const weir_consumer_recor
     weir_graph *graph = r->pipeline->graph;
     const weir_event_note *notes;
     weir_arena *arena = NULL;
-    uint32_t count;
+    uint32_t source = r->worker->graph_source, partition = record->partition, count;
     int64_t arrived_us = r->worker->from.stream == WEIR_PIPELINE_EVENTLOG ? record->time_us : INT64_MIN;
     *takenp = event->time_us <= weir_graph_latest(graph, arrived_us);
     if (!event->event_id) return WEIR_OK;
     weir_err err = weir_arena_open(NOTE_BYTES, &arena);
     if (!err)
-        err = weir_graph_events(graph, r->worker->graph_source, record->partition, record->offset, record->offset + 1,
-                                arena, &notes, &count);
-    if (!err && (count || !replay_note_may_be_gone(r, record))) *takenp = count > 0;
+        err = weir_graph_events(graph, source, partition, record->offset, record->offset + 1, arena, &notes, &count);
+    /* A trim keeps notes for as long as ids are compared with them. */
+    uint32_t shard = weir_shard_of(weir_graph_source_vertex(graph, source, partition), weir_graph_shards(graph));
+    bool maybe_gone =
+        weir_graph_whole_from_us(graph, shard) != INT64_MIN &&
+        record->offset + weir_graph_event_window(graph) < weir_graph_offset_sealed(graph, source, partition);
+    if (!err && (count || !maybe_gone)) *takenp = count > 0;
     weir_arena_close(arena);
     return weir_err_is(err, WEIR_ECORRUPT) ? WEIR_OK : err;
-}
-
-static weir_err replay_map(weir_replay *r, const weir_consumer_record *record, weir_mapped *event) {
-    bool timed = record->time_us != WEIR_KAFKA_NO_TIME;
-    if (record->value || r->worker->from.stream != WEIR_PIPELINE_KAFKA)
-        return weir_mapper_map(r->mapper, record->partition, record->offset, record->value ? record->value : "",
-                               record->value_length, event);
-    return weir_mapper_tombstone(r->mapper, record->partition, record->offset, record->time_us,
-                                 timed ? record->key : NULL, record->key_length, event);
 }
 
 static weir_err replay_event(weir_replay *r, const replay_part *part, const weir_mapped *event, uint64_t offset) {
@@ -275,7 +249,12 @@ static weir_err replay_stands(weir_replay *r, replay_part *part, const weir_cons
     uint64_t first;
     *standsp = false;
     if (letter == WEIR_LETTERS_OURS) return WEIR_OK; // PIPELINE-P2
-    weir_err err = replay_map(r, record, event);
+    bool timed = record->time_us != WEIR_KAFKA_NO_TIME;
+    weir_err err = record->value || r->worker->from.stream != WEIR_PIPELINE_KAFKA
+                       ? weir_mapper_map(r->mapper, record->partition, record->offset,
+                                         record->value ? record->value : "", record->value_length, event)
+                       : weir_mapper_tombstone(r->mapper, record->partition, record->offset, record->time_us,
+                                               timed ? record->key : NULL, record->key_length, event);
     if (weir_err_is(err, WEIR_EDATA)) return WEIR_OK; /* a letter of an earlier store, mapped anew, and refused again */
     if (err || (event->count == 0 && !event->event_id)) return err;
     *standsp = true;
@@ -340,12 +319,22 @@ static weir_err replay_read(weir_replay *r, weir_consumer *consumer) {
 }
 
 static weir_err replay_source(weir_replay *r, weir_worker *worker) {
-    const weir_graph *graph = r->pipeline->graph;
+    const weir_pipeline *pipeline = r->pipeline;
+    const weir_kafka_consumer_opts kafka = {.brokers = pipeline->brokers,
+                                            .topic = worker->schema_source->topic,
+                                            .timeout_us = pipeline->kafka_timeout_us,
+                                            .buffer_bytes = BUFFER_BYTES,
+                                            .start_at = replay_start,
+                                            .stop = replay_stops,
+                                            .context = r};
     weir_consumer *consumer = NULL;
     r->worker = worker;
-    weir_err err =
-        weir_mapper_open(weir_graph_schema(graph), worker->from.source, weir_graph_id_key(graph), &r->mapper);
-    if (!err) err = replay_open_consumer(r, &consumer);
+    weir_err err = weir_mapper_open(weir_graph_schema(pipeline->graph), worker->from.source,
+                                    weir_graph_id_key(pipeline->graph), &r->mapper);
+    if (!err)
+        err = worker->from.stream == WEIR_PIPELINE_KAFKA
+                  ? weir_consumer_kafka_open(&kafka, &consumer)
+                  : weir_consumer_eventlog_open(worker->from.log, replay_start, r, &consumer);
     if (!err) err = replay_read(r, consumer);
     if (consumer) consumer->ops->close(consumer);
     weir_mapper_close(r->mapper);

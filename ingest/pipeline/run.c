@@ -115,6 +115,7 @@ static bool source_run_claim(void *graph, const weir_mutation *put) {
 }
 
 static void source_run_add(weir_source_run *run, uint32_t shard, const weir_mutation *m) {
+    WEIR_ASSERT(shard < run->shards && m->offset >= run->begin);
     weir_batch_add(&run->batches[shard], m, run->begin);
     run->in_batch[shard]++;
     if (run->batches[shard].length >= BATCH_BYTES) run->full = true;
@@ -224,6 +225,7 @@ static weir_err source_run_map(weir_source_run *run, const weir_consumer_record 
 static weir_err source_run_take_record(weir_source_run *run, const weir_consumer_record *record) {
     weir_source_partition *part = run->part;
     weir_mapped event;
+    WEIR_ASSERT(record->partition == part->partition);
     run->records++;
     run->bytes += record->value_length;
     if (record->offset < part->had) return WEIR_OK; // PIPELINE-P2, P3: read again only to compare it

@@ -90,6 +90,7 @@ static weir_source_partition *worker_partition(const weir_worker *worker, uint32
 
 /* The next older mark; those that are not older say nothing more. */
 static void worker_add_mark(weir_consumer_start *start, weir_mark mark) {
+    WEIR_ASSERT(start->mark_count <= WEIR_KAFKA_MARKS_MAX);
     uint64_t limit = start->mark_count ? start->marks[start->mark_count - 1].offset - 1 : start->offset;
     if (!mark.check || !mark.offset || mark.offset > limit || start->mark_count == WEIR_KAFKA_MARKS_MAX) return;
     start->marks[start->mark_count++] = mark;
@@ -321,6 +322,7 @@ static weir_err worker_keep_mark(weir_worker *worker, weir_source_partition *par
     uint64_t verified = part->verified;
     weir_mutex_unlock(&worker->mutex);
     if (!weir_marks_take(&part->marks, sealed, &mark)) return WEIR_OK;
+    WEIR_ASSERT(mark.offset <= part->next);
     weir_positions_get(pipeline->positions, worker->graph_source, part->partition, &position);
     weir_position_mark(&position, mark, verified, part->marked++);
     return weir_positions_put(pipeline->positions, &position);

@@ -229,25 +229,11 @@ static void campaign_mule_chain(weir_sim_campaign *c) {
 }
 
 void weir_sim_campaign_plan(weir_sim_campaign *c) {
-    switch (c->fraud) {
-    case WEIR_SIMULATE_STOLEN_CARD:
-        campaign_stolen_card(c);
-        return;
-    case WEIR_SIMULATE_RING:
-        campaign_ring(c);
-        return;
-    case WEIR_SIMULATE_COLLUSION:
-        campaign_collusion(c);
-        return;
-    case WEIR_SIMULATE_TAKEOVER:
-        campaign_takeover(c);
-        return;
-    case WEIR_SIMULATE_MULE:
-        campaign_mule_chain(c);
-        return;
-    case WEIR_SIMULATE_HONEST:
-    case WEIR_SIMULATE_FRAUDS:
-        break;
-    }
-    WEIR_ASSERT(false); // a campaign of no kind
+    static void (*const plans[WEIR_SIMULATE_FRAUDS])(weir_sim_campaign *) = {
+        [WEIR_SIMULATE_STOLEN_CARD] = campaign_stolen_card, [WEIR_SIMULATE_RING] = campaign_ring,
+        [WEIR_SIMULATE_COLLUSION] = campaign_collusion,     [WEIR_SIMULATE_TAKEOVER] = campaign_takeover,
+        [WEIR_SIMULATE_MULE] = campaign_mule_chain,
+    };
+    WEIR_ASSERT(c->fraud > WEIR_SIMULATE_HONEST && c->fraud < WEIR_SIMULATE_FRAUDS);
+    plans[c->fraud](c);
 }

@@ -88,28 +88,6 @@ static uint32_t clicks_item_at(const weir_sim_clicks *sim, uint32_t category, ui
     return (category * sim->places + place) * ITEM_GENERATIONS + generation;
 }
 
-static uint32_t clicks_item_of_rank(const weir_sim_clicks *sim, uint32_t category, uint32_t rank, int64_t time_us) {
-    uint32_t turned = (uint32_t)((uint64_t)(time_us / sim->turn_us) % sim->places);
-    return clicks_item_at(sim, category, (rank + sim->places - turned) % sim->places, time_us);
-}
-
-static uint32_t clicks_partner(const weir_sim_clicks *sim, uint32_t item, weir_rng *rng, int64_t time_us) {
-    uint32_t which = weir_sim_below(rng, PARTNERS);
-    weir_rng partner = weir_rng_stream(sim->opts.seed, item / ITEM_GENERATIONS, WEIR_SIM_ITEM | 1u << 8 | which);
-    return clicks_item_at(sim, clicks_category(sim, item), weir_sim_below(&partner, sim->places), time_us);
-}
-
-static uint32_t clicks_niche(const weir_sim_clicks *sim, uint32_t item) {
-    weir_rng rng = weir_rng_stream(sim->opts.seed, item, WEIR_SIM_ITEM | 2u << 8);
-    return weir_sim_below(&rng, NICHES);
-}
-
-static uint64_t clicks_price(const weir_sim_clicks *sim, uint32_t item) {
-    weir_rng rng = weir_rng_stream(sim->opts.seed, item, WEIR_SIM_ITEM | 3u << 8);
-    uint64_t cents = weir_sim_lognormal(&sim->math, &rng, 500 * (1 + clicks_category(sim, item) % 11), 65536);
-    return cents / 100 * 100 + 99;
-}
-
 /* --- people ------------------------------------------------------------------------------------------------------- */
 
 /* Half of a person's interest goes to the first taste, a quarter to the second; now and then it is anything. */
@@ -133,33 +111,34 @@ static uint32_t clicks_choose_category(const weir_sim_clicks *sim, uint32_t pers
 
 static uint32_t clicks_choose_item(const weir_sim_clicks *sim, const clicks_session *s, int64_t time_us,
                                    weir_rng *rng) {
-    if (s->last != NO_ITEM && weir_sim_chance(rng, 300)) return clicks_partner(sim, s->last, rng, time_us);
+    if (s->last != NO_ITEM && weir_sim_chance(rng, 300)) {
+        uint32_t which = weir_sim_below(rng, PARTNERS), place = s->last / ITEM_GENERATIONS;
+        weir_rng partner = weir_rng_stream(sim->opts.seed, place, WEIR_SIM_ITEM | 1u << 8 | which);
+        return clicks_item_at(sim, clicks_category(sim, s->last), weir_sim_below(&partner, sim->places), time_us);
+    }
     uint32_t category = clicks_choose_category(sim, s->person, time_us / WEIR_SIM_DAY, rng);
     weir_rng liking = weir_rng_stream(sim->opts.seed, s->person, WEIR_SIM_TASTE | 2u << 8 | category);
-    uint32_t niche = weir_sim_below(&liking, NICHES);
-    uint32_t item = NO_ITEM;
+    uint32_t niche = weir_sim_below(&liking, NICHES), item = NO_ITEM;
+    uint32_t turned = (uint32_t)((uint64_t)(time_us / sim->turn_us) % sim->places);
     for (uint32_t i = 0; i < NICHE_TRIES; i++) {
         uint32_t rank = weir_sim_alias_pick(sim->rank_alias, sim->places, weir_rng_u32(rng));
-        item = clicks_item_of_rank(sim, category, rank, time_us);
-        if (clicks_niche(sim, item) == niche) break;
+        item = clicks_item_at(sim, category, (rank + sim->places - turned) % sim->places, time_us);
+        weir_rng of_item = weir_rng_stream(sim->opts.seed, item, WEIR_SIM_ITEM | 2u << 8);
+        if (weir_sim_below(&of_item, NICHES) == niche) break;
     }
     return item;
 }
 
 /* --- the walk ----------------------------------------------------------------------------------------------------- */
 
-static bool session_has_in_cart(const clicks_session *s, uint32_t item) {
-    bool found = false;
-    for (uint32_t i = 0; i < s->cart_count; i++)
-        found = found || s->cart[i] == item;
-    return found;
-}
-
 /* One click of the session; the item is what it is about. */
 static click_kind session_click(const weir_sim_clicks *sim, clicks_session *s, int64_t time_us, weir_rng *rng,
                                 uint32_t *itemp) {
     uint32_t roll = weir_sim_below(rng, 1000);
-    bool free_to_cart = s->last != NO_ITEM && s->cart_count < CART_MAX && !session_has_in_cart(s, s->last);
+    bool free_to_cart = s->last != NO_ITEM && s->cart_count < CART_MAX;
+    WEIR_ASSERT(s->cart_count <= CART_MAX && (!s->checkout || s->cart_count > 0));
+    for (uint32_t i = 0; i < s->cart_count; i++)
+        free_to_cart = free_to_cart && s->cart[i] != s->last;
     if (s->checkout || (s->cart_count && roll < 60)) {
         *itemp = s->cart[--s->cart_count];
         return CLICK_BUY;
@@ -211,6 +190,10 @@ static void clicks_begin_session(weir_sim_clicks *sim) {
 static void clicks_write(weir_sim_clicks *sim, const clicks_session *s, click_kind kind, uint32_t item,
                          weir_simulate_message *messagep) {
     static const char kinds[][18] = {"\",\"kind\":\"view\"", "\",\"kind\":\"cart\"", "\",\"kind\":\"buy\""};
+    WEIR_ASSERT(item < CATEGORIES * sim->places * ITEM_GENERATIONS);
+    weir_rng of_item = weir_rng_stream(sim->opts.seed, item, WEIR_SIM_ITEM | 3u << 8);
+    uint32_t category = clicks_category(sim, item);
+    uint64_t cents = weir_sim_lognormal(&sim->math, &of_item, 500 * (1 + category % 11), 65536);
     char *p = WEIR_SIM_PUT(sim->line, "{\"id\":\"k");
     p = weir_sim_put_digits(p, sim->base.stats.clicks, 16);
     p = WEIR_SIM_PUT(p, "\",\"time\":\"");
@@ -227,9 +210,9 @@ static void clicks_write(weir_sim_clicks *sim, const clicks_session *s, click_ki
     size_t length = kind == CLICK_BUY ? 14 : 15;
     memcpy(p, kinds[kind], length);
     p = WEIR_SIM_PUT(p + length, ",\"category\":\"c");
-    p = weir_sim_put_pair(p, clicks_category(sim, item));
+    p = weir_sim_put_pair(p, category);
     p = WEIR_SIM_PUT(p, "\",\"price\":");
-    p = weir_sim_put_cents(p, clicks_price(sim, item));
+    p = weir_sim_put_cents(p, cents / 100 * 100 + 99);
     *p++ = '}';
     messagep->value = sim->line;
     messagep->value_length = weir_sim_line_check(sim->line, p);
@@ -264,14 +247,6 @@ static void clicks_close(weir_simulate *base) {
     weir_free(sim->person_alias);
     weir_free(sim->rank_alias);
     weir_free(sim);
-}
-
-static weir_err clicks_check_options(weir_simulate_clicks_opts *opts) {
-    weir_err err = weir_sim_check("people", opts->people, WEIR_SIMULATE_PEOPLE_MIN, WEIR_SIMULATE_PEOPLE_MAX);
-    if (!err) err = weir_sim_check("items", opts->items, WEIR_SIMULATE_ITEMS_MIN, WEIR_SIMULATE_ITEMS_MAX);
-    if (!err && opts->per_day == 0) opts->per_day = opts->people * 12;
-    if (!err) err = weir_sim_check("clicks a day", opts->per_day, WEIR_SIMULATE_PER_DAY_MIN, WEIR_SIMULATE_PER_DAY_MAX);
-    return err ? err : weir_sim_check_start(opts->start_us);
 }
 
 static weir_err clicks_open_tables(weir_sim_clicks *sim) {
@@ -313,15 +288,19 @@ static weir_err clicks_start(weir_sim_clicks *sim) {
 
 weir_err weir_simulate_clicks_open(const weir_simulate_clicks_opts *opts, weir_simulate **simp) {
     *simp = NULL;
-    weir_simulate_clicks_opts checked = *opts;
-    weir_err err = clicks_check_options(&checked);
+    weir_simulate_clicks_opts own = *opts;
+    if (own.per_day == 0) own.per_day = own.people * 12;
+    weir_err err = weir_sim_check("people", own.people, WEIR_SIMULATE_PEOPLE_MIN, WEIR_SIMULATE_PEOPLE_MAX);
+    if (!err) err = weir_sim_check("items", own.items, WEIR_SIMULATE_ITEMS_MIN, WEIR_SIMULATE_ITEMS_MAX);
+    if (!err) err = weir_sim_check("clicks a day", own.per_day, WEIR_SIMULATE_PER_DAY_MIN, WEIR_SIMULATE_PER_DAY_MAX);
+    if (!err) err = weir_sim_check_start(own.start_us);
     if (err) return err;
     weir_sim_clicks *sim = weir_calloc(1, sizeof *sim);
     if (!sim) return WEIR_NOMEM("for a click generator; free some");
     sim->base.next = clicks_next;
     sim->base.close = clicks_close;
-    sim->opts = checked;
-    sim->places = checked.items / CATEGORIES;
+    sim->opts = own;
+    sim->places = own.items / CATEGORIES;
     weir_sim_math_init(&sim->math);
     err = clicks_open_tables(sim);
     if (!err) err = clicks_start(sim);

@@ -63,16 +63,6 @@ static void honest_purchase(weir_sim_payments *sim, weir_rng *rng, weir_sim_paym
     weir_sim_fraud_witness(sim, payment, rng);
 }
 
-static void honest_transfer(weir_sim_payments *sim, weir_rng *rng, weir_sim_payment *payment) {
-    payment->merchant = WEIR_SIM_NONE;
-    payment->payee = weir_sim_contact(&sim->world, &payment->payer, rng);
-    payment->channel = WEIR_SIM_TRANSFER;
-    payment->country = payment->payer.country;
-    payment->card = weir_sim_chance(rng, CARDED_TRANSFER) ? honest_card(&payment->payer, rng) : WEIR_SIM_NO_CARD;
-    payment->device = weir_sim_device_for(sim, payment, rng);
-    payment->cents = weir_sim_transfer_cents(&sim->world, payment->country, rng);
-}
-
 static void honest_begin(const weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
     int64_t time_us = payment->time_us;
     *payment = (weir_sim_payment){.time_us = time_us, .friendly_roll = weir_rng_u32(rng)};
@@ -86,10 +76,17 @@ void weir_sim_errand(weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_
 
 void weir_sim_honest(weir_sim_payments *sim, uint32_t slot, weir_rng *rng, weir_sim_payment *payment) {
     honest_begin(sim, slot, rng, payment);
-    if (weir_sim_below(rng, 100) < TRANSFER_PERCENT)
-        honest_transfer(sim, rng, payment);
-    else
+    if (weir_sim_below(rng, 100) >= TRANSFER_PERCENT) {
         honest_purchase(sim, rng, payment);
+        return;
+    }
+    payment->merchant = WEIR_SIM_NONE;
+    payment->payee = weir_sim_contact(&sim->world, &payment->payer, rng);
+    payment->channel = WEIR_SIM_TRANSFER;
+    payment->country = payment->payer.country;
+    payment->card = weir_sim_chance(rng, CARDED_TRANSFER) ? honest_card(&payment->payer, rng) : WEIR_SIM_NO_CARD;
+    payment->device = weir_sim_device_for(sim, payment, rng);
+    payment->cents = weir_sim_transfer_cents(&sim->world, payment->country, rng);
 }
 
 /* The payee passes most of it on to one of his own, or takes it out as cash. */

@@ -17,14 +17,6 @@ weir_err weir_sim_labels_open(weir_sim_payments *sim) {
     return weir_sim_agenda_open(&sim->labels, labelled * days * PENDING_DELAYS + 4096, sizeof(weir_sim_label));
 }
 
-static int64_t label_delay(const weir_sim_payments *sim, weir_rng *rng) {
-    int64_t median_ms = sim->opts.label_delay_us / 1000;
-    int64_t ms = (int64_t)weir_sim_lognormal(&sim->world.math, rng, (uint64_t)median_ms, SPREAD_Q16);
-    if (ms < median_ms / DELAY_SHORTEST) ms = median_ms / DELAY_SHORTEST;
-    if (ms > median_ms * DELAY_LONGEST) ms = median_ms * DELAY_LONGEST;
-    return ms * 1000 + (int64_t)weir_sim_below(rng, 1000);
-}
-
 int64_t weir_sim_label_decide(weir_sim_payments *sim, const weir_sim_payment *payment, uint64_t number) {
     bool friendly = (uint64_t)payment->friendly_roll * 1000000 >> 32 < FRIENDLY_PER_MILLION;
     if (!payment->fraud && !friendly) return WEIR_SIMULATE_NEVER;
@@ -40,7 +32,11 @@ int64_t weir_sim_label_decide(weir_sim_payments *sim, const weir_sim_payment *pa
         label.card = payment->card;
         label.issue = (uint8_t)weir_sim_card_issue(&sim->world, &payment->payer, payment->card);
     }
-    int64_t when = payment->time_us + label_delay(sim, &rng);
+    int64_t median_ms = sim->opts.label_delay_us / 1000;
+    int64_t ms = (int64_t)weir_sim_lognormal(&sim->world.math, &rng, (uint64_t)median_ms, SPREAD_Q16);
+    if (ms < median_ms / DELAY_SHORTEST) ms = median_ms / DELAY_SHORTEST;
+    if (ms > median_ms * DELAY_LONGEST) ms = median_ms * DELAY_LONGEST;
+    int64_t when = payment->time_us + ms * 1000 + (int64_t)weir_sim_below(&rng, 1000);
     weir_sim_agenda_add(&sim->labels, when, &label);
     sim->base.stats.friendly += !payment->fraud;
     return when;

@@ -81,20 +81,6 @@ static void payments_write(weir_sim_payments *sim, uint64_t number, weir_simulat
     messagep->value_length = weir_sim_line_check(sim->line, p);
 }
 
-static void payments_write_chargeback(weir_sim_payments *sim, uint64_t number, int64_t time_us, uint64_t payment,
-                                      weir_simulate_message *messagep) {
-    char *p = payments_put_id(sim->line, 'b', number);
-    p = weir_sim_put_time(p, &sim->date, time_us);
-    p = WEIR_SIM_PUT(p, "\",\"payment\":\"");
-    messagep->key = p;
-    messagep->key_length = 17;
-    *p++ = 'p';
-    p = weir_sim_put_digits(p, payment, 16);
-    p = WEIR_SIM_PUT(p, "\",\"label\":\"fraud\"}");
-    messagep->value = sim->line;
-    messagep->value_length = weir_sim_line_check(sim->line, p);
-}
-
 /* --- the next payment --------------------------------------------------------------------------------------------- */
 
 /* The nearest cash machine: the first operator among a few popular merchants, or the country's first. */
@@ -190,9 +176,21 @@ static void payments_give_chargeback(weir_sim_payments *sim, weir_simulate_messa
     weir_sim_label label;
     int64_t time_us = weir_sim_agenda_next(&sim->labels);
     weir_sim_agenda_take(&sim->labels, &label);
-    *messagep = (weir_simulate_message){
-        .topic = WEIR_SIMULATE_CHARGEBACKS, .time_us = time_us, .chargeback_us = WEIR_SIMULATE_NEVER};
-    payments_write_chargeback(sim, ++sim->base.stats.chargebacks, time_us, label.payment, messagep);
+    WEIR_ASSERT(label.payment > 0 && label.payment <= sim->base.stats.payments);
+    char *p = payments_put_id(sim->line, 'b', ++sim->base.stats.chargebacks);
+    p = weir_sim_put_time(p, &sim->date, time_us);
+    p = WEIR_SIM_PUT(p, "\",\"payment\":\"");
+    const char *key = p;
+    *p++ = 'p';
+    p = weir_sim_put_digits(p, label.payment, 16);
+    *messagep = (weir_simulate_message){.topic = WEIR_SIMULATE_CHARGEBACKS,
+                                        .time_us = time_us,
+                                        .key = key,
+                                        .key_length = (size_t)(p - key),
+                                        .value = sim->line,
+                                        .chargeback_us = WEIR_SIMULATE_NEVER};
+    p = WEIR_SIM_PUT(p, "\",\"label\":\"fraud\"}");
+    messagep->value_length = weir_sim_line_check(sim->line, p);
     if (label.card == WEIR_SIM_NO_CARD) return;
     weir_sim_person holder = weir_sim_person_at(&sim->world, label.slot, time_us / WEIR_SIM_DAY);
     weir_sim_card_replace(&sim->world, &holder, label.card, label.issue);
@@ -227,8 +225,7 @@ static weir_err payments_check_options(weir_simulate_payments_opts *opts) {
     if (opts->merchants < WEIR_SIMULATE_MERCHANTS_MIN && opts->accounts < 20 * WEIR_SIMULATE_MERCHANTS_MIN)
         opts->merchants = WEIR_SIMULATE_MERCHANTS_MIN;
     if (opts->per_day == 0) opts->per_day = opts->accounts / 2 * 5;
-    weir_err_keep(
-        &err, weir_sim_check("merchants", opts->merchants, WEIR_SIMULATE_MERCHANTS_MIN, WEIR_SIMULATE_MERCHANTS_MAX));
+    err = weir_sim_check("merchants", opts->merchants, WEIR_SIMULATE_MERCHANTS_MIN, WEIR_SIMULATE_MERCHANTS_MAX);
     if (!err)
         err = weir_sim_check("payments a day", opts->per_day, WEIR_SIMULATE_PER_DAY_MIN, WEIR_SIMULATE_PER_DAY_MAX);
     if (!err) err = weir_sim_check("fraud in a million", opts->fraud_ppm, 0, WEIR_SIMULATE_FRAUD_PPM_MAX);
@@ -239,42 +236,35 @@ static weir_err payments_check_options(weir_simulate_payments_opts *opts) {
     return err;
 }
 
-static void payments_start(weir_sim_payments *sim) {
-    uint64_t spontaneous = (uint64_t)sim->opts.per_day * (1000000 - sim->opts.fraud_ppm) / 1000000;
-    spontaneous = spontaneous * 1000 / (1000 + FOLLOWERS_PER_MILLE) + 1;
-    sim->gap_mean = (int64_t)((uint64_t)WEIR_SIM_DAY / spontaneous) + 1;
-    weir_sim_rhythm_init(&sim->rhythm, &payments_week, sim->opts.start_us);
-    sim->busy_begin = weir_sim_busy_of(&sim->rhythm, sim->opts.start_us);
-    sim->gaps = weir_rng_stream(sim->world.seed, 0, WEIR_SIM_GAP);
-    sim->busy_base = sim->busy_begin + weir_sim_exponential(&sim->world.math, &sim->gaps, sim->gap_mean);
-    sim->base.stats.time_us = sim->opts.start_us;
-    sim->date.day = -1;
-}
-
 weir_err weir_simulate_payments_open(const weir_simulate_payments_opts *opts, weir_simulate **simp) {
     *simp = NULL;
-    weir_simulate_payments_opts checked = *opts;
-    weir_err err = payments_check_options(&checked);
+    weir_simulate_payments_opts own = *opts;
+    weir_err err = payments_check_options(&own);
     if (err) return err;
     weir_sim_payments *sim = weir_calloc(1, sizeof *sim);
     if (!sim) return WEIR_NOMEM("for a payment generator; free some");
-    sim->base.next = payments_next;
-    sim->base.close = payments_close;
-    sim->opts = checked;
-    uint32_t crews = weir_sim_crews_for(checked.per_day, checked.fraud_ppm);
-    err = weir_sim_world_open(&sim->world, checked.seed, checked.accounts, checked.merchants, crews);
-    uint64_t per_day = checked.per_day;
-    uint64_t plans = per_day / 32 + per_day * checked.fraud_ppm / 1000000 * CAMPAIGN_DAYS + PLANS_SPARE;
+    sim->base = (weir_simulate){.next = payments_next, .close = payments_close, .stats.time_us = own.start_us};
+    sim->opts = own;
+    sim->date.day = -1;
+    uint32_t crews = weir_sim_crews_for(own.per_day, own.fraud_ppm);
+    uint64_t per_day = own.per_day;
+    uint64_t plans = per_day / 32 + per_day * own.fraud_ppm / 1000000 * CAMPAIGN_DAYS + PLANS_SPARE;
+    err = weir_sim_world_open(&sim->world, own.seed, own.accounts, own.merchants, crews);
     if (!err) err = weir_sim_agenda_open(&sim->plans, plans, sizeof(weir_sim_plan));
     if (!err) err = weir_sim_labels_open(sim);
-    if (!err) {
-        payments_start(sim);
-        err = weir_sim_fraud_open(sim);
-    }
-    if (err) {
-        payments_close(&sim->base);
-        return err;
-    }
+    if (err) goto failed;
+
+    uint64_t spontaneous = per_day * (1000000 - own.fraud_ppm) / 1000000 * 1000 / (1000 + FOLLOWERS_PER_MILLE) + 1;
+    sim->gap_mean = (int64_t)((uint64_t)WEIR_SIM_DAY / spontaneous) + 1;
+    weir_sim_rhythm_init(&sim->rhythm, &payments_week, own.start_us);
+    sim->busy_begin = weir_sim_busy_of(&sim->rhythm, own.start_us);
+    sim->gaps = weir_rng_stream(own.seed, 0, WEIR_SIM_GAP);
+    sim->busy_base = sim->busy_begin + weir_sim_exponential(&sim->world.math, &sim->gaps, sim->gap_mean);
+    err = weir_sim_fraud_open(sim);
+    if (err) goto failed;
     *simp = &sim->base;
     return WEIR_OK;
+failed:
+    payments_close(&sim->base);
+    return err;
 }

@@ -52,9 +52,16 @@ void weir_sim_agenda_add(weir_sim_agenda *agenda, int64_t time, const void *item
     agenda->heap[at] = entry;
 }
 
-static void agenda_sink(weir_sim_agenda *agenda, weir_sim_agenda_entry entry) {
+void weir_sim_agenda_take(weir_sim_agenda *agenda, void *item) {
     weir_sim_agenda_entry *heap = agenda->heap;
-    uint32_t at = 0;
+    WEIR_ASSERT(agenda->count > 0);
+    uint32_t place = (uint32_t)heap[0].serial, at = 0;
+    WEIR_ASSERT(place < agenda->capacity);
+    memcpy(item, agenda->items + place * agenda->item_bytes, agenda->item_bytes);
+    agenda->count--;
+    agenda->vacant[agenda->capacity - 1 - agenda->count] = place;
+    /* The last entry sinks from the top to where it belongs. */
+    weir_sim_agenda_entry entry = heap[agenda->count];
     for (uint32_t child = 1; child < agenda->count; child = 2 * at + 1) {
         if (child + 1 < agenda->count && agenda_is_earlier(&heap[child + 1], &heap[child])) child++;
         if (!agenda_is_earlier(&heap[child], &entry)) break;
@@ -62,13 +69,4 @@ static void agenda_sink(weir_sim_agenda *agenda, weir_sim_agenda_entry entry) {
         at = child;
     }
     heap[at] = entry;
-}
-
-void weir_sim_agenda_take(weir_sim_agenda *agenda, void *item) {
-    WEIR_ASSERT(agenda->count > 0);
-    uint32_t place = (uint32_t)agenda->heap[0].serial;
-    memcpy(item, agenda->items + place * agenda->item_bytes, agenda->item_bytes);
-    agenda->count--;
-    agenda->vacant[agenda->capacity - 1 - agenda->count] = place;
-    if (agenda->count) agenda_sink(agenda, agenda->heap[agenda->count]);
 }

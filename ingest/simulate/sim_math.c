@@ -63,18 +63,16 @@ int64_t weir_sim_exponential(const weir_sim_math *math, weir_rng *rng, int64_t m
     return value ? (int64_t)value : 1;
 }
 
-/* The sum of four uniform 16-bit numbers, centred and scaled to a deviation of 1 in Q16: bell-shaped enough for
- * prices and delays, and free of tables. */
-static int64_t math_bell_q16(weir_rng *rng) {
-    uint32_t a = weir_rng_u32(rng);
-    uint32_t b = weir_rng_u32(rng);
-    int64_t sum = (int64_t)(a >> 16) + (a & 0xFFFFu) + (b >> 16) + (b & 0xFFFFu) - 131070;
-    return sum * 65536 / 37837;
-}
-
 uint64_t weir_sim_lognormal(const weir_sim_math *math, weir_rng *rng, uint64_t median, uint32_t sigma_q16) {
+    /* The sum of four uniform 16-bit numbers, centred and scaled to a deviation of 1 in Q16: bell-shaped enough for
+     * prices and delays, and free of tables. */
+    uint32_t a = weir_rng_u32(rng), b = weir_rng_u32(rng);
+    int64_t sum = (int64_t)(a >> 16) + (a & 0xFFFFu) + (b >> 16) + (b & 0xFFFFu) - 131070;
+    int64_t bell_q16 = sum * 65536 / 37837;
     /* Biased by 64 doublings, so that the split into whole and fraction never sees a negative number. */
-    uint64_t exponent = (uint64_t)((INT64_C(64) << 16) + math_bell_q16(rng) * (int64_t)sigma_q16 / 65536);
+    int64_t biased = (INT64_C(64) << 16) + bell_q16 * (int64_t)sigma_q16 / 65536;
+    WEIR_ASSERT(biased >= 0);
+    uint64_t exponent = (uint64_t)biased;
     uint32_t index = (uint32_t)(exponent >> 8) & 255u;
     uint32_t fraction = (uint32_t)exponent & 255u;
     uint64_t power = math->exp2[index] + ((math->exp2[index + 1] - math->exp2[index]) * fraction >> 8);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/store/base/rng.h>
 
 #define WEIR_SIM_SECOND 1000000ll
@@ -85,6 +86,7 @@ weir_sim_scramble weir_sim_scramble_make(uint64_t seed, uint32_t which, uint64_t
 
 /* count stays below 2^32, so the product fits. */
 static inline uint64_t weir_sim_scrambled(const weir_sim_scramble *scramble, uint64_t raw) {
+    WEIR_ASSERT(raw < scramble->count);
     return (raw * scramble->multiplier + scramble->offset) % scramble->count;
 }
 

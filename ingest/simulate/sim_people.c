@@ -13,6 +13,7 @@
 enum { PHONE, LAPTOP, TABLET };
 
 weir_sim_person weir_sim_person_at(const weir_sim_world *world, uint32_t slot, int64_t day) {
+    WEIR_ASSERT(slot < world->slots && day >= 0);
     weir_rng rng = weir_rng_stream(world->seed, slot, WEIR_SIM_PERSON);
     uint32_t life_days = weir_sim_between(&rng, 800, 2400);
     uint32_t phase = weir_sim_below(&rng, life_days);
@@ -38,6 +39,7 @@ uint64_t weir_sim_account_number(const weir_sim_world *world, const weir_sim_per
 /* --- cards -------------------------------------------------------------------------------------------------------- */
 
 uint32_t weir_sim_card_issue(const weir_sim_world *world, const weir_sim_person *person, uint32_t card) {
+    WEIR_ASSERT(card < WEIR_SIM_SLOT_CARDS);
     uint32_t phase = (uint32_t)((person->slot * 2 + card) * 2654435761u >> 16) % CARD_DAYS;
     uint32_t expired = (uint32_t)((uint64_t)person->day + phase) / CARD_DAYS;
     /* None of the three ever falls, so that a changed sum is a card that was never seen before. */
@@ -101,6 +103,7 @@ uint32_t weir_sim_device_browser(const weir_sim_world *world, const weir_sim_per
 }
 
 uint32_t weir_sim_device_terminal(const weir_sim_world *world, uint32_t merchant, weir_rng *rng) {
+    WEIR_ASSERT(merchant < world->merchant_count);
     return world->device_terminals + merchant * WEIR_SIM_TERMINALS_MAX +
            weir_sim_below(rng, world->merchants[merchant].terminals);
 }

@@ -46,27 +46,22 @@ int64_t weir_sim_busy_of(const weir_sim_rhythm *rhythm, int64_t time_us) {
     return since - in_week + rhythm->begin[hour] + width * in_hour / (WEIR_SIM_HOUR / 1000);
 }
 
-static uint32_t rhythm_find_hour(const weir_sim_rhythm *rhythm, int64_t in_week) {
-    uint32_t low = 0;
-    uint32_t high = WEIR_SIM_WEEK_HOURS - 1;
-    while (low < high) {
-        uint32_t middle = (low + high + 1) / 2;
-        if (rhythm->begin[middle] <= in_week)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
 int64_t weir_sim_time_of(weir_sim_rhythm *rhythm, int64_t busy_us) {
     WEIR_ASSERT(busy_us >= 0);
     int64_t in_week = busy_us % WEIR_SIM_WEEK;
     uint32_t hour = rhythm->hour;
     if (in_week < rhythm->begin[hour] || in_week >= rhythm->begin[hour + 1]) {
-        hour = rhythm_find_hour(rhythm, in_week);
+        uint32_t high = WEIR_SIM_WEEK_HOURS - 1;
+        for (hour = 0; hour < high;) {
+            uint32_t middle = (hour + high + 1) / 2;
+            if (rhythm->begin[middle] <= in_week)
+                hour = middle;
+            else
+                high = middle - 1;
+        }
         rhythm->hour = hour;
     }
+    WEIR_ASSERT(rhythm->begin[hour] <= in_week && in_week < rhythm->begin[hour + 1]);
     uint64_t in_hour = (uint64_t)(in_week - rhythm->begin[hour]) * rhythm->scale[hour] >> 20;
     return rhythm->origin_us + busy_us - in_week + (int64_t)hour * WEIR_SIM_HOUR + (int64_t)in_hour;
 }

@@ -30,19 +30,6 @@ static uint8_t world_trade_of_rank(uint32_t rank, uint32_t country) {
     return trade;
 }
 
-static void world_fill_merchant(weir_sim_world *world, uint32_t merchant, uint32_t country) {
-    uint32_t rank = merchant - world->country_begin[country];
-    uint32_t of = world->country_begin[country + 1] - world->country_begin[country];
-    weir_sim_merchant *m = &world->merchants[merchant];
-    weir_rng rng = weir_rng_stream(world->seed, merchant, WEIR_SIM_MERCHANT);
-    m->number = (uint32_t)weir_sim_scrambled(&world->merchant_numbers, merchant);
-    m->country = (uint8_t)country;
-    m->trade = world_trade_of_rank(rank, country);
-    uint64_t euro = weir_sim_lognormal(&world->math, &rng, weir_sim_trades[m->trade].median_cents, 65536 / 3);
-    m->median_cents = (uint32_t)(euro * weir_sim_countries[country].price_percent / 100);
-    m->terminals = (uint8_t)(1 + (WEIR_SIM_TERMINALS_MAX - 1) * 4 / (4 + rank * 64 / of));
-}
-
 static void world_fill_merchants(weir_sim_world *world, uint64_t *weights, uint32_t *stack) {
     /* Country by country, in proportion to its weight, but none so small that it lacks a trade. */
     uint32_t least = WEIR_SIMULATE_MERCHANTS_MIN / WEIR_SIM_COUNTRIES;
@@ -56,8 +43,16 @@ static void world_fill_merchants(weir_sim_world *world, uint64_t *weights, uint3
     for (uint32_t country = 0; country < WEIR_SIM_COUNTRIES; country++) {
         uint32_t begin = world->country_begin[country];
         uint32_t count = world->country_begin[country + 1] - begin;
-        for (uint32_t i = 0; i < count; i++)
-            world_fill_merchant(world, begin + i, country);
+        for (uint32_t rank = 0; rank < count; rank++) {
+            weir_sim_merchant *m = &world->merchants[begin + rank];
+            weir_rng rng = weir_rng_stream(world->seed, begin + rank, WEIR_SIM_MERCHANT);
+            m->number = (uint32_t)weir_sim_scrambled(&world->merchant_numbers, begin + rank);
+            m->country = (uint8_t)country;
+            m->trade = world_trade_of_rank(rank, country);
+            uint64_t euro = weir_sim_lognormal(&world->math, &rng, weir_sim_trades[m->trade].median_cents, 65536 / 3);
+            m->median_cents = (uint32_t)(euro * weir_sim_countries[country].price_percent / 100);
+            m->terminals = (uint8_t)(1 + (WEIR_SIM_TERMINALS_MAX - 1) * 4 / (4 + rank * 64 / count));
+        }
         weir_sim_zipf_weights(weights, count, MERCHANT_FLAT);
         weir_sim_alias_fill(world->merchant_alias + begin, weights, stack, count);
     }
@@ -131,6 +126,7 @@ void weir_sim_world_close(weir_sim_world *world) {
 /* --- merchants ---------------------------------------------------------------------------------------------------- */
 
 uint32_t weir_sim_merchant_popular(const weir_sim_world *world, uint32_t country, uint32_t draw) {
+    WEIR_ASSERT(country < WEIR_SIM_COUNTRIES);
     uint32_t begin = world->country_begin[country];
     uint32_t count = world->country_begin[country + 1] - begin;
     return begin + weir_sim_alias_pick(world->merchant_alias + begin, count, draw);

@@ -5,19 +5,14 @@
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/cli/cli.h>
 
-static weir_parts_method partition_method(const char *name) {
-    weir_parts_method method = WEIR_PARTS_METIS;
-    while (name && strcmp(name, weir_parts_method_name(method)) != 0)
-        method++;
-    return method;
-}
-
 static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opts) {
+    const char *method = weir_cli_text(cli, "method");
     uint64_t parts = 0;
     opts->out = weir_cli_text(cli, "out");
     opts->snapshot = weir_cli_positional(cli, 0);
     opts->clock = weir_clock_system();
-    opts->method = partition_method(weir_cli_text(cli, "method"));
+    while (method && strcmp(method, weir_parts_method_name(opts->method)) != 0)
+        opts->method++;
     if (!opts->out) return WEIR_ERR(WEIR_EUSAGE, "--out is missing; name a new folder for the parts");
     if (!weir_cli_given(cli, "parts")) return WEIR_ERR(WEIR_EUSAGE, "--parts is missing; one for each rank");
     weir_err err = weir_cli_u64(cli, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
@@ -26,15 +21,15 @@ static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opt
 }
 
 static weir_err partition_run(weir_cli *cli) {
-    weir_parts_opts opts = {.seed = 1};
+    weir_parts_opts opts = {.method = WEIR_PARTS_METIS, .seed = 1};
     weir_parts_report report = {0};
     weir_snapshot *snapshot = NULL;
     weir_buf out = {0};
     weir_err err = partition_read_options(cli, &opts);
     if (!err) err = weir_snapshot_open(opts.snapshot, &(weir_snapshot_opts){.verify = true}, &snapshot);
     if (err) return err;
-    err =
-        weir_parts_write(snapshot, &opts, &report); /* checks all of it: a MANIFEST may fit arrays that lead nowhere */
+    /* It checks all of the snapshot: a MANIFEST may fit arrays that lead nowhere. */
+    err = weir_parts_write(snapshot, &opts, &report);
     weir_snapshot_close(snapshot);
     if (err) return err;
 

@@ -15,42 +15,28 @@ const char *weir_parts_method_name(weir_parts_method method) {
     return names[method];
 }
 
-static void parts_assign_random(const weir_parts_graph *g, uint32_t parts, uint64_t seed, int32_t *part_of) {
-    for (uint64_t v = 0; v < g->vertices; v++) {
-        weir_rng rng = weir_rng_stream(seed, v, 0);
-        part_of[v] = (int32_t)weir_rng_below(&rng, parts);
-    }
-}
-
-static void parts_assign_hash(const weir_snapshot *snapshot, const weir_parts_graph *g, uint32_t parts,
-                              int32_t *part_of) {
-    for (uint32_t type = 0; type < g->types; type++) {
-        const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(snapshot, type);
-        for (uint64_t v = 0; v < vertices->count; v++) {
-            uint64_t hash = weir_xxh3(&vertices->ids[v], sizeof vertices->ids[v], type);
-            part_of[g->offsets[type] + v] = (int32_t)(hash % parts);
-        }
-    }
-}
-
 weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph *graph, weir_parts_method method,
                            uint32_t parts, uint64_t seed, int32_t *part_of) {
-    const weir_metis_graph metis = {.vertices = graph->vertices,
-                                    .indptr = graph->indptr,
-                                    .neighbors = graph->neighbors,
-                                    .edge_weights = graph->edge_weights,
-                                    .constraints = WEIR_PARTS_CONSTRAINTS,
-                                    .vertex_weights = graph->vertex_weights};
-    switch (method) {
-    case WEIR_PARTS_METIS:
+    if (method == WEIR_PARTS_METIS) {
+        const weir_metis_graph metis = {.vertices = graph->vertices,
+                                        .indptr = graph->indptr,
+                                        .neighbors = graph->neighbors,
+                                        .edge_weights = graph->edge_weights,
+                                        .constraints = WEIR_PARTS_CONSTRAINTS,
+                                        .vertex_weights = graph->vertex_weights};
         return weir_metis_partition(&metis, parts, seed, part_of);
-    case WEIR_PARTS_RANDOM:
-        parts_assign_random(graph, parts, seed, part_of);
-        return WEIR_OK;
-    default:
-        parts_assign_hash(snapshot, graph, parts, part_of);
-        return WEIR_OK;
     }
+    for (uint32_t type = 0; type < graph->types; type++) {
+        const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(snapshot, type);
+        for (uint64_t v = 0; v < vertices->count; v++) {
+            uint64_t at = graph->offsets[type] + v;
+            weir_rng rng = weir_rng_stream(seed, at, 0);
+            part_of[at] = (int32_t)(method == WEIR_PARTS_RANDOM
+                                        ? weir_rng_below(&rng, parts)
+                                        : weir_xxh3(&vertices->ids[v], sizeof vertices->ids[v], type) % parts);
+        }
+    }
+    return WEIR_OK;
 }
 
 /* --- measuring ------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,11 @@ typedef struct graph_builder {
     int64_t *ends; /* where the next neighbour of a vertex goes */
 } graph_builder;
 
+static weir_err graph_no_memory(const weir_parts_graph *g) {
+    return WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
+                      (unsigned long long)g->vertices);
+}
+
 static uint32_t graph_own_type(const weir_schema_relation *r, weir_direction direction) {
     return direction == WEIR_OUT ? r->from : r->to;
 }
@@ -29,31 +34,25 @@ static uint32_t graph_own_type(const weir_schema_relation *r, weir_direction dir
 typedef void (*graph_list_visit)(graph_builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count,
                                  uint64_t offset);
 
-static void graph_visit_lists(graph_builder *b, uint32_t type, uint64_t v, graph_list_visit visit) {
-    for (uint32_t r = 0; r < weir_schema_relation_count(b->schema); r++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(b->schema, r);
-        for (int direction = 0; direction < 2; direction++) {
-            if (graph_own_type(relation, direction) != type) continue;
-            const weir_snapshot_edges *e = weir_snapshot_edges_of(b->snapshot, r, direction);
-            uint64_t offset = b->graph->offsets[graph_own_type(relation, !direction)];
-            visit(b, b->graph->offsets[type] + v, e->neighbors + e->indptr[v], e->indptr[v + 1] - e->indptr[v], offset);
-        }
-    }
-}
-
 static void graph_visit_all(graph_builder *b, graph_list_visit visit) {
+    const uint64_t *offsets = b->graph->offsets;
     for (uint32_t type = 0; type < b->graph->types; type++) {
-        uint64_t count = b->graph->offsets[type + 1] - b->graph->offsets[type];
-        for (uint64_t v = 0; v < count; v++)
-            graph_visit_lists(b, type, v, visit);
+        for (uint64_t v = 0; v < offsets[type + 1] - offsets[type]; v++) {
+            for (uint32_t r = 0; r < 2 * weir_schema_relation_count(b->schema); r++) {
+                const weir_schema_relation *relation = weir_schema_relation_at(b->schema, r / 2);
+                if (graph_own_type(relation, r % 2) != type) continue;
+                const weir_snapshot_edges *e = weir_snapshot_edges_of(b->snapshot, r / 2, r % 2);
+                uint64_t others = offsets[graph_own_type(relation, !(r % 2))];
+                visit(b, offsets[type] + v, e->neighbors + e->indptr[v], e->indptr[v + 1] - e->indptr[v], others);
+            }
+        }
     }
 }
 
 /* As if no two edges had the same ends; the degree counts repeated edges and loops. */
 static void graph_count_list(graph_builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count,
                              uint64_t offset) {
-    (void)neighbors;
-    (void)offset;
+    (void)neighbors, (void)offset;
     b->graph->indptr[vertex + 1] += count;
     b->graph->vertex_weights[vertex * WEIR_PARTS_CONSTRAINTS + 1] += count;
 }
@@ -68,6 +67,7 @@ static void graph_add_list(graph_builder *b, uint64_t vertex, const int64_t *nei
         if (end > g->indptr[other] && g->neighbors[end - 1] == (int64_t)vertex) {
             g->edge_weights[end - 1]++;
         } else {
+            WEIR_ASSERT(other < g->vertices && end < g->indptr[other + 1]);
             g->neighbors[end] = (int64_t)vertex;
             g->edge_weights[end] = 1;
             b->ends[other]++;
@@ -84,9 +84,7 @@ static weir_err graph_build_edges(graph_builder *b) {
     g->neighbors = weir_calloc(ends + 1, sizeof *g->neighbors);
     g->edge_weights = weir_calloc(ends + 1, sizeof *g->edge_weights);
     b->ends = weir_calloc(g->vertices + 1, sizeof *b->ends);
-    if (!g->neighbors || !g->edge_weights || !b->ends)
-        return WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
-                          (unsigned long long)g->vertices);
+    if (!g->neighbors || !g->edge_weights || !b->ends) return graph_no_memory(g);
     memcpy(b->ends, g->indptr, g->vertices * sizeof *b->ends);
     graph_visit_all(b, graph_add_list);
 
@@ -109,20 +107,6 @@ static void graph_weigh(graph_builder *b, uint32_t type, uint64_t v, int64_t tar
     b->graph->vertex_weights[(b->graph->offsets[type] + v) * WEIR_PARTS_CONSTRAINTS] += targets;
 }
 
-/* Where the absence of a label means a value, every target is a training target. */
-static void graph_weigh_all_targets(graph_builder *b, const weir_schema_label *label) {
-    if (!label->on_relation) {
-        uint64_t count = weir_snapshot_vertices_of(b->snapshot, label->target)->count;
-        for (uint64_t v = 0; v < count; v++)
-            graph_weigh(b, label->target, v, 1);
-        return;
-    }
-    const weir_snapshot_edges *e = weir_snapshot_edges_of(b->snapshot, label->target, WEIR_OUT);
-    uint32_t from = weir_schema_relation_at(b->schema, label->target)->from;
-    for (uint64_t v = 0; v < e->vertices; v++)
-        graph_weigh(b, from, v, e->indptr[v + 1] - e->indptr[v]);
-}
-
 /* The vertex whose list contains this position. */
 static uint64_t graph_from_of(const weir_snapshot_edges *e, int64_t place) {
     uint64_t low = 0, high = e->vertices;
@@ -136,10 +120,18 @@ static uint64_t graph_from_of(const weir_snapshot_edges *e, int64_t place) {
     return low;
 }
 
-static void graph_weigh_labelled(graph_builder *b, const weir_schema_label *label, const weir_snapshot_labels *labels) {
+/* Where the absence of a label means a value, every target is a training target. */
+static void graph_weigh_targets(graph_builder *b, const weir_schema_label *label, const weir_snapshot_labels *labels) {
     const weir_snapshot_edges *e =
         label->on_relation ? weir_snapshot_edges_of(b->snapshot, label->target, WEIR_OUT) : NULL;
     uint32_t type = e ? weir_schema_relation_at(b->schema, label->target)->from : label->target;
+    if (label->absent != WEIR_SCHEMA_NONE) {
+        uint64_t count = weir_snapshot_vertices_of(b->snapshot, type)->count;
+        WEIR_ASSERT(!e || e->vertices == count);
+        for (uint64_t v = 0; v < count; v++)
+            graph_weigh(b, type, v, e ? e->indptr[v + 1] - e->indptr[v] : 1);
+        return;
+    }
     for (uint64_t i = 0; i < labels->count; i++) {
         if (i && labels->targets[i] == labels->targets[i - 1]) continue; /* labelled again */
         graph_weigh(b, type, e ? graph_from_of(e, labels->targets[i]) : (uint64_t)labels->targets[i], 1);
@@ -168,32 +160,21 @@ weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *
     graph_builder b = {.snapshot = snapshot, .schema = weir_snapshot_schema(snapshot), .graph = graph};
     *graph = (weir_parts_graph){.types = weir_schema_vertex_count(b.schema)};
     graph->offsets = weir_calloc(graph->types + 1, sizeof *graph->offsets);
-    if (!graph->offsets)
-        return WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
-                          (unsigned long long)graph->vertices);
+    if (!graph->offsets) return graph_no_memory(graph);
     for (uint32_t type = 0; type < graph->types; type++)
         graph->offsets[type + 1] = graph->offsets[type] + weir_snapshot_vertices_of(snapshot, type)->count;
     graph->vertices = graph->offsets[graph->types];
     graph->indptr = weir_calloc(graph->vertices + 1, sizeof *graph->indptr);
     graph->vertex_weights = weir_calloc(graph->vertices * WEIR_PARTS_CONSTRAINTS + 1, sizeof *graph->vertex_weights);
-    weir_err err = graph->indptr && graph->vertex_weights
-                       ? graph_build_edges(&b)
-                       : WEIR_NOMEM("while seeing %llu vertices as one graph; partition on a larger machine",
-                                    (unsigned long long)graph->vertices);
+    weir_err err = graph->indptr && graph->vertex_weights ? graph_build_edges(&b) : graph_no_memory(graph);
     weir_free(b.ends);
     if (err) {
         weir_parts_graph_close(graph);
         return err;
     }
     bool masked = graph_weigh_masked(&b);
-    for (uint32_t l = 0; !masked && l < weir_schema_label_count(b.schema); l++) {
-        const weir_schema_label *label = weir_schema_label_at(b.schema, l);
-        if (label->absent != WEIR_SCHEMA_NONE) {
-            graph_weigh_all_targets(&b, label);
-        } else {
-            graph_weigh_labelled(&b, label, weir_snapshot_labels_of(snapshot, l));
-        }
-    }
+    for (uint32_t l = 0; !masked && l < weir_schema_label_count(b.schema); l++)
+        graph_weigh_targets(&b, weir_schema_label_at(b.schema, l), weir_snapshot_labels_of(snapshot, l));
     for (uint64_t v = 0; v < graph->vertices; v++)
         graph->training += (uint64_t)graph->vertex_weights[v * WEIR_PARTS_CONSTRAINTS];
     return WEIR_OK;

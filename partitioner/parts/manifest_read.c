@@ -129,8 +129,8 @@ weir_err weir_part_manifest_parse(const char *name, const char *text, size_t len
     if (!err) return WEIR_OK;
     weir_part_manifest_free(manifest);
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence,
-                      sizeof sentence); /* the schema's parser blames a settings file, but this is data */
+    /* The schema's parser blames a settings file, but this is data. */
+    weir_err_sentence(err, sentence, sizeof sentence);
     return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 

@@ -264,6 +264,7 @@ weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_par
 
 void weir_part_close(weir_part *p) {
     if (!p) return;
+    /* Columns and extras were allocated by this file, and are lent out as read-only. */
     for (uint32_t i = 0; p->vertices && i < weir_schema_vertex_count(p->manifest.schema); i++) {
         weir_snapshot_free_lent(p->vertices[i].columns);
         weir_snapshot_free_lent(p->vertices[i].extras);

@@ -29,16 +29,6 @@ static weir_err parts_try_method(const weir_snapshot *snapshot, const weir_parts
     return err ? err : weir_parts_measure(graph, part_of, opts->parts, row);
 }
 
-/* The method that was asked for, and random and hash to compare it with; scratch is as long as part_of. */
-static weir_err parts_choose(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,
-                             int32_t *part_of, int32_t *scratch, weir_parts_report *report) {
-    weir_err err = parts_try_method(snapshot, graph, opts, opts->method, part_of, report);
-    for (weir_parts_method m = WEIR_PARTS_RANDOM; !err && m <= WEIR_PARTS_HASH; m++) {
-        if (m != opts->method) err = parts_try_method(snapshot, graph, opts, m, scratch, report);
-    }
-    return err;
-}
-
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
 /* A name for this cutting that its parts share: a digest of what was cut, and how. PARTS-P4: the same input gives the
@@ -73,11 +63,7 @@ static weir_err parts_write_map(const weir_parts_draft *draft) {
                  weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
         err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &writer);
         if (!err) err = weir_npy_write(writer, draft->plan->new_of[type], count);
-        if (!err) {
-            err = weir_npy_writer_close(writer);
-        } else {
-            weir_npy_writer_cancel(writer);
-        }
+        err = weir_npy_writer_end(writer, err);
     }
     return err ? err : weir_manifest_write(folder);
 }
@@ -176,7 +162,10 @@ weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *
     } else if (!part_of || !scratch) {
         err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph.vertices);
     }
-    if (!err) err = parts_choose(snapshot, &graph, opts, part_of, scratch, reportp);
+    /* The method that was asked for, and random and hash to compare it with. */
+    if (!err) err = parts_try_method(snapshot, &graph, opts, opts->method, part_of, reportp);
+    for (weir_parts_method m = WEIR_PARTS_RANDOM; !err && m <= WEIR_PARTS_HASH; m++)
+        if (m != opts->method) err = parts_try_method(snapshot, &graph, opts, m, scratch, reportp);
     if (!err) err = weir_parts_plan_open(&graph, part_of, opts->parts, &plan);
     if (!err) err = parts_write_plan(snapshot, &plan, opts, reportp);
     weir_parts_plan_close(&plan);

@@ -15,8 +15,10 @@ static weir_err parts_plan_type(weir_parts_plan *plan, uint32_t type) {
         weir_free(next);
         return WEIR_NOMEM("while numbering %llu vertices", (unsigned long long)count);
     }
-    for (uint64_t v = 0; v < count; v++)
+    for (uint64_t v = 0; v < count; v++) {
+        WEIR_ASSERT(plan->part_of[first + v] >= 0 && (uint32_t)plan->part_of[first + v] < plan->parts);
         starts[plan->part_of[first + v] + 1]++;
+    }
     for (uint32_t p = 0; p < plan->parts; p++) {
         starts[p + 1] += starts[p];
         next[p] = starts[p];

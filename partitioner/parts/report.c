@@ -2,10 +2,6 @@
 /* report.c - what a cutting cost and how good it is, as text and as JSON. */
 #include "plan.h"
 
-static double report_share(uint64_t part, uint64_t whole) {
-    return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 void weir_parts_report_text(const weir_parts_report *report, weir_buf *out) {
     weir_buf_printf(out, "%u parts of %llu vertices (%llu to train on) and %llu edges, seed %llu\n", report->parts,
                     (unsigned long long)report->vertices, (unsigned long long)report->training,
@@ -14,10 +10,11 @@ void weir_parts_report_text(const weir_parts_report *report, weir_buf *out) {
                     "largest: vertices/training/degree", "halo", "worst halo", "seconds");
     for (uint32_t i = 0; i < report->row_count; i++) {
         const weir_parts_quality *q = &report->rows[i];
+        double share = report->edges ? 100.0 * (double)q->cut_edges / (double)report->edges : 0;
         weir_buf_printf(out, "%-8s %12llu %6.2f%%  %15.3f %8.3f %8.3f  %12llu %12llu %9.3f\n",
-                        weir_parts_method_name(q->method), (unsigned long long)q->cut_edges,
-                        report_share(q->cut_edges, report->edges), q->vertex_balance, q->training_balance,
-                        q->degree_balance, (unsigned long long)q->halo, (unsigned long long)q->halo_max, q->seconds);
+                        weir_parts_method_name(q->method), (unsigned long long)q->cut_edges, share, q->vertex_balance,
+                        q->training_balance, q->degree_balance, (unsigned long long)q->halo,
+                        (unsigned long long)q->halo_max, q->seconds);
     }
     weir_buf_printf(out, "written in %.3f s; %.1f MiB of memory at most\n", report->write_seconds,
                     (double)report->peak_bytes / 1048576.0);

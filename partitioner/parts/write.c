@@ -54,9 +54,7 @@ static weir_err part_write_array(const weir_parts_draft *draft, const char *fold
     weir_err err = weir_parts_path(draft, path, "%s/%s.npy", folder, name);
     if (!err) err = weir_npy_writer_open(path, type, rows, columns, &writer);
     if (!err) err = fill(writer, context);
-    if (!err) return weir_npy_writer_close(writer);
-    weir_npy_writer_cancel(writer);
-    return err;
+    return weir_npy_writer_end(writer, err);
 }
 
 typedef struct part_plain {
@@ -100,7 +98,7 @@ static weir_err part_write_rows(const weir_parts_draft *draft, const char *folde
     return part_write_array(draft, folder, name, type, rows.count, columns, part_fill_rows, &g);
 }
 
-/* --- lists: of edges, lives, rows ------------------------------------------------------------------------------ */
+/* --- lists: of edges, lives, rows, keys ------------------------------------------------------------------------- */
 
 typedef struct part_lists {
     part_owned rows;
@@ -123,6 +121,7 @@ static weir_err part_fill_lists(weir_npy_writer *writer, const void *context) {
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
         int64_t begin = l->indptr[l->rows.old[i]], end = l->indptr[l->rows.old[i] + 1];
+        WEIR_ASSERT(begin >= 0 && begin <= end);
         err = weir_npy_write(writer, l->source + (size_t)begin * l->size, (uint64_t)(end - begin));
     }
     return err;
@@ -192,46 +191,6 @@ static weir_err part_create_folder(const weir_parts_draft *draft, const char *fo
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
-typedef struct part_keys {
-    part_owned rows;
-    const weir_snapshot_vertices *vertices;
-} part_keys;
-
-static uint64_t part_key_length(const part_keys *k, uint64_t i) {
-    return (uint64_t)(k->vertices->key_offsets[k->rows.old[i] + 1] - k->vertices->key_offsets[k->rows.old[i]]);
-}
-
-static weir_err part_fill_key_offsets(weir_npy_writer *writer, const void *context) {
-    const part_keys *k = context;
-    int64_t at = 0;
-    weir_err err = weir_npy_write_i64(writer, at);
-    for (uint64_t i = 0; !err && i < k->rows.count; i++) {
-        at += (int64_t)part_key_length(k, i);
-        err = weir_npy_write_i64(writer, at);
-    }
-    return err;
-}
-
-static weir_err part_fill_key_bytes(weir_npy_writer *writer, const void *context) {
-    const part_keys *k = context;
-    weir_err err = WEIR_OK;
-    for (uint64_t i = 0; !err && i < k->rows.count; i++)
-        err = weir_npy_write(writer, k->vertices->key_bytes + k->vertices->key_offsets[k->rows.old[i]],
-                             part_key_length(k, i));
-    return err;
-}
-
-static weir_err part_write_keys(const weir_parts_draft *draft, const char *folder, part_owned rows,
-                                const weir_snapshot_vertices *vertices) {
-    const part_keys k = {rows, vertices};
-    uint64_t bytes = 0;
-    for (uint64_t i = 0; i < rows.count; i++)
-        bytes += part_key_length(&k, i);
-    weir_err err =
-        part_write_array(draft, folder, "key_offsets", WEIR_NPY_I64, rows.count + 1, 0, part_fill_key_offsets, &k);
-    return err ? err : part_write_array(draft, folder, "key_bytes", WEIR_NPY_U8, bytes, 0, part_fill_key_bytes, &k);
-}
-
 static weir_err part_write_extras(const weir_parts_draft *draft, const char *folder, part_owned rows,
                                   const weir_snapshot_vertices *vertices) {
     char name[PART_NAME_MAX];
@@ -282,7 +241,12 @@ static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type
     if (!err) err = part_write_spans(draft, room, "first", rows, &vertices->lives);
     snprintf(room, sizeof room, "%s/rows", folder);
     if (!err) err = part_write_spans(draft, room, "times", rows, &vertices->rows);
-    if (!err) err = part_write_keys(draft, folder, rows, vertices);
+    const part_lists keys = {.rows = rows, .indptr = vertices->key_offsets};
+    if (!err)
+        err = part_write_array(draft, folder, "key_offsets", WEIR_NPY_I64, rows.count + 1, 0, part_fill_indptr, &keys);
+    if (!err)
+        err = part_write_lists(draft, folder, "key_bytes", WEIR_NPY_U8, keys, vertices->key_bytes,
+                               part_count_listed(rows, keys.indptr));
     const part_lists l = {.rows = rows, .indptr = vertices->rows.indptr};
     if (!err)
         err = part_write_columns(draft, folder, vertices->columns, vertices->column_count, l,

@@ -80,7 +80,8 @@ typedef struct arrays_search {
     uint32_t parent;
 } arrays_search;
 
-static weir_err arrays_fetch_vertices(const weir_sample_csr *csr, const weir_sample_ask *ask) {
+/* The whole list of each parent. */
+static weir_err arrays_fetch_lists(const weir_sample_csr *csr, const weir_sample_ask *ask, arrays_span *spans) {
     for (uint32_t i = 0; i < ask->count; i++) {
         if (ask->parents[i] >= csr->vertices) {
             return WEIR_ERR(WEIR_ECORRUPT, "a neighbour is vertex %llu of type %u, of which there are only %llu",
@@ -89,11 +90,6 @@ static weir_err arrays_fetch_vertices(const weir_sample_csr *csr, const weir_sam
         __builtin_prefetch(arrays_at(csr->indptr, ask->parents[i], csr->vertex_stride));
         __builtin_prefetch(arrays_at(csr->ids, ask->parents[i], csr->id_stride));
     }
-    return WEIR_OK;
-}
-
-/* The whole list of each parent. */
-static weir_err arrays_fetch_lists(const weir_sample_csr *csr, const weir_sample_ask *ask, arrays_span *spans) {
     for (uint32_t i = 0; i < ask->count; i++) {
         int64_t begin = arrays_word_at(csr->indptr, ask->parents[i], csr->vertex_stride);
         int64_t end = arrays_word_at(csr->indptr, ask->parents[i] + 1, csr->vertex_stride);
@@ -119,8 +115,7 @@ static void arrays_halve(const weir_sample_csr *csr, int64_t before_us, arrays_s
     __builtin_prefetch(arrays_at(csr->times, (uint64_t)(s->low + (s->high - s->low) / 2), csr->edge_stride));
 }
 
-/* Moves the begin of each list to its first edge that is older: all searches a step each, so that their misses overlap.
- * */
+/* Moves the begin of each list to its first edge that is older: all searches a step each, so that misses overlap. */
 static void arrays_seek_begins(const weir_sample_csr *csr, const weir_sample_ask *ask, arrays_span *spans) {
     arrays_search searches[WEIR_SAMPLE_BATCH];
     uint32_t left = 0;
@@ -146,27 +141,7 @@ static void arrays_seek_begins(const weir_sample_csr *csr, const weir_sample_ask
     }
 }
 
-/* Expiry ends a list from its old side: at or below this time, an edge is gone. */
-static void arrays_seek_end(const weir_sample_csr *csr, int64_t before_us, arrays_span *list) {
-    int64_t gone_us;
-    arrays_search s = {list->begin, list->end, 0};
-    if (before_us == WEIR_BEFORE_ALL || __builtin_sub_overflow(before_us, csr->expire_us, &gone_us)) return;
-    while (s.low < s.high)
-        arrays_halve(csr, gone_us + 1, &s);
-    list->end = s.low;
-}
-
 /* --- windows with holes ------------------------------------------------------------------------------------------- */
-
-/* At most how many edges its target sees, where it does not see all of the first `limit`; else 0. */
-static uint32_t arrays_room_beside_holes(const weir_sample_csr *csr, arrays_span list, int64_t before_us,
-                                         uint32_t limit) {
-    int64_t left = list.end - list.begin, looked = left < (int64_t)limit ? left : (int64_t)limit;
-    for (int64_t i = 0; i < looked; i++) {
-        if (csr->until_us[list.begin + i] <= before_us) return (uint32_t)looked;
-    }
-    return 0;
-}
 
 static weir_err arrays_seen_reserve(arrays_source *s, size_t capacity) {
     if (capacity <= s->seen_capacity) return WEIR_OK;
@@ -204,10 +179,15 @@ static void arrays_gather(arrays_source *s, const weir_sample_csr *csr, arrays_s
 static weir_err arrays_take_out_holes(arrays_source *s, const weir_sample_csr *csr, const weir_sample_ask *ask,
                                       const arrays_span *lists, weir_sample_window *windows) {
     size_t room = 0, at = 0;
-    uint32_t rooms[WEIR_SAMPLE_BATCH];
+    uint32_t rooms[WEIR_SAMPLE_BATCH]; /* 0: its target sees all of the first `limit` */
     WEIR_ASSERT(ask->count <= WEIR_SAMPLE_BATCH);
-    for (uint32_t i = 0; i < ask->count; i++)
-        room += rooms[i] = arrays_room_beside_holes(csr, lists[i], ask->before_us[i], ask->limit);
+    for (uint32_t i = 0; i < ask->count; i++) {
+        int64_t left = lists[i].end - lists[i].begin;
+        uint32_t looked = left < (int64_t)ask->limit ? (uint32_t)left : ask->limit, seen = 0;
+        while (seen < looked && csr->until_us[lists[i].begin + seen] > ask->before_us[i])
+            seen++;
+        room += rooms[i] = seen < looked ? looked : 0;
+    }
     weir_err err = arrays_seen_reserve(s, room);
     for (uint32_t i = 0; !err && i < ask->count; i++) {
         if (rooms[i]) arrays_gather(s, csr, lists[i], ask->before_us[i], ask->limit, at, &windows[i]);
@@ -221,15 +201,22 @@ static weir_err arrays_windows(weir_sample_source *source, const weir_sample_ask
     const weir_sample_csr *csr = arrays_csr_of(source, ask);
     arrays_span spans[WEIR_SAMPLE_BATCH];
     WEIR_ASSERT(ask->count <= WEIR_SAMPLE_BATCH && ask->parents);
-    weir_err err = arrays_fetch_vertices(csr, ask);
-    if (!err) err = arrays_fetch_lists(csr, ask, spans);
+    weir_err err = arrays_fetch_lists(csr, ask, spans);
     if (err) return err;
     arrays_seek_begins(csr, ask, spans);
     for (uint32_t i = 0; i < ask->count; i++) {
-        int64_t begin = spans[i].begin;
+        int64_t begin = spans[i].begin, before_us = ask->before_us[i], gone_us;
         if (!csr->until_us && spans[i].end - begin > ask->limit) spans[i].end = begin + ask->limit;
-        if (csr->expire_us) arrays_seek_end(csr, ask->before_us[i], &spans[i]);
+        /* Expiry ends a list from its old side: at or below this time, an edge is gone. */
+        if (csr->expire_us && before_us != WEIR_BEFORE_ALL &&
+            !__builtin_sub_overflow(before_us, csr->expire_us, &gone_us)) {
+            arrays_search s = {begin, spans[i].end, i};
+            while (s.low < s.high)
+                arrays_halve(csr, gone_us + 1, &s);
+            spans[i].end = s.low;
+        }
         int64_t count = spans[i].end - begin;
+        WEIR_ASSERT(begin >= 0 && count >= 0 && (uint64_t)spans[i].end <= csr->edges);
         windows[i] = (weir_sample_window){
             .neighbors = arrays_at(csr->neighbors, (uint64_t)begin, csr->edge_stride),
             .times = arrays_at(csr->times, (uint64_t)begin, csr->edge_stride),
@@ -272,10 +259,6 @@ static weir_err arrays_codes(weir_sample_source *source, const weir_sample_ask *
 
 /* --- the handle --------------------------------------------------------------------------------------------------- */
 
-static void arrays_begin(weir_sample_source *source) {
-    (void)source;
-}
-
 static void arrays_close(weir_sample_source *source) {
     arrays_source *s = arrays_of_own(source);
     weir_free(s->seen);
@@ -309,7 +292,6 @@ weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_s
         .types = arrays->types,
         .relations = arrays->relations,
         .ends = arrays->ends,
-        .begin = arrays_begin,
         .ids = arrays_ids,
         .windows = arrays_windows,
         .numbers = arrays_numbers,

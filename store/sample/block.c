@@ -24,20 +24,6 @@ static void *sample_block_take(sample_block_layout *l, uint64_t count, size_t si
     return l->base ? l->base + at : NULL;
 }
 
-static void sample_block_lay_step(sample_block_layout *l, const weir_sampler *sampler, uint32_t step,
-                                  weir_block_columns *c) {
-    uint64_t edges = sampler->plan.edges_max[step];
-    uint64_t rows = sampler->source->rows ? edges : 0;
-    c->offsets = sample_block_take(l, (uint64_t)sampler->plan.parents_max[step] + 1, sizeof *c->offsets);
-    c->parents = sample_block_take(l, edges, sizeof *c->parents);
-    c->children = sample_block_take(l, edges, sizeof *c->children);
-    c->times = sample_block_take(l, edges, sizeof *c->times);
-    c->refs = sample_block_take(l, edges, sizeof *c->refs);
-    c->neighbors = sample_block_take(l, edges, weir_sample_vertex_bytes(sampler->source));
-    c->rows = sample_block_take(l, rows, sizeof *c->rows);
-    c->row_lengths = sample_block_take(l, rows, sizeof *c->row_lengths);
-}
-
 /* Returns the block, or NULL when it only counts. */
 static weir_block *sample_block_lay(sample_block_layout *l, const weir_sampler *sampler) {
     const weir_sample_plan *plan = &sampler->plan;
@@ -56,23 +42,29 @@ static weir_block *sample_block_lay(sample_block_layout *l, const weir_sampler *
     b->groups = sample_block_take(l, plan->nodes_max, sizeof *b->groups);
     b->input_nodes = sample_block_take(l, plan->nodes_max, sizeof *b->input_nodes);
     b->input_of = sample_block_take(l, plan->nodes_max, sizeof *b->input_of);
-    for (uint32_t i = 0; i < sampler->opts.step_count; i++)
-        sample_block_lay_step(l, sampler, i, &b->columns[i]);
+    for (uint32_t i = 0; i < sampler->opts.step_count; i++) {
+        weir_block_columns *c = &b->columns[i];
+        uint64_t edges = plan->edges_max[i], rows = sampler->source->rows ? edges : 0;
+        c->offsets = sample_block_take(l, (uint64_t)plan->parents_max[i] + 1, sizeof *c->offsets);
+        c->parents = sample_block_take(l, edges, sizeof *c->parents);
+        c->children = sample_block_take(l, edges, sizeof *c->children);
+        c->times = sample_block_take(l, edges, sizeof *c->times);
+        c->refs = sample_block_take(l, edges, sizeof *c->refs);
+        c->neighbors = sample_block_take(l, edges, weir_sample_vertex_bytes(sampler->source));
+        c->rows = sample_block_take(l, rows, sizeof *c->rows);
+        c->row_lengths = sample_block_take(l, rows, sizeof *c->row_lengths);
+    }
     return block;
 }
 
-uint64_t weir_block_size(const weir_sampler *sampler) {
+uint64_t weir_block_bytes(const weir_sampler *sampler) {
     sample_block_layout l = {NULL, 0};
     sample_block_lay(&l, sampler);
     return l.used;
 }
 
-uint64_t weir_block_bytes(const weir_sampler *sampler) {
-    return weir_block_size(sampler);
-}
-
 weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
-    uint64_t size = weir_block_size(sampler);
+    uint64_t size = weir_block_bytes(sampler);
     sample_block_layout l = {weir_aligned_alloc(ALIGNMENT, size), 0};
     *blockp = NULL;
     if (!l.base) return WEIR_NOMEM("for a block of %llu bytes", (unsigned long long)size);

@@ -150,11 +150,6 @@ static weir_err expand_write_columns(expansion *x, const weir_sample_window *win
 
 /* --- a target that has an event of its own ------------------------------------------------------------------------ */
 
-static uint64_t expand_event_at(const weir_sample_window *window, uint32_t position) {
-    if (window->edges) return window->edges[position].event;
-    return window->events ? window->events[position] : 0;
-}
-
 static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     weir_sampler *s = x->sampler;
     weir_block *block = x->block;
@@ -170,7 +165,8 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     /* Of its own time it sees only the edges of its own event. */
     uint32_t visible = 0;
     for (uint32_t i = 0; i < window->count; i++) {
-        if (expand_event_at(window, i) != block->events[target] && expand_time_at(window, i) >= own_us) continue;
+        uint64_t event = window->edges ? window->edges[i].event : window->events ? window->events[i] : 0;
+        if (event != block->events[target] && expand_time_at(window, i) >= own_us) continue;
         s->draw.log_weights[visible] = s->draw.log_weights[i]; /* looked at by weighted draws only */
         s->visible[visible++] = i;
     }
@@ -248,18 +244,6 @@ static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, 
     return err;
 }
 
-/* The next parents that go together: one with an event of its own goes alone. */
-static uint32_t expand_batch_end(const expansion *x, uint32_t begin, uint32_t end, bool *ownp) {
-    const uint64_t *events = x->block->events;
-    uint32_t at = begin, stop = end - begin > WEIR_SAMPLE_BATCH ? begin + WEIR_SAMPLE_BATCH : end;
-    *ownp = x->step->hop == 1 && events[begin];
-    if (x->step->hop > 1) return stop;
-    if (*ownp) return begin + 1;
-    while (at < stop && !events[at])
-        at++;
-    return at;
-}
-
 weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step) {
     expansion x = {sampler, block, &sampler->steps[step], &block->columns[step], step, 0};
     uint16_t type = sampler->plan.parent_type[step];
@@ -270,13 +254,16 @@ weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t s
         .type = type,
         .direction = x.step->direction,
     };
+    const uint64_t *events = x.step->hop == 1 ? block->events : NULL; /* of each parent: they are the targets */
     weir_err err = WEIR_OK;
-    bool own;
     block->edges[step].parent_begin = parents.begin;
     block->edges[step].parent_end = parents.end;
     x.columns->offsets[0] = 0;
     for (uint32_t p = parents.begin, end; !err && p < parents.end; p = end) {
-        end = expand_batch_end(&x, p, parents.end, &own);
+        uint32_t stop = parents.end - p < WEIR_SAMPLE_BATCH ? parents.end : p + WEIR_SAMPLE_BATCH;
+        bool own = events && events[p]; /* such a one goes alone */
+        for (end = events ? p + 1 : stop; !own && end < stop && !events[end];)
+            end++;
         err = own ? expand_own(&x, ask, p) : expand_batch(&x, ask, p, end);
     }
     block->edges[step].count = x.position;

@@ -23,7 +23,6 @@ void weir_rng_lanes_fill_naive(const weir_rng_lanes *streams, uint32_t blocks, u
 #define MULTIPLIER_1 0xCD9E8D57
 #define WEYL_0       0x9E3779B9
 #define WEYL_1       0xBB67AE85
-#define LANES        4u
 
 typedef struct lanes_block {
     __m256i c0, c1, c2, c3;
@@ -56,29 +55,28 @@ __attribute__((target("avx2"))) static inline void lanes_store(lanes_block b, ui
     _mm_storeu_si128((__m128i *)(void *)(draws + 3 * stride), _mm256_extracti128_si256(odd, 1));
 }
 
-__attribute__((target("avx2"))) static void lanes_fill_four(const weir_rng_lanes *streams, uint32_t first,
-                                                            uint32_t blocks, uint32_t *draws) {
-    size_t stride = (size_t)4 * blocks;
-    __m256i keys = _mm256_loadu_si256((const __m256i *)(const void *)(streams->keys + first));
-    __m256i ids = _mm256_loadu_si256((const __m256i *)(const void *)(streams->ids + first));
-    __m256i k1 = _mm256_srli_epi64(keys, 32), id1 = _mm256_srli_epi64(ids, 32);
-    __m256i substream = _mm256_set1_epi64x(streams->substream);
-    for (uint32_t i = 0; i < blocks; i++) {
-        lanes_block b = {_mm256_set1_epi64x(i), substream, ids, id1};
-        lanes_store(lanes_philox(b, keys, k1), draws + first * stride + (size_t)4 * i, stride);
+__attribute__((target("avx2"))) static void lanes_fill_avx2(const weir_rng_lanes *streams, uint32_t blocks,
+                                                            uint32_t *draws) {
+    const size_t stride = (size_t)4 * blocks;
+    const __m256i substream = _mm256_set1_epi64x(streams->substream);
+    for (uint32_t first = 0; first < streams->count; first += WEIR_RNG_LANES) {
+        __m256i keys = _mm256_loadu_si256((const __m256i *)(const void *)(streams->keys + first));
+        __m256i ids = _mm256_loadu_si256((const __m256i *)(const void *)(streams->ids + first));
+        __m256i k1 = _mm256_srli_epi64(keys, 32), id1 = _mm256_srli_epi64(ids, 32);
+        for (uint32_t i = 0; i < blocks; i++) {
+            lanes_block b = {_mm256_set1_epi64x(i), substream, ids, id1};
+            lanes_store(lanes_philox(b, keys, k1), draws + first * stride + (size_t)4 * i, stride);
+        }
     }
-}
-
-void weir_rng_lanes_fill(const weir_rng_lanes *streams, uint32_t blocks, uint32_t *draws) {
-    if (!__builtin_cpu_supports("avx2")) {
-        weir_rng_lanes_fill_naive(streams, blocks, draws);
-        return;
-    }
-    for (uint32_t i = 0; i < streams->count; i += LANES)
-        lanes_fill_four(streams, i, blocks, draws);
-}
-#else
-void weir_rng_lanes_fill(const weir_rng_lanes *streams, uint32_t blocks, uint32_t *draws) {
-    weir_rng_lanes_fill_naive(streams, blocks, draws);
 }
 #endif
+
+void weir_rng_lanes_fill(const weir_rng_lanes *streams, uint32_t blocks, uint32_t *draws) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        lanes_fill_avx2(streams, blocks, draws);
+        return;
+    }
+#endif
+    weir_rng_lanes_fill_naive(streams, blocks, draws);
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 
 #include "sampler_private.h"
@@ -34,6 +35,7 @@ static weir_err live_ids(weir_sample_source *source, const weir_target *targets,
 
 static weir_err live_windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
     live_source *s = live_of(source);
+    WEIR_ASSERT(ask->parent_ids && ask->count <= WEIR_SAMPLE_BATCH);
     weir_arena_reset(s->windows);
     weir_graph_window *found = weir_arena_alloc(s->windows, ask->count * sizeof *found);
     if (!found) return WEIR_ARENA_ERR(s->windows, "a sample's windows have no room; give it fewer targets");
@@ -41,6 +43,7 @@ static weir_err live_windows(weir_sample_source *source, const weir_sample_ask *
                                                 ask->direction, ask->limit, s->windows, found);
     for (uint32_t i = 0; !err && i < ask->count; i++) {
         const uint8_t *bytes = (const uint8_t *)found[i].edges;
+        WEIR_ASSERT(found[i].count <= ask->limit);
         windows[i] = (weir_sample_window){
             .neighbors = bytes + offsetof(weir_edge, neighbor),
             .times = bytes + offsetof(weir_edge, time_us),

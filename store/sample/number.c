@@ -103,7 +103,7 @@ typedef struct number_lane {
 typedef struct number_lanes {
     number_lane of[WEIR_SAMPLE_STEPS_MAX];
     uint32_t count;
-    uint64_t edges;
+    uint64_t edges, edges_max; /* of all lanes: now, and at worst */
 } number_lanes;
 
 static void number_lanes_open(const numbering *n, uint32_t hop, uint32_t type, number_lanes *l) {
@@ -120,6 +120,7 @@ static void number_lanes_open(const numbering *n, uint32_t hop, uint32_t type, n
             .edges = edges->count,
         };
         l->edges += edges->count;
+        l->edges_max += s->plan.edges_max[step];
     }
 }
 
@@ -136,32 +137,16 @@ TWICE void number_lane_run(numbering *n, number_lane *l, uint32_t group, bool wi
     }
 }
 
-#define NO_GROUP UINT32_MAX
-
-/* The lowest group that any lane has next. */
-static uint32_t number_next_group(const numbering *n, const number_lanes *l) {
-    uint32_t lowest = NO_GROUP;
-    for (uint32_t i = 0; i < l->count; i++) {
-        const number_lane *one = &l->of[i];
-        if (one->parent == one->end) continue;
-        uint32_t group = n->block->groups[one->parent];
-        if (group < lowest) lowest = group;
-    }
-    return lowest;
-}
-
-/* How many children one target can have at this hop, over all lanes. */
-static uint64_t number_group_max(const weir_sampler *s, const number_lanes *l, uint32_t hop, uint32_t type) {
-    uint64_t edges = 0;
-    for (uint32_t step = 0; step < s->opts.step_count; step++) {
-        if (s->steps[step].hop == hop && s->plan.child_type[step] == type) edges += s->plan.edges_max[step];
-    }
-    uint64_t share = s->opts.shared ? edges : edges / s->opts.targets_max;
-    return share < l->edges ? share : l->edges;
-}
-
+/* Target after target: the lowest that any lane has next. */
 TWICE void number_run_groups(numbering *n, number_lanes *l, bool wide) {
-    for (uint32_t group; (group = number_next_group(n, l)) != NO_GROUP;) {
+    const uint32_t none = UINT32_MAX;
+    for (;;) {
+        uint32_t group = none;
+        for (uint32_t i = 0; i < l->count; i++) {
+            const number_lane *one = &l->of[i];
+            if (one->parent < one->end && n->block->groups[one->parent] < group) group = n->block->groups[one->parent];
+        }
+        if (group == none) return;
         number_table_clear(n);
         for (uint32_t i = 0; i < l->count; i++)
             number_lane_run(n, &l->of[i], group, wide);
@@ -173,7 +158,8 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
     number_lanes l = {.count = 0};
     uint32_t begin = block->view.nodes;
     number_lanes_open(&n, hop, type, &l);
-    number_table_use(&n, number_group_max(sampler, &l, hop, type));
+    uint64_t share = sampler->opts.shared ? l.edges_max : l.edges_max / sampler->opts.targets_max; /* of one target */
+    number_table_use(&n, share < l.edges ? share : l.edges);
     if (sampler->source->wide) {
         number_run_groups(&n, &l, true);
     } else {
@@ -214,6 +200,7 @@ TWICE void number_rows_of_range(numbering *n, weir_block_range range, bool per_t
 void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time) {
     numbering n = {.sampler = sampler, .block = block};
     const weir_sample_plan *plan = &sampler->plan;
+    WEIR_ASSERT(block->plan == plan);
     block->view.inputs = 0;
     for (uint32_t type = 0; type < plan->types; type++) {
         uint64_t nodes = 0;

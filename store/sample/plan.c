@@ -55,31 +55,28 @@ static weir_err sample_plan_check(const weir_sample_opts *opts, const weir_sampl
     return err;
 }
 
-/* Nodes per type of the hop before, and of this one; in 64 bits, so that a product of two counts that passed fits. */
-typedef struct sample_plan_worst {
-    uint64_t before[WEIR_SCHEMA_VERTICES_MAX], now[WEIR_SCHEMA_VERTICES_MAX];
-} sample_plan_worst;
-
 weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_source *source,
                                weir_sample_plan *planp) {
     weir_err err = sample_plan_check(opts, source);
-    sample_plan_worst w = {{0}, {0}};
+    /* Nodes per type of the hop before, and of this one; in 64 bits, so that a product of two checked counts fits. */
+    uint64_t before[WEIR_SCHEMA_VERTICES_MAX] = {0}, now[WEIR_SCHEMA_VERTICES_MAX] = {0};
     uint64_t nodes = opts->targets_max, all = 0, cap = (uint64_t)opts->targets_max * opts->edges_max;
     if (err) return err;
+    WEIR_ASSERT(source->types <= WEIR_SCHEMA_VERTICES_MAX);
     *planp = (weir_sample_plan){.types = source->types, .hops = opts->steps[opts->step_count - 1].hop};
     for (uint32_t type = 0; type < source->types; type++)
-        w.now[type] = opts->targets_max;
+        now[type] = opts->targets_max;
     for (uint32_t i = 0; i < opts->step_count; i++) {
         const weir_sample_step *step = &opts->steps[i];
         const weir_sample_ends *ends = &source->ends[step->relation];
         if (i == 0 || step[-1].hop != step->hop) {
-            memcpy(w.before, w.now, sizeof w.now);
-            memset(w.now, 0, sizeof w.now);
+            memcpy(before, now, sizeof now);
+            memset(now, 0, sizeof now);
         }
         uint16_t parent_type = step->direction == WEIR_OUT ? ends->from : ends->to;
         uint16_t child_type = step->direction == WEIR_OUT ? ends->to : ends->from;
         uint32_t fanout = step->strategy == WEIR_SAMPLE_FULL ? opts->window : step->fanout;
-        uint64_t edges = w.before[parent_type] * fanout;
+        uint64_t edges = before[parent_type] * fanout;
         if (cap && edges > cap) edges = cap;
         all += edges;
         if (all > WEIR_BLOCK_EDGES_MAX) {
@@ -91,9 +88,9 @@ weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_s
         }
         planp->parent_type[i] = parent_type;
         planp->child_type[i] = child_type;
-        planp->parents_max[i] = (uint32_t)w.before[parent_type];
+        planp->parents_max[i] = (uint32_t)before[parent_type];
         planp->edges_max[i] = (uint32_t)edges;
-        w.now[child_type] += edges;
+        now[child_type] += edges;
         nodes += edges;
         if (fanout > planp->fanout_max) planp->fanout_max = fanout;
     }

@@ -2,8 +2,7 @@
 /*
  * sampler.c - hop after hop: the edges of every step, then the nodes that they lead to.
  *
- *   targets ──► expand: windows, draws, columns   (expand.c; a batch of parents at a time, so that their misses
- * overlap)
+ *   targets ──► expand: windows, draws, columns   (expand.c; a batch of parents at a time: their misses overlap)
  *                 │
  *                 ▼
  *               number: children as nodes          (number.c; by type, within a type by target)
@@ -35,9 +34,9 @@ weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *sou
     s->opts = own;
     s->plan = plan;
     s->source = source;
-    if (weir_block_size(s) > WEIR_BLOCK_BYTES_MAX) {
+    if (weir_block_bytes(s) > WEIR_BLOCK_BYTES_MAX) {
         err = WEIR_ERR(WEIR_ELIMIT, "a block of these targets and fanouts may need %llu bytes; lower them",
-                       (unsigned long long)weir_block_size(s));
+                       (unsigned long long)weir_block_bytes(s));
         goto failed;
     }
     s->slot_bits = SLOT_BITS_MIN; /* twice as many slots as nodes */
@@ -144,7 +143,7 @@ weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t
     sampler_clear_block(sampler, block);
     weir_err err = sampler_check_targets(sampler, targets, count);
     if (err) return err;
-    sampler->source->begin(sampler->source);
+    if (sampler->source->begin) sampler->source->begin(sampler->source);
     err = sampler_place_targets(sampler, targets, count, block);
     for (uint32_t step = 0; !err && step < sampler->opts.step_count;) {
         uint32_t hop = steps[step].hop;

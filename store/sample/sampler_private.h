@@ -81,8 +81,6 @@ struct weir_block {
 
 /* plan.c.  WEIR_EINVAL, WEIR_ELIMIT. */
 weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_source *source, weir_sample_plan *planp);
-/* block.c: the bytes of a block. */
-uint64_t weir_block_size(const weir_sampler *sampler);
 /* expand.c: the edges of one step. */
 weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step);
 /* number.c: the nodes of one hop and type, from the edges of all steps that lead there. */

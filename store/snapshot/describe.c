@@ -97,8 +97,8 @@ weir_err weir_snapshot_describe(const char *name, const char *text, size_t lengt
     weir_arena_close(arena);
     if (err) weir_snapshot_description_free(descriptionp);
     if (!weir_err_is(err, WEIR_ECONFIG)) return err;
-    weir_err_sentence(err, sentence,
-                      sizeof sentence); /* the schema's parser blames a settings file, but this is data */
+    /* The schema's parser blames a settings file, but this is data. */
+    weir_err_sentence(err, sentence, sizeof sentence);
     return WEIR_ERR(WEIR_EDATA, "%s", sentence);
 }
 

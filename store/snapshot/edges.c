@@ -47,8 +47,8 @@ static weir_err edges_files_open(edges_files *f, uint64_t edges) {
     if (!err) err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->neighbors, "%s/neighbors.npy", folder);
     if (!err) err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->times, "%s/times.npy", folder);
     if (!err) err = weir_draft_array(f->draft, WEIR_NPY_U64, edges, 0, &f->events, "%s/events.npy", folder);
-    if (!err &&
-        (both[0].deleted || both[1].deleted)) /* of either direction, because a checkpoint may have one end only */
+    /* Of either direction, because a checkpoint may have one end only. */
+    if (!err && (both[0].deleted || both[1].deleted))
         err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->until, "%s/until.npy", folder);
     if (!err) err = weir_columns_open(f->draft, folder, f->texts, edges, &f->columns);
     return err;
@@ -172,9 +172,8 @@ static weir_err edges_check_ends(const weir_snapshot_draft *draft, uint32_t rela
     return WEIR_ERR(
         WEIR_EDATA,
         "relation %s has edges of which only one end is in the store: it was copied while events came in, or a "
-        "`history` "
-        "was made longer after the store was trimmed; give an earlier --as-of, or copy the store while nothing writes "
-        "to it, or wait until the longer history has passed",
+        "`history` was made longer after the store was trimmed; give an earlier --as-of, or copy the store while "
+        "nothing writes to it, or wait until the longer history has passed",
         weir_schema_relation_at(draft->schema, relation)->name);
 }
 

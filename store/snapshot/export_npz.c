@@ -57,14 +57,9 @@ static weir_err npz_export_end(npz_export *x, const char *prefix, const char *na
     char path[WEIR_DRAFT_PATH_MAX + 32], whole[128];
     npz_export_array_path(x, path);
     snprintf(whole, sizeof whole, "%s%s", prefix, name);
-    if (err) {
-        weir_npy_writer_cancel(x->array);
-    } else {
-        err = weir_npy_writer_close(x->array);
-        if (!err) err = weir_npz_add(x->archive, whole, path);
-    }
+    err = weir_npy_writer_end(x->array, err);
     x->array = NULL;
-    return err;
+    return err ? err : weir_npz_add(x->archive, whole, path);
 }
 
 /* `columns` numbers of each of these positions; NaN where a position is -1. */
@@ -168,7 +163,7 @@ static weir_err npz_export_edges(npz_export *x) {
     for (uint64_t i = 0; !err && i < x->edge_count; i++) {
         while (e->indptr[v + 1] <= x->edge_places[i])
             v++;
-        WEIR_ASSERT(x->edge_places[i] >= e->indptr[v]);
+        WEIR_ASSERT(v < e->vertices && x->edge_places[i] >= e->indptr[v]);
         err = weir_npy_write_i64(x->array, x->numbers[v]);
     }
     for (uint64_t i = 0; !err && i < x->edge_count; i++)

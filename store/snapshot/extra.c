@@ -14,7 +14,8 @@ const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft
     return draft->ids[type].data;
 }
 
-static weir_err draft_extra_add(weir_snapshot_draft *draft, uint32_t type, const char *name, uint64_t columns) {
+static weir_err draft_extra_write(weir_snapshot_draft *draft, uint32_t type, const char *name, weir_npy_type kind,
+                                  uint64_t columns, const void *rows) {
     if (!weir_snapshot_extra_name(name)) {
         return WEIR_ERR(WEIR_EDATA, "'%.64s' cannot name an array; use at most %u letters, digits, _ and -", name,
                         WEIR_SNAPSHOT_EXTRA_NAME_MAX);
@@ -24,23 +25,14 @@ static weir_err draft_extra_add(weir_snapshot_draft *draft, uint32_t type, const
     char *copy = grown ? weir_strdup(name) : NULL;
     if (!copy) return WEIR_NOMEM("for the array %s", name);
     draft->extras[draft->extra_count++] = (weir_draft_extra){copy, type, columns};
-    return WEIR_OK;
-}
 
-static weir_err draft_extra_write(weir_snapshot_draft *draft, uint32_t type, const char *name, weir_npy_type kind,
-                                  uint64_t columns, const void *rows) {
     weir_npy_writer *writer = NULL;
     uint64_t count = draft->ids[type].shape[0];
-    weir_err err = draft_extra_add(draft, type, name, columns);
-    if (!err)
-        err = weir_draft_array(draft, kind, count, columns, &writer, "vertices/%s/%s.%s.npy",
-                               weir_schema_vertex_at(draft->schema, type)->name, columns ? "matrix" : "mask", name);
+    weir_err err =
+        weir_draft_array(draft, kind, count, columns, &writer, "vertices/%s/%s.%s.npy",
+                         weir_schema_vertex_at(draft->schema, type)->name, columns ? "matrix" : "mask", name);
     if (!err) err = weir_npy_write(writer, rows, columns ? count * columns : count);
-    if (err) {
-        weir_npy_writer_cancel(writer);
-        return err;
-    }
-    return weir_npy_writer_close(writer);
+    return weir_npy_writer_end(writer, err);
 }
 
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,

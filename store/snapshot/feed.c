@@ -70,6 +70,7 @@ static uint32_t feed_row_of(feed *f, const weir_import_table *table, const weir_
         if (table->columns[column].role == WEIR_IMPORT_MOMENT) {
             weir_import_seconds(text, &values[i].time_us);
         } else if (owner->seen[column] == WEIR_IMPORT_TEXTS) {
+            WEIR_ASSERT(strlen(text) <= WEIR_ROW_TEXT_MAX);
             values[i].text = text;
             values[i].text_length = (uint8_t)strlen(text);
         } else {
@@ -85,6 +86,7 @@ static void feed_labels(feed *f, const weir_import_table *table, const weir_impo
     for (uint32_t i = 0; i < table->column_count; i++) {
         const char *text = weir_csv_field(table->csv, i);
         if (owner->labels[i] == WEIR_SCHEMA_NONE || !*text) continue;
+        WEIR_ASSERT(strlen(text) <= WEIR_ROW_TEXT_MAX); /* the survey has seen all rows */
         weir_value value = {.present = true, .text = text, .text_length = (uint8_t)strlen(text)};
         weir_mutation m = {
             .kind = WEIR_PUT_LABEL, .type = (uint16_t)owner->labels[i], .vertex = vertex, .time_us = time_us};
@@ -156,9 +158,10 @@ static weir_err feed_edge(void *context) {
     const uint32_t types[] = {e.from, e.to};
     const char *keys[] = {e.src, e.dst};
     for (size_t i = 0; i < 2 && !f->import->nodes.csv; i++) { /* without nodes, a vertex is put where first named */
-        uint8_t *put = &f->put[weir_texts_find(&f->import->ids, keys[i], strlen(keys[i]))];
-        if (!*put) feed_put_vertex(f, types[i], keys[i], 0, 0);
-        *put = 1;
+        int32_t code = weir_texts_find(&f->import->ids, keys[i], strlen(keys[i]));
+        WEIR_ASSERT(code >= 0 && (uint32_t)code < f->import->ids.count); /* weir_import_ends has added it */
+        if (!f->put[code]) feed_put_vertex(f, types[i], keys[i], 0, 0);
+        f->put[code] = 1;
     }
     const weir_value_kind *kinds = weir_graph_relation_kinds(f->graph, e.relation, &count);
     m.type = (uint16_t)e.relation;

@@ -75,6 +75,7 @@ static weir_err labels_find_edge(label_files *f, const weir_spill_record *r, int
     *foundp = false;
     if (!weir_draft_find(f->draft, from, r->vertex, &index)) return WEIR_OK;
     int64_t begin = ((const int64_t *)f->indptr.data)[index], end = ((const int64_t *)f->indptr.data)[index + 1];
+    WEIR_ASSERT(begin >= 0 && begin <= end && (uint64_t)end <= f->events.count);
     if (end - begin >= SORT_FROM) {
         weir_err err = labels_sort_events(f, index, begin, end);
         if (err) return err;
@@ -201,13 +202,8 @@ static weir_err labels_write(weir_snapshot_draft *draft, uint32_t label) {
     draft->stats.orphan_labels += f.orphans;
 
     weir_npy_writer *writers[] = {f.targets, f.values, f.times};
-    for (size_t i = 0; i < 3; i++) {
-        if (err) {
-            weir_npy_writer_cancel(writers[i]);
-        } else {
-            err = weir_npy_writer_close(writers[i]);
-        }
-    }
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
+        err = weir_npy_writer_end(writers[i], err);
     weir_npy_map_close(f.indptr_map);
     weir_npy_map_close(f.events_map);
     weir_free(f.sorted);

@@ -74,6 +74,7 @@ weir_err weir_lives_add(weir_lives *lives, weir_life life) {
         if (lives->of[end].first_us < life.first_us) life.first_us = lives->of[end].first_us;
         if (lives->of[end].last_us > life.last_us) life.last_us = lives->of[end].last_us;
     }
+    WEIR_ASSERT(begin <= end);
     if (begin == end && !WEIR_GROW(lives->of, lives->capacity, lives->count))
         return WEIR_NOMEM("for %zu lives of a vertex", lives->count);
     memmove(lives->of + begin + 1, lives->of + end, (lives->count - end) * sizeof *lives->of);

@@ -47,11 +47,7 @@ weir_err weir_mapping_open(const char *path, weir_mapping *mappingp) {
 }
 
 void weir_mapping_close(weir_mapping *mapping) {
-    union {
-        const uint8_t *mapped;
-        void *bytes;
-    } whole = {mapping->bytes}; /* munmap takes a pointer without const */
-    if (mapping->bytes) munmap(whole.bytes, mapping->length);
+    if (mapping->bytes) munmap((void *)(uintptr_t)mapping->bytes, mapping->length);
     *mapping = (weir_mapping){NULL, 0};
 }
 
@@ -176,6 +172,7 @@ weir_err weir_npy_writer_open_shape(const char *path, const weir_npy_array *shap
     writer->type = shape->type;
     writer->size = weir_npy_size(shape->type);
     writer->wanted = 1;
+    WEIR_ASSERT(shape->dims <= WEIR_NPY_DIMS_MAX);
     for (uint32_t i = 0; i < shape->dims; i++)
         writer->wanted *= shape->shape[i];
     writer->written = writer->used = 0;
@@ -251,4 +248,10 @@ void weir_npy_writer_cancel(weir_npy_writer *writer) {
     if (!writer) return;
     weir_file_close(writer->file);
     weir_free(writer);
+}
+
+weir_err weir_npy_writer_end(weir_npy_writer *writer, weir_err err) {
+    if (!err) return weir_npy_writer_close(writer);
+    weir_npy_writer_cancel(writer);
+    return err;
 }

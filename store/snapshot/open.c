@@ -203,6 +203,7 @@ weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, 
 void weir_snapshot_close(weir_snapshot *s) {
     if (!s) return;
     weir_snapshot_unload(s);
+    /* Columns and extras were allocated by this file, and are lent out as read-only. */
     for (uint32_t i = 0; s->vertices && i < weir_schema_vertex_count(s->description.schema); i++) {
         weir_snapshot_free_lent(s->vertices[i].columns);
         weir_snapshot_free_lent(s->vertices[i].extras);

@@ -76,6 +76,7 @@ static weir_err rows_walk_open(const weir_snapshot_draft *draft, uint32_t type, 
     *w = (rows_walk){.draft = draft, .needed_us = weir_draft_type_from_us(draft, type)};
     w->visible_us = vertex->history_us ? w->needed_us : INT64_MIN;
     w->kinds = weir_graph_vertex_kinds(draft->graph, type, &w->kind_count);
+    WEIR_ASSERT(w->kind_count <= WEIR_ROW_FEATURES_MAX);
     weir_err err = weir_draft_array(draft, WEIR_NPY_I64, count + 1, 0, &w->offsets, "%s/key_offsets.npy", folder);
     if (!err) err = weir_draft_array(draft, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &w->bytes, "%s/key_bytes.npy", folder);
     if (!err) err = rows_open_spans(draft, folder, "lives", "first", count, &w->lives);
@@ -91,13 +92,8 @@ static weir_err rows_walk_open(const weir_snapshot_draft *draft, uint32_t type, 
 static weir_err rows_walk_close(rows_walk *w, weir_err err) {
     weir_npy_writer *writers[] = {w->offsets,     w->bytes,       w->lives.indptr, w->lives.times,
                                   w->lives.until, w->rows.indptr, w->rows.times,   w->rows.until};
-    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
-        if (err) {
-            weir_npy_writer_cancel(writers[i]);
-        } else {
-            err = weir_npy_writer_close(writers[i]);
-        }
-    }
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
+        err = weir_npy_writer_end(writers[i], err);
     if (w->columns && !err) {
         err = weir_columns_close(w->columns);
     } else {

@@ -121,6 +121,7 @@ static weir_err spill_reader_fill(spill_reader *r) {
     size_t got, left = r->end - r->begin;
     size_t whole = left < WEIR_SPILL_HEAD_BYTES ? WEIR_SPILL_HEAD_BYTES
                                                 : WEIR_SPILL_HEAD_BYTES + weir_get_u32(r->bytes + r->begin + 48);
+    WEIR_ASSERT(whole <= READ_BYTES && r->begin <= r->end);
     if (left < whole) {
         memmove(r->bytes, r->bytes + r->begin, left);
         weir_err err = weir_file_read_at(r->file, r->offset, r->bytes + left, READ_BYTES - left, &got);

@@ -116,14 +116,11 @@ static weir_err vertices_write_ids(const vertex_runs *r, uint32_t type) {
     if (!err) err = vertices_walk_ids(r, type, NULL, &count);
     if (!err) err = weir_npy_writer_open(path, WEIR_NPY_U64, count, 2, &writer);
     if (!err) err = vertices_walk_ids(r, type, writer, &count);
-    if (err) {
-        weir_npy_writer_cancel(writer);
-        return err;
-    }
-    WEIR_ASSERT(weir_npy_written(writer) == 2 * count);
-    err = weir_npy_writer_close(writer);
+    WEIR_ASSERT(err || weir_npy_written(writer) == 2 * count);
+    err = weir_npy_writer_end(writer, err);
+    if (err) return err;
     draft->stats.vertices += count;
-    return err ? err : weir_npy_map_open(path, &draft->id_maps[type], &draft->ids[type]);
+    return weir_npy_map_open(path, &draft->id_maps[type], &draft->ids[type]);
 }
 
 bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_vertex id, uint64_t *indexp) {

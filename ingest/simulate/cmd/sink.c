@@ -25,11 +25,12 @@ weir_err weir_simulate_lines_open(weir_simulate_lines *lines, const char *path) 
 weir_err weir_simulate_lines_flush(weir_simulate_lines *lines) {
     size_t length = lines->length;
     lines->length = 0;
-    return length ? weir_file_append(lines->file, lines->buffer, length) : WEIR_OK;
+    if (length == 0) return WEIR_OK;
+    return lines->file ? weir_file_append(lines->file, lines->buffer, length) : weir_cli_output(lines->buffer, length);
 }
 
 weir_err weir_simulate_lines_put(weir_simulate_lines *lines, const char *bytes, size_t length) {
-    WEIR_ASSERT(lines->file && length <= WEIR_SIMULATE_LINE_MAX);
+    WEIR_ASSERT(lines->buffer && length <= WEIR_SIMULATE_LINE_MAX && lines->length <= WEIR_SIMULATE_LINES_BUFFER);
     if (lines->length + length > WEIR_SIMULATE_LINES_BUFFER) {
         weir_err err = weir_simulate_lines_flush(lines);
         if (err) return err;
@@ -51,6 +52,14 @@ weir_err weir_simulate_lines_close(weir_simulate_lines *lines) {
     return err;
 }
 
+/* Its newline needs room too, or a reader could meet a line without an end. */
+static weir_err sink_put_line(weir_simulate_lines *lines, const weir_simulate_message *message) {
+    bool room = lines->length + message->value_length < WEIR_SIMULATE_LINES_BUFFER;
+    weir_err err = room ? WEIR_OK : weir_simulate_lines_flush(lines);
+    if (!err) err = weir_simulate_lines_put(lines, message->value, message->value_length);
+    return err ? err : weir_simulate_lines_put(lines, "\n", 1);
+}
+
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
 typedef struct sink_files {
@@ -60,9 +69,7 @@ typedef struct sink_files {
 } sink_files;
 
 static weir_err sink_files_put(weir_simulate_sink *sink, const weir_simulate_message *message) {
-    weir_simulate_lines *lines = &((sink_files *)sink)->topics[message->topic];
-    weir_err err = weir_simulate_lines_put(lines, message->value, message->value_length);
-    return err ? err : weir_simulate_lines_put(lines, "\n", 1);
+    return sink_put_line(&((sink_files *)sink)->topics[message->topic], message);
 }
 
 static weir_err sink_files_each(weir_simulate_sink *sink, weir_err (*act)(weir_simulate_lines *)) {
@@ -119,31 +126,19 @@ weir_err weir_simulate_sink_files(const weir_simulate_sink_opts *opts, const cha
 
 typedef struct sink_stdout {
     weir_simulate_sink base;
-    size_t length;
-    char buffer[WEIR_SIMULATE_LINES_BUFFER / 4];
+    weir_simulate_lines lines; /* without a file */
 } sink_stdout;
 
 static weir_err sink_stdout_rest(weir_simulate_sink *sink) {
-    sink_stdout *out = (sink_stdout *)sink;
-    size_t length = out->length;
-    out->length = 0;
-    return weir_cli_output(out->buffer, length);
+    return weir_simulate_lines_flush(&((sink_stdout *)sink)->lines);
 }
 
 static weir_err sink_stdout_put(weir_simulate_sink *sink, const weir_simulate_message *message) {
-    sink_stdout *out = (sink_stdout *)sink;
-    WEIR_ASSERT(message->value_length < WEIR_SIMULATE_LINE_MAX);
-    if (out->length + message->value_length + 1 > sizeof out->buffer) {
-        weir_err err = sink_stdout_rest(sink);
-        if (err) return err;
-    }
-    memcpy(out->buffer + out->length, message->value, message->value_length);
-    out->length += message->value_length;
-    out->buffer[out->length++] = '\n';
-    return WEIR_OK;
+    return sink_put_line(&((sink_stdout *)sink)->lines, message);
 }
 
 static weir_err sink_stdout_close(weir_simulate_sink *sink) {
+    weir_free(((sink_stdout *)sink)->lines.buffer);
     weir_free(sink);
     return WEIR_OK;
 }
@@ -153,6 +148,11 @@ weir_err weir_simulate_sink_stdout(weir_simulate_sink **sinkp) {
     sink_stdout *out = weir_calloc(1, sizeof *out);
     if (!out) return WEIR_NOMEM("for the output");
     out->base = (weir_simulate_sink){sink_stdout_put, sink_stdout_rest, sink_stdout_rest, sink_stdout_close};
+    out->lines.buffer = weir_malloc(WEIR_SIMULATE_LINES_BUFFER);
+    if (!out->lines.buffer) {
+        sink_stdout_close(&out->base);
+        return WEIR_NOMEM("for the output");
+    }
     *sinkp = &out->base;
     return WEIR_OK;
 }

@@ -47,7 +47,7 @@ weir_err weir_simulate_sink_kafka(const weir_simulate_sink_opts *opts, const cha
 
 /* A new file that is written in large pieces; whole lines go in, and whole lines come out. */
 typedef struct weir_simulate_lines {
-    weir_file *file;
+    weir_file *file; /* NULL: stdout */
     char *buffer;
     size_t length;
 } weir_simulate_lines;

@@ -118,6 +118,35 @@ static void files_get_every_message(void **state) {
     weir_config_free(config);
 }
 
+/* Lines fill the buffer up to 512 bytes; the next has as many, without its newline. */
+static void no_line_is_written_without_its_end(void **state) {
+    (void)state;
+    static char value[WEIR_SIMULATE_LINE_MAX];
+    char path[4096], *text = NULL;
+    size_t length = 0;
+    memset(value, 'x', sizeof value);
+    open_config();
+    weir_simulate_sink *sink = NULL;
+    assert_ok(open_place("file", weir_test_path("out"), &sink));
+    for (uint32_t i = 0; i <= WEIR_SIMULATE_LINES_BUFFER / 1024; i++) {
+        const weir_simulate_message message = {
+            .topic = WEIR_SIMULATE_PAYMENTS,
+            .value = value,
+            .value_length = i == 0                                  ? 511
+                            : i < WEIR_SIMULATE_LINES_BUFFER / 1024 ? 1023
+                                                                    : 512,
+        };
+        assert_ok(sink->put(sink, &message));
+    }
+    snprintf(path, sizeof path, "%s/payments.jsonl", weir_test_path("out"));
+    assert_ok(weir_file_load(path, 64u << 20, &text, &length));
+    assert_true(length > 0);
+    assert_int_equal(text[length - 1], '\n');
+    assert_ok(sink->close(sink));
+    weir_free(text);
+    weir_config_free(config);
+}
+
 static void the_log_gets_every_message(void **state) {
     (void)state;
     open_config();
@@ -214,6 +243,7 @@ static void the_log_says_what_failed(void **state) {
     weir_config_free(config);
 }
 
-WEIR_TESTS(WEIR_CASE(files_get_every_message), WEIR_CASE(the_log_gets_every_message),
-           WEIR_CASE(the_configuration_says_where), WEIR_CASE(every_allocation_may_fail),
-           WEIR_CASE(every_write_and_sync_may_fail), WEIR_CASE(the_log_says_what_failed))
+WEIR_TESTS(WEIR_CASE(files_get_every_message), WEIR_CASE(no_line_is_written_without_its_end),
+           WEIR_CASE(the_log_gets_every_message), WEIR_CASE(the_configuration_says_where),
+           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(every_write_and_sync_may_fail),
+           WEIR_CASE(the_log_says_what_failed))

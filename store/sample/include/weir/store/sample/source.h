@@ -66,7 +66,7 @@ struct weir_sample_source {
      * arrays are bound by memory; so they have the narrow kind, and each loop is there twice. */
     bool wide;
 
-    /* Forgets what the last block kept. */
+    /* Forgets what the last block kept; NULL: a source that keeps nothing. */
     void (*begin)(weir_sample_source *source);
     /* What targets draw by, the same in every source: the low halves of their ids, in which two may agree; then they
      * draw alike, which is no harm.  WEIR_EINVAL no such vertex. */

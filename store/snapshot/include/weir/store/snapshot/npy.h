@@ -105,6 +105,8 @@ uint64_t weir_npy_written(const weir_npy_writer *writer);
 weir_err weir_npy_writer_close(weir_npy_writer *writer);
 /* Closes without a look: the file is not whole. NULL is allowed. */
 void weir_npy_writer_cancel(weir_npy_writer *writer);
+/* Closes; where err says that something has failed already, cancels. Returns the first error. NULL is allowed. */
+weir_err weir_npy_writer_end(weir_npy_writer *writer, weir_err err);
 
 /* --- archives ------------------------------------------------------------------------------------------------- */
 
