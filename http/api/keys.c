@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/bytes.h>
 #include <weir/store/base/file.h>
 #include <weir/store/trust/trust.h>
 
@@ -68,17 +69,10 @@ static unsigned key_read_roles(key_word roles) {
     return all;
 }
 
-static int key_nibble(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 static bool key_read_digest(key_word hex, uint8_t digest[DIGEST_BYTES]) {
     if (hex.length != 2 * DIGEST_BYTES) return false;
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        int high = key_nibble(hex.text[2 * i]), low = key_nibble(hex.text[2 * i + 1]);
+        int high = weir_hex_digit(hex.text[2 * i]), low = weir_hex_digit(hex.text[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         digest[i] = (uint8_t)(high << 4 | low);
     }
