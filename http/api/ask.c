@@ -87,6 +87,15 @@ weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uin
     return ask_no_such("relation", text, &suggest, WEIR_EDATA);
 }
 
+weir_err weir_api_source_read(const weir_schema *schema, const char *text, uint32_t *sourcep) {
+    *sourcep = weir_schema_source_find(schema, text);
+    if (*sourcep != WEIR_SCHEMA_NONE) return WEIR_OK;
+    weir_suggest suggest = weir_suggest_for(text);
+    for (uint32_t i = 0; i < weir_schema_source_count(schema); i++)
+        weir_suggest_offer(&suggest, weir_schema_source_at(schema, i)->name);
+    return ask_no_such("source", text, &suggest, WEIR_EDATA);
+}
+
 bool weir_api_is_type(const char *header, const char *type) {
     size_t length = strlen(type);
     return !strncasecmp(header, type, length) && (!header[length] || strchr("; \t", header[length]));

@@ -18,6 +18,7 @@
 #include <microhttpd.h>
 
 #include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/metrics.h>
 
@@ -86,7 +87,6 @@ const char *weir_http_header(const weir_http_request *request, const char *name)
 /* The client's own id if it is short and plain, else one that no other request of this process has. */
 static void exchange_set_id(weir_http_request *request) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    static const char digits[] = "0123456789abcdef";
     const char *own = weir_http_header(request, "X-Request-Id");
     size_t length = own ? strlen(own) : 0;
     if (length && length <= WEIR_HTTP_NAME_MAX && strspn(own, plain) == length) {
@@ -96,8 +96,7 @@ static void exchange_set_id(weir_http_request *request) {
     weir_http_loop *loop = request->loop;
     uint64_t number = (loop->id_next + loop->http->id_seed) * 0x9E3779B97F4A7C15u; /* odd: none comes twice */
     loop->id_next += WEIR_HTTP_LOOPS_MAX;
-    for (size_t i = 16; i--; number >>= 4)
-        request->id[i] = digits[number & 15];
+    weir_hex_put_u64(request->id, number);
     request->id[16] = 0;
 }
 
@@ -219,10 +218,6 @@ static bool exchange_count_wrong_key(weir_http_request *request) {
     return true;
 }
 
-static const char *exchange_role_name(weir_http_role role) {
-    return role == WEIR_HTTP_READER ? "reader" : role == WEIR_HTTP_WRITER ? "writer" : "admin";
-}
-
 /* false: the request has its refusal (SERVER-W2, W3, W5). */
 static bool exchange_authorize(weir_http_request *request, weir_http_role role) {
     const weir_http_opts *opts = &request->loop->http->opts;
@@ -251,7 +246,10 @@ static bool exchange_authorize(weir_http_request *request, weir_http_role role) 
     if (role == WEIR_HTTP_ANYONE || (request->caller.roles & (role | WEIR_HTTP_ADMIN))) return true; // SERVER-W2
     if (known) {
         weir_http_problem(request, 403, NULL, "the API key '%s' lacks the required role; use a key with role '%s'",
-                          request->caller.name, exchange_role_name(role));
+                          request->caller.name,
+                          role == WEIR_HTTP_READER   ? "reader"
+                          : role == WEIR_HTTP_WRITER ? "writer"
+                                                     : "admin");
     } else if (too_many) {
         weir_http_add_header(request, "Retry-After", "60");
         weir_http_problem(request, 429, NULL, "too many unknown API keys came from this address; wait a minute");

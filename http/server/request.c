@@ -144,10 +144,6 @@ weir_arena *weir_http_arena(weir_http_request *request) {
     return request->arena;
 }
 
-const char *weir_http_id(const weir_http_request *request) {
-    return request->id;
-}
-
 const weir_http_caller *weir_http_request_caller(const weir_http_request *request) {
     return &request->caller;
 }

@@ -118,7 +118,6 @@ void weir_http_close(weir_http *http);
 
 /* Of this request: its memory is gone when the reply is sent. */
 weir_arena *weir_http_arena(weir_http_request *request);
-const char *weir_http_id(const weir_http_request *request);
 /* Without authenticate an admin; no roles: a caller without a valid key, on a route for anyone. */
 const weir_http_caller *weir_http_request_caller(const weir_http_request *request);
 /* Which loop runs the handler, below the number of loops: for state that handlers keep for each loop. */
