@@ -57,14 +57,14 @@ const char *weir_models_folder(const weir_models *models) {
 static weir_err models_load_history(weir_models *models, const weir_model_opts *opts, weir_model_history *history) {
     char path[WEIR_MODEL_PATH_MAX];
     *history = (weir_model_history){0};
-    weir_err err = weir_model_join(path, models->folder, "current");
+    weir_err err = weir_path_join(path, sizeof path, models->folder, "current");
     return err ? err : weir_model_history_load(path, opts, history);
 }
 
 static struct stat models_status(const weir_models *models) {
     char path[WEIR_MODEL_PATH_MAX];
     struct stat status = {0}, found;
-    weir_err err = weir_model_join(path, models->folder, "current"); /* open has seen that it fits */
+    weir_err err = weir_path_join(path, sizeof path, models->folder, "current"); /* open has seen that it fits */
     if (!err && stat(path, &found) == 0) status = found;
     return status;
 }
@@ -108,9 +108,7 @@ weir_err weir_models_path(weir_models *models, const char *id, char *path, size_
     if (!weir_model_is_id(id)) {
         return WEIR_ERR(WEIR_EDATA, "'%.40s' is not a model; weir model list names those that are", id);
     }
-    int length = snprintf(path, size, "%s/%s", models->folder, id);
-    if (length >= 0 && (size_t)length < size) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", models->folder);
+    return weir_path_join(path, size, models->folder, id);
 }
 
 typedef struct models_listing {
@@ -134,7 +132,7 @@ weir_err weir_models_list(weir_models *models, weir_models_visit visit, void *co
 static weir_err models_lock(weir_models *models, weir_file **lockp) {
     char path[WEIR_MODEL_PATH_MAX];
     *lockp = NULL;
-    weir_err err = weir_model_join(path, models->folder, "lock");
+    weir_err err = weir_path_join(path, sizeof path, models->folder, "lock");
     if (!err) err = weir_file_open(path, WEIR_FILE_OPEN_OR_CREATE, lockp);
     if (err) return err;
     err = weir_file_lock(*lockp);
@@ -149,14 +147,14 @@ static weir_err models_lock(weir_models *models, weir_file **lockp) {
 static weir_err models_move_in(weir_models *models, const char *staging, char id[WEIR_MODEL_ID_MAX]) {
     char path[WEIR_MODEL_PATH_MAX], time[WEIR_TIME_TEXT_MAX], hex[65];
     uint64_t length = 0;
-    weir_err err = weir_model_join(path, staging, "MANIFEST");
+    weir_err err = weir_path_join(path, sizeof path, staging, "MANIFEST");
     if (!err) err = weir_sha256_file(path, hex, &length);
     if (err) return err;
     weir_time_format(weir_clock_wall_us(models->clock), time);
     snprintf(id, WEIR_MODEL_ID_MAX, "%.4s%.2s%.2sT%.2s%.2s%.2sZ-%.8s", time, time + 5, time + 8, time + 11, time + 14,
              time + 17, hex);
     WEIR_ASSERT(weir_model_is_id(id));
-    err = weir_model_join(path, models->folder, id);
+    err = weir_path_join(path, sizeof path, models->folder, id);
     if (!err && weir_path_exists(path))
         err = WEIR_ERR(WEIR_EEXIST, "the same model was added this second already, as %s", path);
     return err ? err : weir_file_rename(staging, path); // MODEL-M1
@@ -166,7 +164,7 @@ weir_err weir_models_add(weir_models *models, const weir_model_write_opts *opts,
     char staging[WEIR_MODEL_PATH_MAX];
     weir_file *lock = NULL;
     *id = '\0';
-    weir_err err = weir_model_join(staging, models->folder, STAGING);
+    weir_err err = weir_path_join(staging, sizeof staging, models->folder, STAGING);
     if (!err) err = weir_folder_create(models->folder);
     if (!err) err = models_lock(models, &lock);
     if (err) return err;
@@ -265,7 +263,7 @@ static weir_err models_decide(weir_models *models, const char *id, const weir_mo
         return WEIR_ERR(WEIR_ELIMIT, "no generation is left in %s; move `current` away and promote", models->folder);
     memcpy(entry.register_id, history->register_id, sizeof entry.register_id);
     weir_model_history_reason(entry.reason, change->reason);
-    err = weir_model_join(path, models->folder, "current");
+    err = weir_path_join(path, sizeof path, models->folder, "current");
     if (!err) err = weir_model_history_add(history, &entry);
     weir_kill_point("models.decided");
     if (!err) err = weir_model_history_store(path, history, change->key, opts); // MODEL-M3, MODEL-M5

@@ -30,24 +30,9 @@ static void scoring_watch_pack_release(void *owner) {
     weir_pack_close(owner);
 }
 
-typedef struct scoring_watch_trusted {
-    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
-    weir_model_opts opts;
-} scoring_watch_trusted;
-
-/* A missing file of keys is not an error here: without keys no signed model can be opened, which says what to do. */
-static weir_err scoring_watch_trust(const weir_scoring_watch *watch, scoring_watch_trusted *t) {
-    size_t count = 0;
-    const char *place = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
-    weir_err err = place && *place ? weir_public_keys_load(place, t->keys, &count) : WEIR_OK;
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
-    t->opts = (weir_model_opts){.keys = t->keys, .key_count = count, .accept_unsigned = watch->opts.accept_unsigned};
-    return err;
-}
-
 /* The model of the entry: its folder is verified and its network unpacked; the pack goes with the model. */
-static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_entry *entry,
-                                   const scoring_watch_trusted *t, weir_score_model **modelp) {
+static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_entry *entry, const weir_model_trust *t,
+                                   weir_score_model **modelp) {
     char path[PATH_BYTES_MAX];
     weir_model *folder = NULL;
     weir_pack *pack = NULL;
@@ -85,8 +70,7 @@ static void scoring_watch_trouble(weir_scoring_watch *watch, weir_err err) {
 }
 
 /* Loads the entry's model and lets it answer; if that fails, the model before goes on. */
-static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_entry *entry,
-                                const scoring_watch_trusted *t) {
+static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_entry *entry, const weir_model_trust *t) {
     weir_score_model *model;
     weir_err err = scoring_watch_load(watch, entry, t, &model);
     if (err) {
@@ -115,12 +99,13 @@ static bool scoring_watch_is_due(weir_scoring_watch *watch) {
 
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force) {
     weir_models_entry entry = {0};
-    scoring_watch_trusted t;
+    weir_model_trust t;
     weir_mutex_lock(&watch->mutex);
     if (!force && !watch->lost && !weir_models_changed(watch->models) && !scoring_watch_is_due(watch)) goto done;
 
     /* What the register names, if it may be believed and is not older than what was seen. */
-    weir_err err = scoring_watch_trust(watch, &t);
+    const char *keys = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
+    weir_err err = weir_model_trust_load(keys, watch->opts.accept_unsigned, &t);
     if (!err) err = weir_models_current(watch->models, &t.opts, &entry);
     if (!err && watch->opts.seen) err = weir_models_admit(watch->opts.seen, watch->models, &t.opts, &entry);
     watch->lost = err != WEIR_OK;

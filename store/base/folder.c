@@ -99,6 +99,12 @@ bool weir_path_exists(const char *path) {
     return stat(path, &status) == 0;
 }
 
+weir_err weir_path_join(char *path, size_t size, const char *folder, const char *name) {
+    int length = snprintf(path, size, "%s%s%s", folder, name ? "/" : "", name ? name : "");
+    if (length > 0 && (size_t)length < size) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+}
+
 /* --- listing -------------------------------------------------------------------------------------------------- */
 
 /* *listp is NULL exactly on failure. */

@@ -215,8 +215,8 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
     weir_err err = weir_buf_err(&f->metrics);
     if (!err) err = weir_buf_err(&f->provenance);
     if (!err && c->opts.folder) {
-        snprintf(path, sizeof path, "%s/report.json", c->opts.folder);
-        err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
+        err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
+        if (!err) err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
     }
     if (!err && c->models) err = report_add_model(c, trained, f->metrics.bytes, f->provenance.bytes, &f->text);
     if (!err) err = weir_buf_err(&f->text);

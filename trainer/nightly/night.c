@@ -27,10 +27,7 @@ const char *weir_night_step_name(weir_night_step step) {
 }
 
 weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, const char *name) {
-    int length = name ? snprintf(path, WEIR_NIGHT_PATH_MAX, "%s/%s", folder, name)
-                      : snprintf(path, WEIR_NIGHT_PATH_MAX, "%s", folder);
-    if (length > 0 && (unsigned)length < WEIR_NIGHT_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    return weir_path_join(path, WEIR_NIGHT_PATH_MAX, folder, name);
 }
 
 /* --- night.json: writing ----------------------------------------------------------------------------------------- */
