@@ -149,9 +149,9 @@ weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, 
 }
 
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp) {
-    *keysp = NULL;
     char *text;
     size_t length;
+    *keysp = NULL;
     weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
     if (err) return err;
     err = weir_api_keys_parse(path, text, length, keysp);
@@ -160,18 +160,15 @@ weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp) {
 }
 
 weir_err weir_api_keys_reload(weir_api_keys *keys, const char *path) {
-    char *text;
-    size_t length;
-    key_table *table = NULL;
-    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
-    if (!err) err = key_table_read(path, text, length, &table);
-    weir_free(text);
+    weir_api_keys *anew;
+    weir_err err = weir_api_keys_load(path, &anew);
     if (err) return err;
     weir_mutex_lock(&keys->mutex);
     key_table *before = keys->table;
-    keys->table = table;
+    keys->table = anew->table;
     weir_mutex_unlock(&keys->mutex);
-    weir_free(before);
+    anew->table = before;
+    weir_api_keys_free(anew);
     return WEIR_OK;
 }
 
