@@ -5,12 +5,6 @@
 
 #include "private.h"
 
-void weir_api_json_time(weir_json *json, const char *key, int64_t time_us) {
-    char text[WEIR_TIME_TEXT_MAX];
-    size_t length = weir_time_format(time_us, text);
-    weir_json_key_text(json, key, text, length);
-}
-
 /* As text: many readers of JSON keep only 53 bits of a number. */
 void weir_api_json_event(weir_json *json, const char *key, uint64_t event) {
     char text[16];
@@ -49,7 +43,7 @@ void weir_api_json_features(weir_json *json, const weir_schema_feature *features
                 weir_json_key_f64(json, features[i].name, value->number);
                 break;
             case WEIR_VALUE_TIME:
-                weir_api_json_time(json, features[i].name, value->time_us);
+                weir_json_key_time(json, features[i].name, value->time_us);
                 break;
             case WEIR_VALUE_CATEGORY:
                 weir_json_key_text(json, features[i].name, value->text, value->text_length);

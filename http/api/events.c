@@ -183,6 +183,7 @@ static weir_err events_place(event_target *target, event_pending *pending) {
         seen->offset = offset++;
         pending->fresh++;
     }
+    WEIR_ASSERT(err || offset == target->next[target->partition] + pending->fresh);
     return err;
 }
 
@@ -196,7 +197,7 @@ static weir_err events_append(weir_api_writer *writer, event_target *target, int
         records[count++] =
             (weir_record){.time_us = now_us, .value = messages[i].bytes, .value_length = messages[i].length};
     }
-    WEIR_ASSERT(count == pending->fresh);
+    WEIR_ASSERT(count == pending->fresh && target->partition < target->partitions);
     uint64_t first;
     weir_err err = weir_eventlog_append(target->log, target->partition, records, pending->fresh, &first);
     if (err && weir_eventlog_health(target->log))
@@ -299,6 +300,7 @@ static weir_err events_applicable(weir_api_writer *writer, uint32_t source) {
 
 /* All that the group has appended becomes durable; the next group goes to the next partition. */
 static void events_sync(weir_api_writer *writer) {
+    WEIR_ON_ROLE(WRITER);
     weir_kill_point("events.appended");
     for (uint32_t i = 0; i < writer->target_count; i++) {
         event_target *target = &writer->targets[i];

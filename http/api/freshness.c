@@ -84,6 +84,8 @@ static void fresh_end_source(fresh_survey *survey) {
 static void fresh_begin_source(fresh_survey *survey) {
     weir_pipeline_source_stats stats;
     fresh_source *sum = &survey->sum;
+    WEIR_ASSERT(survey->next <
+                weir_pipeline_source_count(survey->api->pipeline)); /* it knows those of its partitions */
     fresh_end_source(survey);
     weir_pipeline_source_stats_get(survey->api->pipeline, survey->next++, &stats);
     bool kafka = stats.contact_age_us != 0 || stats.contact_wall_us;

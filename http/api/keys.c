@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
 #include <weir/store/base/file.h>
 #include <weir/store/trust/trust.h>
@@ -178,6 +179,7 @@ bool weir_api_keys_find(weir_api_keys *keys, const char *key, size_t length, wei
     size_t found = SIZE_MAX;
     weir_mutex_lock(&keys->mutex);
     const key_table *table = keys->table;
+    WEIR_ASSERT(table->count > 0 && table->count <= WEIR_API_KEYS_MAX);
     for (size_t i = 0; i < table->count; i++) { /* all of them, each to its end: the time tells nothing */
         unsigned differs = 0;
         for (size_t j = 0; j < DIGEST_BYTES; j++)

@@ -123,7 +123,7 @@ static bool nightly_write_object(weir_buf *out, const char *separator, const cha
 
 static void nightly_write_time(weir_json *json, const char *name, int64_t time_us) {
     if (time_us)
-        weir_api_json_time(json, name, time_us);
+        weir_json_key_time(json, name, time_us);
     else
         weir_json_key_string(json, name, NULL);
 }

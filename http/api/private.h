@@ -122,7 +122,6 @@ bool weir_api_takes_json(weir_http_request *request);
 
 /* --- answering ------------------------------------------------------------------------------------------------ */
 
-void weir_api_json_time(weir_json *json, const char *key, int64_t time_us);
 void weir_api_json_event(weir_json *json, const char *key, uint64_t event);
 /* The member "key" of a vertex; NULL, of one that has no name any more: null. */
 void weir_api_json_key_or_null(weir_json *json, const char *key, size_t length);

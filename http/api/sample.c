@@ -67,7 +67,7 @@ static void sampling_write_edge(const sampling *in, weir_json *json, const weir_
     weir_json_key_u64(json, "step", step);
     weir_json_key_u64(json, "parent", edges->parents[i]);
     weir_json_key_u64(json, "child", edges->children[i]);
-    weir_api_json_time(json, "time", edges->times[i]);
+    weir_json_key_time(json, "time", edges->times[i]);
     weir_api_json_event(json, "event", edges->refs[i]);
     weir_api_json_features(json, features, kinds, count, edges->rows ? edges->rows[i] : NULL,
                            edges->rows ? edges->row_lengths[i] : 0);
@@ -77,14 +77,16 @@ static void sampling_write_edge(const sampling *in, weir_json *json, const weir_
 /* In the order of the request. */
 static void sampling_write_targets(const sampling *in, weir_json *json, const weir_block_view *view) {
     uint32_t nodes[WEIR_API_SAMPLE_TARGETS];
-    for (uint32_t i = 0; i < in->ask->target_count; i++)
+    for (uint32_t i = 0; i < in->ask->target_count; i++) {
+        WEIR_ASSERT(in->ask->targets[i].place < in->ask->target_count);
         nodes[in->ask->targets[i].place] = i;
+    }
     weir_json_key(json, "targets");
     weir_json_array(json);
     for (uint32_t i = 0; i < in->ask->target_count; i++) {
         weir_json_object(json);
         weir_json_key_u64(json, "node", nodes[i]);
-        weir_api_json_time(json, "before", view->before_us[nodes[i]]);
+        weir_json_key_time(json, "before", view->before_us[nodes[i]]);
         weir_json_key_bool(json, "cut", view->cut[nodes[i]] != 0);
         weir_json_object_end(json);
     }

@@ -25,7 +25,9 @@ typedef struct score_job {
 } score_job;
 
 static uint32_t score_fresh_index(const weir_api *api, uint32_t thread) {
-    return api->loops + 1 + WEIR_API_POOL_THREADS + thread;
+    uint32_t index = api->loops + 1 + WEIR_API_POOL_THREADS + thread;
+    WEIR_ASSERT(index < api->fresh_count);
+    return index;
 }
 
 /* --- the answer ----------------------------------------------------------------------------------------------- */
@@ -62,7 +64,7 @@ static weir_err score_write_reasons(const score_job *job, weir_json *json, const
         weir_json_key_string(json, "relation", weir_schema_relation_at(job->api->schema, reason->relation)->name);
         weir_json_key_string(json, "direction", reason->direction == WEIR_OUT ? "out" : "in");
         err = score_write_neighbor(job, json, ask, reason);
-        weir_api_json_time(json, "time", reason->time_us);
+        weir_json_key_time(json, "time", reason->time_us);
         weir_api_json_event(json, "event", reason->event);
         weir_json_key_f64(json, "change", reason->change);
         weir_json_object_end(json);
@@ -76,7 +78,7 @@ static void score_write_target(const score_job *job, weir_json *json, uint32_t i
     const weir_api_vertex *vertex = &job->ask.vertices[i];
     weir_json_key_string(json, "type", vertex->type_name);
     weir_json_key_text(json, "key", vertex->key, vertex->key_length);
-    weir_api_json_time(json, "time", job->ask.asks[i].time_us);
+    weir_json_key_time(json, "time", job->ask.asks[i].time_us);
 }
 
 static weir_err score_write(const score_job *job, weir_json *json, uint32_t i, const weir_score_model *model,

@@ -111,6 +111,7 @@ static weir_err serve_read_arguments(service *serve, const weir_cli *cli) {
 
 /* The log of this source's topic, if an earlier source has it open already. */
 static weir_eventlog *serve_shared_log(const service *serve, uint32_t source) {
+    WEIR_ASSERT(source < serve->source_count);
     const char *topic = weir_schema_source_at(serve->schema, source)->topic;
     for (uint32_t i = 0; i < source; i++)
         if (!strcmp(weir_schema_source_at(serve->schema, i)->topic, topic)) return serve->logs[i];

@@ -187,6 +187,7 @@ weir_buf *weir_http_out(weir_http_request *request) {
 }
 
 void weir_http_start_over(weir_http_request *request) {
+    WEIR_ASSERT(request->stage == WEIR_HTTP_STAGE_BODY && !request->fixed);
     weir_buf_clear(&request->out);
     request->header_count = 0;
 }

@@ -11,6 +11,7 @@
 #include <weir/inference/pack/pack.h>
 #include <weir/inference/score/scoring.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/thread.h>
 
@@ -72,6 +73,7 @@ static void scoring_watch_trouble(weir_scoring_watch *watch, weir_err err) {
 /* Loads the entry's model and lets it answer; if that fails, the model before goes on. */
 static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_entry *entry, const weir_model_trust *t) {
     weir_score_model *model;
+    WEIR_ASSERT(weir_mutex_held(&watch->mutex));
     weir_err err = scoring_watch_load(watch, entry, t, &model);
     if (err) {
         scoring_watch_trouble(watch, weir_err_prefix(err, "model %s cannot serve", entry->id));

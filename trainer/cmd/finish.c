@@ -33,12 +33,6 @@ static const baseline_name baseline_names[WEIR_TRAIN_BASELINES] = {
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void report_put_time(weir_json *json, const char *key, int64_t wall_us) {
-    char text[WEIR_TIME_TEXT_MAX];
-    weir_time_format(wall_us, text);
-    weir_json_key_string(json, key, text);
-}
-
 static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
     weir_json_key_f64(json, "average_precision", m->average_precision);
     weir_json_key_f64(json, "auroc", m->auroc);
@@ -52,8 +46,8 @@ static void report_put_metrics(weir_json *json, const weir_trained *trained, wei
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
     weir_json_key_u64(json, "targets", m->targets);
-    report_put_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
-    report_put_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
+    weir_json_key_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
+    weir_json_key_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
     if (weir_nn_outputs(weir_trained_shape(trained)) == 1) {
         weir_json_key_u64(json, "positives", m->positives);
         report_put_ranking(json, m);
@@ -106,7 +100,7 @@ static void report_write_provenance(report *f) {
     weir_json_object(&json);
     weir_json_key_string(&json, "program", "weir " WEIR_VERSION);
     weir_json_key_string(&json, "snapshot", c->snapshot_folder);
-    report_put_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
+    weir_json_key_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
     weir_json_key_u64(&json, "seed", c->opts.seed);
     weir_json_key_u64(&json, "sample_seed", c->opts.sample_seed);
     weir_json_key_u64(&json, "ranks", weir_comm_ranks(c->comm));

@@ -12,7 +12,7 @@
 
 typedef struct compare_search {
     weir_models *models;
-    char snapshot[WEIR_NIGHT_PATH_MAX];
+    const char *snapshot;
     char id[WEIR_MODEL_ID_MAX];
 } compare_search;
 
@@ -38,9 +38,8 @@ static weir_err compare_see_model(void *context, const char *id) {
 }
 
 weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
-    compare_search s = {.models = NULL};
-    weir_err err = weir_night_path(s.snapshot, night->folder, "snapshot");
-    if (!err) err = weir_models_open(night->models, weir_clock_system(), &s.models);
+    compare_search s = {.snapshot = night->snapshot_folder};
+    weir_err err = weir_models_open(night->models, weir_clock_system(), &s.models);
     if (!err) err = weir_models_list(s.models, compare_see_model, &s);
     weir_models_close(s.models);
     memcpy(id, s.id, sizeof s.id);

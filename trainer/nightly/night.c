@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/json.h>
@@ -23,6 +24,7 @@ const char *weir_night_step_name(weir_night_step step) {
         WEIR_NIGHT_STEPS(WEIR_NIGHT_NAME)
 #undef WEIR_NIGHT_NAME
     };
+    WEIR_ASSERT(step < WEIR_NIGHT_STEP_COUNT);
     return names[step];
 }
 
@@ -193,11 +195,18 @@ static weir_err night_take_lock(weir_night *night) {
                     night->nights);
 }
 
+weir_err weir_night_place(weir_night *night) {
+    weir_err err = weir_night_path(night->folder, night->nights, night->name);
+    if (!err) err = weir_night_path(night->snapshot_folder, night->folder, "snapshot");
+    if (!err) err = weir_night_path(night->parts_folder, night->folder, "parts");
+    return err ? err : weir_night_path(night->train_folder, night->folder, "train");
+}
+
 weir_err weir_night_open(weir_night *night, const char *name, bool resume) {
     weir_err err = weir_folder_create(night->nights);
     if (!err) err = night_take_lock(night);
     if (!err) err = night_choose(night, name, resume);
-    if (!err) err = weir_night_path(night->folder, night->nights, night->name);
+    if (!err) err = weir_night_place(night);
     if (err) return err;
     err = night_load(night->nights, night->name, &night->state);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {

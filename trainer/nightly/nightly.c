@@ -93,7 +93,7 @@ static weir_err nightly_run(weir_cli *cli) {
     weir_err err = nightly_read_arguments(cli, night);
     if (!err && night->dry_run) {
         snprintf(night->name, sizeof night->name, "%s", name ? name : "NIGHT");
-        err = weir_night_path(night->folder, night->nights, night->name);
+        err = weir_night_place(night);
         if (!err) err = weir_night_go(night);
     } else if (!err) {
         err = nightly_check(night);

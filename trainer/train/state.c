@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/snapshot/npy.h>
@@ -92,6 +93,7 @@ weir_err weir_training_state_save(const weir_trained *t) {
                                    [STATE_STEPS] = weir_adamw_steps(t->adamw),
                                    [STATE_FINGERPRINT] = state_fingerprint(t)};
     memcpy(&state[STATE_BEST], &t->state.best, sizeof t->state.best);
+    WEIR_ASSERT(t->state.epochs > 0 && t->state.best_epoch > 0 && t->state.best_epoch <= t->state.epochs);
     weir_err err = weir_path_join(new, sizeof new, t->opts.folder, "checkpoint.new");
     if (!err) err = weir_path_join(now, sizeof now, t->opts.folder, "checkpoint");
     if (!err) err = weir_path_join(old, sizeof old, t->opts.folder, "checkpoint.old");

@@ -158,7 +158,7 @@ static weir_err training_epoch(weir_trained *t) {
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
     if (!err) err = weir_training_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics);
     if (err) return err;
-    epoch.validation = weir_training_quality(t, &metrics);
+    epoch.validation = weir_nn_outputs(t->shape) == 1 ? metrics.average_precision : metrics.accuracy;
     epoch.best = epoch.validation > t->state.best;
     t->state.epochs = epoch.number;
     if (epoch.best) {
