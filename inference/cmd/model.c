@@ -197,7 +197,7 @@ static weir_err cmd_model_check_serves(cmd_model_session *s, const char *name) {
     weir_pack *pack = NULL;
     weir_err err = cmd_model_named_model(s, name, path, &model);
     if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &pack);
-    if (!err) err = weir_nn_shape_serves(weir_nn_shape_of(weir_pack_nn(pack)));
+    if (!err) err = weir_nn_shape_serves(weir_nn_shape_of(weir_pack_look(pack).nn));
     weir_pack_close(pack);
     weir_model_close(model);
     return err;

@@ -123,22 +123,6 @@ void weir_pack_close(weir_pack *pack) {
     weir_free(pack);
 }
 
-const weir_nn *weir_pack_nn(const weir_pack *pack) {
-    return pack->nn;
-}
-
-const weir_real *weir_pack_params(const weir_pack *pack) {
-    return pack->params;
-}
-
-uint64_t weir_pack_sample_seed(const weir_pack *pack) {
-    return pack->sample_seed;
-}
-
-double weir_pack_slope(const weir_pack *pack) {
-    return pack->slope;
-}
-
-double weir_pack_offset(const weir_pack *pack) {
-    return pack->offset;
+weir_pack_contents weir_pack_look(const weir_pack *pack) {
+    return (weir_pack_contents){pack->nn, pack->params, pack->sample_seed, pack->slope, pack->offset};
 }

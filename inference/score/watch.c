@@ -44,14 +44,15 @@ static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_
     if (!err) err = weir_model_open(path, &opts, &folder);
     if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
     if (!err) {
+        const weir_pack_contents of = weir_pack_look(pack);
         const weir_score_model_opts model_opts = {
-            .name = weir_nn_task(weir_nn_shape_of(weir_pack_nn(pack))),
+            .name = weir_nn_task(weir_nn_shape_of(of.nn)),
             .version = entry->id,
-            .nn = weir_pack_nn(pack),
-            .params = weir_pack_params(pack),
-            .seed = weir_pack_sample_seed(pack),
-            .slope = weir_pack_slope(pack),
-            .offset = weir_pack_offset(pack),
+            .nn = of.nn,
+            .params = of.params,
+            .seed = of.sample_seed,
+            .slope = of.slope,
+            .offset = of.offset,
             .release = scoring_watch_pack_release,
             .owner = pack,
         };

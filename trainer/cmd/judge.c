@@ -58,10 +58,10 @@ weir_err weir_cmd_train_judge(const weir_cli *cli, weir_cmd_train *c) {
     err = weir_comm_fail(c->comm, err);
     if (err) return err;
 
-    const weir_nn *nn = weir_pack_nn(pack);
-    c->opts.sample_seed = weir_pack_sample_seed(pack);
-    err = weir_train_judge(c->comm, &c->opts, nn, weir_pack_params(pack), &metrics, &example);
-    if (!err && weir_comm_rank(c->comm) == 0) err = judge_print(c, &metrics, &example, weir_nn_shape_of(nn));
+    const weir_pack_contents of = weir_pack_look(pack);
+    c->opts.sample_seed = of.sample_seed;
+    err = weir_train_judge(c->comm, &c->opts, of.nn, of.params, &metrics, &example);
+    if (!err && weir_comm_rank(c->comm) == 0) err = judge_print(c, &metrics, &example, weir_nn_shape_of(of.nn));
     weir_pack_close(pack);
     return err;
 }

@@ -389,6 +389,13 @@ static void a_path_that_fits_and_one_byte_more(void **state) {
     assert_ok(weir_path_join(path, sizeof path, "abcdefg", NULL));
     assert_err(weir_path_join(path, sizeof path, "abcdefgh", NULL), WEIR_ELIMIT, "too long");
     assert_err(weir_path_join(path, sizeof path, "", NULL), WEIR_ELIMIT, "too long");
+    static const char *const beside[][2] = {
+        {"a/b", "a/c"}, {"b", "c"}, {"/b", "/c"}, {"a/b/", "a/c"}, {"../b", "../c"}};
+    for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+        assert_ok(weir_path_beside(path, sizeof path, beside[i][0], "c"));
+        assert_string_equal(path, beside[i][1]);
+    }
+    assert_err(weir_path_beside(path, sizeof path, "abcd/e", "fgh"), WEIR_ELIMIT, "too long");
 }
 
 WEIR_TESTS(WEIR_CASE(replace_survives_a_power_cut_at_any_step), WEIR_CASE(rename_and_remove_sync_the_folder),
