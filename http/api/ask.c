@@ -103,9 +103,8 @@ bool weir_api_is_type(const char *header, const char *type) {
 
 bool weir_api_takes_json(weir_http_request *request) {
     const char *type = weir_http_header(request, "Content-Type");
-    bool is_json = type && weir_api_is_type(type, "application/json");
-    if (!is_json) weir_http_problem(request, 415, NULL, "the Content-Type must be application/json");
-    return is_json;
+    return (type && weir_api_is_type(type, "application/json")) ||
+           weir_http_problem(request, 415, NULL, "the Content-Type must be application/json");
 }
 
 int64_t weir_api_now(const weir_api *api) {

@@ -144,8 +144,9 @@ void weir_http_add_header(weir_http_request *request, const char *name, const ch
 /* Bytes that outlive the server in place of what was written: no copy is made. */
 void weir_http_reply_static(weir_http_request *request, unsigned status, const char *content_type, const void *bytes,
                             size_t length);
-/* A problem: slug is the end of its type ("/problems/SLUG"), detail a sentence. Replaces what was written. */
-void weir_http_problem(weir_http_request *request, unsigned status, const char *slug, const char *format, ...)
+/* A problem: slug is the end of its type ("/problems/SLUG"), detail a sentence. Replaces what was written. Always
+ * false, for a check that ends with it. */
+bool weir_http_problem(weir_http_request *request, unsigned status, const char *slug, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The problem of an error, as if the handler had returned it. */
 void weir_http_problem_err(weir_http_request *request, weir_err err);
