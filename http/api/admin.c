@@ -18,17 +18,18 @@
 static weir_err checkpoint_read_ask(weir_http_request *request, const char **namep, bool *linksp) {
     static const char *const members[] = {"name", "hard_links", NULL};
     const weir_json_node *root;
-    size_t length, name_length;
+    size_t length;
     const char *body = weir_http_body(request, &length);
-    weir_err err = weir_api_body_json(body, length, DEPTH_MAX, weir_http_arena(request), &root);
-    if (!err) err = weir_api_body_members(root, "the body", members);
-    if (!err) err = weir_api_body_need(root, "the body", "name", namep, &name_length);
+    weir_err err = weir_json_parse("the body", body, length, DEPTH_MAX, weir_http_arena(request), &root);
+    if (!err) err = weir_json_only(root, "it", members);
+    if (!err) err = weir_api_body_need(root, "the body", "name", namep);
     if (err) return err;
     const weir_json_node *links = weir_json_find(root, "hard_links");
     if (links && links->token.kind != WEIR_JSON_BOOL)
         return WEIR_ERR(WEIR_EDATA,
                         "hard_links must be true or false: whether the checkpoint shares its files with the store");
     *linksp = links && *links->token.bytes == 't';
+    size_t name_length = strlen(*namep);
     if (name_length && name_length <= WEIR_API_CHECKPOINT_NAME && strspn(*namep, NAME_LETTERS) == name_length &&
         **namep != '.')
         return WEIR_OK;

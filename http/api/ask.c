@@ -87,6 +87,15 @@ weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uin
     return ask_no_such("relation", text, &suggest, WEIR_EDATA);
 }
 
+weir_err weir_api_source_read(const weir_schema *schema, const char *text, uint32_t *sourcep) {
+    *sourcep = weir_schema_source_find(schema, text);
+    if (*sourcep != WEIR_SCHEMA_NONE) return WEIR_OK;
+    weir_suggest suggest = weir_suggest_for(text);
+    for (uint32_t i = 0; i < weir_schema_source_count(schema); i++)
+        weir_suggest_offer(&suggest, weir_schema_source_at(schema, i)->name);
+    return ask_no_such("source", text, &suggest, WEIR_EDATA);
+}
+
 bool weir_api_is_type(const char *header, const char *type) {
     size_t length = strlen(type);
     return !strncasecmp(header, type, length) && (!header[length] || strchr("; \t", header[length]));
@@ -94,9 +103,8 @@ bool weir_api_is_type(const char *header, const char *type) {
 
 bool weir_api_takes_json(weir_http_request *request) {
     const char *type = weir_http_header(request, "Content-Type");
-    bool is_json = type && weir_api_is_type(type, "application/json");
-    if (!is_json) weir_http_problem(request, 415, NULL, "the Content-Type must be application/json");
-    return is_json;
+    return (type && weir_api_is_type(type, "application/json")) ||
+           weir_http_problem(request, 415, NULL, "the Content-Type must be application/json");
 }
 
 int64_t weir_api_now(const weir_api *api) {

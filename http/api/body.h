@@ -7,20 +7,16 @@
 
 #include "private.h"
 
-/* The body as a tree in the arena of its request.  WEIR_EDATA it is not JSON, or nested deeper; WEIR_ELIMIT it has
- * more in it than the arena holds; WEIR_ENOMEM; then *rootp is NULL. */
-weir_err weir_api_body_json(const char *text, size_t length, unsigned depth_max, weir_arena *arena,
-                            const weir_json_node **rootp);
-/* WEIR_EDATA a member that is not among the names, which end with NULL. */
-weir_err weir_api_body_members(const weir_json_node *object, const char *where, const char *const *names);
 /* *textp is NULL when it is not there; borrowed from the tree. */
-weir_err weir_api_body_text(const weir_json_node *object, const char *where, const char *name, const char **textp,
-                            size_t *lengthp);
-weir_err weir_api_body_need(const weir_json_node *object, const char *where, const char *name, const char **textp,
-                            size_t *lengthp);
+weir_err weir_api_body_text(const weir_json_node *object, const char *where, const char *name, const char **textp);
+weir_err weir_api_body_need(const weir_json_node *object, const char *where, const char *name, const char **textp);
 /* *valuep keeps its default when it is not there. */
 weir_err weir_api_body_number(const weir_json_node *object, const char *where, const char *name, int64_t min,
                               int64_t max, int64_t *valuep);
+/* Calls read with each item of the member, an array of 1 to max, and with its name: "targets[3]". */
+typedef weir_err (*weir_api_body_item)(void *context, const weir_json_node *item, const char *where);
+weir_err weir_api_body_items(const weir_json_node *object, const char *name, size_t max, weir_api_body_item read,
+                             void *context);
 
 /* The vertex that the members type and key name, with its key in the arena.  WEIR_EDATA a type that the schema does
  * not have, too; WEIR_ENOMEM. */

@@ -23,7 +23,6 @@
 #include <weir/store/base/log.h>
 #include <weir/store/base/metrics.h>
 #include <weir/store/base/queue.h>
-#include <weir/store/base/suggest.h>
 
 #include "private.h"
 
@@ -101,27 +100,19 @@ static void event_target_set_failure(weir_api_writer *writer, event_target *targ
 
 /* --- on the loop ---------------------------------------------------------------------------------------------- */
 
-static weir_err events_no_source(const weir_schema *schema, const char *name) {
-    char nearest[128];
-    weir_suggest suggest = weir_suggest_for(name);
-    for (uint32_t i = 0; i < weir_schema_source_count(schema); i++)
-        weir_suggest_offer(&suggest, weir_schema_source_at(schema, i)->name);
-    return WEIR_ERR(WEIR_EDATA, "the schema has no source '%.64s'%s", name,
-                    weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
-
 weir_err weir_api_post_events(void *context, weir_http_request *request) {
     WEIR_ON_ROLE(LOOP);
     weir_api *api = context;
     event_post post = {.request = request};
+    uint32_t count = weir_schema_source_count(api->schema);
 
     /* From which source; its name may be omitted where there is just one. */
     const char *name = weir_http_query(request, "source");
-    if (name)
-        post.source = weir_schema_source_find(api->schema, name);
-    else if (weir_schema_source_count(api->schema) != 1)
+    if (!name && count != 1)
         return WEIR_ERR(WEIR_EDATA, "query parameter 'source' is missing; name one of the schema's sources");
-    if (post.source == WEIR_SCHEMA_NONE) return events_no_source(api->schema, name);
+    weir_err err = name ? weir_api_source_read(api->schema, name, &post.source) : WEIR_OK;
+    if (err) return err;
+    WEIR_ASSERT(post.source < count && count == api->writer->target_count);
     const weir_schema_source *source = weir_schema_source_at(api->schema, post.source);
     if (!api->writer->targets[post.source].log) {
         weir_http_problem(request, 501, NULL,
@@ -192,6 +183,7 @@ static weir_err events_place(event_target *target, event_pending *pending) {
         seen->offset = offset++;
         pending->fresh++;
     }
+    WEIR_ASSERT(err || offset == target->next[target->partition] + pending->fresh);
     return err;
 }
 
@@ -205,7 +197,7 @@ static weir_err events_append(weir_api_writer *writer, event_target *target, int
         records[count++] =
             (weir_record){.time_us = now_us, .value = messages[i].bytes, .value_length = messages[i].length};
     }
-    WEIR_ASSERT(count == pending->fresh);
+    WEIR_ASSERT(count == pending->fresh && target->partition < target->partitions);
     uint64_t first;
     weir_err err = weir_eventlog_append(target->log, target->partition, records, pending->fresh, &first);
     if (err && weir_eventlog_health(target->log))
@@ -308,6 +300,7 @@ static weir_err events_applicable(weir_api_writer *writer, uint32_t source) {
 
 /* All that the group has appended becomes durable; the next group goes to the next partition. */
 static void events_sync(weir_api_writer *writer) {
+    WEIR_ON_ROLE(WRITER);
     weir_kill_point("events.appended");
     for (uint32_t i = 0; i < writer->target_count; i++) {
         event_target *target = &writer->targets[i];

@@ -6,6 +6,7 @@
  * events were acknowledged since. That errs to the safe side: an older text claims less to be applied than there is,
  * never more, and no client that has sent an event is told of an end before it (API-A3).
  */
+#include <math.h>
 #include <string.h>
 
 #include <weir/store/base/assert.h>
@@ -63,12 +64,8 @@ static void fresh_end_source(fresh_survey *survey) {
     if (sum->known) weir_json_u64(json, sum->behind);
     if (!sum->known) weir_json_null(json);
     weir_json_key_f64(json, "lag_seconds", fresh_seconds(sum->lag_us));
-    weir_json_key(json, "contact_age_seconds");
-    if (sum->contact_us >= 0) weir_json_f64(json, fresh_seconds(sum->contact_us));
-    if (sum->contact_us < 0) weir_json_null(json);
-    if (sum->in_transactions) {
-        weir_json_key_u64(json, "in_open_transactions", sum->in_transactions);
-    }
+    weir_json_key_f64(json, "contact_age_seconds", sum->contact_us >= 0 ? fresh_seconds(sum->contact_us) : NAN);
+    if (sum->in_transactions) weir_json_key_u64(json, "in_open_transactions", sum->in_transactions);
     if (sum->partitions <= PARTITIONS_MAX) {
         fresh_write_parts(json, "applied", sum, false);
         fresh_write_parts(json, "end", sum, true);
@@ -87,6 +84,8 @@ static void fresh_end_source(fresh_survey *survey) {
 static void fresh_begin_source(fresh_survey *survey) {
     weir_pipeline_source_stats stats;
     fresh_source *sum = &survey->sum;
+    WEIR_ASSERT(survey->next <
+                weir_pipeline_source_count(survey->api->pipeline)); /* it knows those of its partitions */
     fresh_end_source(survey);
     weir_pipeline_source_stats_get(survey->api->pipeline, survey->next++, &stats);
     bool kafka = stats.contact_age_us != 0 || stats.contact_wall_us;

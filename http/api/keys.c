@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 #include <weir/store/base/file.h>
 #include <weir/store/trust/trust.h>
 
@@ -68,17 +70,10 @@ static unsigned key_read_roles(key_word roles) {
     return all;
 }
 
-static int key_nibble(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 static bool key_read_digest(key_word hex, uint8_t digest[DIGEST_BYTES]) {
     if (hex.length != 2 * DIGEST_BYTES) return false;
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        int high = key_nibble(hex.text[2 * i]), low = key_nibble(hex.text[2 * i + 1]);
+        int high = weir_hex_digit(hex.text[2 * i]), low = weir_hex_digit(hex.text[2 * i + 1]);
         if (high < 0 || low < 0) return false;
         digest[i] = (uint8_t)(high << 4 | low);
     }
@@ -155,9 +150,9 @@ weir_err weir_api_keys_parse(const char *name, const char *text, size_t length, 
 }
 
 weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp) {
-    *keysp = NULL;
     char *text;
     size_t length;
+    *keysp = NULL;
     weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
     if (err) return err;
     err = weir_api_keys_parse(path, text, length, keysp);
@@ -166,18 +161,15 @@ weir_err weir_api_keys_load(const char *path, weir_api_keys **keysp) {
 }
 
 weir_err weir_api_keys_reload(weir_api_keys *keys, const char *path) {
-    char *text;
-    size_t length;
-    key_table *table = NULL;
-    weir_err err = weir_file_load_as(path, WEIR_FILE_GUARDED, FILE_BYTES_MAX, &text, &length);
-    if (!err) err = key_table_read(path, text, length, &table);
-    weir_free(text);
+    weir_api_keys *anew;
+    weir_err err = weir_api_keys_load(path, &anew);
     if (err) return err;
     weir_mutex_lock(&keys->mutex);
     key_table *before = keys->table;
-    keys->table = table;
+    keys->table = anew->table;
     weir_mutex_unlock(&keys->mutex);
-    weir_free(before);
+    anew->table = before;
+    weir_api_keys_free(anew);
     return WEIR_OK;
 }
 
@@ -187,6 +179,7 @@ bool weir_api_keys_find(weir_api_keys *keys, const char *key, size_t length, wei
     size_t found = SIZE_MAX;
     weir_mutex_lock(&keys->mutex);
     const key_table *table = keys->table;
+    WEIR_ASSERT(table->count > 0 && table->count <= WEIR_API_KEYS_MAX);
     for (size_t i = 0; i < table->count; i++) { /* all of them, each to its end: the time tells nothing */
         unsigned differs = 0;
         for (size_t j = 0; j < DIGEST_BYTES; j++)

@@ -86,11 +86,13 @@ static weir_err nightly_read(const weir_api *api, nightly_history *h) {
     return h->folder && weir_path_exists(h->folder) ? weir_folder_list(h->folder, nightly_visit, h) : WEIR_OK;
 }
 
-/* When the night after the last good one, or after the first of all, should have ended well; 0: none is expected, as
- * where no night was ever begun. */
-static int64_t nightly_due(const weir_api *api, const nightly_history *h) {
+/* Since when the night after the last good one, or after the first of all, should have ended well; 0: none is expected
+ * yet, as where no night was ever begun. */
+static int64_t nightly_overdue_since(const weir_api *api, const nightly_history *h) {
     int64_t since_us = h->success_us ? h->success_us : h->begun_us;
-    return api->nightly_every_us && since_us ? since_us + api->nightly_every_us : 0;
+    return api->nightly_every_us && since_us && h->now_us - since_us > api->nightly_every_us
+               ? since_us + api->nightly_every_us
+               : 0;
 }
 
 void weir_api_nightly_look(weir_api *api) {
@@ -104,9 +106,8 @@ void weir_api_nightly_look(weir_api *api) {
         weir_log_error("serve.nightly", weir_err_prefix(err, "cannot tell whether a night is overdue"));
         return;
     }
-    int64_t due_us = nightly_due(api, &h);
-    bool overdue = due_us && h.now_us > due_us;
-    weir_metric_set(WEIR_METRIC_NIGHTLY_OVERDUE, overdue ? (h.now_us - due_us - 1) / WEIR_US_PER_S + 1 : 0);
+    int64_t due_us = nightly_overdue_since(api, &h);
+    weir_metric_set(WEIR_METRIC_NIGHTLY_OVERDUE, due_us ? (h.now_us - due_us - 1) / WEIR_US_PER_S + 1 : 0);
 }
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
@@ -120,51 +121,44 @@ static bool nightly_write_object(weir_buf *out, const char *separator, const cha
     return true;
 }
 
-static void nightly_write_newest(nightly_history *h, weir_buf *out) {
-    size_t length = 0;
-    char *text = nightly_load(h, h->newest, "night.json", NIGHT_BYTES_MAX, &length);
-    weir_buf_text(out, "{\"night\":");
-    if (!text || !nightly_write_object(out, "", text, length)) weir_buf_text(out, "null");
-    weir_free(text);
+static void nightly_write_time(weir_json *json, const char *name, int64_t time_us) {
+    if (time_us)
+        weir_json_key_time(json, name, time_us);
+    else
+        weir_json_key_string(json, name, NULL);
 }
 
-static void nightly_write_epochs(nightly_history *h, weir_buf *out) {
+static weir_err nightly_answer(weir_api *api, uint32_t thread, weir_http_request *request) {
+    nightly_history h;
     size_t length = 0, count = 0;
-    char *text = nightly_load(h, h->newest, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length);
+    weir_buf *out = weir_http_out(request);
+    (void)thread;
+    weir_err err = nightly_read(api, &h);
+    if (err) return err;
+    weir_json json = weir_json_begin(out);
+    weir_json_object(&json);
+
+    /* Two members stand in files, as they are told. */
+    char *night = nightly_load(&h, h.newest, "night.json", NIGHT_BYTES_MAX, &length);
+    weir_json_key(&json, "night");
+    if (!night || !nightly_write_object(out, "", night, length)) weir_buf_text(out, "null");
+    char *epochs = nightly_load(&h, h.newest, "train/epochs.jsonl", EPOCHS_BYTES_MAX, &length);
     weir_buf_text(out, ",\"epochs\":[");
-    for (const char *line = text; line && *line && count < EPOCHS_MAX;) {
+    for (const char *line = epochs; line && *line && count < EPOCHS_MAX;) {
         size_t bytes = strcspn(line, "\n");
         count += nightly_write_object(out, count ? "," : "", line, bytes);
         line += bytes + (line[bytes] == '\n');
     }
     weir_buf_byte(out, ']');
-    weir_free(text);
-}
+    json.after_key = false; /* the values were written past the writer */
+    weir_free(night);
+    weir_free(epochs);
 
-static void nightly_write_time(weir_buf *out, const char *name, int64_t time_us) {
-    weir_buf_printf(out, ",\"%s\":", name);
-    weir_json json = weir_json_begin(out);
-    if (time_us)
-        weir_api_json_time(&json, time_us);
-    else
-        weir_json_string(&json, NULL);
-}
-
-static weir_err nightly_answer(weir_api *api, uint32_t thread, weir_http_request *request) {
-    nightly_history h;
-    weir_buf *out = weir_http_out(request);
-    (void)thread;
-    weir_err err = nightly_read(api, &h);
-    if (err) return err;
-    nightly_write_newest(&h, out);
-    nightly_write_epochs(&h, out);
-    weir_buf_text(out, ",\"trouble\":");
-    weir_json json = weir_json_begin(out);
-    weir_json_string(&json, *h.trouble ? h.trouble : NULL);
-    int64_t due_us = nightly_due(api, &h);
-    nightly_write_time(out, "last_success", h.success_us);
-    nightly_write_time(out, "overdue_since", h.now_us > due_us ? due_us : 0);
-    weir_buf_text(out, "}\n");
+    weir_json_key_string(&json, "trouble", *h.trouble ? h.trouble : NULL);
+    nightly_write_time(&json, "last_success", h.success_us);
+    nightly_write_time(&json, "overdue_since", nightly_overdue_since(api, &h));
+    weir_json_object_end(&json);
+    weir_buf_byte(out, '\n');
     weir_http_reply(request, 200, "application/json");
     return WEIR_OK;
 }

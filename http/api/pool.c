@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/queue.h>
 
 #include "private.h"
@@ -75,6 +76,7 @@ weir_err weir_api_pool_open(weir_api *api, weir_api_pool **poolp) {
 }
 
 static void pool_push(weir_api_pool *pool, const pool_job *job) {
+    WEIR_ASSERT(!job->work != !job->read);
     weir_http_defer(job->request);
     if (!weir_queue_push(pool->queue, job, 0)) return;
     weir_http_problem(job->request, 503, NULL, "too many requests are waiting; try again in a second");

@@ -112,6 +112,7 @@ weir_err weir_api_time_read(const char *name, const char *text, size_t length, i
 int64_t weir_api_now(const weir_api *api);
 weir_err weir_api_direction_read(const char *text, weir_direction *directionp);
 weir_err weir_api_relation_read(const weir_schema *schema, const char *text, uint16_t *relationp);
+weir_err weir_api_source_read(const weir_schema *schema, const char *text, uint32_t *sourcep);
 
 /* Whether a Content-Type is this one; its parameters ("; charset=utf-8") do not matter. */
 bool weir_api_is_type(const char *header, const char *type);
@@ -121,11 +122,12 @@ bool weir_api_takes_json(weir_http_request *request);
 
 /* --- answering ------------------------------------------------------------------------------------------------ */
 
-void weir_api_json_time(weir_json *json, int64_t time_us);
-void weir_api_json_event(weir_json *json, uint64_t event);
+void weir_api_json_event(weir_json *json, const char *key, uint64_t event);
+/* The member "key" of a vertex; NULL, of one that has no name any more: null. */
+void weir_api_json_key_or_null(weir_json *json, const char *key, size_t length);
 /* Ends an answer, which is an object, with its freshness, and sends it. */
 void weir_api_json_answer(weir_api *api, uint32_t thread, weir_json *json, weir_http_request *request);
-/* The features that a row has, as an object by name. */
+/* The member "features": those that a row has, by name. */
 void weir_api_json_features(weir_json *json, const weir_schema_feature *features, const weir_value_kind *kinds,
                             size_t count, const uint8_t *row, uint32_t row_length);
 

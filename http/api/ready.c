@@ -136,9 +136,9 @@ weir_err weir_api_livez(void *context, weir_http_request *request) {
     return WEIR_OK;
 }
 
-/* A source that is out of touch for longer than is allowed. While it starts, one that waits says so at once. */
-static bool ready_is_stale(weir_api *api, char *buffer, size_t size) {
-    char sentence[WEIR_ERR_SENTENCE_MAX], since[WEIR_TIME_TEXT_MAX];
+/* Of a source that is out of touch for longer than is allowed. While it starts, one that waits says so at once. */
+static weir_err ready_stale(weir_api *api) {
+    char since[WEIR_TIME_TEXT_MAX];
     int64_t now_us = weir_clock_wall_us(api->clock);
     bool starting = atomic_load(&api->state) == WEIR_API_STARTING;
     for (size_t i = 0; i < weir_pipeline_source_count(api->pipeline); i++) {
@@ -150,27 +150,25 @@ static bool ready_is_stale(weir_api *api, char *buffer, size_t size) {
         /* A source that waits says why, unless it is for its brokers. */
         bool says_why = stats.status == WEIR_PIPELINE_WAITING && !weir_err_is(stats.err, WEIR_EUNAVAILABLE) &&
                         !weir_err_is(stats.err, WEIR_ETIMEOUT);
-        if ((old || starting) && says_why) {
-            weir_err_sentence(stats.err, sentence, sizeof sentence);
-            snprintf(buffer, size, "source '%s' waits: %s", stats.name, sentence);
-        } else if (old) {
-            weir_time_format(stats.contact_wall_us ? stats.contact_wall_us : stats.begun_us, since);
-            snprintf(buffer, size,
-                     "source '%s' has not heard from its Kafka brokers since %s, so it is unknown how far behind it "
-                     "is; check the brokers, or correct kafka.brokers: it resumes by itself",
-                     stats.name, since);
-        } else if (held) {
-            weir_time_format(stats.waiting_since_us, since);
-            snprintf(buffer, size,
-                     "source '%s', partition %u: the records after offset %llu have been waiting since %s for an open "
-                     "transaction to end; commit or abort it, or stop its producer",
-                     stats.name, stats.waiting_partition, (unsigned long long)stats.waiting_offset, since);
-        } else {
-            continue;
-        }
-        return true;
+        if ((old || starting) && says_why) return weir_err_prefix(stats.err, "source '%s' waits", stats.name);
+        weir_time_format(!old                    ? stats.waiting_since_us
+                         : stats.contact_wall_us ? stats.contact_wall_us
+                                                 : stats.begun_us,
+                         since);
+        if (old)
+            return WEIR_ERR(
+                WEIR_EUNAVAILABLE,
+                "source '%s' has not heard from its Kafka brokers since %s, so it is unknown how far behind "
+                "it is; check the brokers, or correct kafka.brokers: it resumes by itself",
+                stats.name, since);
+        if (held)
+            return WEIR_ERR(
+                WEIR_EUNAVAILABLE,
+                "source '%s', partition %u: the records after offset %llu have been waiting since %s for an "
+                "open transaction to end; commit or abort it, or stop its producer",
+                stats.name, stats.waiting_partition, (unsigned long long)stats.waiting_offset, since);
     }
-    return false;
+    return WEIR_OK;
 }
 
 /* NULL: ready; else the sentence, which lies in the buffer where it says more than the state. */
@@ -179,11 +177,11 @@ static const char *ready_reason(weir_api *api, char *buffer, size_t size) {
     if (!failure) failure = weir_api_parts(api);
     if (!failure) failure = weir_api_keeps_up(api);
     int state = atomic_load(&api->state);
+    if (!failure && state != WEIR_API_STOPPING) failure = ready_stale(api);
     if (failure) {
         weir_err_sentence(failure, buffer, size);
         return buffer;
     }
-    if (state != WEIR_API_STOPPING && ready_is_stale(api, buffer, size)) return buffer;
     if (state == WEIR_API_STARTING) return "the sources are being opened; wait";
     if (state == WEIR_API_CATCHING_UP) return "events from before the start are being applied; wait";
     if (state == WEIR_API_STOPPING) return "the server is stopping; use another one";

@@ -21,18 +21,18 @@ typedef struct sampling {
 
 /* --- the answer ----------------------------------------------------------------------------------------------- */
 
-/* The targets' keys are the request's, also of those that the graph does not know yet. */
+/* A target's key is the request's, also where the graph does not know it yet. */
 static weir_err sampling_write_key(const sampling *in, weir_json *json, uint32_t node, weir_vertex vertex) {
     uint16_t type;
     const char *key;
     uint32_t length;
     if (node < in->ask->target_count) {
-        weir_json_text(json, in->ask->targets[node].vertex.key, in->ask->targets[node].vertex.key_length);
+        const weir_api_vertex *target = &in->ask->targets[node].vertex;
+        weir_json_key_text(json, "key", target->key, target->key_length);
         return WEIR_OK;
     }
     weir_err err = weir_graph_name(in->api->graph, vertex, in->key, &type, &key, &length);
-    if (!err && key) weir_json_text(json, key, length);
-    if (!err && !key) weir_json_null(json);
+    if (!err) weir_api_json_key_or_null(json, key, length);
     weir_arena_reset(in->key);
     return err;
 }
@@ -48,7 +48,6 @@ static weir_err sampling_write_nodes(const sampling *in, weir_json *json, const 
             weir_json_object(json);
             weir_json_key_u64(json, "hop", hop);
             weir_json_key_string(json, "type", weir_schema_vertex_at(in->api->schema, type)->name);
-            weir_json_key(json, "key");
             err = sampling_write_key(in, json, node, view->ids[node]);
             weir_json_key_u64(json, "target", in->ask->targets[view->groups[node]].place);
             weir_json_object_end(json);
@@ -68,11 +67,8 @@ static void sampling_write_edge(const sampling *in, weir_json *json, const weir_
     weir_json_key_u64(json, "step", step);
     weir_json_key_u64(json, "parent", edges->parents[i]);
     weir_json_key_u64(json, "child", edges->children[i]);
-    weir_json_key(json, "time");
-    weir_api_json_time(json, edges->times[i]);
-    weir_json_key(json, "event");
-    weir_api_json_event(json, edges->refs[i]);
-    weir_json_key(json, "features");
+    weir_json_key_time(json, "time", edges->times[i]);
+    weir_api_json_event(json, "event", edges->refs[i]);
     weir_api_json_features(json, features, kinds, count, edges->rows ? edges->rows[i] : NULL,
                            edges->rows ? edges->row_lengths[i] : 0);
     weir_json_object_end(json);
@@ -81,15 +77,16 @@ static void sampling_write_edge(const sampling *in, weir_json *json, const weir_
 /* In the order of the request. */
 static void sampling_write_targets(const sampling *in, weir_json *json, const weir_block_view *view) {
     uint32_t nodes[WEIR_API_SAMPLE_TARGETS];
-    for (uint32_t i = 0; i < in->ask->target_count; i++)
+    for (uint32_t i = 0; i < in->ask->target_count; i++) {
+        WEIR_ASSERT(in->ask->targets[i].place < in->ask->target_count);
         nodes[in->ask->targets[i].place] = i;
+    }
     weir_json_key(json, "targets");
     weir_json_array(json);
     for (uint32_t i = 0; i < in->ask->target_count; i++) {
         weir_json_object(json);
         weir_json_key_u64(json, "node", nodes[i]);
-        weir_json_key(json, "before");
-        weir_api_json_time(json, view->before_us[nodes[i]]);
+        weir_json_key_time(json, "before", view->before_us[nodes[i]]);
         weir_json_key_bool(json, "cut", view->cut[nodes[i]] != 0);
         weir_json_object_end(json);
     }

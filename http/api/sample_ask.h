@@ -20,6 +20,7 @@ typedef struct weir_api_sample_target {
 typedef struct weir_api_sample_ask {
     const weir_schema *schema;
     weir_arena *arena;
+    int64_t now_us;                                          /* of a target without a time */
     weir_api_sample_target targets[WEIR_API_SAMPLE_TARGETS]; /* by type */
     weir_sample_step steps[WEIR_API_SAMPLE_STEPS];
     weir_sample_opts opts;

@@ -25,7 +25,9 @@ typedef struct score_job {
 } score_job;
 
 static uint32_t score_fresh_index(const weir_api *api, uint32_t thread) {
-    return api->loops + 1 + WEIR_API_POOL_THREADS + thread;
+    uint32_t index = api->loops + 1 + WEIR_API_POOL_THREADS + thread;
+    WEIR_ASSERT(index < api->fresh_count);
+    return index;
 }
 
 /* --- the answer ----------------------------------------------------------------------------------------------- */
@@ -46,11 +48,7 @@ static weir_err score_write_neighbor(const score_job *job, weir_json *json, cons
         length = m->key_length;
     }
     weir_json_key_string(json, "type", weir_schema_vertex_at(job->api->schema, reason->neighbor_type)->name);
-    weir_json_key(json, "key");
-    if (key)
-        weir_json_text(json, key, length);
-    else
-        weir_json_null(json);
+    weir_api_json_key_or_null(json, key, length);
     return WEIR_OK;
 }
 
@@ -66,14 +64,13 @@ static weir_err score_write_reasons(const score_job *job, weir_json *json, const
         weir_json_key_string(json, "relation", weir_schema_relation_at(job->api->schema, reason->relation)->name);
         weir_json_key_string(json, "direction", reason->direction == WEIR_OUT ? "out" : "in");
         err = score_write_neighbor(job, json, ask, reason);
-        weir_json_key(json, "time");
-        weir_api_json_time(json, reason->time_us);
-        weir_json_key(json, "event");
-        weir_api_json_event(json, reason->event);
+        weir_json_key_time(json, "time", reason->time_us);
+        weir_api_json_event(json, "event", reason->event);
         weir_json_key_f64(json, "change", reason->change);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
+    if (score->untried) weir_json_key_u64(json, "edges_not_tried", score->untried);
     return err;
 }
 
@@ -81,8 +78,7 @@ static void score_write_target(const score_job *job, weir_json *json, uint32_t i
     const weir_api_vertex *vertex = &job->ask.vertices[i];
     weir_json_key_string(json, "type", vertex->type_name);
     weir_json_key_text(json, "key", vertex->key, vertex->key_length);
-    weir_json_key(json, "time");
-    weir_api_json_time(json, job->ask.asks[i].time_us);
+    weir_json_key_time(json, "time", job->ask.asks[i].time_us);
 }
 
 static weir_err score_write(const score_job *job, weir_json *json, uint32_t i, const weir_score_model *model,
@@ -92,8 +88,7 @@ static weir_err score_write(const score_job *job, weir_json *json, uint32_t i, c
     WEIR_ASSERT(score->effort < sizeof efforts / sizeof efforts[0]);
     weir_json_object(json);
     score_write_target(job, json, i);
-    weir_json_key(json, "decision");
-    weir_api_json_event(json, score->decision);
+    weir_api_json_event(json, "decision", score->decision);
     if (weir_nn_outputs(weir_score_model_shape(model)) > 1) {
         weir_json_key_u64(json, "class", score->label);
     }

@@ -5,7 +5,6 @@
  * An event goes to the mapper with the bytes that it was sent in, as it would from the log: so it is cut out of the
  * body as /v1/events cuts its messages, and no other reader of JSON decides what it may be.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/assert.h>
@@ -19,43 +18,23 @@
 #define NODES_MAX       1000000
 #define DEADLINE_MAX_MS 10000
 
-/* --- targets -------------------------------------------------------------------------------------------------- */
+/* What the body is read into, and with. */
+typedef struct score_ask_reading {
+    const weir_schema *schema;
+    weir_arena *arena;
+    weir_api_score_ask *ask;
+} score_ask_reading;
 
-static weir_err score_ask_read_target(const weir_schema *schema, const weir_json_node *value, const char *where,
-                                      weir_arena *arena, weir_api_score_ask *ask) {
+static weir_err score_ask_read_target(void *context, const weir_json_node *item, const char *where) {
     static const char *const names[] = {"type", "key", NULL};
-    weir_err err = weir_api_body_members(value, where, names);
-    if (!err) err = weir_api_body_vertex(value, where, schema, arena, &ask->vertices[ask->count]);
-    if (!err) ask->count++;
-    return err;
-}
-
-static weir_err score_ask_read_targets(const weir_schema *schema, const weir_json_node *targets, weir_arena *arena,
-                                       weir_api_score_ask *ask) {
-    size_t count = targets ? targets->count : 0;
-    weir_err err = WEIR_OK;
-    if (!targets || targets->token.kind != WEIR_JSON_ARRAY || !count || count > WEIR_SCORE_BATCH_MAX)
-        return WEIR_ERR(WEIR_EDATA, "targets must be an array of 1 to %u objects", WEIR_SCORE_BATCH_MAX);
-    const weir_json_node *item = targets->first;
-    for (size_t i = 0; !err && item; i++, item = item->next) {
-        char where[32];
-        snprintf(where, sizeof where, "targets[%zu]", i);
-        err = score_ask_read_target(schema, item, where, arena, ask);
-    }
+    score_ask_reading *in = context;
+    WEIR_ASSERT(in->ask->count < WEIR_SCORE_BATCH_MAX);
+    weir_err err = weir_json_only(item, where, names);
+    if (!err) err = weir_api_body_vertex(item, where, in->schema, in->arena, &in->ask->vertices[in->ask->count++]);
     return err;
 }
 
 /* --- an event ----------------------------------------------------------------------------------------------------- */
-
-static weir_err score_ask_read_source(const weir_schema *schema, const weir_json_node *root, weir_api_score_ask *ask) {
-    const char *name;
-    size_t length;
-    weir_err err = weir_api_body_need(root, "the body", "source", &name, &length);
-    if (err) return err;
-    ask->source = weir_schema_source_find(schema, name);
-    if (ask->source == WEIR_SCHEMA_NONE) return WEIR_ERR(WEIR_EDATA, "the schema has no source '%.64s'", name);
-    return WEIR_OK;
-}
 
 /* A line stands in the body as a text, and is cut out of that as it would be out of a body of lines. */
 static weir_err score_ask_read_line(weir_arena *arena, weir_api_message *event) {
@@ -73,14 +52,17 @@ static weir_err score_ask_read_line(weir_arena *arena, weir_api_message *event) 
     return err;
 }
 
-static weir_err score_ask_read_event(const weir_schema *schema, const weir_json_node *root, weir_arena *arena,
-                                     weir_api_score_ask *ask) {
-    weir_err err = score_ask_read_source(schema, root, ask);
+static weir_err score_ask_read_event(const score_ask_reading *in, const weir_json_node *root) {
+    const char *name;
+    weir_api_score_ask *ask = in->ask;
+    weir_err err = weir_api_body_need(root, "the body", "source", &name);
+    if (err) return err;
+    err = weir_api_source_read(in->schema, name, &ask->source);
     if (err) return err;
     if (!ask->event.bytes) return WEIR_ERR(WEIR_EDATA, "the member name \"event\" must not contain escape sequences");
     ask->count = 1;
-    bool json = weir_schema_source_at(schema, ask->source)->format == WEIR_SCHEMA_JSON;
-    return json ? WEIR_OK : score_ask_read_line(arena, &ask->event);
+    bool json = weir_schema_source_at(in->schema, ask->source)->format == WEIR_SCHEMA_JSON;
+    return json ? WEIR_OK : score_ask_read_line(in->arena, &ask->event);
 }
 
 weir_err weir_api_score_keep_event(weir_api_score_ask *ask, weir_arena *arena, const weir_mapped *mapped) {
@@ -116,57 +98,51 @@ weir_err weir_api_score_name_event(weir_api_score_ask *ask, const weir_schema *s
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
-static weir_err score_ask_read_limits(const weir_json_node *root, weir_api_score_ask *ask) {
+static weir_err score_ask_read_root(score_ask_reading *in, const weir_json_node *root) {
+    static const char *const names[] = {"targets", "source", "event", "reasons", "nodes_max", "deadline_ms", NULL};
     int64_t reasons = REASONS_DEFAULT, nodes = 0, deadline_ms = 0;
-    weir_err err = weir_api_body_number(root, "the body", "reasons", 0, WEIR_SCORE_REASONS_MAX, &reasons);
+    weir_err err = weir_json_only(root, "it", names);
+    if (!err) err = weir_api_body_number(root, "the body", "reasons", 0, WEIR_SCORE_REASONS_MAX, &reasons);
     if (!err) err = weir_api_body_number(root, "the body", "nodes_max", 1, NODES_MAX, &nodes);
     if (!err) err = weir_api_body_number(root, "the body", "deadline_ms", 1, DEADLINE_MAX_MS, &deadline_ms);
     if (err) return err; /* what was read is out of range, and out of what may be multiplied */
-    ask->reasons = (uint32_t)reasons;
-    ask->nodes_max = (uint32_t)nodes;
-    ask->deadline_us = deadline_ms * 1000;
-    return WEIR_OK;
-}
+    in->ask->reasons = (uint32_t)reasons;
+    in->ask->nodes_max = (uint32_t)nodes;
+    in->ask->deadline_us = deadline_ms * 1000;
 
-static weir_err score_ask_read_root(const weir_schema *schema, const weir_json_node *root, weir_arena *arena,
-                                    weir_api_score_ask *ask) {
-    static const char *const names[] = {"targets", "source", "event", "reasons", "nodes_max", "deadline_ms", NULL};
-    const weir_json_node *targets = weir_json_find(root, "targets"), *event = weir_json_find(root, "event");
-    weir_err err = weir_api_body_members(root, "the body", names);
-    if (!err) err = score_ask_read_limits(root, ask);
-    if (err) return err;
-    if (!targets == !event || (targets && weir_json_find(root, "source")))
+    bool targets = weir_json_find(root, "targets"), event = weir_json_find(root, "event");
+    if (targets == event || (targets && weir_json_find(root, "source")))
         return WEIR_ERR(WEIR_EDATA, "the body must have either targets, or source and event");
-    return targets ? score_ask_read_targets(schema, targets, arena, ask)
-                   : score_ask_read_event(schema, root, arena, ask);
+    return targets ? weir_api_body_items(root, "targets", WEIR_SCORE_BATCH_MAX, score_ask_read_target, in)
+                   : score_ask_read_event(in, root);
 }
 
-/* The body with null in place of its event: the reader of the rest does not decide what an event may be. */
+/* The body with a 0 and blanks in place of its event: the reader of the rest does not decide what an event may be, and
+ * each byte that it names stands where it was sent. */
 static weir_err score_ask_without_event(const char *body, size_t length, weir_arena *arena, weir_api_message *event,
-                                        weir_api_message *restp) {
-    static const char null[] = "null";
-    *restp = (weir_api_message){body, length};
-    if (weir_api_cut(body, length, "event", event)) {
-        size_t before = (size_t)(event->bytes - body), behind = length - before - event->length;
-        WEIR_ASSERT(event->bytes >= body && before + event->length <= length);
-        char *rest = weir_arena_alloc_aligned(arena, 1, before + sizeof null + behind);
-        if (!rest) return WEIR_NOMEM("for a request");
-        memcpy(rest, body, before);
-        memcpy(rest + before, null, sizeof null - 1);
-        memcpy(rest + before + sizeof null - 1, event->bytes + event->length, behind);
-        *restp = (weir_api_message){rest, before + sizeof null - 1 + behind};
-    }
-    if (restp->length <= REST_BYTES_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the body has %zu bytes beside its event; at most %u are allowed", restp->length,
-                    REST_BYTES_MAX);
+                                        const char **restp) {
+    *restp = body;
+    bool cut = weir_api_cut(body, length, "event", event);
+    if (length - event->length > REST_BYTES_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "the body has %zu bytes beside its event; at most %u are allowed",
+                        length - event->length, REST_BYTES_MAX);
+    if (!cut) return WEIR_OK;
+    WEIR_ASSERT(event->bytes >= body && event->length <= length - (size_t)(event->bytes - body));
+    char *rest = weir_arena_alloc_aligned(arena, 1, length);
+    if (!rest) return WEIR_NOMEM("for a request");
+    memcpy(rest, body, length);
+    memset(rest + (event->bytes - body), ' ', event->length);
+    rest[event->bytes - body] = '0';
+    *restp = rest;
+    return WEIR_OK;
 }
 
 weir_err weir_api_score_read(const weir_schema *schema, const char *body, size_t length, weir_arena *arena,
                              weir_api_score_ask *ask) {
+    score_ask_reading in = {.schema = schema, .arena = arena, .ask = ask};
     const weir_json_node *root = NULL;
-    weir_api_message rest;
+    const char *rest;
     weir_err err = score_ask_without_event(body, length, arena, &ask->event, &rest);
-    if (!err) err = weir_api_body_json(rest.bytes, rest.length, DEPTH_MAX, arena, &root);
-    if (!err) err = score_ask_read_root(schema, root, arena, ask);
-    return err;
+    if (!err) err = weir_json_parse("the body", rest, length, DEPTH_MAX, arena, &root);
+    return err ? err : score_ask_read_root(&in, root);
 }

@@ -8,8 +8,6 @@
 #include "private.h"
 
 typedef struct splitter {
-    const char *body;
-    size_t length, next;
     weir_api_message *messages;
     size_t count, capacity;
     weir_arena *arena;
@@ -19,9 +17,17 @@ static bool split_is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Adds a message, without the blanks around it; an empty one is the caller's to refuse. */
-static weir_err split_add(splitter *split, size_t begin, size_t end) {
-    WEIR_ASSERT(begin <= end && end <= split->length);
+/* What stands between two places, without the blanks around it. */
+static weir_api_message split_trim(const char *begin, const char *end) {
+    WEIR_ASSERT(begin <= end);
+    while (begin < end && split_is_blank(*begin))
+        begin++;
+    while (begin < end && split_is_blank(end[-1]))
+        end--;
+    return (weir_api_message){begin, (size_t)(end - begin)};
+}
+
+static weir_err split_add(splitter *split, weir_api_message message) {
     if (split->count == WEIR_API_EVENTS_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "the body has more than %u events; send them in several requests",
                         WEIR_API_EVENTS_MAX);
@@ -33,75 +39,44 @@ static weir_err split_add(splitter *split, size_t begin, size_t end) {
         split->messages = messages;
         split->capacity = capacity;
     }
-    while (begin < end && split_is_blank(split->body[begin]))
-        begin++;
-    while (begin < end && split_is_blank(split->body[end - 1]))
-        end--;
-    split->messages[split->count++] = (weir_api_message){split->body + begin, end - begin};
+    split->messages[split->count++] = message;
     return WEIR_OK;
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------------------- */
-
-static void split_skip_blanks(splitter *split) {
-    while (split->next < split->length && split_is_blank(split->body[split->next]))
-        split->next++;
-}
-
-/* From the opening quote to behind the closing one, or to the end of the body and at most one further. */
-static void split_skip_string(splitter *split) {
-    for (split->next++; split->next < split->length; split->next++) {
-        char c = split->body[split->next];
-        if (c == '\\') {
-            split->next++;
-        } else if (c == '"') {
-            split->next++;
-            return;
-        }
-    }
-}
-
-/* To the comma or bracket that ends this element of an array, or member of an object.  false: there is none. */
-static bool split_skip_value(splitter *split, char close) {
-    for (size_t depth = 0; split->next < split->length;) {
-        char c = split->body[split->next];
-        if (c == '"') {
-            split_skip_string(split);
-            continue;
-        }
-        if (!depth && (c == ',' || c == close)) return true;
-        if (c == '[' || c == '{') depth++;
-        if ((c == ']' || c == '}') && depth) depth--;
-        split->next++;
-    }
-    return false;
-}
-
-static weir_err split_array(splitter *split) {
-    split->next++;
-    split_skip_blanks(split);
-    if (split->next < split->length && split->body[split->next] == ']')
-        return WEIR_ERR(WEIR_EDATA, "the array of events is empty; send at least one event");
-    for (char c = ','; c == ','; split->next++) {
-        size_t begin = split->next;
-        if (!split_skip_value(split, ']'))
+/* The reader stands at the opening bracket. */
+static weir_err split_array(splitter *split, weir_json_reader *r) {
+    for (char c = ','; c == ',';) {
+        const char *begin = ++r->next;
+        if (!weir_json_pass(r, ']'))
             return WEIR_ERR(WEIR_EDATA, "the array of events has no end: event %zu is cut off at byte %zu",
-                            split->count, split->length);
-        weir_err err = split_add(split, begin, split->next);
-        if (err) return err;
-        if (!split->messages[split->count - 1].length)
+                            split->count, (size_t)(r->end - r->begin));
+        weir_api_message message = split_trim(begin, r->next);
+        c = *r->next;
+        if (!message.length && !split->count && c == ']')
+            return WEIR_ERR(WEIR_EDATA, "the array of events is empty; send at least one event");
+        if (!message.length)
             return WEIR_ERR(WEIR_EDATA, "an event is missing before byte %zu of the body; remove the comma",
-                            split->next);
-        c = split->body[split->next];
+                            (size_t)(r->next - r->begin));
+        weir_err err = split_add(split, message);
+        if (err) return err;
     }
-    split_skip_blanks(split);
-    if (split->next < split->length)
-        return WEIR_ERR(WEIR_EDATA, "more data follows the array at byte %zu of the body; send a single array",
-                        split->next);
-    return WEIR_OK;
+    r->next++;
+    if (weir_json_read_end(r)) return WEIR_OK;
+    return WEIR_ERR(WEIR_EDATA, "more data follows the array at byte %zu of the body; send a single array",
+                    (size_t)(r->next - r->begin));
 }
 
-/* --- one member ---------------------------------------------------------------------------------------------- */
+static weir_err split_lines(splitter *split, const char *body, size_t length) {
+    weir_err err = WEIR_OK;
+    for (const char *line = body, *end = body + length; !err && line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line)), *line_end = newline ? newline : end;
+        weir_api_message message = split_trim(line, line_end);
+        if (message.length) err = split_add(split, message);
+        line = newline ? newline + 1 : end;
+    }
+    if (err || split->count) return err;
+    return WEIR_ERR(WEIR_EDATA, "the body has no events; send one event per line");
+}
 
 bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_message *valuep) {
     weir_json_reader r = weir_json_reader_of(body, length, WEIR_JSON_DEPTH_MAX);
@@ -113,45 +88,30 @@ bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_me
         found = weir_json_token_is(&token, name);
         if (!found && (!weir_json_read(&r, &token) || !weir_json_skip(&r, &token))) return false;
     }
-    splitter split = {.body = body, .length = length, .next = (size_t)(r.next - body)};
-    split_skip_blanks(&split);
-    size_t begin = split.next;
-    if (!found || !split_skip_value(&split, '}')) return false;
-    size_t end = split.next;
-    while (end > begin && split_is_blank(body[end - 1]))
-        end--;
-    if (end > begin) *valuep = (weir_api_message){body + begin, end - begin};
-    return end > begin;
-}
-
-/* --- lines ---------------------------------------------------------------------------------------------------- */
-
-static weir_err split_lines(splitter *split) {
-    while (split->next < split->length) {
-        const char *begin = split->body + split->next;
-        const char *newline = memchr(begin, '\n', split->length - split->next);
-        size_t end = newline ? (size_t)(newline - split->body) : split->length;
-        weir_err err = split_add(split, split->next, end);
-        if (err) return err;
-        if (!split->messages[split->count - 1].length) split->count--;
-        split->next = end + 1;
-    }
-    if (!split->count) return WEIR_ERR(WEIR_EDATA, "the body has no events; send one event per line");
-    return WEIR_OK;
+    const char *begin = r.next;
+    if (!found || !weir_json_pass(&r, '}')) return false;
+    weir_api_message value = split_trim(begin, r.next);
+    if (value.length) *valuep = value;
+    return value.length > 0;
 }
 
 weir_err weir_api_split(weir_api_format format, const char *body, size_t length, weir_arena *arena,
                         const weir_api_message **messagesp, size_t *countp) {
     *messagesp = NULL;
     *countp = 0;
-    splitter split = {.body = body, .length = length, .arena = arena};
+    splitter split = {.arena = arena};
+    weir_api_message all = split_trim(body, body + length);
     weir_err err;
-    if (format == WEIR_API_JSON) {
-        split_skip_blanks(&split);
-        if (split.next == length) return WEIR_ERR(WEIR_EDATA, "the body is empty; send an event or an array of events");
-        err = body[split.next] == '[' ? split_array(&split) : split_add(&split, split.next, length);
+    if (format == WEIR_API_LINES) {
+        err = split_lines(&split, body, length);
+    } else if (!all.length) {
+        err = WEIR_ERR(WEIR_EDATA, "the body is empty; send an event or an array of events");
+    } else if (*all.bytes == '[') {
+        weir_json_reader r = weir_json_reader_of(body, length, WEIR_JSON_DEPTH_MAX);
+        r.next = all.bytes;
+        err = split_array(&split, &r);
     } else {
-        err = split_lines(&split);
+        err = split_add(&split, all);
     }
     if (err) return err;
     *messagesp = split.messages;

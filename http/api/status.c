@@ -6,15 +6,6 @@
 
 #include "private.h"
 
-static void status_write_u64(weir_json *json, const char *key, uint64_t number) {
-    weir_json_key_u64(json, key, number);
-}
-
-static void status_write_time(weir_json *json, const char *key, int64_t time_us) {
-    weir_json_key(json, key);
-    weir_api_json_time(json, time_us);
-}
-
 static void status_write_counts(weir_api *api, weir_json *json) {
     weir_graph_stats graph;
     uint64_t records = 0, dead_letters = 0;
@@ -25,13 +16,13 @@ static void status_write_counts(weir_api *api, weir_json *json) {
         dead_letters += stats.dead_letters;
     }
     weir_graph_stats_get(api->graph, &graph);
-    status_write_u64(json, "events", records);
-    status_write_u64(json, "dead_letters", dead_letters);
-    status_write_u64(json, "mutations", graph.applied_mutations);
-    status_write_u64(json, "memory_bytes", graph.delta_bytes + graph.cache_bytes);
-    status_write_u64(json, "disk_bytes", graph.cold_bytes);
-    status_write_u64(json, "requests", weir_metric_counter(WEIR_METRIC_HTTP_REQUESTS));
-    if (graph.event_time_last_us != INT64_MIN) status_write_time(json, "newest_event", graph.event_time_last_us);
+    weir_json_key_u64(json, "events", records);
+    weir_json_key_u64(json, "dead_letters", dead_letters);
+    weir_json_key_u64(json, "mutations", graph.applied_mutations);
+    weir_json_key_u64(json, "memory_bytes", graph.delta_bytes + graph.cache_bytes);
+    weir_json_key_u64(json, "disk_bytes", graph.cold_bytes);
+    weir_json_key_u64(json, "requests", weir_metric_counter(WEIR_METRIC_HTTP_REQUESTS));
+    if (graph.event_time_last_us != INT64_MIN) weir_json_key_time(json, "newest_event", graph.event_time_last_us);
 }
 
 /* --- what time it is, by the sources ---------------------------------------------------------------------------- */
@@ -49,8 +40,8 @@ static void clock_survey_end_source(const clock_survey *survey) {
     if (!source->source || source->clock_us == INT64_MIN) return;
     weir_json_key(json, source->source);
     weir_json_object(json);
-    status_write_time(json, "clock", source->clock_us);
-    status_write_time(json, "newest", source->newest_us);
+    weir_json_key_time(json, "clock", source->clock_us);
+    weir_json_key_time(json, "newest", source->newest_us);
     weir_json_key_bool(json, "counts", source->state != WEIR_CLOCK_IDLE);
     if (survey->watermark_us != INT64_MIN) {
         weir_json_key_f64(json, "ahead_seconds",
@@ -80,7 +71,7 @@ static weir_err clock_survey_visit(void *context, const weir_graph_clock *clock)
 
 static void status_write_clocks(weir_api *api, weir_json *json) {
     clock_survey survey = {.json = json, .watermark_us = weir_graph_watermark(api->graph)};
-    if (survey.watermark_us != INT64_MIN) status_write_time(json, "watermark", survey.watermark_us);
+    if (survey.watermark_us != INT64_MIN) weir_json_key_time(json, "watermark", survey.watermark_us);
     weir_json_key(json, "clocks");
     weir_json_object(json);
     (void)weir_graph_clocks(api->graph, clock_survey_visit, &survey); /* the visit has no errors */
@@ -95,7 +86,7 @@ weir_err weir_api_get_status(void *context, weir_http_request *request) {
     weir_json json = weir_json_begin(weir_http_out(request));
     weir_json_object(&json);
     weir_json_key_string(&json, "schema", weir_schema_name(api->schema));
-    status_write_time(&json, "time", weir_clock_wall_us(api->clock));
+    weir_json_key_time(&json, "time", weir_clock_wall_us(api->clock));
     status_write_counts(api, &json);
     weir_api_json_troubles(api, &json);
     status_write_clocks(api, &json);

@@ -47,8 +47,7 @@ static weir_err vertex_begin_answer(const vertex_question *ask, weir_json *json)
     weir_json_key_string(json, "type", vertex->type_name);
     weir_json_key_text(json, "key", vertex->key, vertex->key_length);
     if (ask->before_us == WEIR_BEFORE_ALL) return WEIR_OK;
-    weir_json_key(json, "before");
-    weir_api_json_time(json, ask->before_us);
+    weir_json_key_time(json, "before", ask->before_us);
     return WEIR_OK;
 }
 
@@ -62,10 +61,8 @@ static weir_err vertex_write_features(const vertex_question *ask, weir_json *jso
     if (err) return err;
     const weir_value_kind *kinds = weir_graph_vertex_kinds(ask->api->graph, ask->vertex.type, &count);
     if (view.row) {
-        weir_json_key(json, "time");
-        weir_api_json_time(json, view.time_us);
+        weir_json_key_time(json, "time", view.time_us);
     }
-    weir_json_key(json, "features");
     weir_api_json_features(json, vertex->features, kinds, count, view.row, view.row_length);
     return WEIR_OK;
 }
@@ -82,13 +79,11 @@ static weir_err vertex_write_label(const vertex_question *ask, weir_json *json, 
     weir_row_read(&kind, 1, view.row, view.row_length, &value);
     weir_json_key(json, label->name);
     weir_json_object(json);
-    weir_json_key(json, "value");
     if (value.present)
-        weir_json_text(json, value.text, value.text_length);
+        weir_json_key_text(json, "value", value.text, value.text_length);
     else
-        weir_json_null(json);
-    weir_json_key(json, "time");
-    weir_api_json_time(json, view.time_us);
+        weir_json_key_string(json, "value", NULL);
+    weir_json_key_time(json, "time", view.time_us);
     weir_json_object_end(json);
     return WEIR_OK;
 }
@@ -136,16 +131,9 @@ static weir_err neighbor_write(const vertex_question *ask, weir_json *json, cons
     weir_json_key_string(json, "relation", list->of->name);
     weir_json_key_string(json, "direction", list->direction == WEIR_OUT ? "out" : "in");
     weir_json_key_string(json, "type", weir_schema_vertex_at(ask->api->schema, end)->name);
-    weir_json_key(json, "key");
-    if (key)
-        weir_json_text(json, key, length);
-    else
-        weir_json_null(json); /* forgotten since: the edge outlives the name */
-    weir_json_key(json, "time");
-    weir_api_json_time(json, edge->time_us);
-    weir_json_key(json, "event");
-    weir_api_json_event(json, edge->event);
-    weir_json_key(json, "features");
+    weir_api_json_key_or_null(json, key, length); /* forgotten since: the edge outlives the name */
+    weir_json_key_time(json, "time", edge->time_us);
+    weir_api_json_event(json, "event", edge->event);
     weir_api_json_features(json, list->of->features, list->kinds, list->kind_count, edge->row, edge->row_length);
     weir_json_object_end(json);
     return WEIR_OK;

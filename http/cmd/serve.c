@@ -87,13 +87,9 @@ static weir_err serve_read_arguments(service *serve, const weir_cli *cli) {
     if (err) return err;
 
     /* The store's siblings, two of them as `weir nightly` has them. */
-    char folder[PATH_MAX_BYTES];
-    memcpy(folder, serve->store, sizeof folder);
-    char *slash = strrchr(folder, '/');
-    if (slash) *slash = 0;
-    err = serve_set_path(serve->checkpoints, slash ? folder : ".", "checkpoints");
-    if (!err) err = serve_set_path(serve->nights, slash ? folder : ".", "nights");
-    if (!err) err = serve_set_path(serve->seen, slash ? folder : ".", "models.seen");
+    err = weir_path_beside(serve->checkpoints, sizeof serve->checkpoints, serve->store, "checkpoints");
+    if (!err) err = weir_path_beside(serve->nights, sizeof serve->nights, serve->store, "nights");
+    if (!err) err = weir_path_beside(serve->seen, sizeof serve->seen, serve->store, "models.seen");
     if (err) return err;
 
     if (weir_cli_given(cli, "kafka")) {
@@ -111,6 +107,7 @@ static weir_err serve_read_arguments(service *serve, const weir_cli *cli) {
 
 /* The log of this source's topic, if an earlier source has it open already. */
 static weir_eventlog *serve_shared_log(const service *serve, uint32_t source) {
+    WEIR_ASSERT(source < serve->source_count);
     const char *topic = weir_schema_source_at(serve->schema, source)->topic;
     for (uint32_t i = 0; i < source; i++)
         if (!strcmp(weir_schema_source_at(serve->schema, i)->topic, topic)) return serve->logs[i];

@@ -18,6 +18,7 @@
 #include <microhttpd.h>
 
 #include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/metrics.h>
 
@@ -86,7 +87,6 @@ const char *weir_http_header(const weir_http_request *request, const char *name)
 /* The client's own id if it is short and plain, else one that no other request of this process has. */
 static void exchange_set_id(weir_http_request *request) {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    static const char digits[] = "0123456789abcdef";
     const char *own = weir_http_header(request, "X-Request-Id");
     size_t length = own ? strlen(own) : 0;
     if (length && length <= WEIR_HTTP_NAME_MAX && strspn(own, plain) == length) {
@@ -96,8 +96,7 @@ static void exchange_set_id(weir_http_request *request) {
     weir_http_loop *loop = request->loop;
     uint64_t number = (loop->id_next + loop->http->id_seed) * 0x9E3779B97F4A7C15u; /* odd: none comes twice */
     loop->id_next += WEIR_HTTP_LOOPS_MAX;
-    for (size_t i = 16; i--; number >>= 4)
-        request->id[i] = digits[number & 15];
+    weir_hex_put_u64(request->id, number);
     request->id[16] = 0;
 }
 
@@ -163,17 +162,15 @@ static bool exchange_check_framing(weir_http_request *request, const char *versi
     bool old = strcmp(version, "HTTP/1.1") < 0;
     if (!old && !scan.hosts) {
         request->close = true;
-        weir_http_problem(request, 400, NULL, "the Host header is missing; HTTP/1.1 requires one");
-        return false;
+        return weir_http_problem(request, 400, NULL, "the Host header is missing; HTTP/1.1 requires one");
     }
     if (!scan.odd && !strchr(request->uri, ' ') && scan.hosts <= 1 && scan.lengths + scan.encodings <= 1 &&
         !(old && scan.encodings))
         return true;
     request->close = true;
-    weir_http_problem(request, 400, NULL,
-                      "the headers are ambiguous or malformed; send Host once, and either one Content-Length or "
-                      "Transfer-Encoding: chunked");
-    return false;
+    return weir_http_problem(request, 400, NULL,
+                             "the headers are ambiguous or malformed; send Host once, and either one Content-Length or "
+                             "Transfer-Encoding: chunked");
 }
 
 static bool exchange_has_body(const weir_http_request *request, uint64_t *lengthp) {
@@ -219,26 +216,20 @@ static bool exchange_count_wrong_key(weir_http_request *request) {
     return true;
 }
 
-static const char *exchange_role_name(weir_http_role role) {
-    return role == WEIR_HTTP_READER ? "reader" : role == WEIR_HTTP_WRITER ? "writer" : "admin";
-}
-
 /* false: the request has its refusal (SERVER-W2, W3, W5). */
 static bool exchange_authorize(weir_http_request *request, weir_http_role role) {
     const weir_http_opts *opts = &request->loop->http->opts;
-    if (exchange_is_cross_site(request)) { // SERVER-W5
-        weir_http_problem(request, 403, "another-site",
-                          "the request comes from a page of another site; send it from this server's own page or from "
-                          "a client that is not a browser");
-        return false;
-    }
+    if (exchange_is_cross_site(request)) // SERVER-W5
+        return weir_http_problem(
+            request, 403, "another-site",
+            "the request comes from a page of another site; send it from this server's own page or "
+            "from a client that is not a browser");
     if (!opts->authenticate) {
         request->caller = (weir_http_caller){.roles = WEIR_HTTP_ADMIN, .name = "local"};
         if (weir_http_host_is_local(weir_http_header(request, "Host"))) return true; // SERVER-W3
-        weir_http_problem(request, 421, NULL,
-                          "the Host header does not name this machine; without API keys the server answers only to "
-                          "localhost, 127.0.0.1 and [::1]");
-        return false;
+        return weir_http_problem(request, 421, NULL,
+                                 "the Host header does not name this machine; without API keys the server answers only "
+                                 "to localhost, 127.0.0.1 and [::1]");
     }
 
     /* A right key passes however many wrong ones came before it: behind a proxy all clients have one address, and one
@@ -249,19 +240,21 @@ static bool exchange_authorize(weir_http_request *request, weir_http_role role) 
     if (!known) request->caller = (weir_http_caller){0};
     bool too_many = key && !known && !exchange_count_wrong_key(request);
     if (role == WEIR_HTTP_ANYONE || (request->caller.roles & (role | WEIR_HTTP_ADMIN))) return true; // SERVER-W2
-    if (known) {
-        weir_http_problem(request, 403, NULL, "the API key '%s' lacks the required role; use a key with role '%s'",
-                          request->caller.name, exchange_role_name(role));
-    } else if (too_many) {
+    if (known)
+        return weir_http_problem(request, 403, NULL,
+                                 "the API key '%s' lacks the required role; use a key with role '%s'",
+                                 request->caller.name,
+                                 role == WEIR_HTTP_READER   ? "reader"
+                                 : role == WEIR_HTTP_WRITER ? "writer"
+                                                            : "admin");
+    if (too_many) {
         weir_http_add_header(request, "Retry-After", "60");
-        weir_http_problem(request, 429, NULL, "too many unknown API keys came from this address; wait a minute");
-    } else {
-        weir_http_add_header(request, "WWW-Authenticate", "Bearer");
-        weir_http_problem(request, 401, NULL, "%s as `Authorization: Bearer KEY`",
-                          key ? "the API key is unknown to this server; send a valid one"
-                              : "an API key is required; send one");
+        return weir_http_problem(request, 429, NULL, "too many unknown API keys came from this address; wait a minute");
     }
-    return false;
+    weir_http_add_header(request, "WWW-Authenticate", "Bearer");
+    return weir_http_problem(request, 401, NULL, "%s as `Authorization: Bearer KEY`",
+                             key ? "the API key is unknown to this server; send a valid one"
+                                 : "an API key is required; send one");
 }
 
 /* --- what is asked -------------------------------------------------------------------------------------------- */
@@ -275,22 +268,17 @@ static bool exchange_find_route(weir_http_request *request) {
     if (!match.route && *match.allow) {
         char *allow = weir_arena_printf(request->arena, "%s", match.allow);
         if (allow) weir_http_add_header(request, "Allow", allow);
-        weir_http_problem(request, 405, NULL, "this path accepts %s, not %.16s", match.allow, request->method);
-        return false;
+        return weir_http_problem(request, 405, NULL, "this path accepts %s, not %.16s", match.allow, request->method);
     }
-    if (!match.route) {
-        weir_http_problem(request, 404, NULL, "no such path; /openapi.json lists all paths");
-        return false;
-    }
+    if (!match.route) return weir_http_problem(request, 404, NULL, "no such path; /openapi.json lists all paths");
     request->route = match.route;
     for (size_t i = 0; i < WEIR_HTTP_PARAMS_MAX && match.params[i].bytes; i++) {
         size_t length = match.params[i].length;
         char *decoded = weir_arena_alloc(request->arena, length + 1);
-        if (!decoded || !weir_http_decode(match.params[i].bytes, length, decoded, &length)) {
-            weir_http_problem(request, 400, NULL,
-                              "the path has a '%%' without two hex digits after it; percent-encode the path again");
-            return false;
-        }
+        if (!decoded || !weir_http_decode(match.params[i].bytes, length, decoded, &length))
+            return weir_http_problem(
+                request, 400, NULL,
+                "the path has a '%%' without two hex digits after it; percent-encode the path again");
         request->params[i] = (weir_http_text){decoded, length};
     }
     return true;
@@ -298,27 +286,19 @@ static bool exchange_find_route(weir_http_request *request) {
 
 /* Path, caller, size and query, in this order (SERVER-W2).  false: the request has its refusal. */
 static bool exchange_check_request(weir_http_request *request) {
-    if (request->path_length == 0 || strlen(request->uri) > WEIR_HTTP_URI_BYTES_MAX) {
-        weir_http_problem(request, 400, NULL, "the path is empty, or path and query have more than %u bytes",
-                          WEIR_HTTP_URI_BYTES_MAX);
-        return false;
-    }
+    if (request->path_length == 0 || strlen(request->uri) > WEIR_HTTP_URI_BYTES_MAX)
+        return weir_http_problem(request, 400, NULL, "the path is empty, or path and query have more than %u bytes",
+                                 WEIR_HTTP_URI_BYTES_MAX);
     if (!exchange_find_route(request)) return false;
 
     uint64_t length, limit = request->route->body_bytes_max;
-    if (exchange_has_body(request, &length) && !limit) {
-        weir_http_problem(request, 400, NULL, "this path accepts no body; send the request without one");
-        return false;
-    }
-    if (length > limit) {
-        weir_http_problem(request, 413, NULL, "the body has %llu bytes; at most %llu are allowed here",
-                          (unsigned long long)length, (unsigned long long)limit);
-        return false;
-    }
-    if (length && !weir_http_charge(request, length)) { // SERVER-W4
-        weir_http_problem(request, 503, NULL, WEIR_HTTP_NO_MEMORY);
-        return false;
-    }
+    if (exchange_has_body(request, &length) && !limit)
+        return weir_http_problem(request, 400, NULL, "this path accepts no body; send the request without one");
+    if (length > limit)
+        return weir_http_problem(request, 413, NULL, "the body has %llu bytes; at most %llu are allowed here",
+                                 (unsigned long long)length, (unsigned long long)limit);
+    if (length && !weir_http_charge(request, length)) // SERVER-W4
+        return weir_http_problem(request, 503, NULL, WEIR_HTTP_NO_MEMORY);
     request->body.length_max = (size_t)(length ? length : limit); /* what is known is not doubled */
 
     const char *query = request->uri + request->path_length;

@@ -42,6 +42,7 @@
 static void deadline_leave(weir_http_connection *connection) {
     weir_http_deadlines *list = connection->list;
     if (!list) return;
+    WEIR_ASSERT(list->first && list->last && (connection->before || list->first == connection));
     *(connection->before ? &connection->before->after : &list->first) = connection->after;
     *(connection->after ? &connection->after->before : &list->last) = connection->before;
     connection->before = connection->after = NULL;
@@ -202,6 +203,7 @@ static void loop_rest(weir_http_loop *loop, int errno_value) {
 }
 
 static void loop_accept(weir_http_loop *loop) {
+    WEIR_ON_ROLE(LOOP);
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         struct sockaddr_storage address;
         socklen_t length = sizeof address;

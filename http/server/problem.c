@@ -67,13 +67,14 @@ static void problem_reply(weir_http_request *request, unsigned status, const cha
     weir_http_reply(request, status, "application/problem+json");
 }
 
-void weir_http_problem(weir_http_request *request, unsigned status, const char *slug, const char *format, ...) {
+bool weir_http_problem(weir_http_request *request, unsigned status, const char *slug, const char *format, ...) {
     char detail[PROBLEM_DETAIL_MAX];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(detail, sizeof detail, format, arguments);
     va_end(arguments);
     problem_reply(request, status, slug, detail);
+    return false;
 }
 
 static unsigned problem_status_of(weir_code code) {

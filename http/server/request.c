@@ -144,10 +144,6 @@ weir_arena *weir_http_arena(weir_http_request *request) {
     return request->arena;
 }
 
-const char *weir_http_id(const weir_http_request *request) {
-    return request->id;
-}
-
 const weir_http_caller *weir_http_request_caller(const weir_http_request *request) {
     return &request->caller;
 }
@@ -191,6 +187,7 @@ weir_buf *weir_http_out(weir_http_request *request) {
 }
 
 void weir_http_start_over(weir_http_request *request) {
+    WEIR_ASSERT(request->stage == WEIR_HTTP_STAGE_BODY && !request->fixed);
     weir_buf_clear(&request->out);
     request->header_count = 0;
 }

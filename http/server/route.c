@@ -9,16 +9,10 @@
 #include <string.h>
 
 #include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 #include <weir/store/base/suggest.h>
 
 #include "private.h"
-
-static int route_hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
 
 bool weir_http_decode(const char *text, size_t length, char *decoded, size_t *lengthp) {
     size_t used = 0;
@@ -27,7 +21,7 @@ bool weir_http_decode(const char *text, size_t length, char *decoded, size_t *le
         char c = text[i];
         if (c == '%') {
             if (length - i < 3) return false;
-            int high = route_hex_digit(text[i + 1]), low = route_hex_digit(text[i + 2]);
+            int high = weir_hex_digit(text[i + 1]), low = weir_hex_digit(text[i + 2]);
             if (high < 0 || low < 0) return false;
             c = (char)(high << 4 | low);
             i += 2;
@@ -68,26 +62,17 @@ static bool route_matches(const char *pattern, const char *path, size_t length, 
     return pattern == pattern_end && path == path_end;
 }
 
-/* HEAD is answered as GET is, without the body. */
-static bool route_takes_method(const char *route, const char *method) {
-    return !strcmp(route, method) || (!strcmp(method, "HEAD") && !strcmp(route, "GET"));
-}
-
-/* Appends to "GET, DELETE" what still fits. */
-static void route_allow(char *list, size_t size, const char *method) {
-    size_t used = strlen(list);
-    if (used + strlen(method) + sizeof ", " > size) return;
-    snprintf(list + used, size - used, "%s%s", used ? ", " : "", method);
-}
-
 void weir_http_match_find(const weir_http_route *routes, size_t count, const char *method, const char *path,
                           size_t length, weir_http_match *matchp) {
+    const char *wanted = strcmp(method, "HEAD") ? method : "GET"; /* HEAD is answered as GET is, without the body */
     *matchp = (weir_http_match){0};
     for (size_t i = 0; i < count; i++) {
         weir_http_text params[WEIR_HTTP_PARAMS_MAX] = {{0}};
         if (!route_matches(routes[i].pattern, path, length, params)) continue;
-        route_allow(matchp->allow, sizeof matchp->allow, routes[i].method);
-        if (!route_takes_method(routes[i].method, method)) continue;
+        size_t used = strlen(matchp->allow), room = sizeof matchp->allow - used;
+        if (strlen(routes[i].method) + sizeof ", " <= room) /* "GET, DELETE": what still fits */
+            snprintf(matchp->allow + used, room, "%s%s", used ? ", " : "", routes[i].method);
+        if (strcmp(routes[i].method, wanted) != 0) continue;
         matchp->route = &routes[i];
         memcpy(matchp->params, params, sizeof params);
         return;
@@ -95,15 +80,6 @@ void weir_http_match_find(const weir_http_route *routes, size_t count, const cha
 }
 
 /* --- queries -------------------------------------------------------------------------------------------------- */
-
-static weir_err query_unknown(const char *const *allowed, const char *name) {
-    char nearest[128];
-    weir_suggest suggest = weir_suggest_for(name);
-    for (size_t i = 0; allowed && allowed[i]; i++)
-        weir_suggest_offer(&suggest, allowed[i]);
-    return WEIR_ERR(WEIR_EDATA, "unknown query parameter '%.64s'%s", name,
-                    weir_suggest_text(&suggest, nearest, sizeof nearest));
-}
 
 static weir_err query_decode(weir_arena *arena, const char *text, size_t length, const char **decodedp) {
     size_t decoded_length;
@@ -128,7 +104,14 @@ static weir_err query_read_pair(weir_arena *arena, const char *const *allowed, c
     bool known = false;
     for (size_t i = 0; allowed && allowed[i] && !known; i++)
         known = !strcmp(allowed[i], pair.name);
-    if (!known) return query_unknown(allowed, pair.name);
+    if (!known) {
+        char nearest[128];
+        weir_suggest suggest = weir_suggest_for(pair.name);
+        for (size_t i = 0; allowed && allowed[i]; i++)
+            weir_suggest_offer(&suggest, allowed[i]);
+        return WEIR_ERR(WEIR_EDATA, "unknown query parameter '%.64s'%s", pair.name,
+                        weir_suggest_text(&suggest, nearest, sizeof nearest));
+    }
     for (size_t i = 0; i < *countp; i++)
         if (!strcmp(pairs[i].name, pair.name))
             return WEIR_ERR(WEIR_EDATA, "query parameter '%.64s' is given twice; give it once", pair.name);

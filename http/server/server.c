@@ -13,10 +13,6 @@
 
 #define BACKLOG 1024
 
-static uint64_t server_default(uint64_t value, uint64_t standard) {
-    return value ? value : standard;
-}
-
 static weir_err server_check_opts(const weir_http_opts *opts) {
     if (!opts->listen || !opts->routes || !opts->route_count || opts->route_count > WEIR_HTTP_ROUTES_MAX)
         return WEIR_ERR(WEIR_EINVAL, "a server needs an address and 1 to %u routes", WEIR_HTTP_ROUTES_MAX);
@@ -30,13 +26,13 @@ static weir_err server_check_opts(const weir_http_opts *opts) {
 
 static weir_http_opts server_complete_opts(const weir_http_opts *opts) {
     weir_http_opts whole = *opts;
-    whole.loops = (uint32_t)server_default(opts->loops, 2);
-    whole.connections = (uint32_t)server_default(opts->connections, 4096);
-    whole.connections_per_ip = (uint32_t)server_default(opts->connections_per_ip, 64);
-    whole.header_bytes = (uint32_t)server_default(opts->header_bytes, 32u << 10);
-    whole.memory_bytes = server_default(opts->memory_bytes, 256u << 20);
-    whole.idle_us = opts->idle_us ? opts->idle_us : 10 * WEIR_US_PER_S;
-    whole.request_us = opts->request_us ? opts->request_us : 30 * WEIR_US_PER_S;
+    if (!whole.loops) whole.loops = 2;
+    if (!whole.connections) whole.connections = 4096;
+    if (!whole.connections_per_ip) whole.connections_per_ip = 64;
+    if (!whole.header_bytes) whole.header_bytes = 32u << 10;
+    if (!whole.memory_bytes) whole.memory_bytes = 256u << 20;
+    if (!whole.idle_us) whole.idle_us = 10 * WEIR_US_PER_S;
+    if (!whole.request_us) whole.request_us = 30 * WEIR_US_PER_S;
     return whole;
 }
 

@@ -15,35 +15,22 @@ extern const weir_command weir_command_model;
 /* What every command of the register needs. */
 typedef struct cmd_model_session {
     weir_models *models;
-    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
-    weir_model_opts opts;
+    weir_model_trust trust;
     weir_models_entry serving;
     weir_err_kept unknown; /* why it is not known what serves */
 } cmd_model_session;
 
-static const char *cmd_models_folder(const weir_cli *cli) {
-    const char *path = weir_cli_text(cli, "path");
-    return path ? path : weir_config_text(weir_cli_config(cli), WEIR_CONFIG_MODELS_PATH);
-}
-
-/* A missing file of keys is not an error here: without keys no signed model can be opened, which says what to do. */
-static weir_err cmd_model_load_keys(const weir_cli *cli, cmd_model_session *s) {
-    const weir_config *config = weir_cli_config(cli);
-    size_t count = 0;
-    weir_err err = weir_public_keys_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS), s->keys, &count);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
-    s->opts = (weir_model_opts){.keys = s->keys,
-                                .key_count = count,
-                                .accept_unsigned = !weir_config_bool(config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE)};
-    return err;
-}
-
 /* A `current` that cannot be believed must neither hide the models nor stop a promotion. */
 static weir_err cmd_model_session_open(const weir_cli *cli, cmd_model_session *s) {
+    const weir_config *config = weir_cli_config(cli);
+    const char *path = weir_cli_text(cli, "path");
     *s = (cmd_model_session){0};
-    weir_err err = cmd_model_load_keys(cli, s);
-    if (!err) err = weir_models_open(cmd_models_folder(cli), weir_clock_system(), &s->models);
-    if (!err) weir_err_kept_set(&s->unknown, weir_models_current(s->models, &s->opts, &s->serving));
+    weir_err err = weir_model_trust_load(weir_config_text(config, WEIR_CONFIG_MODELS_PUBLIC_KEYS),
+                                         !weir_config_bool(config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE), &s->trust);
+    if (!err)
+        err = weir_models_open(path ? path : weir_config_text(config, WEIR_CONFIG_MODELS_PATH), weir_clock_system(),
+                               &s->models);
+    if (!err) weir_err_kept_set(&s->unknown, weir_models_current(s->models, &s->trust.opts, &s->serving));
     return err;
 }
 
@@ -63,15 +50,13 @@ static weir_err cmd_model_named_folder(cmd_model_session *s, const char *name, c
     }
     if (!name || !strchr(name, '/'))
         return weir_models_path(s->models, name ? name : s->serving.id, path, PATH_BYTES_MAX);
-    if (strlen(name) >= PATH_BYTES_MAX) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", name);
-    memcpy(path, name, strlen(name) + 1);
-    return WEIR_OK;
+    return weir_path_join(path, PATH_BYTES_MAX, name, NULL);
 }
 
 static weir_err cmd_model_named_model(cmd_model_session *s, const char *name, char path[PATH_BYTES_MAX],
                                       weir_model **modelp) {
     *modelp = NULL;
-    weir_model_opts opts = s->opts;
+    weir_model_opts opts = s->trust.opts;
     weir_err err = cmd_model_named_folder(s, name, path);
     if (!name) opts.manifest = s->serving.manifest;
     return err ? err : weir_model_open(path, &opts, modelp);
@@ -115,11 +100,12 @@ static weir_err cmd_model_run_list(weir_cli *cli) {
     weir_err err = cmd_model_session_open(cli, &s);
     if (err) return err;
     bool history = weir_cli_given(cli, "history");
-    err = history ? weir_models_history(s.models, &s.opts, cmd_model_list_change, &list.out)
+    err = history ? weir_models_history(s.models, &s.trust.opts, cmd_model_list_change, &list.out)
                   : weir_models_list(s.models, cmd_model_list_model, &list);
     if (!err) err = cmd_model_print(&list.out);
     weir_buf_free(&list.out);
-    if (!err && !history) err = weir_models_current(s.models, &s.opts, &s.serving); /* whether the stars are right */
+    if (!err && !history)
+        err = weir_models_current(s.models, &s.trust.opts, &s.serving); /* whether the stars are right */
     weir_models_close(s.models);
     return err;
 }
@@ -169,7 +155,9 @@ static void cmd_model_put_model(weir_buf *out, const char *path, const cmd_model
     weir_buf_byte(out, '\n');
 }
 
-static weir_err cmd_model_run_show(weir_cli *cli) {
+/* say: what to print of a model that is as it should be. */
+static weir_err cmd_model_tell(const weir_cli *cli, void (*say)(weir_buf *out, const char *path,
+                                                                const cmd_model_session *s, const weir_model *model)) {
     cmd_model_session s;
     char path[PATH_BYTES_MAX];
     weir_buf out = {0};
@@ -178,7 +166,7 @@ static weir_err cmd_model_run_show(weir_cli *cli) {
     if (err) return err;
     err = cmd_model_named_model(&s, weir_cli_positional(cli, 0), path, &model);
     if (!err) {
-        cmd_model_put_model(&out, path, &s, model);
+        say(&out, path, &s, model);
         err = cmd_model_print(&out);
     }
     weir_model_close(model);
@@ -186,21 +174,18 @@ static weir_err cmd_model_run_show(weir_cli *cli) {
     return err;
 }
 
+static weir_err cmd_model_run_show(weir_cli *cli) {
+    return cmd_model_tell(cli, cmd_model_put_model);
+}
+
+static void cmd_model_put_verdict(weir_buf *out, const char *path, const cmd_model_session *s,
+                                  const weir_model *model) {
+    (void)model;
+    weir_buf_printf(out, "%s is intact%s\n", path, s->trust.opts.accept_unsigned ? "" : " and signed by a trusted key");
+}
+
 static weir_err cmd_model_run_verify(weir_cli *cli) {
-    cmd_model_session s;
-    char path[PATH_BYTES_MAX];
-    weir_buf out = {0};
-    weir_model *model = NULL;
-    weir_err err = cmd_model_session_open(cli, &s);
-    if (err) return err;
-    err = cmd_model_named_model(&s, weir_cli_positional(cli, 0), path, &model);
-    if (!err) {
-        weir_buf_printf(&out, "%s is intact%s\n", path, s.opts.accept_unsigned ? "" : " and signed by a trusted key");
-        err = cmd_model_print(&out);
-    }
-    weir_model_close(model);
-    weir_models_close(s.models);
-    return err;
+    return cmd_model_tell(cli, cmd_model_put_verdict);
 }
 
 /* --- promote, rollback ----------------------------------------------------------------------------------------- */
@@ -212,7 +197,7 @@ static weir_err cmd_model_check_serves(cmd_model_session *s, const char *name) {
     weir_pack *pack = NULL;
     weir_err err = cmd_model_named_model(s, name, path, &model);
     if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &pack);
-    if (!err) err = weir_nn_shape_serves(weir_nn_shape_of(weir_pack_nn(pack)));
+    if (!err) err = weir_nn_shape_serves(weir_nn_shape_of(weir_pack_look(pack).nn));
     weir_pack_close(pack);
     weir_model_close(model);
     return err;
@@ -225,7 +210,7 @@ static weir_err cmd_model_load_signing_key(const weir_cli *cli, const cmd_model_
     *keyp = NULL;
     weir_err err = *path ? weir_secret_key_load(path, keyp) : WEIR_OK;
     if (given || !weir_err_is(err, WEIR_ENOTFOUND)) return err;
-    if (s->opts.accept_unsigned) return WEIR_OK;
+    if (s->trust.opts.accept_unsigned) return WEIR_OK;
     return WEIR_ERR(WEIR_ENOTFOUND,
                     "a promotion must be signed, and there is no secret key %s; name one with --key FILE or in the "
                     "setting models.signing_key",
@@ -261,8 +246,8 @@ static weir_err cmd_model_change(weir_cli *cli, bool promote) {
     if (!err) err = cmd_model_load_signing_key(cli, &s, &key);
     how.key = key;
     if (!err)
-        err = promote ? weir_models_promote(s.models, id, &how, &s.opts, &entry)
-                      : weir_models_rollback(s.models, &how, &s.opts, &entry);
+        err = promote ? weir_models_promote(s.models, id, &how, &s.trust.opts, &entry)
+                      : weir_models_rollback(s.models, &how, &s.trust.opts, &entry);
     weir_secret_key_free(key);
     weir_models_close(s.models);
     if (err) return err;

@@ -23,8 +23,6 @@ typedef enum weir_model_file {
 } weir_model_file;
 
 const char *weir_model_file_name(weir_model_file file);
-/* "folder/name".  WEIR_ELIMIT. */
-weir_err weir_model_join(char path[WEIR_MODEL_PATH_MAX], const char *folder, const char *name);
 
 /* What model.json says; spans of its text. */
 typedef struct weir_model_card {

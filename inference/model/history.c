@@ -74,6 +74,7 @@ weir_err weir_model_history_add(weir_model_history *history, const weir_models_e
     }
     if (!WEIR_GROW(history->entries, history->capacity, history->count))
         return WEIR_NOMEM("for the history of %zu promotions", history->count);
+    WEIR_ASSERT(history->count < history->capacity && history->count < WEIR_MODELS_HISTORY_MAX);
     history->entries[history->count++] = *entry;
     return WEIR_OK;
 }
@@ -87,6 +88,7 @@ weir_err weir_model_history_store(const char *path, const weir_model_history *hi
     weir_buf_printf(&out, HEAD "%s\n", history->register_id);
     for (size_t i = 0; i < history->count; i++) {
         const weir_models_entry *entry = &history->entries[i];
+        WEIR_ASSERT(i == 0 || entry->generation > entry[-1].generation);
         weir_time_format(entry->time_us, time);
         weir_buf_printf(&out, "%" PRIu64 " %s %s %s %s %s %s\n", entry->generation, time,
                         history_actions[entry->action], entry->id, *entry->manifest ? entry->manifest : "-",

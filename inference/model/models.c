@@ -22,7 +22,7 @@
 #define STAGING "staging" /* what is being written; what a crash left there is nobody's */
 
 struct weir_models {
-    char folder[WEIR_MODEL_PATH_MAX];
+    char folder[WEIR_MODEL_PATH_MAX], current[WEIR_MODEL_PATH_MAX];
     weir_clock *clock;
     struct stat seen; /* `current`, when it was last read; zeros: it was not there */
     bool looked;
@@ -35,10 +35,11 @@ weir_err weir_models_open(const char *folder, weir_clock *clock, weir_models **m
     weir_models *models = weir_calloc(1, sizeof *models);
     if (!models) return WEIR_NOMEM("for the models of %s", folder);
     models->clock = clock;
-    int length = snprintf(models->folder, sizeof models->folder, "%s", folder);
-    if (length >= (int)(sizeof models->folder - 64)) {
+    weir_err err = weir_path_join(models->folder, sizeof models->folder - 64, folder, NULL); /* names follow */
+    if (!err) err = weir_path_join(models->current, sizeof models->current, folder, "current");
+    if (err) {
         weir_models_close(models);
-        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+        return err;
     }
     *modelsp = models;
     return WEIR_OK;
@@ -54,18 +55,9 @@ const char *weir_models_folder(const weir_models *models) {
 
 /* --- what serves ----------------------------------------------------------------------------------------------- */
 
-static weir_err models_load_history(weir_models *models, const weir_model_opts *opts, weir_model_history *history) {
-    char path[WEIR_MODEL_PATH_MAX];
-    *history = (weir_model_history){0};
-    weir_err err = weir_model_join(path, models->folder, "current");
-    return err ? err : weir_model_history_load(path, opts, history);
-}
-
 static struct stat models_status(const weir_models *models) {
-    char path[WEIR_MODEL_PATH_MAX];
     struct stat status = {0}, found;
-    weir_err err = weir_model_join(path, models->folder, "current"); /* open has seen that it fits */
-    if (!err && stat(path, &found) == 0) status = found;
+    if (stat(models->current, &found) == 0) status = found;
     return status;
 }
 
@@ -74,7 +66,7 @@ weir_err weir_models_current(weir_models *models, const weir_model_opts *opts, w
     weir_model_history history;
     struct stat now = models_status(models);
     *entryp = (weir_models_entry){0};
-    weir_err err = models_load_history(models, opts, &history);
+    weir_err err = weir_model_history_load(models->current, opts, &history);
     if (err) return err;
     if (history.count) *entryp = history.entries[history.count - 1];
     weir_model_history_free(&history);
@@ -93,7 +85,7 @@ bool weir_models_changed(weir_models *models) {
 weir_err weir_models_history(weir_models *models, const weir_model_opts *opts, weir_models_history_visit visit,
                              void *context) {
     weir_model_history history;
-    weir_err err = models_load_history(models, opts, &history);
+    weir_err err = weir_model_history_load(models->current, opts, &history);
     if (err) return err;
     for (size_t i = 0; !err && i < history.count; i++)
         err = visit(context, &history.entries[i]);
@@ -108,9 +100,7 @@ weir_err weir_models_path(weir_models *models, const char *id, char *path, size_
     if (!weir_model_is_id(id)) {
         return WEIR_ERR(WEIR_EDATA, "'%.40s' is not a model; weir model list names those that are", id);
     }
-    int length = snprintf(path, size, "%s/%s", models->folder, id);
-    if (length >= 0 && (size_t)length < size) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", models->folder);
+    return weir_path_join(path, size, models->folder, id);
 }
 
 typedef struct models_listing {
@@ -134,7 +124,7 @@ weir_err weir_models_list(weir_models *models, weir_models_visit visit, void *co
 static weir_err models_lock(weir_models *models, weir_file **lockp) {
     char path[WEIR_MODEL_PATH_MAX];
     *lockp = NULL;
-    weir_err err = weir_model_join(path, models->folder, "lock");
+    weir_err err = weir_path_join(path, sizeof path, models->folder, "lock");
     if (!err) err = weir_file_open(path, WEIR_FILE_OPEN_OR_CREATE, lockp);
     if (err) return err;
     err = weir_file_lock(*lockp);
@@ -149,14 +139,14 @@ static weir_err models_lock(weir_models *models, weir_file **lockp) {
 static weir_err models_move_in(weir_models *models, const char *staging, char id[WEIR_MODEL_ID_MAX]) {
     char path[WEIR_MODEL_PATH_MAX], time[WEIR_TIME_TEXT_MAX], hex[65];
     uint64_t length = 0;
-    weir_err err = weir_model_join(path, staging, "MANIFEST");
+    weir_err err = weir_path_join(path, sizeof path, staging, "MANIFEST");
     if (!err) err = weir_sha256_file(path, hex, &length);
     if (err) return err;
     weir_time_format(weir_clock_wall_us(models->clock), time);
     snprintf(id, WEIR_MODEL_ID_MAX, "%.4s%.2s%.2sT%.2s%.2s%.2sZ-%.8s", time, time + 5, time + 8, time + 11, time + 14,
              time + 17, hex);
     WEIR_ASSERT(weir_model_is_id(id));
-    err = weir_model_join(path, models->folder, id);
+    err = weir_path_join(path, sizeof path, models->folder, id);
     if (!err && weir_path_exists(path))
         err = WEIR_ERR(WEIR_EEXIST, "the same model was added this second already, as %s", path);
     return err ? err : weir_file_rename(staging, path); // MODEL-M1
@@ -166,7 +156,7 @@ weir_err weir_models_add(weir_models *models, const weir_model_write_opts *opts,
     char staging[WEIR_MODEL_PATH_MAX];
     weir_file *lock = NULL;
     *id = '\0';
-    weir_err err = weir_model_join(staging, models->folder, STAGING);
+    weir_err err = weir_path_join(staging, sizeof staging, models->folder, STAGING);
     if (!err) err = weir_folder_create(models->folder);
     if (!err) err = models_lock(models, &lock);
     if (err) return err;
@@ -222,7 +212,7 @@ static weir_err models_begin(weir_models *models, const weir_models_change *chan
         by_own.keys = &own;
         by_own.key_count = 1;
     }
-    weir_err err = models_load_history(models, &by_own, history);
+    weir_err err = weir_model_history_load(models->current, &by_own, history);
     bool told = *change->after_register != 0;
     if (!change->key && !opts->accept_unsigned)
         return WEIR_ERR(WEIR_EPERM,
@@ -247,7 +237,6 @@ static weir_err models_decide(weir_models *models, const char *id, const weir_mo
     const weir_models_entry *last = history->count ? &history->entries[history->count - 1] : NULL, *before = NULL;
     uint64_t generation = last ? last->generation : 0;
     weir_model_opts open = *opts;
-    char path[WEIR_MODEL_PATH_MAX];
     weir_models_entry entry = {.generation =
                                    1 + (generation > change->after_generation ? generation : change->after_generation),
                                .time_us = weir_clock_wall_us(models->clock),
@@ -265,10 +254,9 @@ static weir_err models_decide(weir_models *models, const char *id, const weir_mo
         return WEIR_ERR(WEIR_ELIMIT, "no generation is left in %s; move `current` away and promote", models->folder);
     memcpy(entry.register_id, history->register_id, sizeof entry.register_id);
     weir_model_history_reason(entry.reason, change->reason);
-    err = weir_model_join(path, models->folder, "current");
-    if (!err) err = weir_model_history_add(history, &entry);
+    err = weir_model_history_add(history, &entry);
     weir_kill_point("models.decided");
-    if (!err) err = weir_model_history_store(path, history, change->key, opts); // MODEL-M3, MODEL-M5
+    if (!err) err = weir_model_history_store(models->current, history, change->key, opts); // MODEL-M3, MODEL-M5
     weir_kill_point("models.promoted");
     if (!err) *entryp = entry;
     return err;

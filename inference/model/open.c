@@ -37,12 +37,23 @@ struct weir_model {
     uint64_t schema_hash;
 };
 
+/* --- whom to believe ------------------------------------------------------------------------------------------- */
+
+weir_err weir_model_trust_load(const char *path, bool accept_unsigned, weir_model_trust *trustp) {
+    size_t count = 0;
+    weir_err err = path && *path ? weir_public_keys_load(path, trustp->keys, &count) : WEIR_OK;
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
+    WEIR_ASSERT(count <= WEIR_PUBLIC_KEYS_MAX);
+    trustp->opts = (weir_model_opts){.keys = trustp->keys, .key_count = count, .accept_unsigned = accept_unsigned};
+    return err;
+}
+
 /* --- verifying ------------------------------------------------------------------------------------------------- */
 
 /* A model that was signed once stays so for ever: that it is this one is said by who promoted it. */
 static weir_err model_load_manifest(weir_model *m, const weir_model_opts *opts, model_loaded *manifest) {
     char path[WEIR_MODEL_PATH_MAX];
-    weir_err err = weir_model_join(path, m->folder, "MANIFEST");
+    weir_err err = weir_path_join(path, sizeof path, m->folder, "MANIFEST");
     if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, MANIFEST_BYTES_MAX, &manifest->bytes, &manifest->length);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         return weir_path_exists(m->folder)
@@ -56,7 +67,7 @@ static weir_err model_load_manifest(weir_model *m, const weir_model_opts *opts, 
                         m->folder);
     }
     if (opts->accept_unsigned && !opts->key_count) return WEIR_OK;
-    err = weir_model_join(path, m->folder, "MANIFEST.sig");
+    err = weir_path_join(path, sizeof path, m->folder, "MANIFEST.sig");
     if (err || (opts->accept_unsigned && !weir_path_exists(path))) return err;
     return weir_manifest_signature_verify(m->folder, manifest->bytes, manifest->length, opts->keys, opts->key_count);
 }
@@ -70,7 +81,7 @@ static weir_err model_load_file(weir_model *m, weir_model_file which, const mode
                               ? WEIR_MODEL_WEIGHTS_BYTES_MAX + WEIR_MODEL_HEADER_BYTES_MAX + 8
                               : WEIR_MODEL_TEXT_BYTES_MAX;
     WEIR_ASSERT(!file->bytes && *atp <= manifest->length); /* loaded once */
-    weir_err err = weir_model_join(path, m->folder, name);
+    weir_err err = weir_path_join(path, sizeof path, m->folder, name);
     if (!err) err = weir_file_load_as(path, WEIR_FILE_NO_LINK, length_max, &file->bytes, &file->length);
     if (weir_err_is(err, WEIR_ENOTFOUND))
         err = WEIR_ERR(WEIR_ECORRUPT, "%s is missing; take another copy of the model", path);
@@ -122,7 +133,7 @@ static weir_err model_read_card(weir_model *m, const weir_model_opts *opts) {
     char path[WEIR_MODEL_PATH_MAX];
     const model_loaded *file = &m->files[WEIR_MODEL_FILE_MODEL];
     weir_model_card card = {0};
-    weir_err err = weir_model_join(path, m->folder, weir_model_file_name(WEIR_MODEL_FILE_MODEL));
+    weir_err err = weir_path_join(path, sizeof path, m->folder, weir_model_file_name(WEIR_MODEL_FILE_MODEL));
     if (!err) err = weir_model_card_read(path, (weir_span){file->bytes, file->length}, &card);
     if (err) return err;
     m->schema_hash = card.schema_hash;
@@ -140,7 +151,7 @@ static weir_err model_read_card(weir_model *m, const weir_model_opts *opts) {
 static weir_err model_read_object(weir_model *m, weir_model_file file, weir_model_text which) {
     char path[WEIR_MODEL_PATH_MAX];
     weir_span text = {m->files[file].bytes, m->files[file].length};
-    weir_err err = weir_model_join(path, m->folder, weir_model_file_name(file));
+    weir_err err = weir_path_join(path, sizeof path, m->folder, weir_model_file_name(file));
     if (!err) err = weir_json_check_object(path, text.bytes, text.length, WEIR_MODEL_JSON_DEPTH_MAX);
     return err ? err : model_keep_text(m, which, text);
 }
@@ -158,13 +169,12 @@ weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_m
     weir_model *m = weir_calloc(1, sizeof *m);
     if (!m) return WEIR_NOMEM("for the model %s", folder);
     const model_loaded *weights = &m->files[WEIR_MODEL_FILE_WEIGHTS];
-    int length = snprintf(m->folder, sizeof m->folder, "%s", folder);
-    weir_err err = length >= (int)sizeof m->folder ? WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder)
-                                                   : model_verify(m, opts);
+    weir_err err = weir_path_join(m->folder, sizeof m->folder, folder, NULL);
+    if (!err) err = model_verify(m, opts);
     if (!err) err = model_read_card(m, opts);
     if (!err) err = model_read_object(m, WEIR_MODEL_FILE_METRICS, WEIR_MODEL_METRICS);
     if (!err) err = model_read_object(m, WEIR_MODEL_FILE_PROVENANCE, WEIR_MODEL_PROVENANCE);
-    if (!err) err = weir_model_join(path, m->folder, weir_model_file_name(WEIR_MODEL_FILE_WEIGHTS));
+    if (!err) err = weir_path_join(path, sizeof path, m->folder, weir_model_file_name(WEIR_MODEL_FILE_WEIGHTS));
     if (!err) err = weir_safetensors_read(path, weights->bytes, weights->length, &m->weights);
     model_free_files(m);
     if (err) {

@@ -71,18 +71,6 @@ static void tensor_put(weir_json *json, const weir_model_tensor *t, uint64_t beg
     weir_json_object_end(json);
 }
 
-/* Small counts, once a training: a square is fine. */
-static weir_err tensor_check_names(const weir_model_tensor *tensors, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; j < i; j++) {
-            if (strcmp(tensors[i].name, tensors[j].name) == 0) {
-                return WEIR_ERR(WEIR_EINVAL, "two tensors are named %s", tensors[i].name);
-            }
-        }
-    }
-    return WEIR_OK;
-}
-
 /* Length, header and the blanks that bring the numbers to a multiple of 8. */
 static weir_err tensor_make_header(const weir_model_tensor *tensors, size_t count, weir_buf *out) {
     uint8_t length[LENGTH_BYTES] = {0};
@@ -113,8 +101,11 @@ weir_err weir_safetensors_write(const char *path, const weir_model_tensor *tenso
     weir_file *file = NULL;
     weir_err err = WEIR_OK;
     if (count > WEIR_MODEL_TENSORS_MAX) return WEIR_ERR(WEIR_ELIMIT, "%zu tensors are too many for a model", count);
-    err = tensor_check_names(tensors, count);
-    if (!err) err = tensor_make_header(tensors, count, &header);
+    for (size_t i = 0; i < count; i++) /* few, and once a training: a square is fine */
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(tensors[i].name, tensors[j].name) == 0)
+                return WEIR_ERR(WEIR_EINVAL, "two tensors are named %s", tensors[i].name);
+    err = tensor_make_header(tensors, count, &header);
     if (!err) err = weir_file_open(path, WEIR_FILE_CREATE, &file);
     if (!err) err = weir_file_append(file, header.bytes, header.length);
     for (size_t i = 0; !err && i < count; i++)
@@ -249,41 +240,33 @@ static weir_err tensor_check_cover(tensor_header *h) {
                     (unsigned long long)(h->data_bytes - at));
 }
 
-static void tensor_copy_all(const tensor_header *h, weir_weights *w) {
+static weir_err tensor_take_data(const tensor_header *h, const uint8_t *data, weir_weights *w) {
+    w->tensors = weir_calloc(h->count + 1, sizeof *w->tensors);
+    w->names = weir_malloc(h->name_bytes + 1);
+    w->data = weir_aligned_alloc(ALIGNMENT, h->data_bytes + sizeof(float));
+    if (!w->tensors || !w->names || !w->data)
+        return WEIR_NOMEM("for the %llu bytes of %s", (unsigned long long)h->data_bytes, h->name);
+    memcpy(w->data, data, h->data_bytes);
     char *name = w->names;
     for (size_t i = 0; i < h->count; i++) {
         const tensor_place *d = &h->tensors[i];
+        WEIR_ASSERT(d->begin % sizeof(float) == 0 && d->end <= h->data_bytes);
         memcpy(name, d->name.bytes, d->name.length);
         name[d->name.length] = '\0';
         w->tensors[i] = (weir_model_tensor){name, d->rows, d->cols, w->data + d->begin / sizeof(float)};
         name += d->name.length + 1;
     }
+    WEIR_ASSERT((size_t)(name - w->names) == h->name_bytes);
     w->count = h->count;
     if (w->count) qsort(w->tensors, w->count, sizeof *w->tensors, tensor_by_name);
-}
-
-static weir_err tensor_check_all(const tensor_header *h, const weir_weights *w) {
     for (size_t i = 0; i < w->count; i++) {
         const weir_model_tensor *t = &w->tensors[i];
-        weir_span name = {t->name, strlen(t->name)};
-        if (i && strcmp(t->name, t[-1].name) == 0) return tensor_err(h, name, "it is there twice");
-        if (tensor_find_not_finite(t->data, t->rows * t->cols) < t->rows * t->cols) {
-            return tensor_err(h, name, "it has a weight that is not finite");
-        }
+        weir_span named = {t->name, strlen(t->name)};
+        if (i && strcmp(t->name, t[-1].name) == 0) return tensor_err(h, named, "it is there twice");
+        if (tensor_find_not_finite(t->data, t->rows * t->cols) < t->rows * t->cols)
+            return tensor_err(h, named, "it has a weight that is not finite");
     }
     return WEIR_OK;
-}
-
-static weir_err tensor_take_data(const tensor_header *h, const uint8_t *data, weir_weights *w) {
-    w->tensors = weir_calloc(h->count + 1, sizeof *w->tensors);
-    w->names = weir_malloc(h->name_bytes + 1);
-    w->data = weir_aligned_alloc(ALIGNMENT, h->data_bytes + sizeof(float));
-    if (!w->tensors || !w->names || !w->data) {
-        return WEIR_NOMEM("for the %llu bytes of %s", (unsigned long long)h->data_bytes, h->name);
-    }
-    memcpy(w->data, data, h->data_bytes);
-    tensor_copy_all(h, w);
-    return tensor_check_all(h, w);
 }
 
 weir_err weir_safetensors_read(const char *name, const void *bytes, size_t length, weir_weights *weightsp) {

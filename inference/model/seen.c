@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
 
@@ -73,6 +74,7 @@ static weir_err seen_store(const char *path, const weir_models_entry *entry) {
     memcpy(s.id, entry->id, sizeof s.id);
     memcpy(s.manifest, entry->manifest, sizeof s.manifest);
     int length = seen_print(line, &s);
+    WEIR_ASSERT(length > 0 && (size_t)length < sizeof line);
     weir_err err = weir_file_replace(path, line, (size_t)length);
     if (!err && chmod(path, 0600) != 0) err = WEIR_ERRNO(errno, "cannot keep %s to its owner", path);
     weir_kill_point("models.noted");

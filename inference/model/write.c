@@ -16,28 +16,22 @@ const char *weir_model_file_name(weir_model_file file) {
     return names[file];
 }
 
-weir_err weir_model_join(char path[WEIR_MODEL_PATH_MAX], const char *folder, const char *name) {
-    int length = snprintf(path, WEIR_MODEL_PATH_MAX, "%s/%s", folder, name);
-    if (length >= 0 && (size_t)length < WEIR_MODEL_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
-}
-
 static weir_err model_write_object(const char *folder, weir_model_file file, const char *text) {
     const char *name = weir_model_file_name(file);
     char path[WEIR_MODEL_PATH_MAX];
     size_t length = text ? strlen(text) : 0;
     weir_err err = weir_json_check_object(name, text ? text : "", length, WEIR_MODEL_JSON_DEPTH_MAX);
     if (!err && length >= WEIR_MODEL_TEXT_BYTES_MAX) err = WEIR_ERR(WEIR_ELIMIT, "%s would be too long", name);
-    if (!err) err = weir_model_join(path, folder, name);
+    if (!err) err = weir_path_join(path, sizeof path, folder, name);
     return err ? err : weir_file_replace(path, text, length);
 }
 
 weir_err weir_model_stage(const char *folder, const weir_model_write_opts *opts) {
     char path[WEIR_MODEL_PATH_MAX];
     weir_err err = weir_folder_create(folder);
-    if (!err) err = weir_model_join(path, folder, weir_model_file_name(WEIR_MODEL_FILE_WEIGHTS));
+    if (!err) err = weir_path_join(path, sizeof path, folder, weir_model_file_name(WEIR_MODEL_FILE_WEIGHTS));
     if (!err) err = weir_safetensors_write(path, opts->tensors, opts->tensor_count);
-    if (!err) err = weir_model_join(path, folder, weir_model_file_name(WEIR_MODEL_FILE_MODEL));
+    if (!err) err = weir_path_join(path, sizeof path, folder, weir_model_file_name(WEIR_MODEL_FILE_MODEL));
     if (!err) err = weir_model_card_write(path, opts);
     if (!err) err = model_write_object(folder, WEIR_MODEL_FILE_METRICS, opts->metrics);
     if (!err) err = model_write_object(folder, WEIR_MODEL_FILE_PROVENANCE, opts->provenance);

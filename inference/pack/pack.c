@@ -5,6 +5,7 @@
 
 #include <weir/inference/pack/pack.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/json.h>
 
 #define PACK_DEPTH_MAX 32u
@@ -83,8 +84,10 @@ static weir_err pack_copy_tensors(weir_pack *pack, const weir_model *model) {
     if (!err && weir_model_tensor_count(model) != count)
         err = WEIR_ERR(WEIR_EDATA, "the model has %zu tensors, its network %u; train it again",
                        weir_model_tensor_count(model), count);
-    for (uint32_t i = 0; !err && i < count; i++)
+    for (uint32_t i = 0; !err && i < count; i++) {
+        WEIR_ASSERT((tensors[i].offset + (uint64_t)tensors[i].rows * tensors[i].cols) * sizeof *host <= size);
         err = pack_copy_tensor(host, &tensors[i], model);
+    }
     if (!err) err = pack_check_weights(pack, host);
     if (!err) err = pack->kernels->alloc(size, &memory);
     pack->params = memory;
@@ -120,22 +123,6 @@ void weir_pack_close(weir_pack *pack) {
     weir_free(pack);
 }
 
-const weir_nn *weir_pack_nn(const weir_pack *pack) {
-    return pack->nn;
-}
-
-const weir_real *weir_pack_params(const weir_pack *pack) {
-    return pack->params;
-}
-
-uint64_t weir_pack_sample_seed(const weir_pack *pack) {
-    return pack->sample_seed;
-}
-
-double weir_pack_slope(const weir_pack *pack) {
-    return pack->slope;
-}
-
-double weir_pack_offset(const weir_pack *pack) {
-    return pack->offset;
+weir_pack_contents weir_pack_look(const weir_pack *pack) {
+    return (weir_pack_contents){pack->nn, pack->params, pack->sample_seed, pack->slope, pack->offset};
 }

@@ -49,23 +49,55 @@ static bool explain_has_parents(const weir_block_edges *e) {
     return e->parent_end > e->parent_begin;
 }
 
+/* A first edge of a target: which of them it is, in the order of the steps, and when it came to be. */
+typedef struct explain_edge {
+    int64_t time_us;
+    uint32_t nth;
+} explain_edge;
+
+static int explain_by_newest(const void *a, const void *b) {
+    const explain_edge *x = a, *y = b;
+    if (x->time_us != y->time_us) return x->time_us > y->time_us ? -1 : 1;
+    return (x->nth > y->nth) - (x->nth < y->nth);
+}
+
 /* --- where everything goes ---------------------------------------------------------------------------------------- */
 
-/* Each target with its variants behind it: one a first edge, up to WEIR_SCORE_EDGES_MAX, and one without its row. */
+/* Which first edges of a target are left out once: all of them, or the newest WEIR_SCORE_EDGES_MAX. */
+static void explain_choose_edges(explain_widening *w, uint32_t target, weir_score_place *place) {
+    uint32_t steps = explain_first_steps(w->shape), count = 0, nth = 0;
+    for (uint32_t s = 0; s < steps; s++) {
+        const weir_block_edges *e = &w->from->edges[s];
+        if (explain_has_parents(e)) count += e->offsets[target + 1] - e->offsets[target];
+    }
+    explain_edge *edges = explain_grab(w, count, sizeof *edges);
+    place->variant_of = explain_grab(w, count, sizeof *place->variant_of);
+    if (w->starved) return;
+    for (uint32_t s = 0; s < steps; s++) {
+        const weir_block_edges *e = &w->from->edges[s];
+        if (!explain_has_parents(e)) continue;
+        for (uint32_t i = e->offsets[target]; i < e->offsets[target + 1]; i++, nth++)
+            edges[nth] = (explain_edge){e->times[i], nth};
+    }
+    WEIR_ASSERT(nth == count);
+    if (count > WEIR_SCORE_EDGES_MAX) qsort(edges, count, sizeof *edges, explain_by_newest);
+    for (uint32_t i = 0; i < count; i++)
+        place->variant_of[edges[i].nth] = i < WEIR_SCORE_EDGES_MAX ? i : UINT32_MAX;
+    uint32_t tried = count < WEIR_SCORE_EDGES_MAX ? count : WEIR_SCORE_EDGES_MAX;
+    place->untried = count - tried;
+    place->variants = tried + 1;
+}
+
+/* Each target with its variants behind it: one a first edge that is tried, and one without its row. */
 static void explain_place_targets(explain_widening *w) {
-    uint32_t steps = explain_first_steps(w->shape);
-    for (uint32_t i = 0; i < w->from->targets; i++) {
-        uint32_t edges = 0;
-        for (uint32_t s = 0; w->explain[i] && s < steps; s++) {
-            const weir_block_edges *e = &w->from->edges[s];
-            if (explain_has_parents(e)) edges += e->offsets[i + 1] - e->offsets[i];
-        }
-        if (edges > WEIR_SCORE_EDGES_MAX) edges = WEIR_SCORE_EDGES_MAX;
-        w->wide->places[i] = (weir_score_place){w->targets, w->explain[i] ? edges + 1 : 0};
-        w->targets += 1 + w->wide->places[i].variants;
+    for (uint32_t i = 0; i < w->from->targets && !w->starved; i++) {
+        weir_score_place *place = &w->wide->places[i];
+        *place = (weir_score_place){.base = w->targets};
+        if (w->explain[i]) explain_choose_edges(w, i, place);
+        w->targets += 1 + place->variants;
         w->blanks += w->explain[i];
     }
-    WEIR_ASSERT(w->targets >= w->from->targets);
+    WEIR_ASSERT(w->starved || w->targets >= w->from->targets);
     w->shift = w->targets - w->from->targets;
 }
 
@@ -168,8 +200,8 @@ static void explain_widen_first(explain_widening *w, uint32_t step, uint32_t *se
         weir_score_place place = w->wide->places[i];
         for (uint32_t at = place.base; at <= place.base + place.variants; at++) {
             for (uint32_t edge = e->offsets[i]; edge < e->offsets[i + 1]; edge++) {
-                bool last = at == place.base + place.variants; /* it lacks its row, and no edge */
-                bool missing = at > place.base && !last && seen[i] + edge - e->offsets[i] == at - place.base - 1;
+                bool missing =
+                    at > place.base && place.variant_of[seen[i] + edge - e->offsets[i]] == at - place.base - 1;
                 if (!missing) explain_copy_edge(w, &c, step, edge, at); // SCORE-C5
             }
             c.offsets[at + 1] = c.count;
@@ -240,6 +272,7 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     wide->view = *view;
     wide->inputs = *inputs;
     explain_place_targets(&w);
+    if (w.starved) goto starved;
     if (w.shift == 0) return WEIR_OK;
     wide->view.targets = w.targets;
     wide->view.nodes = view->nodes + w.shift;
@@ -259,6 +292,7 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     }
     if (!w.starved) explain_widen_rows(&w);
     if (!w.starved) return WEIR_OK;
+starved:
     return WEIR_ARENA_ERR(w.arena, "the reasons need more memory than a batch may use; ask for fewer targets at once");
 }
 
@@ -278,7 +312,7 @@ static int explain_by_change(const void *a, const void *b) {
 weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_source *source,
                                const weir_block_view *view, const weir_score_wide *wide, const weir_real *logits,
                                uint32_t target, uint32_t wanted, weir_arena *arena, weir_score *score) {
-    uint32_t step_count, outputs = weir_nn_outputs(shape), at = 0;
+    uint32_t step_count, outputs = weir_nn_outputs(shape), at = 0, nth = 0;
     const weir_sample_step *steps = weir_nn_steps(shape, &step_count);
     weir_score_place place = wide->places[target];
     weir_score_reason *reasons = weir_arena_alloc(arena, (size_t)place.variants * sizeof *reasons);
@@ -288,22 +322,26 @@ weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_sou
         const weir_block_edges *e = &view->edges[s];
         const weir_sample_ends *ends = &source->ends[steps[s].relation];
         if (!explain_has_parents(e)) continue;
-        for (uint32_t i = e->offsets[target]; i < e->offsets[target + 1] && at + 1 < place.variants; i++, at++) {
-            reasons[at] = (weir_score_reason){
+        for (uint32_t i = e->offsets[target]; i < e->offsets[target + 1]; i++) {
+            uint32_t variant = place.variant_of[nth++];
+            if (variant == UINT32_MAX) continue;
+            WEIR_ASSERT(at + 1 < place.variants && variant + 1 < place.variants);
+            reasons[at++] = (weir_score_reason){
                 .neighbor = view->ids[e->children[i]],
                 .time_us = e->times[i],
                 .event = e->refs[i],
-                .change = score->logit - (double)variants[(size_t)at * outputs], // SCORE-C5
+                .change = score->logit - (double)variants[(size_t)variant * outputs], // SCORE-C5
                 .relation = steps[s].relation,
                 .neighbor_type = steps[s].direction == WEIR_OUT ? ends->to : ends->from,
                 .direction = steps[s].direction,
             };
         }
     }
-    WEIR_ASSERT(at + 1 == place.variants);
+    WEIR_ASSERT(at + 1 == place.variants && nth == at + place.untried);
     score->own_change = score->logit - (double)variants[(size_t)at * outputs];
     qsort(reasons, at, sizeof *reasons, explain_by_change);
     score->reasons = reasons;
     score->reason_count = at < wanted ? at : wanted;
+    score->untried = place.untried;
     return WEIR_OK;
 }

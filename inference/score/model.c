@@ -53,7 +53,3 @@ const char *weir_score_model_version(const weir_score_model *model) {
 const weir_nn_shape *weir_score_model_shape(const weir_score_model *model) {
     return weir_nn_shape_of(model->opts.nn);
 }
-
-uint64_t weir_score_model_seed(const weir_score_model *model) {
-    return model->opts.seed;
-}

@@ -161,6 +161,7 @@ weir_sample_source *weir_score_overlay_source(weir_score_overlay *overlay) {
 }
 
 void weir_score_overlay_show(weir_score_overlay *overlay, const weir_score_ask *const *asks, uint32_t count) {
+    WEIR_ASSERT(count <= WEIR_SCORE_EVENTS_MAX && (!count || asks));
     overlay->asks = asks;
     overlay->count = count;
 }

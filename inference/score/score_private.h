@@ -56,8 +56,10 @@ weir_err weir_score_inputs_read(const weir_score_reader *reader, const weir_nn_s
 
 /* The targets of one ask among those of the wider block. */
 typedef struct weir_score_place {
-    uint32_t base;     /* as it is                                                               */
-    uint32_t variants; /* behind it: one a first edge, in the order of the steps; then one without its own row */
+    uint32_t base;        /* as it is                                                                      */
+    uint32_t variants;    /* behind it: one for each first edge that is tried; then one without its own row */
+    uint32_t *variant_of; /* of each first edge, by the steps: which variant lacks it; UINT32_MAX: none     */
+    uint32_t untried;     /* first edges that are too many: the oldest                                      */
 } weir_score_place;
 
 typedef struct weir_score_wide {

@@ -281,6 +281,7 @@ static bool scorer_put_off(scorer_pass *p, scorer_round *round, scorer_round *sm
         to->asks[at] = ask;
         to->scores[at] = round->scores[i];
     }
+    WEIR_ASSERT(kept + smaller->count == count);
     round->count = kept;
     return kept < count;
 }

@@ -139,6 +139,7 @@ static void scoring_batch_add(scoring_batch *b, const weir_scoring_work *work) {
         return;
     }
     if (b->ask_count + count > WEIR_SCORE_BATCH_MAX) scoring_batch_run(b);
+    WEIR_ASSERT(b->ask_count + count <= WEIR_SCORE_BATCH_MAX && b->work_count < WEIR_SCORE_BATCH_MAX);
     memcpy(&b->asks[b->ask_count], asks, count * sizeof *asks);
     b->works[b->work_count] = work;
     b->firsts[b->work_count] = b->ask_count;

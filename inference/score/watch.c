@@ -11,6 +11,7 @@
 #include <weir/inference/pack/pack.h>
 #include <weir/inference/score/scoring.h>
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/thread.h>
 
@@ -30,24 +31,9 @@ static void scoring_watch_pack_release(void *owner) {
     weir_pack_close(owner);
 }
 
-typedef struct scoring_watch_trusted {
-    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
-    weir_model_opts opts;
-} scoring_watch_trusted;
-
-/* A missing file of keys is not an error here: without keys no signed model can be opened, which says what to do. */
-static weir_err scoring_watch_trust(const weir_scoring_watch *watch, scoring_watch_trusted *t) {
-    size_t count = 0;
-    const char *place = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
-    weir_err err = place && *place ? weir_public_keys_load(place, t->keys, &count) : WEIR_OK;
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
-    t->opts = (weir_model_opts){.keys = t->keys, .key_count = count, .accept_unsigned = watch->opts.accept_unsigned};
-    return err;
-}
-
 /* The model of the entry: its folder is verified and its network unpacked; the pack goes with the model. */
-static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_entry *entry,
-                                   const scoring_watch_trusted *t, weir_score_model **modelp) {
+static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_entry *entry, const weir_model_trust *t,
+                                   weir_score_model **modelp) {
     char path[PATH_BYTES_MAX];
     weir_model *folder = NULL;
     weir_pack *pack = NULL;
@@ -58,14 +44,15 @@ static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_
     if (!err) err = weir_model_open(path, &opts, &folder);
     if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
     if (!err) {
+        const weir_pack_contents of = weir_pack_look(pack);
         const weir_score_model_opts model_opts = {
-            .name = weir_nn_task(weir_nn_shape_of(weir_pack_nn(pack))),
+            .name = weir_nn_task(weir_nn_shape_of(of.nn)),
             .version = entry->id,
-            .nn = weir_pack_nn(pack),
-            .params = weir_pack_params(pack),
-            .seed = weir_pack_sample_seed(pack),
-            .slope = weir_pack_slope(pack),
-            .offset = weir_pack_offset(pack),
+            .nn = of.nn,
+            .params = of.params,
+            .seed = of.sample_seed,
+            .slope = of.slope,
+            .offset = of.offset,
             .release = scoring_watch_pack_release,
             .owner = pack,
         };
@@ -85,9 +72,9 @@ static void scoring_watch_trouble(weir_scoring_watch *watch, weir_err err) {
 }
 
 /* Loads the entry's model and lets it answer; if that fails, the model before goes on. */
-static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_entry *entry,
-                                const scoring_watch_trusted *t) {
+static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_entry *entry, const weir_model_trust *t) {
     weir_score_model *model;
+    WEIR_ASSERT(weir_mutex_held(&watch->mutex));
     weir_err err = scoring_watch_load(watch, entry, t, &model);
     if (err) {
         scoring_watch_trouble(watch, weir_err_prefix(err, "model %s cannot serve", entry->id));
@@ -115,12 +102,13 @@ static bool scoring_watch_is_due(weir_scoring_watch *watch) {
 
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force) {
     weir_models_entry entry = {0};
-    scoring_watch_trusted t;
+    weir_model_trust t;
     weir_mutex_lock(&watch->mutex);
     if (!force && !watch->lost && !weir_models_changed(watch->models) && !scoring_watch_is_due(watch)) goto done;
 
     /* What the register names, if it may be believed and is not older than what was seen. */
-    weir_err err = scoring_watch_trust(watch, &t);
+    const char *keys = weir_public_keys_place(watch->opts.data_keys, watch->opts.public_keys);
+    weir_err err = weir_model_trust_load(keys, watch->opts.accept_unsigned, &t);
     if (!err) err = weir_models_current(watch->models, &t.opts, &entry);
     if (!err && watch->opts.seen) err = weir_models_admit(watch->opts.seen, watch->models, &t.opts, &entry);
     watch->lost = err != WEIR_OK;

@@ -37,7 +37,9 @@
 typedef struct keeper_shard {
     bool damaged;
     uint32_t restored; /* files that came out of checkpoints */
-    int64_t since_us, next_us, wait_us;
+    int64_t since_us, next_us;
+    int64_t opened_wait_us,
+        again_wait_us;             /* the last wait for its owner, and after a repair that failed; 0: none yet */
     int64_t trim_us, trim_wait_us; /* not before is it asked whether it is to be trimmed */
 } keeper_shard;
 
@@ -124,8 +126,8 @@ static weir_err keeper_bring_back(keeper *k, keeper_shard *s, bool *wholep) {
     weir_graph_repair_say(graph, k->shard,
                           WEIR_ERR(WEIR_EUNAVAILABLE, "its files are whole; it is opened again as soon as no reader "
                                                       "holds it for long"));
-    s->wait_us = weir_pipeline_longer_wait(s->wait_us < OPENED_US ? 0 : s->wait_us, OPENED_US, OPENED_MOST_US);
-    s->next_us = keeper_now() + s->wait_us;
+    s->opened_wait_us = weir_pipeline_longer_wait(s->opened_wait_us, OPENED_US, OPENED_MOST_US);
+    s->next_us = keeper_now() + s->opened_wait_us;
     return WEIR_OK;
 }
 
@@ -156,8 +158,8 @@ static void keeper_repair(keeper *k, uint32_t shard) {
         return;
     }
     const int64_t look_us = k->pipeline->keep_us;
-    s->wait_us = weir_pipeline_longer_wait(s->wait_us, AGAIN_MIN * look_us, AGAIN_MAX * look_us);
-    s->next_us = keeper_now() + s->wait_us;
+    s->again_wait_us = weir_pipeline_longer_wait(s->again_wait_us, AGAIN_MIN * look_us, AGAIN_MAX * look_us);
+    s->next_us = keeper_now() + s->again_wait_us;
     weir_metric_add(WEIR_METRIC_STORE_REPAIR_FAILURES, 1);
     weir_log_error("store.not_repaired", err);
     weir_err_sentence(err, sentence, sizeof sentence);

@@ -99,6 +99,19 @@ bool weir_path_exists(const char *path) {
     return stat(path, &status) == 0;
 }
 
+weir_err weir_path_join(char *path, size_t size, const char *folder, const char *name) {
+    int length = snprintf(path, size, "%s%s%s", folder, name ? "/" : "", name ? name : "");
+    if (length > 0 && (size_t)length < size) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+}
+
+weir_err weir_path_beside(char *path, size_t size, const char *of, const char *name) {
+    size_t parent = path_parent_length(of);
+    int length = snprintf(path, size, "%.*s%s%s", (int)parent, of, parent && of[parent - 1] != '/' ? "/" : "", name);
+    if (length > 0 && (size_t)length < size) return WEIR_OK;
+    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", of);
+}
+
 /* --- listing -------------------------------------------------------------------------------------------------- */
 
 /* *listp is NULL exactly on failure. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/base/utf8.h>
 
@@ -185,6 +186,11 @@ void weir_json_string(weir_json *json, const char *text) {
     } else {
         weir_json_null(json);
     }
+}
+
+void weir_json_key_time(weir_json *json, const char *key, int64_t time_us) {
+    char text[WEIR_TIME_TEXT_MAX];
+    weir_json_key_text(json, key, text, weir_time_format(time_us, text));
 }
 
 /* --- numbers -------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 #include <weir/store/base/utf8.h>
 
 weir_json_reader weir_json_reader_of(const char *text, size_t length, unsigned depth_max) {
@@ -45,14 +46,9 @@ static bool json_hex4(const char *p, const char *end, uint32_t *valuep) {
     *valuep = 0;
     if (end - p < 4) return false;
     for (int i = 0; i < 4; i++) {
-        unsigned char c = (unsigned char)p[i], letter = c | 0x20;
-        if (c >= '0' && c <= '9') {
-            *valuep = *valuep << 4 | (uint32_t)(c - '0');
-        } else if (letter >= 'a' && letter <= 'f') {
-            *valuep = *valuep << 4 | (uint32_t)(letter - 'a' + 10);
-        } else {
-            return false;
-        }
+        int digit = weir_hex_digit(p[i]);
+        if (digit < 0) return false;
+        *valuep = *valuep << 4 | (uint32_t)digit;
     }
     return true;
 }
@@ -288,6 +284,25 @@ bool weir_json_skip(weir_json_reader *r, const weir_json_token *value) {
         }
     }
     return !r->fault;
+}
+
+bool weir_json_pass(weir_json_reader *r, char close) {
+    bool quoted = false;
+    for (size_t depth = 0; r->next < r->end; r->next++) {
+        char c = *r->next;
+        if (c == '"') {
+            quoted = !quoted;
+        } else if (quoted) {
+            if (c == '\\' && ++r->next == r->end) break;
+        } else if (c == '[' || c == '{') {
+            depth++;
+        } else if (!depth && (c == ',' || c == close)) {
+            return true;
+        } else if (depth && (c == ']' || c == '}')) {
+            depth--;
+        }
+    }
+    return false;
 }
 
 bool weir_json_read_end(weir_json_reader *r) {

@@ -3,7 +3,7 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,20 +39,38 @@ bool weir_bench_quick(const weir_cli *cli) {
     return weir_cli_given(cli, "quick");
 }
 
+/* Another process waits for the end of this one, by whatever signal, and removes what is left of the folder: the pipe
+ * between them has an end when all that had its other side open is gone. */
+static weir_err bench_watch_over(const char *folder) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) return WEIR_ERRNO(errno, "cannot make a pipe");
+    pid_t watcher = fork();
+    if (watcher < 0) return WEIR_ERRNO(errno, "cannot start a process that removes %s in the end", folder);
+    if (watcher > 0) return close(ends[0]) ? WEIR_ERRNO(errno, "cannot close a pipe") : WEIR_OK;
+    char byte;
+    setsid(); /* ^C is for who measures */
+    close(ends[1]);
+    while (read(ends[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+    execl("/bin/rm", "rm", "-rf", "--", folder, (char *)NULL);
+    _exit(1);
+}
+
+weir_err weir_bench_folder_make(char path[PATH_MAX]) {
+    const char *parent = getenv("WEIR_BENCH_FOLDER");
+    char template[PATH_MAX];
+    weir_err err = weir_path_join(template, sizeof template, parent ? parent : ".", "weir-bench.XXXXXX");
+    if (err) return err;
+    if (!mkdtemp(template)) return WEIR_ERRNO(errno, "cannot make the folder %s", template);
+    if (!realpath(template, path)) return WEIR_ERRNO(errno, "cannot find the folder %s", template);
+    return bench_watch_over(path);
+}
+
 weir_err weir_bench_folder(const char **pathp) {
     *pathp = NULL;
-    if (bench_folder[0] == '\0') {
-        const char *parent = getenv("WEIR_BENCH_FOLDER");
-        char template[sizeof bench_folder];
-        int length = snprintf(template, sizeof template, "%s/weir-bench.XXXXXX", parent ? parent : ".");
-        if (length < 0 || (size_t)length >= sizeof template) {
-            return WEIR_ERR(WEIR_ELIMIT, "WEIR_BENCH_FOLDER is longer than a path may be");
-        }
-        if (!mkdtemp(template)) return WEIR_ERRNO(errno, "cannot make the folder %s", template);
-        if (!realpath(template, bench_folder)) return WEIR_ERRNO(errno, "cannot find the folder %s", template);
-    }
-    *pathp = bench_folder;
-    return WEIR_OK;
+    weir_err err = bench_folder[0] ? WEIR_OK : weir_bench_folder_make(bench_folder);
+    if (!err) *pathp = bench_folder;
+    return err;
 }
 
 void weir_bench_folder_remove(weir_err *errp) {

@@ -31,6 +31,7 @@
 #ifndef WEIR_BENCH_H
 #define WEIR_BENCH_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,6 +64,8 @@ bool weir_bench_quick(const weir_cli *cli);
 /* A fresh folder for the bench's files, on the disk of the current folder unless WEIR_BENCH_FOLDER names another;
  * removed by weir_bench_run. */
 weir_err weir_bench_folder(const char **pathp);
+/* Another one, which the caller removes; what a signal ends has its folders removed too. */
+weir_err weir_bench_folder_make(char path[PATH_MAX]);
 /* For a bench that is not run by weir_bench_run. */
 void weir_bench_folder_remove(weir_err *errp);
 /* A line of /proc/self/status in bytes: "VmRSS:" what the process has in memory, "VmHWM:" its most since the mark. */

@@ -116,14 +116,10 @@ static weir_err run_p99(void *context, uint64_t round, weir_bench_sample *sample
 /* --- the servers ---------------------------------------------------------------------------------------------- */
 
 static weir_err make_folders(serve_context *c) {
-    const char *parent = getenv("WEIR_BENCH_FOLDER");
-    char template[256];
-    snprintf(template, sizeof template, "%s/weir-bench-serve.XXXXXX", parent ? parent : ".");
-    if (!mkdtemp(template) || !realpath(template, c->folder))
-        return WEIR_ERR(WEIR_EIO, "cannot make the folder %s", template);
-    snprintf(c->store, sizeof c->store, "%s/store", c->folder);
-    snprintf(c->eventlog, sizeof c->eventlog, "%s/eventlog", c->folder);
-    return weir_folder_create(c->eventlog);
+    weir_err err = weir_bench_folder_make(c->folder);
+    if (!err) err = weir_path_join(c->store, sizeof c->store, c->folder, "store");
+    if (!err) err = weir_path_join(c->eventlog, sizeof c->eventlog, c->folder, "eventlog");
+    return err ? err : weir_folder_create(c->eventlog);
 }
 
 static weir_err append_payments(serve_context *c, uint32_t begin) {

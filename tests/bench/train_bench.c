@@ -112,7 +112,7 @@ static weir_err run_epoch(void *context, uint64_t round, weir_bench_sample *samp
     opts.context = s;
     weir_err err = weir_train_run(b->comm, &opts, &trained);
     if (err) return err;
-    b->batches += (weir_trained_targets(trained)->ends[WEIR_TARGETS_TRAIN] + BATCH - 1) / BATCH;
+    b->batches += (weir_trained_look(trained).targets->ends[WEIR_TARGETS_TRAIN] + BATCH - 1) / BATCH;
     weir_trained_close(trained);
     return WEIR_OK;
 }

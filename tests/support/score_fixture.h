@@ -264,9 +264,9 @@ static const weir_sample_step score_steps[SCORE_STEPS] = {
 };
 
 /* Random weights, biases and gains too: nothing is 0 that could hide a mistake. */
-static inline void score_net_open(score_net *net, const weir_schema *schema, const weir_sample_step *steps,
-                                  uint32_t count, uint64_t seed) {
-    const weir_nn_opts opts = {.task = 0, .hidden = 16, .steps = steps, .step_count = count, .window = 12};
+static inline void score_net_open_wide(score_net *net, const weir_schema *schema, const weir_sample_step *steps,
+                                       uint32_t count, uint64_t seed, uint32_t window) {
+    const weir_nn_opts opts = {.task = 0, .hidden = 16, .steps = steps, .step_count = count, .window = window};
     weir_rng rng = weir_rng_stream(seed, 2, 0);
     void *memory;
     assert_ok(weir_nn_shape_open(schema, &opts, &net->shape));
@@ -277,6 +277,11 @@ static inline void score_net_open(score_net *net, const weir_schema *schema, con
     weir_nn_init(net->nn, seed, net->params);
     for (uint64_t i = 0; i < parameters; i++)
         net->params[i] += (weir_real)(0.1 * weir_rng_normal(&rng));
+}
+
+static inline void score_net_open(score_net *net, const weir_schema *schema, const weir_sample_step *steps,
+                                  uint32_t count, uint64_t seed) {
+    score_net_open_wide(net, schema, steps, count, seed, 12);
 }
 
 static inline void score_net_close(score_net *net) {

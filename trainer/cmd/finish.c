@@ -16,7 +16,7 @@ static const char *const part_names[WEIR_TARGETS_PARTS] = {"train", "validation"
 /* What is written from. */
 typedef struct report {
     const weir_cmd_train *c;
-    const weir_trained *trained;
+    weir_trained_view trained;
     weir_train_trees trees[WEIR_TRAIN_BASELINES];
     char why_not[WEIR_TRAIN_BASELINES][WEIR_ERR_SENTENCE_MAX]; /* "": there are trees */
     weir_buf metrics, provenance, text;
@@ -33,12 +33,6 @@ static const baseline_name baseline_names[WEIR_TRAIN_BASELINES] = {
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void report_put_time(weir_json *json, const char *key, int64_t wall_us) {
-    char text[WEIR_TIME_TEXT_MAX];
-    weir_time_format(wall_us, text);
-    weir_json_key_string(json, key, text);
-}
-
 static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
     weir_json_key_f64(json, "average_precision", m->average_precision);
     weir_json_key_f64(json, "auroc", m->auroc);
@@ -46,15 +40,15 @@ static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
     weir_json_key_f64(json, "recall_at_budget", m->budget_recall);
 }
 
-static void report_put_metrics(weir_json *json, const weir_trained *trained, weir_targets_part part) {
-    const weir_train_metrics *m = weir_trained_metrics(trained, part);
-    const weir_targets *targets = weir_trained_targets(trained);
+static void report_put_metrics(weir_json *json, const weir_trained_view *trained, weir_targets_part part) {
+    const weir_train_metrics *m = &trained->metrics[part];
+    const weir_targets *targets = trained->targets;
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
     weir_json_key_u64(json, "targets", m->targets);
-    report_put_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
-    report_put_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
-    if (weir_nn_outputs(weir_trained_shape(trained)) == 1) {
+    weir_json_key_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
+    weir_json_key_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
+    if (weir_nn_outputs(trained->shape) == 1) {
         weir_json_key_u64(json, "positives", m->positives);
         report_put_ranking(json, m);
         weir_json_key_f64(json, "log_loss", m->log_loss);
@@ -88,12 +82,12 @@ static void report_put_baselines(weir_json *json, const report *f) {
 }
 
 static void report_write_metrics(report *f) {
-    const weir_trained *trained = f->trained;
+    const weir_trained_view *trained = &f->trained;
     weir_json json = weir_json_begin(&f->metrics);
     weir_json_object(&json);
-    weir_json_key_string(&json, "task", weir_nn_task(weir_trained_shape(trained)));
+    weir_json_key_string(&json, "task", weir_nn_task(trained->shape));
     weir_json_key_u64(&json, "alerts_a_day", f->c->opts.alerts);
-    weir_json_key_u64(&json, "best_epoch", weir_trained_best_epoch(trained));
+    weir_json_key_u64(&json, "best_epoch", trained->best_epoch);
     report_put_metrics(&json, trained, WEIR_TARGETS_VALIDATION);
     report_put_metrics(&json, trained, WEIR_TARGETS_TEST);
     if (f->c->baselines) report_put_baselines(&json, f);
@@ -106,7 +100,7 @@ static void report_write_provenance(report *f) {
     weir_json_object(&json);
     weir_json_key_string(&json, "program", "weir " WEIR_VERSION);
     weir_json_key_string(&json, "snapshot", c->snapshot_folder);
-    report_put_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
+    weir_json_key_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
     weir_json_key_u64(&json, "seed", c->opts.seed);
     weir_json_key_u64(&json, "sample_seed", c->opts.sample_seed);
     weir_json_key_u64(&json, "ranks", weir_comm_ranks(c->comm));
@@ -127,7 +121,7 @@ static void report_write_row(weir_buf *out, const char *name, const weir_train_m
 
 /* The network side by side with what it has to beat. */
 static void report_write_ranking(report *f, weir_targets_part part) {
-    const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
+    const weir_train_metrics *m = &f->trained.metrics[part];
     weir_buf_printf(&f->text, "\n  %-12s %17s  %6s  %19s  %8s\n", "", "average precision", "AUROC",
                     "precision at budget", "log loss");
     report_write_row(&f->text, "network", m);
@@ -143,14 +137,14 @@ static void report_write_ranking(report *f, weir_targets_part part) {
 }
 
 static void report_write_text(report *f) {
-    bool binary = weir_nn_outputs(weir_trained_shape(f->trained)) == 1;
-    uint64_t old = weir_trained_targets(f->trained)->old;
-    weir_buf_printf(&f->text, "best of epoch %u\n", weir_trained_best_epoch(f->trained));
+    bool binary = weir_nn_outputs(f->trained.shape) == 1;
+    uint64_t old = f->trained.targets->old;
+    weir_buf_printf(&f->text, "best of epoch %u\n", f->trained.best_epoch);
     if (old)
         weir_buf_printf(&f->text, "excluded: %" PRIu64 " targets from before the history that the snapshot covers\n",
                         old);
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
-        const weir_train_metrics *m = weir_trained_metrics(f->trained, part);
+        const weir_train_metrics *m = &f->trained.metrics[part];
         weir_buf_printf(&f->text, "%s: %" PRIu64 " targets", part_names[part], m->targets);
         if (binary) {
             weir_buf_printf(&f->text, ", %" PRIu64 " positive", m->positives);
@@ -163,18 +157,18 @@ static void report_write_text(report *f) {
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-static weir_err report_add_model(const weir_cmd_train *c, const weir_trained *trained, const char *metrics,
-                                 const char *provenance, weir_buf *text) {
-    const weir_nn *nn = weir_trained_nn(trained);
+static weir_err report_add_model(report *f) {
+    const weir_cmd_train *c = f->c;
+    const weir_nn *nn = f->trained.nn;
     uint64_t bytes = weir_nn_parameter_count(nn) * sizeof(weir_real);
     weir_pack_opts opts = {
         .nn = nn,
         .sample_seed = c->opts.sample_seed,
-        .slope = weir_trained_calibration(trained)->slope,
-        .offset = weir_trained_calibration(trained)->offset,
+        .slope = f->trained.calibration.slope,
+        .offset = f->trained.calibration.offset,
         .schema_hash = weir_schema_hash(weir_snapshot_schema(c->snapshot)),
-        .metrics = metrics,
-        .provenance = provenance,
+        .metrics = f->metrics.bytes,
+        .provenance = f->provenance.bytes,
     };
     weir_secret_key *key = NULL;
     weir_pack_draft *draft = NULL;
@@ -183,13 +177,13 @@ static weir_err report_add_model(const weir_cmd_train *c, const weir_trained *tr
     weir_real *host = weir_malloc(bytes);
     weir_err err = host ? WEIR_OK : WEIR_NOMEM("for a model");
     if (!err && c->key) err = weir_secret_key_load(c->key, &key);
-    if (!err) weir_nn_kernels(nn)->to_host(host, weir_trained_params(trained), bytes);
+    if (!err) weir_nn_kernels(nn)->to_host(host, f->trained.params, bytes);
     opts.params = host;
     opts.key = key;
     if (!err) err = weir_pack_draft_open(&opts, &draft);
     if (!err) err = weir_models_open(c->models, weir_clock_system(), &models);
     if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
-    if (!err) weir_buf_printf(text, "model %s\n", id);
+    if (!err) weir_buf_printf(&f->text, "model %s\n", id);
     weir_models_close(models);
     weir_pack_draft_close(draft);
     weir_free(host);
@@ -202,7 +196,7 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
     report *f = weir_calloc(1, sizeof *f);
     if (!f) return WEIR_NOMEM("for the report of a training");
     f->c = c;
-    f->trained = trained;
+    f->trained = weir_trained_look(trained);
 
     /* Trees that cannot be had are no reason to lose the network. */
     for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && c->baselines; b++) {
@@ -215,10 +209,10 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
     weir_err err = weir_buf_err(&f->metrics);
     if (!err) err = weir_buf_err(&f->provenance);
     if (!err && c->opts.folder) {
-        snprintf(path, sizeof path, "%s/report.json", c->opts.folder);
-        err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
+        err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
+        if (!err) err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
     }
-    if (!err && c->models) err = report_add_model(c, trained, f->metrics.bytes, f->provenance.bytes, &f->text);
+    if (!err && c->models) err = report_add_model(f);
     if (!err) err = weir_buf_err(&f->text);
     if (!err) err = weir_cli_output(f->text.bytes, f->text.length);
     weir_buf_free(&f->metrics);

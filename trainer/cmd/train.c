@@ -15,15 +15,10 @@
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
 static weir_err train_read_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep) {
-    uint64_t value;
-    if (!weir_cli_given(cli, name)) return WEIR_OK;
+    uint64_t value = *valuep;
     weir_err err = weir_cli_u64(cli, name, least, most, &value);
-    if (!err) *valuep = (uint32_t)value;
+    *valuep = (uint32_t)value;
     return err;
-}
-
-static weir_err train_read_f64(const weir_cli *cli, const char *name, double least, double most, double *valuep) {
-    return weir_cli_given(cli, name) ? weir_cli_f64(cli, name, least, most, valuep) : WEIR_OK;
 }
 
 /* "10,5": numbers from 1, separated by commas; false: it is not such a list. */
@@ -40,7 +35,6 @@ static bool train_read_list(const char *text, uint32_t most, uint32_t room, uint
     return false;
 }
 
-/* One a layer. */
 static weir_err train_read_fanouts(const weir_cli *cli, weir_cmd_train *c) {
     if (!weir_cli_given(cli, "fanouts")) return WEIR_OK;
     if (!train_read_list(weir_cli_text(cli, "fanouts"), WEIR_TRAIN_FANOUT_MAX, WEIR_SAMPLE_HOPS_MAX, c->fanouts,
@@ -58,16 +52,15 @@ static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = train_read_u32(cli, "patience", 0, 100000, &o->patience);
     if (!err) err = train_read_u32(cli, "negatives", 0, 1000000, &o->negatives);
     if (!err) err = train_read_u32(cli, "alerts", 1, 1000000, &o->alerts);
-    if (!err) err = train_read_f64(cli, "rate", 1e-9, 10, &o->rate);
-    if (!err) err = train_read_f64(cli, "decay", 0, 10, &o->decay);
-    if (!err) err = train_read_f64(cli, "dropout", 0, 0.95, &o->dropout);
-    if (!err) err = train_read_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
-    if (!err) err = train_read_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
-    if (!err) err = train_read_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
-    if (!err) err = train_read_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
-    if (!err) err = train_read_f64(cli, "test", 0.001, 0.9, &o->cut.test);
-    if (!err && weir_cli_given(cli, "seed")) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
-    return err;
+    if (!err) err = weir_cli_f64(cli, "rate", 1e-9, 10, &o->rate);
+    if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
+    if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
+    if (!err) err = weir_cli_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
+    if (!err) err = weir_cli_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
+    if (!err) err = weir_cli_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
+    if (!err) err = weir_cli_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
+    if (!err) err = weir_cli_f64(cli, "test", 0.001, 0.9, &o->cut.test);
+    return err ? err : weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
 }
 
 /* "train,val,test" */

@@ -18,7 +18,7 @@
 struct weir_comm {
     MPI_Comm comm;
     int rank, size;
-    int *counts, *places, *received_counts, *received_places; /* one a rank */
+    int *counts, *places, *received_counts, *received_places; /* one a rank, in one piece of memory */
     bool alone;                                               /* MPI was not started */
 };
 
@@ -34,9 +34,6 @@ static bool comm_was_launched(void) {
 static void comm_free(weir_comm *comm) {
     if (!comm) return;
     weir_free(comm->counts);
-    weir_free(comm->places);
-    weir_free(comm->received_counts);
-    weir_free(comm->received_places);
     weir_free(comm);
 }
 
@@ -46,15 +43,17 @@ static weir_err comm_new(MPI_Comm of, bool alone, weir_comm **commp) {
     *comm = (weir_comm){.comm = of, .size = 1, .alone = alone};
     if (!alone) MPI_Comm_rank(of, &comm->rank);
     if (!alone) MPI_Comm_size(of, &comm->size);
-    size_t size = (size_t)comm->size;
-    comm->counts = weir_calloc(size, sizeof *comm->counts);
-    comm->places = weir_calloc(size, sizeof *comm->places);
-    comm->received_counts = weir_calloc(size, sizeof *comm->received_counts);
-    comm->received_places = weir_calloc(size, sizeof *comm->received_places);
-    if (comm->counts && comm->places && comm->received_counts && comm->received_places) return WEIR_OK;
-    comm_free(comm);
-    *commp = NULL;
-    return WEIR_NOMEM("while talking to other ranks");
+    WEIR_ASSERT(comm->size > 0 && comm->rank >= 0 && comm->rank < comm->size);
+    comm->counts = weir_calloc((size_t)comm->size, 4 * sizeof *comm->counts);
+    if (!comm->counts) {
+        comm_free(comm);
+        *commp = NULL;
+        return WEIR_NOMEM("while talking to other ranks");
+    }
+    comm->places = comm->counts + comm->size;
+    comm->received_counts = comm->places + comm->size;
+    comm->received_places = comm->received_counts + comm->size;
+    return WEIR_OK;
 }
 
 weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp) {

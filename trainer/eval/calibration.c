@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include <weir/store/base/assert.h>
 #include <weir/trainer/eval/eval.h>
 
 #define NEWTON_STEPS_MAX 100u
@@ -90,6 +91,7 @@ static weir_err calibration_begin(calibration_fit *f) {
     for (size_t i = 0; i < s->count; i++)
         squares += (s->scores[i] - f->mean) * (s->scores[i] - f->mean) / n;
     f->deviation = squares > 0 ? sqrt(squares) : 1;
+    WEIR_ASSERT(f->deviation > 0);
     f->target[0] = 1 / (n - positives + 2);
     f->target[1] = (positives + 1) / (positives + 2);
     f->offset = log((positives + 1) / (n - positives + 1));

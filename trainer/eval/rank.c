@@ -66,6 +66,7 @@ weir_err weir_eval_auroc(const weir_scored *scored, double *valuep) {
         won += (double)(end - begin - in_group) * ((double)above + (double)in_group / 2);
         above += in_group;
     }
+    WEIR_ASSERT(above == positives);
     *valuep = won / ((double)positives * (double)(scored->count - positives));
     weir_free(ranked);
     return WEIR_OK;
@@ -82,6 +83,7 @@ weir_err weir_eval_average_precision(const weir_scored *scored, double *valuep) 
         found += in_group;
         *valuep += (double)in_group / (double)positives * ((double)found / (double)end);
     }
+    WEIR_ASSERT(found == positives);
     weir_free(ranked);
     return WEIR_OK;
 }
@@ -109,6 +111,7 @@ weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uin
             at = end;
         }
     }
+    WEIR_ASSERT(budgetp->days > 0 && budgetp->alerts > 0); /* each day has a target at least */
     budgetp->precision = found / (double)budgetp->alerts;
     budgetp->recall = positives > 0 ? found / (double)positives : 0;
     weir_free(ranked);

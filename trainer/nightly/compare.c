@@ -12,7 +12,7 @@
 
 typedef struct compare_search {
     weir_models *models;
-    char snapshot[WEIR_NIGHT_PATH_MAX];
+    const char *snapshot;
     char id[WEIR_MODEL_ID_MAX];
 } compare_search;
 
@@ -38,35 +38,21 @@ static weir_err compare_see_model(void *context, const char *id) {
 }
 
 weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
-    compare_search s = {.models = NULL};
-    weir_err err = weir_night_path(s.snapshot, night->folder, "snapshot");
-    if (!err) err = weir_models_open(night->models, weir_clock_system(), &s.models);
+    compare_search s = {.snapshot = night->snapshot_folder};
+    weir_err err = weir_models_open(night->models, weir_clock_system(), &s.models);
     if (!err) err = weir_models_list(s.models, compare_see_model, &s);
     weir_models_close(s.models);
     memcpy(id, s.id, sizeof s.id);
     return err;
 }
 
-typedef struct compare_trust {
-    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
-    weir_model_opts opts;
-} compare_trust;
-
-static weir_err compare_load_keys(const weir_night *night, compare_trust *t) {
-    size_t count = 0;
-    weir_err err = weir_public_keys_load(night->public_keys, t->keys, &count);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
-    t->opts = (weir_model_opts){.keys = t->keys, .key_count = count, .accept_unsigned = night->accept_unsigned};
-    return err;
-}
-
 weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
     weir_models *models = NULL;
     weir_models_entry entry = {0};
-    compare_trust t;
+    weir_model_trust t;
     id[0] = 0;
     if (!weir_path_exists(night->models)) return WEIR_OK; /* opening would make it, and a rehearsal makes nothing */
-    weir_err err = compare_load_keys(night, &t);
+    weir_err err = weir_model_trust_load(night->public_keys, night->accept_unsigned, &t);
     if (!err) err = weir_models_open(night->models, weir_clock_system(), &models);
     if (!err) err = weir_models_current(models, &t.opts, &entry);
     weir_models_close(models);
@@ -120,11 +106,11 @@ bool weir_night_decide(const weir_night *night, char *sentence, size_t size) {
 }
 
 weir_err weir_night_promote(const weir_night *night, const char *reason) {
-    compare_trust t;
+    weir_model_trust t;
     weir_models_entry entry;
     weir_models *models = NULL;
     weir_secret_key *key = NULL;
-    weir_err err = compare_load_keys(night, &t);
+    weir_err err = weir_model_trust_load(night->public_keys, night->accept_unsigned, &t);
     if (!err && night->key[0]) err = weir_secret_key_load(night->key, &key);
     const weir_models_change change = {.reason = reason, .key = key};
     if (!err) err = weir_models_open(night->models, weir_clock_system(), &models);

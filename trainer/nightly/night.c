@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/json.h>
@@ -23,27 +24,21 @@ const char *weir_night_step_name(weir_night_step step) {
         WEIR_NIGHT_STEPS(WEIR_NIGHT_NAME)
 #undef WEIR_NIGHT_NAME
     };
+    WEIR_ASSERT(step < WEIR_NIGHT_STEP_COUNT);
     return names[step];
 }
 
 weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, const char *name) {
-    int length = name ? snprintf(path, WEIR_NIGHT_PATH_MAX, "%s/%s", folder, name)
-                      : snprintf(path, WEIR_NIGHT_PATH_MAX, "%s", folder);
-    if (length > 0 && (unsigned)length < WEIR_NIGHT_PATH_MAX) return WEIR_OK;
-    return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
+    return weir_path_join(path, WEIR_NIGHT_PATH_MAX, folder, name);
 }
 
 /* --- night.json: writing ----------------------------------------------------------------------------------------- */
-
-static void night_put(weir_json *json, const char *key, const char *text) {
-    weir_json_key_string(json, key, text);
-}
 
 static void night_put_figure(weir_json *json, const char *key, const weir_night_figure *figure) {
     if (!figure->measure[0]) return;
     weir_json_key(json, key);
     weir_json_object(json);
-    night_put(json, "measure", figure->measure);
+    weir_json_key_string(json, "measure", figure->measure);
     weir_json_key_f64(json, "value", figure->value);
     weir_json_key_u64(json, "targets", figure->targets);
     weir_json_key_u64(json, "positives", figure->positives);
@@ -56,24 +51,24 @@ weir_err weir_night_save(const weir_night *night) {
     weir_buf text = {0};
     weir_json json = weir_json_begin(&text);
     weir_json_object(&json);
-    night_put(&json, "name", night->name);
+    weir_json_key_string(&json, "name", night->name);
     weir_json_key_u64(&json, "done", s->done);
-    night_put(&json, "begun", s->begun);
-    night_put(&json, "ended", s->ended);
-    night_put(&json, "checkpoint", s->checkpoint);
-    night_put(&json, "candidate", s->candidate);
-    night_put(&json, "serving", s->serving);
+    weir_json_key_string(&json, "begun", s->begun);
+    weir_json_key_string(&json, "ended", s->ended);
+    weir_json_key_string(&json, "checkpoint", s->checkpoint);
+    weir_json_key_string(&json, "candidate", s->candidate);
+    weir_json_key_string(&json, "serving", s->serving);
     night_put_figure(&json, "candidate_figure", &s->candidate_figure);
     night_put_figure(&json, "serving_figure", &s->serving_figure);
     if (s->candidate_figure.example_type[0]) {
         weir_json_key(&json, "example");
         weir_json_object(&json);
-        night_put(&json, "type", s->candidate_figure.example_type);
-        night_put(&json, "key", s->candidate_figure.example_key);
+        weir_json_key_string(&json, "type", s->candidate_figure.example_type);
+        weir_json_key_string(&json, "key", s->candidate_figure.example_key);
         weir_json_object_end(&json);
     }
-    night_put(&json, "outcome", s->outcome);
-    night_put(&json, "sentence", s->sentence);
+    weir_json_key_string(&json, "outcome", s->outcome);
+    weir_json_key_string(&json, "sentence", s->sentence);
     weir_json_object_end_checked(&json, 0);
     weir_buf_byte(&text, '\n');
     weir_err err = weir_buf_err(&text);
@@ -200,11 +195,18 @@ static weir_err night_take_lock(weir_night *night) {
                     night->nights);
 }
 
+weir_err weir_night_place(weir_night *night) {
+    weir_err err = weir_night_path(night->folder, night->nights, night->name);
+    if (!err) err = weir_night_path(night->snapshot_folder, night->folder, "snapshot");
+    if (!err) err = weir_night_path(night->parts_folder, night->folder, "parts");
+    return err ? err : weir_night_path(night->train_folder, night->folder, "train");
+}
+
 weir_err weir_night_open(weir_night *night, const char *name, bool resume) {
     weir_err err = weir_folder_create(night->nights);
     if (!err) err = night_take_lock(night);
     if (!err) err = night_choose(night, name, resume);
-    if (!err) err = weir_night_path(night->folder, night->nights, night->name);
+    if (!err) err = weir_night_place(night);
     if (err) return err;
     err = night_load(night->nights, night->name, &night->state);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
@@ -225,43 +227,36 @@ void weir_night_close(weir_night *night) {
 /* --- old ones ---------------------------------------------------------------------------------------------------- */
 
 typedef struct night_pruning {
-    const char *folder, *prefix; /* prefix "": what has a night.json */
-    const char *own;             /* is never removed */
-    uint64_t count, surplus;
+    const char *folder, *prefix; /* prefix NULL: what has a night.json */
+    const char *own;             /* is never removed                   */
+    uint64_t count, surplus;     /* surplus: to be removed; 0: they are counted */
 } night_pruning;
 
-static bool night_prunes(const night_pruning *p, const char *name) {
-    char path[WEIR_NIGHT_PATH_MAX];
-    if (*p->prefix) return strncmp(name, p->prefix, strlen(p->prefix)) == 0;
-    int length = snprintf(path, sizeof path, "%s/%s/night.json", p->folder, name);
-    return length > 0 && (unsigned)length < sizeof path && weir_path_exists(path);
-}
-
-static weir_err night_prune_count(void *context, const char *name) {
+static weir_err night_prune_one(void *context, const char *name) {
     night_pruning *p = context;
-    p->count += night_prunes(p, name);
-    return WEIR_OK;
-}
-
-static weir_err night_prune_remove(void *context, const char *name) {
-    night_pruning *p = context;
-    char path[WEIR_NIGHT_PATH_MAX];
-    if (!p->surplus || !night_prunes(p, name) || strcmp(name, p->own) == 0) return WEIR_OK;
-    p->surplus--;
+    char path[WEIR_NIGHT_PATH_MAX], state[WEIR_NIGHT_PATH_MAX];
     weir_err err = weir_night_path(path, p->folder, name);
-    return err ? err : weir_folder_remove(path);
+    if (!err) err = weir_night_path(state, path, "night.json");
+    if (err) return WEIR_OK; /* none that was made here */
+    if (p->prefix ? strncmp(name, p->prefix, strlen(p->prefix)) != 0 : !weir_path_exists(state)) return WEIR_OK;
+    if (!p->surplus) p->count++;
+    if (!p->surplus || strcmp(name, p->own) == 0) return WEIR_OK;
+    p->surplus--;
+    return weir_folder_remove(path);
 }
 
+/* They come sorted by their names: the oldest first. */
 static weir_err night_prune_folder(night_pruning *p, uint64_t keep) {
     if (!weir_path_exists(p->folder)) return WEIR_OK;
-    weir_err err = weir_folder_list(p->folder, night_prune_count, p);
-    p->surplus = p->count > keep ? p->count - keep : 0;
-    return err || !p->surplus ? err : weir_folder_list(p->folder, night_prune_remove, p);
+    weir_err err = weir_folder_list(p->folder, night_prune_one, p);
+    if (err || p->count <= keep) return err;
+    p->surplus = p->count - keep;
+    return weir_folder_list(p->folder, night_prune_one, p);
 }
 
 /* A checkpoint holds files of the store that the store itself has long given up: only the newest is worth its room. */
 weir_err weir_night_prune(const weir_night *night) {
-    night_pruning nights = {.folder = night->nights, .prefix = "", .own = night->name};
+    night_pruning nights = {.folder = night->nights, .own = night->name};
     night_pruning checkpoints = {.folder = night->checkpoints, .prefix = WEIR_NIGHT_PREFIX, .own = ""};
     weir_err err = night_prune_folder(&nights, night->keep);
     return err ? err : night_prune_folder(&checkpoints, 1);

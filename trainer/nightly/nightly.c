@@ -27,24 +27,15 @@ static weir_err nightly_place(const weir_night *night, const char *option, const
     return weir_night_path(path, weir_config_text(weir_cli_config(night->cli), key), NULL);
 }
 
-/* The store's sibling, with --data and without. */
-static weir_err nightly_place_beside_store(const weir_night *night, const char *name, char path[WEIR_NIGHT_PATH_MAX]) {
-    char folder[WEIR_NIGHT_PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", night->store);
-    char *slash = strrchr(folder, '/');
-    if (slash) *slash = 0;
-    return weir_night_path(path, slash ? folder : ".", name);
-}
-
 static weir_err nightly_read_places(weir_night *night) {
     const char *nights = weir_cli_text(night->cli, "folder");
     const char *public_keys = weir_config_text(weir_cli_config(night->cli), WEIR_CONFIG_MODELS_PUBLIC_KEYS);
     char beside_data[WEIR_NIGHT_PATH_MAX];
     weir_err err = nightly_place(night, NULL, "store", WEIR_CONFIG_STORE_PATH, night->store);
     if (!err) err = nightly_place(night, "models", "models", WEIR_CONFIG_MODELS_PATH, night->models);
-    if (!err) err = nightly_place_beside_store(night, "checkpoints", night->checkpoints);
+    if (!err) err = weir_path_beside(night->checkpoints, sizeof night->checkpoints, night->store, "checkpoints");
     if (!err && nights) err = weir_night_path(night->nights, nights, NULL);
-    if (!err && !nights) err = nightly_place_beside_store(night, "nights", night->nights);
+    if (!err && !nights) err = weir_path_beside(night->nights, sizeof night->nights, night->store, "nights");
 
     /* Keys beside the data count before those of the configuration; a secret key that is not there is none. */
     if (!err) err = nightly_place(night, "key", "models.key", WEIR_CONFIG_MODELS_SIGNING_KEY, night->key);
@@ -93,7 +84,7 @@ static weir_err nightly_run(weir_cli *cli) {
     weir_err err = nightly_read_arguments(cli, night);
     if (!err && night->dry_run) {
         snprintf(night->name, sizeof night->name, "%s", name ? name : "NIGHT");
-        err = weir_night_path(night->folder, night->nights, night->name);
+        err = weir_night_place(night);
         if (!err) err = weir_night_go(night);
     } else if (!err) {
         err = nightly_check(night);

@@ -78,6 +78,7 @@ typedef struct weir_night {
     bool force, dry_run, accept_unsigned;
     /* this night */
     char name[WEIR_NIGHT_NAME_MAX], folder[WEIR_NIGHT_PATH_MAX];
+    char snapshot_folder[WEIR_NIGHT_PATH_MAX], parts_folder[WEIR_NIGHT_PATH_MAX], train_folder[WEIR_NIGHT_PATH_MAX];
     weir_night_state state;
     int lock; /* a descriptor; the steps inherit it */
 } weir_night;
@@ -91,6 +92,8 @@ weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, con
  * not ended.  WEIR_EUSAGE the name; WEIR_EBUSY another night runs; WEIR_EEXIST the named one was promoted or kept (one
  * that failed continues); WEIR_ECORRUPT its night.json. */
 weir_err weir_night_open(weir_night *night, const char *name, bool resume);
+/* Where a night of this name has its files. */
+weir_err weir_night_place(weir_night *night);
 weir_err weir_night_save(const weir_night *night);
 /* Removes the nights beyond the newest --keep, and all checkpoints of nights but the newest. */
 weir_err weir_night_prune(const weir_night *night);

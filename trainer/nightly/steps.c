@@ -84,21 +84,20 @@ static weir_err step_checkpoint(weir_night *night, step_said *said) {
 
 /* A snapshot appears when it is whole, so one that is there is of this night and done. */
 static weir_err step_snapshot(weir_night *night, step_said *said) {
-    char weir[WEIR_NIGHT_PATH_MAX], out[WEIR_NIGHT_PATH_MAX];
+    char weir[WEIR_NIGHT_PATH_MAX];
     weir_night_words words = {.count = 0};
     weir_err err = weir_night_beside("weir", weir);
-    if (!err) err = weir_night_path(out, night->folder, "snapshot");
     if (err) return err;
-    if (weir_path_exists(out)) {
+    if (weir_path_exists(night->snapshot_folder)) {
         step_say(said, "it is there already");
         return WEIR_OK;
     }
-    WEIR_NIGHT_WORDS_ADD(&words, weir, "snapshot", "build", out, "--path", night->state.checkpoint);
+    WEIR_NIGHT_WORDS_ADD(&words, weir, "snapshot", "build", night->snapshot_folder, "--path", night->state.checkpoint);
     return step_program(night, WEIR_NIGHT_SNAPSHOT, &words, true, said);
 }
 
 static weir_err step_partition(weir_night *night, step_said *said) {
-    char program[WEIR_NIGHT_PATH_MAX], snapshot[WEIR_NIGHT_PATH_MAX], out[WEIR_NIGHT_PATH_MAX], count[24];
+    char program[WEIR_NIGHT_PATH_MAX], count[24];
     weir_night_words words = {.count = 0};
     if (night->ranks < 2) {
         step_say(said, "one rank needs no parts");
@@ -108,29 +107,26 @@ static weir_err step_partition(weir_night *night, step_said *said) {
         step_say(said, "weir-partition is not installed: ranks own vertices by their ids");
         return WEIR_OK;
     }
-    weir_err err = weir_night_path(snapshot, night->folder, "snapshot");
-    if (!err) err = weir_night_path(out, night->folder, "parts");
-    if (!err && weir_path_exists(out) && !night->dry_run) err = weir_folder_remove(out); /* half of it, perhaps */
-    if (err) return err;
+    if (!night->dry_run && weir_path_exists(night->parts_folder)) { /* half of them, perhaps */
+        weir_err err = weir_folder_remove(night->parts_folder);
+        if (err) return err;
+    }
     snprintf(count, sizeof count, "%llu", (unsigned long long)night->parts);
-    WEIR_NIGHT_WORDS_ADD(&words, program, snapshot, "--parts", count, "--out", out);
+    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--parts", count, "--out", night->parts_folder);
     return step_program(night, WEIR_NIGHT_PARTITION, &words, true, said);
 }
 
 static weir_err step_train_model(weir_night *night, step_said *said) {
-    char program[WEIR_NIGHT_PATH_MAX], snapshot[WEIR_NIGHT_PATH_MAX], folder[WEIR_NIGHT_PATH_MAX];
-    char parts[WEIR_NIGHT_PATH_MAX], mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
+    char program[WEIR_NIGHT_PATH_MAX], mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
     weir_night_words words = {.count = 0};
     weir_err err = weir_night_beside("weir-train", program);
-    if (!err) err = weir_night_path(snapshot, night->folder, "snapshot");
-    if (!err) err = weir_night_path(folder, night->folder, "train");
-    if (!err) err = weir_night_path(parts, night->folder, "parts");
     if (!err && night->ranks > 1) err = step_find_mpirun(mpirun);
     if (err) return err;
     snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)night->ranks);
     if (night->ranks > 1) WEIR_NIGHT_WORDS_ADD(&words, mpirun, "-n", ranks);
-    WEIR_NIGHT_WORDS_ADD(&words, program, snapshot, "--folder", folder, "--models", night->models);
-    if (weir_path_exists(parts)) WEIR_NIGHT_WORDS_ADD(&words, "--parts", parts);
+    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--folder", night->train_folder, "--models",
+                         night->models);
+    if (weir_path_exists(night->parts_folder)) WEIR_NIGHT_WORDS_ADD(&words, "--parts", night->parts_folder);
     WEIR_NIGHT_WORDS_ADD(&words, "--resume");
     if (*night->key) WEIR_NIGHT_WORDS_ADD(&words, "--key", night->key);
     step_add_train_options(night, &words);
@@ -153,15 +149,14 @@ static weir_err step_train(weir_night *night, step_said *said) {
 
 static weir_err step_judge_model(weir_night *night, weir_night_step step, const char *id, weir_night_figure *figure,
                                  step_said *said) {
-    char program[WEIR_NIGHT_PATH_MAX], snapshot[WEIR_NIGHT_PATH_MAX], model[WEIR_NIGHT_PATH_MAX];
+    char program[WEIR_NIGHT_PATH_MAX], model[WEIR_NIGHT_PATH_MAX];
     char keys[WEIR_NIGHT_PATH_MAX + 32];
     weir_night_words words = {.count = 0};
     weir_err err = weir_night_beside("weir-train", program);
-    if (!err) err = weir_night_path(snapshot, night->folder, "snapshot");
     if (!err) err = weir_night_path(model, night->models, id);
     if (err) return err;
     snprintf(keys, sizeof keys, "models.public_keys=%s", night->public_keys);
-    WEIR_NIGHT_WORDS_ADD(&words, program, snapshot, "--judge", model, "--set", keys, "--set",
+    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--judge", model, "--set", keys, "--set",
                          night->accept_unsigned ? "models.require_signature=false" : "models.require_signature=true");
     step_add_train_options(night, &words);
     err = step_program(night, step, &words, false, said);

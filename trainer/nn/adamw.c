@@ -88,7 +88,8 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
 }
 
 weir_real *weir_adamw_moments(weir_adamw *adamw, unsigned which) {
-    return adamw->moments[which & 1];
+    WEIR_ASSERT(which < 2);
+    return adamw->moments[which];
 }
 
 uint64_t weir_adamw_steps(const weir_adamw *adamw) {

@@ -75,19 +75,6 @@ static weir_err baseline_place(baseline_table *t, const baseline_placing *p, flo
     return err;
 }
 
-static weir_err baseline_place_targets(baseline_table *t, const weir_target *targets, uint32_t count,
-                                       baseline_placing *p, float *rows) {
-    p->type = weir_nn_target_type(t->trained->shape);
-    p->column = 0;
-    p->count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        p->vertices[i] = (uint64_t)targets[i].vertex;
-        p->before_us[i] = targets[i].before_us;
-        p->targets[i] = i;
-    }
-    return baseline_place(t, p, rows);
-}
-
 /* How many neighbours a target has along the step, and the newest of them: the first edge of a parent. */
 static weir_err baseline_place_neighbors(baseline_table *t, uint32_t step, size_t column, baseline_placing *p,
                                          float *rows) {
@@ -121,7 +108,13 @@ static weir_err baseline_fill(baseline_table *t) {
         size_t column = baseline_width(t, weir_nn_target_type(t->trained->shape));
         for (size_t i = 0; i < count * t->columns; i++)
             rows[i] = NAN;
-        err = baseline_place_targets(t, some, count, p, rows);
+        *p = (baseline_placing){.type = weir_nn_target_type(t->trained->shape), .count = count};
+        for (uint32_t i = 0; i < count; i++) {
+            p->vertices[i] = (uint64_t)some[i].vertex;
+            p->before_us[i] = some[i].before_us;
+            p->targets[i] = i;
+        }
+        err = baseline_place(t, p, rows);
         if (!err && t->step_count) err = weir_sample(t->sampler, some, count, t->block);
         for (uint32_t step = 0; !err && step < t->step_count; step++) {
             err = baseline_place_neighbors(t, step, column, p, rows);

@@ -109,24 +109,6 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     return WEIR_OK;
 }
 
-/* The sampler checks a vertex when it looks up its edges; those of the last hop are looked up here, for the first
- * time. */
-static weir_err batch_check_inputs(const batch_memory *m, const weir_block_view *view) {
-    for (uint32_t type = 0; type < view->types; type++) {
-        weir_block_range range = view->input_ranges[type];
-        uint64_t count = weir_snapshot_vertices_of(m->opts->snapshot, type)->count;
-        for (uint32_t row = range.begin; row < range.end; row++) {
-            uint64_t vertex = view->vertices[view->input_nodes[row]];
-            if (vertex >= count)
-                return WEIR_ERR(WEIR_ECORRUPT,
-                                "the snapshot says that a neighbour is vertex %llu of type %u, of which there are only "
-                                "%llu; take another copy",
-                                (unsigned long long)vertex, type, (unsigned long long)count);
-        }
-    }
-    return WEIR_OK;
-}
-
 /* Asks every rank for the rows that it owns, this one too: with several ranks all rows take the same way. */
 static weir_err batch_make_asks(batch_memory *m, const weir_block_view *view) {
     for (uint32_t rank = 0; rank < m->opts->owners.ranks; rank++) {
@@ -135,6 +117,8 @@ static weir_err batch_make_asks(batch_memory *m, const weir_block_view *view) {
             weir_block_range range = view->input_ranges[type];
             for (uint32_t row = range.begin; row < range.end; row++) {
                 uint64_t vertex = view->vertices[view->input_nodes[row]];
+                weir_err err = rank ? WEIR_OK : weir_inputs_check(m->opts->snapshot, type, vertex);
+                if (err) return err;
                 if (batch_owner(m->opts, type, vertex) != rank) continue;
                 const batch_ask ask = {vertex, batch_row_time(view, row), type, row - range.begin};
                 weir_buf_append(&m->asks, &ask, sizeof ask);
@@ -171,8 +155,7 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     batch->nn.block = view;
     for (uint32_t step = 0; step < view->steps; step++)
         batch->edges += view->edges[step].count;
-    err = batch_check_inputs(m, view);
-    if (!err) err = batch_make_keys(m, view);
+    err = batch_make_keys(m, view);
     if (!err && o->owners.ranks > 1) err = batch_make_asks(m, view);
     return err;
 }
@@ -250,6 +233,7 @@ static weir_err batch_put_answers(batch_memory *m, const weir_train_fetcher *f) 
         memcpy(&ask, m->asks.bytes + at, sizeof ask);
         const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, ask.type);
         size_t numbers = inputs->width * sizeof(weir_real);
+        WEIR_ASSERT(ask.row < m->types[ask.type].capacity);
         if ((size_t)(end - answer) < batch_row_bytes(inputs))
             return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too little; all ranks need the same program");
         memcpy(m->types[ask.type].numbers + (size_t)ask.row * inputs->width, answer, numbers);

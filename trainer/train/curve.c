@@ -8,15 +8,12 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 
 #include "training_private.h"
 
 #define CURVE_LOG_BYTES_MAX ((size_t)1 << 26)
 #define CURVE_EPOCHS_MAX    2000u
-
-typedef struct curve_values {
-    double loss[CURVE_EPOCHS_MAX], validation[CURVE_EPOCHS_MAX];
-} curve_values;
 
 /* The last line has a check of the whole file. */
 static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
@@ -50,65 +47,83 @@ static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
 
 /* --- the picture -------------------------------------------------------------------------------------------------- */
 
-/* The lines of the log are our own, so a number is found by its name. */
-static double curve_number_behind(const char *line, const char *name) {
-    const char *at = strstr(line, name);
-    return at ? strtod(at + strlen(name), NULL) : (double)NAN;
+/* Of a line of the log; NaN: what was no finite number stands there as null. */
+typedef struct curve_epoch {
+    double number, loss, validation;
+} curve_epoch;
+
+/* Reads the line that begins here, and returns where the next one does; NULL: there is none. */
+static const char *curve_next(const char *line, curve_epoch *e) {
+    const char *end = strchr(line, '\n');
+    if (!end) return NULL;
+    weir_json_reader r = weir_json_reader_of(line, (size_t)(end - line), WEIR_JSON_DEPTH_MAX);
+    weir_json_token name, value;
+    *e = (curve_epoch){(double)NAN, (double)NAN, (double)NAN};
+    weir_json_enter(&r, "a line of the log is no object");
+    while (weir_json_read_name(&r, &name) && weir_json_read(&r, &value) && weir_json_skip(&r, &value)) {
+        double *to = weir_json_token_is(&name, "epoch")        ? &e->number
+                     : weir_json_token_is(&name, "loss")       ? &e->loss
+                     : weir_json_token_is(&name, "validation") ? &e->validation
+                                                               : NULL;
+        if (to && value.kind == WEIR_JSON_NUMBER) *to = strtod(value.bytes, NULL); /* a comma stands behind it */
+    }
+    return end + 1;
 }
 
-static void curve_draw_line(weir_buf *svg, const double *values, uint32_t count, const char *colour, const char *name) {
+/* One line a run of epochs that have the number: where it is missing there is a gap, and a run of one is a dot. */
+static void curve_draw(weir_buf *svg, const double *values, uint32_t count, const char *colour, const char *name,
+                       unsigned place) {
     double least = INFINITY, most = -INFINITY;
     for (uint32_t i = 0; i < count; i++) {
-        least = fmin(least, values[i]);
+        least = fmin(least, values[i]); /* of a number and NaN it is the number */
         most = fmax(most, values[i]);
     }
     if (!(most > least)) most = least + 1;
-    weir_buf_printf(svg, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", colour);
+    weir_buf_printf(svg, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" stroke-linecap=\"round\" d=\"", colour);
     for (uint32_t i = 0; i < count; i++) {
-        double x = count > 1 ? 40 + 540.0 * i / (count - 1) : 310;
-        weir_buf_printf(svg, "%.1f,%.1f ", x, 220 - 180 * (values[i] - least) / (most - least));
+        if (isnan(values[i])) continue;
+        double x = count > 1 ? 40 + 540.0 * i / (count - 1) : 310, y = 220 - 180 * (values[i] - least) / (most - least);
+        bool begins = i == 0 || isnan(values[i - 1]);
+        weir_buf_printf(svg, begins ? "M%.1f,%.1fh0" : "L%.1f,%.1f", x, y);
     }
-    weir_buf_printf(svg, "\"><title>%s, %.6g to %.6g</title></polyline>\n", name, least, most);
+    if (isfinite(least))
+        weir_buf_printf(svg, "\"><title>%s, %.6g to %.6g</title></path>\n", name, least, most);
+    else
+        weir_buf_printf(svg, "\"><title>%s, never a number</title></path>\n", name);
+    weir_buf_printf(svg, "<text x=\"%u\" y=\"20\" fill=\"%s\">%s ", place, colour, name);
+    if (isnan(values[count - 1]))
+        weir_buf_text(svg, "is not a number</text>\n");
+    else
+        weir_buf_printf(svg, "%.4g</text>\n", values[count - 1]);
 }
 
-/* The whole log as a picture; its lines are cut into texts of their own on the way. */
-static weir_err curve_write(const char *folder, char *log) {
+static weir_err curve_write(const char *folder, const char *log) {
     char path[4096];
     weir_buf svg = {0};
     uint32_t count = 0;
-    curve_values *c = weir_calloc(1, sizeof *c);
-    if (!c) return WEIR_NOMEM("for the curve");
-    for (char *line = log, *end; (end = strchr(line, '\n')) && count < CURVE_EPOCHS_MAX; line = end + 1) {
-        *end = 0;
-        c->loss[count] = curve_number_behind(line, "\"loss\":");
-        c->validation[count++] = curve_number_behind(line, "\"validation\":");
+    curve_epoch e;
+    double *loss = weir_calloc(CURVE_EPOCHS_MAX, sizeof *loss);
+    double *validation = weir_calloc(CURVE_EPOCHS_MAX, sizeof *validation);
+    weir_err err =
+        loss && validation ? weir_path_join(path, sizeof path, folder, "curve.svg") : WEIR_NOMEM("for the curve");
+    for (const char *line = log; !err && count < CURVE_EPOCHS_MAX && (line = curve_next(line, &e)); count++) {
+        loss[count] = e.loss;
+        validation[count] = e.validation;
     }
-    WEIR_ASSERT(count > 0); /* the epoch at hand is in it */
+    WEIR_ASSERT(err || count > 0); /* the epoch at hand is in it */
     weir_buf_text(&svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 620 260\" font-family=\"sans-serif\" "
                         "font-size=\"12\" role=\"img\" aria-label=\"training loss and validation by epoch\">\n"
                         "<path d=\"M40 30V220H600\" fill=\"none\" stroke=\"#888\"/>\n");
-    curve_draw_line(&svg, c->loss, count, "#c2410c", "loss");
-    curve_draw_line(&svg, c->validation, count, "#0f766e", "validation");
-    weir_buf_printf(&svg,
-                    "<text x=\"40\" y=\"20\" fill=\"#c2410c\">loss %.4g</text>\n"
-                    "<text x=\"160\" y=\"20\" fill=\"#0f766e\">validation %.4g</text>\n"
-                    "<text x=\"600\" y=\"245\" text-anchor=\"end\" fill=\"#888\">epoch %u</text>\n</svg>\n",
-                    c->loss[count - 1], c->validation[count - 1], count);
-    snprintf(path, sizeof path, "%s/curve.svg", folder);
-    weir_err err = weir_buf_err(&svg);
+    if (!err) curve_draw(&svg, loss, count, "#c2410c", "loss", 40);
+    if (!err) curve_draw(&svg, validation, count, "#0f766e", "validation", 200);
+    weir_buf_printf(&svg, "<text x=\"600\" y=\"245\" text-anchor=\"end\" fill=\"#888\">epoch %u</text>\n</svg>\n",
+                    count);
+    if (!err) err = weir_buf_err(&svg);
     if (!err) err = weir_file_replace(path, svg.bytes, svg.length);
     weir_buf_free(&svg);
-    weir_free(c);
+    weir_free(loss);
+    weir_free(validation);
     return err;
-}
-
-/* The bytes of the lines before this epoch. Later ones are of a training that was ended after its last checkpoint. */
-static size_t curve_lines_before(const char *text, uint32_t epoch) {
-    const char *line = text;
-    for (const char *end; (end = strchr(line, '\n')) && curve_number_behind(line, "\"epoch\":") < epoch;
-         line = end + 1) {
-    }
-    return (size_t)(line - text);
 }
 
 weir_err weir_training_log_epoch(const weir_trained *t, const weir_train_epoch *epoch) {
@@ -116,14 +131,19 @@ weir_err weir_training_log_epoch(const weir_trained *t, const weir_train_epoch *
     size_t length = 0;
     weir_buf lines = {0};
     if (!t->opts.folder || weir_comm_rank(t->comm) != 0) return WEIR_OK;
-    snprintf(path, sizeof path, "%s/epochs.jsonl", t->opts.folder);
-    weir_err err = weir_path_exists(path) ? weir_file_load(path, CURVE_LOG_BYTES_MAX, &old, &length) : WEIR_OK;
-    if (!err && old) {
+    weir_err err = weir_path_join(path, sizeof path, t->opts.folder, "epochs.jsonl");
+    if (!err && weir_path_exists(path)) err = weir_file_load(path, CURVE_LOG_BYTES_MAX, &old, &length);
+    if (old) {
         size_t covered = weir_json_checked(old, length);
+        const char *kept =
+            old; /* lines from this epoch on are of a training that was ended after its last checkpoint */
+        curve_epoch e;
         if (covered) {
             WEIR_ASSERT(covered + 2 <= length); /* behind it stands its check */
             memcpy(old + covered, "}\n", 3); /* a line that is kept loses its check: the new last line has one of all */
-            weir_buf_append(&lines, old, curve_lines_before(old, epoch->number));
+            for (const char *next; (next = curve_next(kept, &e)) && e.number < epoch->number;)
+                kept = next;
+            weir_buf_append(&lines, old, (size_t)(kept - old));
         } else {
             err = WEIR_ERR(WEIR_ECORRUPT, "%s is damaged or of an older version; remove it", path);
         }

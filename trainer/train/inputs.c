@@ -101,14 +101,27 @@ static void inputs_prefetch_rows(const weir_inputs *in, uint32_t type, const uin
     }
 }
 
+weir_err weir_inputs_check(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex) {
+    uint64_t count = weir_snapshot_vertices_of(snapshot, type)->count;
+    if (vertex < count) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT,
+                    "the snapshot says that a neighbour is vertex %llu of type %u, of which there are only %llu; take "
+                    "another copy",
+                    (unsigned long long)vertex, type, (unsigned long long)count);
+}
+
 static weir_err inputs_vertex_rows(weir_inputs *in, uint32_t type, const uint64_t *vertices, const int64_t *before_us,
                                    uint32_t count, inputs_sink to) {
     WEIR_ASSERT(count <= INPUTS_AT_ONCE);
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < count; i++)
+        err = weir_inputs_check(in->snapshot, type, vertices[i]);
+    if (err) return err;
     inputs_prefetch_rows(in, type, vertices, count);
     /* What is read is the schema's, which may have more behind those of the shape (weir_nn_shape_fits). */
     size_t columns = weir_aggregates_count(in->schema, type);
-    weir_err err = weir_aggregates_read(in->aggregates, type, vertices, NULL, before_us, count, in->values);
+    err = weir_aggregates_read(in->aggregates, type, vertices, NULL, before_us, count, in->values);
     for (uint32_t i = 0; !err && i < count; i++) {
         const double *aggregates = inputs->aggregate_count ? in->values + (size_t)i * columns : NULL;
         inputs_vertex_row(in, type, vertices[i], before_us[i], aggregates, &to);

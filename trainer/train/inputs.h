@@ -21,7 +21,10 @@ typedef struct weir_inputs weir_inputs;
 weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_snapshot *snapshot, weir_inputs **inputsp);
 void weir_inputs_close(weir_inputs *inputs); /* NULL is allowed */
 
-/* Rows of one type. numbers: count x width; slots: count x categories. */
+/* No file is believed: a neighbour that no edge was looked up of may be any number.  WEIR_ECORRUPT: it is none of the
+ * snapshot's.  [any] */
+weir_err weir_inputs_check(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex);
+/* Rows of one type, each checked. numbers: count x width; slots: count x categories. */
 weir_err weir_inputs_rows(weir_inputs *inputs, uint32_t type, const uint64_t *vertices, const int64_t *before_us,
                           uint32_t count, weir_real *numbers, uint32_t *slots);
 /* The edges of one step of a block. numbers: edges x width of the relation. */

@@ -40,6 +40,7 @@ static uint64_t training_list_epoch(weir_trained *t, uint32_t epoch) {
         t->list[i - 1] = t->list[other];
         t->list[other] = last;
     }
+    WEIR_ASSERT(zeros <= targets && count <= targets);
     return count;
 }
 
@@ -201,6 +202,7 @@ weir_err weir_training_measure(const weir_trained *t, const double *scores, weir
     const uint32_t *classes = t->targets->classes_of + begin;
     weir_train_metrics *m = metricsp;
     *m = (weir_train_metrics){.targets = count};
+    WEIR_ASSERT(count > 0); /* weir_targets_open refuses a part that is too small */
     uint8_t *labels = weir_malloc(count);
     int64_t *days = weir_calloc(count, sizeof *days);
     weir_err err = labels && days ? WEIR_OK : WEIR_NOMEM("for metrics");
@@ -224,8 +226,4 @@ weir_err weir_training_measure(const weir_trained *t, const double *scores, weir
     weir_free(labels);
     weir_free(days);
     return err;
-}
-
-double weir_training_quality(const weir_trained *t, const weir_train_metrics *metrics) {
-    return weir_nn_outputs(t->shape) == 1 ? metrics->average_precision : metrics->accuracy;
 }

@@ -5,6 +5,7 @@
  * there are.
  */
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
 
 #include "inputs.h"
@@ -36,6 +37,7 @@ static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learn
     if (!err) err = weir_block_open(s->sampler, &s->block);
     if (!err) err = weir_inputs_open(t->shape, t->opts.snapshot, &s->inputs);
     for (uint64_t i = 0; !err && i < count; i += stride) {
+        WEIR_ASSERT(filled < SCALES_BATCH);
         s->targets[filled++] = t->targets->targets[i];
         if (filled < SCALES_BATCH && i + stride < count) continue;
         err = weir_sample(s->sampler, s->targets, filled, s->block);

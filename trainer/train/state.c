@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/snapshot/npy.h>
@@ -20,11 +21,6 @@
 enum { STATE_EPOCHS, STATE_BEST_EPOCH, STATE_BEST, STATE_STEPS, STATE_FINGERPRINT, STATE_COUNT };
 
 #define STATE_PATH_BYTES 4096
-
-static weir_err state_path(const weir_trained *t, const char *rest, char path[STATE_PATH_BYTES]) {
-    int length = snprintf(path, STATE_PATH_BYTES, "%s/%s", t->opts.folder, rest);
-    return length < STATE_PATH_BYTES ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "the path %.64s… is too long", t->opts.folder);
-}
 
 /* What a checkpoint must agree with to be continued: the network, the targets, and what moves the parameters. */
 static uint64_t state_fingerprint(const weir_trained *t) {
@@ -64,7 +60,7 @@ static weir_err state_save_array(const weir_trained *t, const char *name, weir_n
     char path[STATE_PATH_BYTES], rest[64];
     weir_npy_writer *writer = NULL;
     snprintf(rest, sizeof rest, "checkpoint.new/%s.npy", name);
-    weir_err err = state_path(t, rest, path);
+    weir_err err = weir_path_join(path, sizeof path, t->opts.folder, rest);
     if (!err) err = weir_npy_writer_open(path, type, count, 0, &writer);
     if (!err) err = weir_npy_write(writer, numbers, count);
     if (err) {
@@ -97,9 +93,10 @@ weir_err weir_training_state_save(const weir_trained *t) {
                                    [STATE_STEPS] = weir_adamw_steps(t->adamw),
                                    [STATE_FINGERPRINT] = state_fingerprint(t)};
     memcpy(&state[STATE_BEST], &t->state.best, sizeof t->state.best);
-    weir_err err = state_path(t, "checkpoint.new", new);
-    if (!err) err = state_path(t, "checkpoint", now);
-    if (!err) err = state_path(t, "checkpoint.old", old);
+    WEIR_ASSERT(t->state.epochs > 0 && t->state.best_epoch > 0 && t->state.best_epoch <= t->state.epochs);
+    weir_err err = weir_path_join(new, sizeof new, t->opts.folder, "checkpoint.new");
+    if (!err) err = weir_path_join(now, sizeof now, t->opts.folder, "checkpoint");
+    if (!err) err = weir_path_join(old, sizeof old, t->opts.folder, "checkpoint.old");
 
     /* The new one, whole and on disk. */
     if (!err) err = state_remove(new);
@@ -154,8 +151,9 @@ weir_err weir_training_state_load(weir_trained *t) {
     char folder[STATE_PATH_BYTES];
     uint64_t state[STATE_COUNT];
     if (!t->opts.folder) return WEIR_ERR(WEIR_ENOTFOUND, "there is no folder with a checkpoint");
-    weir_err err = state_path(t, "checkpoint", folder);
-    if (!err && !weir_path_exists(folder)) err = state_path(t, "checkpoint.old", folder);
+    weir_err err = weir_path_join(folder, sizeof folder, t->opts.folder, "checkpoint");
+    if (!err && !weir_path_exists(folder))
+        err = weir_path_join(folder, sizeof folder, t->opts.folder, "checkpoint.old");
     if (!err && !weir_path_exists(folder))
         err = WEIR_ERR(WEIR_ENOTFOUND, "there is no checkpoint in %s", t->opts.folder);
     if (!err) err = weir_manifest_verify(folder);

@@ -31,6 +31,7 @@ static void steps_plan_one(steps_plan *p, uint32_t relation, weir_direction dire
 
 uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach,
                           weir_sample_step *steps, uint32_t steps_max) {
+    WEIR_ASSERT(weir_schema_vertex_count(schema) <= WEIR_SCHEMA_VERTICES_MAX);
     steps_plan p = {.schema = schema, .steps = steps, .max = steps_max};
     p.here[weir_schema_label_at(schema, weir_schema_task_at(schema, task)->label)->target] = true;
     for (uint32_t hop = 1; hop <= reach->layers; hop++) {

@@ -186,7 +186,9 @@ static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets
     size_t begin = 0;
     if (c->count) {
         int64_t first_us = c->candidates[0].target.before_us, last_us = c->candidates[c->count - 1].target.before_us;
-        int64_t begin_us = first_us + (int64_t)(cut->warm_up * (double)(last_us - first_us));
+        uint64_t range_us = (uint64_t)last_us - (uint64_t)first_us; /* may be more than an int64_t holds */
+        int64_t begin_us = (int64_t)((uint64_t)first_us + (uint64_t)(cut->warm_up * (double)range_us));
+        WEIR_ASSERT(begin_us >= first_us && begin_us <= last_us);
         while (begin < c->count && c->candidates[begin].target.before_us < begin_us)
             begin++;
     }

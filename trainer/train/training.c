@@ -158,7 +158,7 @@ static weir_err training_epoch(weir_trained *t) {
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
     if (!err) err = weir_training_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics);
     if (err) return err;
-    epoch.validation = weir_training_quality(t, &metrics);
+    epoch.validation = weir_nn_outputs(t->shape) == 1 ? metrics.average_precision : metrics.accuracy;
     epoch.best = epoch.validation > t->state.best;
     t->state.epochs = epoch.number;
     if (epoch.best) {
@@ -246,34 +246,15 @@ void weir_trained_close(weir_trained *trained) {
     weir_free(trained);
 }
 
-const weir_nn *weir_trained_nn(const weir_trained *trained) {
-    return trained->nn;
-}
-
-const weir_nn_shape *weir_trained_shape(const weir_trained *trained) {
-    return trained->shape;
-}
-
-const weir_real *weir_trained_params(const weir_trained *trained) {
-    return trained->best_params;
-}
-
-const weir_targets *weir_trained_targets(const weir_trained *trained) {
-    return trained->targets;
-}
-
-const weir_calibration *weir_trained_calibration(const weir_trained *trained) {
-    return &trained->calibration;
-}
-
-const weir_train_metrics *weir_trained_metrics(const weir_trained *trained, weir_targets_part part) {
-    return &trained->metrics[part];
-}
-
-const double *weir_trained_scores(const weir_trained *trained) {
-    return trained->scores;
-}
-
-uint32_t weir_trained_best_epoch(const weir_trained *trained) {
-    return trained->state.best_epoch;
+weir_trained_view weir_trained_look(const weir_trained *trained) {
+    return (weir_trained_view){
+        .nn = trained->nn,
+        .shape = trained->shape,
+        .params = trained->best_params,
+        .targets = trained->targets,
+        .scores = trained->scores,
+        .metrics = trained->metrics,
+        .calibration = trained->calibration,
+        .best_epoch = trained->state.best_epoch,
+    };
 }

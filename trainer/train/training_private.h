@@ -39,7 +39,6 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
 /* What validation and early stopping look at. scores: one a target, of all parts. */
 weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
                                weir_train_metrics *metricsp);
-double weir_training_quality(const weir_trained *t, const weir_train_metrics *metrics);
 
 /* scales.c: the shape's scales from the first targets of training. */
 weir_err weir_training_scales(weir_trained *t);

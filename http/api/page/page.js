@@ -80,21 +80,22 @@ async function look() {
 
 // --- last training ---------------------------------------------------------------------------------------------------
 
+// A gap where there is no number; a number between two gaps is a dot.
 function path(values, low, high) {
   const width = values.length > 1 ? 400 / (values.length - 1) : 0, span = high - low || 1;
   const x = (i) => (40 + i * width).toFixed(1), y = (v) => (170 - 140 * (v - low) / span).toFixed(1);
-  return values.map((v, i) => `${i ? "L" : "M"}${x(i)} ${y(v)}`).join(" ");
+  const step = (v, i) => Number.isFinite(values[i - 1]) ? `L${x(i)} ${y(v)}` : `M${x(i)} ${y(v)}h0`;
+  return values.map((v, i) => Number.isFinite(v) ? step(v, i) : "").join(" ");
 }
 
 function drawCurve(epochs) {
   const parts = [element("line", {x1: 40, y1: 170, x2: 440, y2: 170, class: "axis"})];
-  for (const [name, place] of [["loss", 60], ["validation", 150]]) {
-    const values = epochs.map((e) => e[name]).filter(Number.isFinite);
-    if (!values.length) continue;
-    const low = Math.min(...values), high = Math.max(...values);
-    parts.push(element("path", {d: path(values, low, high), class: name}));
+  for (const [name, place] of [["loss", 60], ["validation", 190]]) {
+    const values = epochs.map((e) => e[name]), last = values[values.length - 1];
+    const numbers = values.filter(Number.isFinite);
+    parts.push(element("path", {d: path(values, Math.min(...numbers), Math.max(...numbers)), class: name}));
     parts.push(element("text", {x: place, y: 192, class: name + "-text"},
-      `${name} ${values[values.length - 1].toFixed(4)}`));
+      name + (Number.isFinite(last) ? " " + last.toFixed(4) : " is not a number")));
   }
   parts.push(element("text", {x: 440, y: 192, "text-anchor": "end", class: "soft"}, epochs.length + " epochs"));
   by("curve").replaceChildren(...parts);

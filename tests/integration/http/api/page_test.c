@@ -5,6 +5,9 @@
 
 #include <sys/stat.h>
 
+#include <weir/store/base/buf.h>
+#include <weir/store/base/file.h>
+
 #define BROWSER "/usr/bin/chromium"
 
 static const char events[] =
@@ -79,6 +82,41 @@ static void it_names_the_model_and_the_score(void **state) {
     assert_int_equal(serve_end(&serve, SIGTERM), 0);
 }
 
+/* A night whose third epoch had a loss that is no number: it was drawn as if there had been no such epoch. */
+static void it_tells_of_a_loss_that_is_no_number(void **state) {
+    static const char *const numbers[] = {"1", "0.5", "null"};
+    serve_child serve;
+    weir_test_output output;
+    weir_buf night = {0}, epochs = {0};
+    (void)state;
+    weir_json json = weir_json_begin(&night);
+    weir_json_object(&json);
+    weir_json_key_string(&json, "name", "n");
+    weir_json_object_end_checked(&json, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        weir_buf_printf(&epochs, "{\"epoch\":%u,\"loss\":%s,\"validation\":0.5", i + 1, numbers[i]);
+        json = (weir_json){.buf = &epochs, .depth = 1};
+        if (i == 2)
+            weir_json_object_end_checked(&json, 0);
+        else
+            weir_json_object_end(&json);
+        weir_buf_byte(&epochs, '\n');
+    }
+    assert_ok(weir_folder_create(weir_test_path("d/nights/n/train")));
+    assert_ok(weir_file_replace(weir_test_path("d/nights/n/night.json"), night.bytes, night.length));
+    assert_ok(weir_file_replace(weir_test_path("d/nights/n/train/epochs.jsonl"), epochs.bytes, epochs.length));
+    weir_buf_free(&night);
+    weir_buf_free(&epochs);
+    serve_with_events(&serve);
+    browse(&serve, "", "--dump-dom", &output);
+    has(&output, ">loss is not a number</text>");
+    has(&output, ">validation 0.5000</text>");
+    has(&output, "d=\"M40.0 30.0h0 L240.0 170.0 \""); /* two of three: the place of the third is empty */
+    has(&output, ">3 epochs</text>");
+    weir_test_output_free(&output);
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
 static void text_of_events_is_never_markup(void **state) {
     serve_child serve;
     weir_test_output output;
@@ -130,4 +168,5 @@ static void it_asks_nobody_else(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(it_shows_counts_and_a_neighbourhood), WEIR_CASE(it_names_the_model_and_the_score),
-           WEIR_CASE(text_of_events_is_never_markup), WEIR_CASE(it_can_be_photographed), WEIR_CASE(it_asks_nobody_else))
+           WEIR_CASE(it_tells_of_a_loss_that_is_no_number), WEIR_CASE(text_of_events_is_never_markup),
+           WEIR_CASE(it_can_be_photographed), WEIR_CASE(it_asks_nobody_else))

@@ -14,7 +14,7 @@ static weir_err read_good(void *context) {
     weir_arena *arena = NULL;
     (void)context;
     weir_err err = weir_arena_open(65536, &arena);
-    if (!err) err = weir_api_body_json(good, sizeof good - 1, 8, arena, &root);
+    if (!err) err = weir_json_parse("the body", good, sizeof good - 1, 8, arena, &root);
     assert_true(!err == (root != NULL));
     weir_arena_close(arena);
     return err;
@@ -33,10 +33,11 @@ static void bad_json_is_bad_also_after_a_want_of_memory(void **state) {
     assert_ok(weir_arena_open(65536, &arena));
     weir_alloc_fail_nth(1);
     assert_err(read_good(NULL), WEIR_ENOMEM, "out of memory");
-    assert_err(weir_api_body_json("{\"a\":", 5, 8, arena, &root), WEIR_EDATA, "is not JSON");
+    assert_err(weir_json_parse("the body", "{\"a\":", 5, 8, arena, &root), WEIR_EDATA, "is not JSON");
     assert_null(root);
-    assert_err(weir_api_body_json("{\"a\":1,\"a\":2}", 13, 8, arena, &root), WEIR_EDATA, "byte 9: 'a' came before");
-    assert_err(weir_api_body_json("[[[[]]]]", 8, 3, arena, &root), WEIR_EDATA, "too deep");
+    assert_err(weir_json_parse("the body", "{\"a\":1,\"a\":2}", 13, 8, arena, &root), WEIR_EDATA,
+               "byte 9: 'a' came before");
+    assert_err(weir_json_parse("the body", "[[[[]]]]", 8, 3, arena, &root), WEIR_EDATA, "too deep");
     weir_arena_close(arena);
 }
 

@@ -239,6 +239,31 @@ static void hostile_messages(void **state) {
     both_close(&b);
 }
 
+/* What stands behind the event was told of as if the event had four bytes. */
+static void a_refusal_names_the_byte_that_was_sent(void **state) {
+    (void)state;
+    static const char *const bodies[] = {
+        "{\"event\":{\"id\":\"a long one\",\"n\":[1,2,3]},\"source\":\"j\",\"odd\":7}",
+        "{\"event\":7,\"source\":\"j\",\"odd\":7}",
+        "{\"source\":\"j\",\"odd\":7,\"event\":{}}",
+    };
+    static weir_api_score_ask ask;
+    both b;
+    both_open(&b);
+    for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
+        char says[96];
+        memset(&ask, 0, sizeof ask);
+        size_t byte = (size_t)(strstr(bodies[i], "\"odd\":") - bodies[i]) + strlen("\"odd\":") + 1;
+        snprintf(says, sizeof says, "the body, byte %zu: it has an unknown member 'odd'", byte);
+        assert_err(weir_api_score_read(b.schema, bodies[i], strlen(bodies[i]), b.arena, &ask), WEIR_EDATA, says);
+    }
+    memset(&ask, 0, sizeof ask);
+    static const char bad[] = "{\"event\":{\"id\":1},?}";
+    assert_err(weir_api_score_read(b.schema, bad, strlen(bad), b.arena, &ask), WEIR_EDATA,
+               "the body is not JSON: byte 19");
+    both_close(&b);
+}
+
 /* --- at the limits ------------------------------------------------------------------------------------------------ */
 
 static void limits_and_one_past_them(void **state) {
@@ -322,4 +347,5 @@ static void random_messages(void **state) {
     both_close(&b);
 }
 
-WEIR_TESTS(WEIR_CASE(hostile_messages), WEIR_CASE(limits_and_one_past_them), WEIR_CASE(random_messages))
+WEIR_TESTS(WEIR_CASE(hostile_messages), WEIR_CASE(a_refusal_names_the_byte_that_was_sent),
+           WEIR_CASE(limits_and_one_past_them), WEIR_CASE(random_messages))

@@ -238,6 +238,59 @@ static void c5_a_reason_is_the_logit_without_its_edge(void **state) {
     assert_true(fabs(whole - top.change - star_logit(seed, named, NULL, NULL)) <= NEAR);
 }
 
+/* A payment with MANY edges to accounts, and as many newer ones to shops; one of the newer ones is left out. */
+#define MANY (WEIR_SCORE_EDGES_MAX - 40)
+
+static weir_score many_score(scoring *s, const char *folder, uint64_t seed, uint64_t left_out) {
+    static const weir_sample_step steps[] = {
+        {.hop = 1, .fanout = MANY, .relation = SCORE_PAID_BY, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_RECENT},
+        {.hop = 1, .fanout = MANY, .relation = SCORE_PAID_AT, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_RECENT}};
+    score_event e;
+    weir_mutation *m;
+    score_world_open(&s->world, seed, weir_test_path(folder));
+    for (uint64_t i = 0; i < 2 * MANY; i++) {
+        char key[SCORE_VERTEX_KEY];
+        bool old = i < MANY;
+        e = (score_event){.time_us = SCORE_START_US + (int64_t)i, .id = i + 1};
+        e.payment = score_put(&s->world, &e, SCORE_PAYMENT, 1, &m);
+        if (i != left_out) {
+            score_edge(&e, old ? SCORE_PAID_BY : SCORE_PAID_AT, e.payment,
+                       score_vertex(&s->world, old ? SCORE_ACCOUNT : SCORE_SHOP, i, key));
+            score_other_half(&e);
+        }
+        score_event_store(&s->world, &e, i);
+    }
+    assert_ok(weir_graph_drain(s->world.graph));
+    score_net_open_wide(&s->net, s->world.schema, steps, 2, seed, 2 * MANY);
+    s->model = score_model_of(&s->net, s->world.schema, "1");
+    assert_ok(weir_scorer_open(s->world.graph, &s->scorer));
+    assert_ok(weir_arena_open(1u << 20, &s->arena));
+    const weir_score_ask ask = {
+        .vertex = e.payment, .time_us = SCORE_START_US + 2 * MANY, .reasons = WEIR_SCORE_REASONS_MAX};
+    return run_one(s, &ask);
+}
+
+/* Of more edges than are tried, it was the first ones in the order of the network's steps. */
+static void c5_of_very_many_edges_the_newest_are_tried(void **state) {
+    (void)state;
+    scoring s, without;
+    uint64_t seed = weir_test_seed();
+    weir_score score = many_score(&s, "many", seed, UINT64_MAX);
+    assert_int_equal(score.edges, 2 * MANY);
+    assert_int_equal(score.untried, 2 * MANY - WEIR_SCORE_EDGES_MAX);
+    assert_int_equal(score.reason_count, WEIR_SCORE_REASONS_MAX);
+    for (uint32_t i = 0; i < score.reason_count; i++)
+        assert_true(score.reasons[i].time_us >= SCORE_START_US + 2 * MANY - WEIR_SCORE_EDGES_MAX);
+    uint64_t top = (uint64_t)(score.reasons[0].time_us - SCORE_START_US);
+    double logit = score.logit, change = score.reasons[0].change;
+    assert_int_equal(score.reasons[0].event, top + 1);
+    scoring_close(&s);
+    score = many_score(&without, "without", seed, top);
+    assert_int_equal(score.edges, 2 * MANY - 1);
+    assert_true(fabs(logit - change - score.logit) <= NEAR);
+    scoring_close(&without);
+}
+
 /* Reasons are computed beside the score; they must not move it, in a batch neither. */
 static void reasons_leave_the_score_alone(void **state) {
     (void)state;
@@ -468,7 +521,7 @@ static void a_model_of_an_import_s_matrix_is_refused(void **state) {
 WEIR_TESTS(WEIR_CASE(a_deadline_is_of_the_whole_round), WEIR_CASE(what_is_not_finite_is_no_answer),
            WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
            WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
-           WEIR_CASE(reasons_leave_the_score_alone), WEIR_CASE(a_budget_gives_a_smaller_tree),
-           WEIR_CASE(each_of_a_batch_has_its_own_budget), WEIR_CASE(embeddings_are_the_last_layer),
-           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(a_model_of_another_schema_is_refused),
-           WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))
+           WEIR_CASE(c5_of_very_many_edges_the_newest_are_tried), WEIR_CASE(reasons_leave_the_score_alone),
+           WEIR_CASE(a_budget_gives_a_smaller_tree), WEIR_CASE(each_of_a_batch_has_its_own_budget),
+           WEIR_CASE(embeddings_are_the_last_layer), WEIR_CASE(every_allocation_may_fail),
+           WEIR_CASE(a_model_of_another_schema_is_refused), WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))

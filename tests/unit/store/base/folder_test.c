@@ -380,6 +380,24 @@ static void exists_or_not(void **state) {
     assert_false(weir_path_exists(weir_test_path("dangling")));
 }
 
+static void a_path_that_fits_and_one_byte_more(void **state) {
+    (void)state;
+    char path[8];
+    assert_ok(weir_path_join(path, sizeof path, "abc", "def"));
+    assert_string_equal(path, "abc/def");
+    assert_err(weir_path_join(path, sizeof path, "abc", "defg"), WEIR_ELIMIT, "the path abc… is too long");
+    assert_ok(weir_path_join(path, sizeof path, "abcdefg", NULL));
+    assert_err(weir_path_join(path, sizeof path, "abcdefgh", NULL), WEIR_ELIMIT, "too long");
+    assert_err(weir_path_join(path, sizeof path, "", NULL), WEIR_ELIMIT, "too long");
+    static const char *const beside[][2] = {
+        {"a/b", "a/c"}, {"b", "c"}, {"/b", "/c"}, {"a/b/", "a/c"}, {"../b", "../c"}};
+    for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+        assert_ok(weir_path_beside(path, sizeof path, beside[i][0], "c"));
+        assert_string_equal(path, beside[i][1]);
+    }
+    assert_err(weir_path_beside(path, sizeof path, "abcd/e", "fgh"), WEIR_ELIMIT, "too long");
+}
+
 WEIR_TESTS(WEIR_CASE(replace_survives_a_power_cut_at_any_step), WEIR_CASE(rename_and_remove_sync_the_folder),
            WEIR_CASE(each_new_folder_is_synced_into_its_parent), WEIR_CASE(the_folder_of_a_path),
            WEIR_CASE(create_with_parents_and_again), WEIR_CASE(create_with_each_operation_failing),
@@ -387,4 +405,5 @@ WEIR_TESTS(WEIR_CASE(replace_survives_a_power_cut_at_any_step), WEIR_CASE(rename
            WEIR_CASE(list_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exchange_is_one_step_and_synced),
            WEIR_CASE(exchange_that_fails_leaves_both), WEIR_CASE(remove_takes_all_and_follows_no_link),
            WEIR_CASE(remove_refuses_what_a_slip_would_name), WEIR_CASE(remove_depth_max_and_one_past_it),
-           WEIR_CASE(remove_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exists_or_not))
+           WEIR_CASE(remove_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exists_or_not),
+           WEIR_CASE(a_path_that_fits_and_one_byte_more))

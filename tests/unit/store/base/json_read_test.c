@@ -48,6 +48,26 @@ static void values_of_a_tree(void **state) {
     weir_arena_close(arena);
 }
 
+/* A value that another judges: where it ends, whatever is in it. */
+static void values_are_passed_over_unread(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        char close;
+        size_t ends; /* SIZE_MAX: it does not */
+    } cases[] = {
+        {"1,2", ']', 1},          {"]", ']', 0},         {" nonsense ]", ']', 10}, {"{\"a\":[1,2]},", ']', 11},
+        {"\"],}\\\"\"}", '}', 7}, {"[}],", '}', 3},      {"]}", '}', 1},           {"{},", ']', 2},
+        {"[1,2", ']', SIZE_MAX},  {"\"", ']', SIZE_MAX}, {"\"\\", ']', SIZE_MAX},  {"", '}', SIZE_MAX},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        weir_json_reader r = weir_json_reader_of(cases[i].text, strlen(cases[i].text), 8);
+        bool ends = weir_json_pass(&r, cases[i].close);
+        if (ends != (cases[i].ends != SIZE_MAX) || r.next != (ends ? r.begin + cases[i].ends : r.end))
+            fail_msg("%s ends at %zu", cases[i].text, (size_t)(r.next - r.begin));
+    }
+}
+
 static void texts_that_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -244,7 +264,7 @@ static void printable_texts(void **state) {
         assert_false(weir_utf8_printable(wrong[i]));
 }
 
-WEIR_TESTS(WEIR_CASE(values_of_a_tree), WEIR_CASE(texts_that_are_refused), WEIR_CASE(a_name_twice_among_many),
-           WEIR_CASE(an_arena_that_is_too_small), WEIR_CASE(no_memory_is_said), WEIR_CASE(whole_numbers),
-           WEIR_CASE(random_texts_against_another_reader), WEIR_CASE(utf8_against_another_decoder),
-           WEIR_CASE(printable_texts))
+WEIR_TESTS(WEIR_CASE(values_of_a_tree), WEIR_CASE(values_are_passed_over_unread), WEIR_CASE(texts_that_are_refused),
+           WEIR_CASE(a_name_twice_among_many), WEIR_CASE(an_arena_that_is_too_small), WEIR_CASE(no_memory_is_said),
+           WEIR_CASE(whole_numbers), WEIR_CASE(random_texts_against_another_reader),
+           WEIR_CASE(utf8_against_another_decoder), WEIR_CASE(printable_texts))

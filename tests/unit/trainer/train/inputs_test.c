@@ -187,6 +187,21 @@ static void every_allocation_may_fail(void **state) {
     world_close(&w);
 }
 
-WEIR_TESTS(WEIR_CASE(i1_a_row_counts_from_its_own_time_on), WEIR_CASE(a_row_counts_until_its_vertex_expires),
-           WEIR_CASE(i1_an_aggregate_counts_what_is_older), WEIR_CASE(a_schema_with_more_aggregates_changes_no_row),
-           WEIR_CASE(every_allocation_may_fail))
+/* A neighbour of the last hop is looked up here for the first time: it was read wherever the file said. */
+static void rows_of_what_is_not_there_are_refused(void **state) {
+    (void)state;
+    static const uint64_t wild[] = {1, 1000000000, UINT64_MAX};
+    const int64_t before_us = ROW_US;
+    weir_real numbers[NUMBERS];
+    uint32_t slots[NUMBERS];
+    world w;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++)
+        assert_err(weir_inputs_rows(w.inputs, LEARN_WHO, &wild[i], &before_us, 1, numbers, slots), WEIR_ECORRUPT,
+                   "a neighbour is vertex");
+    world_close(&w);
+}
+
+WEIR_TESTS(WEIR_CASE(rows_of_what_is_not_there_are_refused), WEIR_CASE(i1_a_row_counts_from_its_own_time_on),
+           WEIR_CASE(a_row_counts_until_its_vertex_expires), WEIR_CASE(i1_an_aggregate_counts_what_is_older),
+           WEIR_CASE(a_schema_with_more_aggregates_changes_no_row), WEIR_CASE(every_allocation_may_fail))

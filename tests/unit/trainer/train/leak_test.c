@@ -150,7 +150,7 @@ static double told(const weir_snapshot *s, leak which, uint64_t pay) {
 }
 
 static void the_leak_would_tell_all(const weir_trained *trained, const weir_snapshot *s, leak which) {
-    const weir_targets *targets = weir_trained_targets(trained);
+    const weir_targets *targets = weir_trained_look(trained).targets;
     double *scores = calloc(targets->count, sizeof *scores), precision;
     uint8_t *labels = calloc(targets->count, 1);
     for (uint64_t i = 0; i < targets->count; i++) {
@@ -192,8 +192,8 @@ static void learns_nothing_from(leak which, const char *schema_text, uint32_t ta
     opts.cut.validation = opts.cut.test = 0.25;
     assert_ok(weir_comm_start(NULL, NULL, &comm));
     assert_ok(weir_train_run(comm, &opts, &trained));
-    assert_int_equal(weir_trained_targets(trained)->count, PAYS); /* a deletion takes no target away */
-    is_a_coin("network", weir_trained_metrics(trained, WEIR_TARGETS_TEST));
+    assert_int_equal(weir_trained_look(trained).targets->count, PAYS); /* a deletion takes no target away */
+    is_a_coin("network", &weir_trained_look(trained).metrics[WEIR_TARGETS_TEST]);
     assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees));
     is_a_coin("trees", &trees.metrics[WEIR_TARGETS_TEST]);
     assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_GRAPH_TREES, &trees));

@@ -189,6 +189,22 @@ static void a_warm_up_is_only_past(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+/* From the first moment of all to our days is further than a signed number tells. */
+static void a_warm_up_over_more_than_all_of_time(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = 400, .people = 20, .bad = 0.3};
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    weir_targets *all = NULL, *late = NULL;
+    learn_spoil("vertices/pay/lives/first", 0, INT64_MIN + 1);
+    assert_ok(weir_targets_open(snapshot, &BY_TIME(LEARN_TASK_BAD, 0, 0.2, 0.2), &all));
+    assert_ok(weir_targets_open(snapshot, &BY_TIME(LEARN_TASK_BAD, 0.15, 0.2, 0.2), &late));
+    assert_true(all->targets[0].before_us == INT64_MIN + 1);
+    assert_int_equal(late->count, all->count - 1);
+    weir_targets_close(all);
+    weir_targets_close(late);
+    weir_snapshot_close(snapshot);
+}
+
 /* --- what cannot be learnt ---------------------------------------------------------------------------------------- */
 
 static void refused(const learn_plan *plan, const weir_targets_opts *opts, weir_code code, const char *text) {
@@ -369,8 +385,8 @@ static void t4_lives_are_targets_and_old_ones_are_not(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(t4_lives_are_targets_and_old_ones_are_not), WEIR_CASE(t1_t2_of_random_snapshots),
-           WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all),
-           WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range),
-           WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused),
+           WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(a_warm_up_over_more_than_all_of_time),
+           WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all), WEIR_CASE(one_class_only),
+           WEIR_CASE(shares_out_of_range), WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused),
            WEIR_CASE(labels_without_a_value_of_the_schema_are_refused),
            WEIR_CASE(t3_a_living_graph_is_cut_by_time_only), WEIR_CASE(every_allocation_may_fail))

@@ -49,7 +49,7 @@ static double auroc_of(const learn_plan *plan) {
     weir_snapshot *snapshot = learn_snapshot_open(plan);
     const weir_train_opts opts = opts_of(snapshot);
     weir_trained *trained = train(&opts);
-    double auroc = weir_trained_metrics(trained, WEIR_TARGETS_TEST)->auroc;
+    double auroc = weir_trained_look(trained).metrics[WEIR_TARGETS_TEST].auroc;
     weir_trained_close(trained);
     weir_snapshot_close(snapshot);
     return auroc;
@@ -136,8 +136,8 @@ static void r3_the_best_epoch_is_kept(void **state) {
     opts.on_epoch = watch;
     opts.context = &w;
     weir_trained *trained = train(&opts);
-    assert_int_equal(weir_trained_best_epoch(trained), w.best_epoch);
-    assert_true(weir_trained_metrics(trained, WEIR_TARGETS_VALIDATION)->average_precision == w.best);
+    assert_int_equal(weir_trained_look(trained).best_epoch, w.best_epoch);
+    assert_true(weir_trained_look(trained).metrics[WEIR_TARGETS_VALIDATION].average_precision == w.best);
     weir_trained_close(trained);
     weir_snapshot_close(snapshot);
 }
@@ -150,12 +150,12 @@ static weir_snapshot *small_snapshot(void) {
 }
 
 static void same_bits(const weir_trained *a, const weir_trained *b) {
-    uint64_t count = weir_nn_parameter_count(weir_trained_nn(a));
-    assert_int_equal(weir_nn_parameter_count(weir_trained_nn(b)), count);
-    assert_memory_equal(weir_trained_params(a), weir_trained_params(b), count * sizeof(weir_real));
-    assert_int_equal(weir_trained_best_epoch(a), weir_trained_best_epoch(b));
-    const weir_calibration *x = weir_trained_calibration(a), *y = weir_trained_calibration(b);
-    assert_true(x->slope == y->slope && x->offset == y->offset);
+    uint64_t count = weir_nn_parameter_count(weir_trained_look(a).nn);
+    assert_int_equal(weir_nn_parameter_count(weir_trained_look(b).nn), count);
+    assert_memory_equal(weir_trained_look(a).params, weir_trained_look(b).params, count * sizeof(weir_real));
+    assert_int_equal(weir_trained_look(a).best_epoch, weir_trained_look(b).best_epoch);
+    const weir_calibration x = weir_trained_look(a).calibration, y = weir_trained_look(b).calibration;
+    assert_true(x.slope == y.slope && x.offset == y.offset);
 }
 
 static void two_trainings_give_the_same_bits(void **state) {
@@ -271,8 +271,8 @@ static void numbers_that_are_none(void **state) {
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
     weir_train_opts opts = opts_of(snapshot);
     weir_trained *trained = train(&opts);
-    const double *scores = weir_trained_scores(trained);
-    const weir_targets *targets = weir_trained_targets(trained);
+    const double *scores = weir_trained_look(trained).scores;
+    const weir_targets *targets = weir_trained_look(trained).targets;
     for (uint64_t i = targets->ends[WEIR_TARGETS_TRAIN]; i < targets->count; i++)
         assert_true(isfinite(scores[i]));
     weir_trained_close(trained);

@@ -118,7 +118,6 @@ void weir_http_close(weir_http *http);
 
 /* Of this request: its memory is gone when the reply is sent. */
 weir_arena *weir_http_arena(weir_http_request *request);
-const char *weir_http_id(const weir_http_request *request);
 /* Without authenticate an admin; no roles: a caller without a valid key, on a route for anyone. */
 const weir_http_caller *weir_http_request_caller(const weir_http_request *request);
 /* Which loop runs the handler, below the number of loops: for state that handlers keep for each loop. */
@@ -145,8 +144,9 @@ void weir_http_add_header(weir_http_request *request, const char *name, const ch
 /* Bytes that outlive the server in place of what was written: no copy is made. */
 void weir_http_reply_static(weir_http_request *request, unsigned status, const char *content_type, const void *bytes,
                             size_t length);
-/* A problem: slug is the end of its type ("/problems/SLUG"), detail a sentence. Replaces what was written. */
-void weir_http_problem(weir_http_request *request, unsigned status, const char *slug, const char *format, ...)
+/* A problem: slug is the end of its type ("/problems/SLUG"), detail a sentence. Replaces what was written. Always
+ * false, for a check that ends with it. */
+bool weir_http_problem(weir_http_request *request, unsigned status, const char *slug, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The problem of an error, as if the handler had returned it. */
 void weir_http_problem_err(weir_http_request *request, weir_err err);

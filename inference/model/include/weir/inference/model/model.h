@@ -77,6 +77,15 @@ typedef struct weir_model_opts {
     const char *manifest; /* SHA-256 in hex that its MANIFEST must have; NULL, "": any */
 } weir_model_opts;
 
+/* Whom to believe, by a file of public keys. */
+typedef struct weir_model_trust {
+    weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
+    weir_model_opts opts; /* its keys are those above, so the whole is not to be moved */
+} weir_model_trust;
+/* A missing file, "" and NULL are no error: then no signed model can be opened, and that error says what to do. Else
+ * what weir_public_keys_load reports.  [any] */
+weir_err weir_model_trust_load(const char *path, bool accept_unsigned, weir_model_trust *trustp);
+
 /* Verifies, then loads (MODEL-M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts, or another
  * model than opts->manifest; WEIR_ECORRUPT a file is missing, changed or too many; WEIR_EDATA as it was made, but not
  * right; WEIR_EVERSION another format or schema; WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */

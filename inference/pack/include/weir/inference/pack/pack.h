@@ -56,11 +56,15 @@ typedef struct weir_pack weir_pack;
  * could overflow (PACK-V2): says which; WEIR_ENOMEM; what the kernels report.  [any] */
 weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, weir_pack **packp);
 void weir_pack_close(weir_pack *pack); /* NULL is allowed */
-const weir_nn *weir_pack_nn(const weir_pack *pack);
-const weir_real *weir_pack_params(const weir_pack *pack); /* in the kernels' memory */
-uint64_t weir_pack_sample_seed(const weir_pack *pack);
-double weir_pack_slope(const weir_pack *pack);
-double weir_pack_offset(const weir_pack *pack);
+
+/* What is in it, borrowed. A plain value. */
+typedef struct weir_pack_contents {
+    const weir_nn *nn;
+    const weir_real *params; /* in the kernels' memory */
+    uint64_t sample_seed;
+    double slope, offset;
+} weir_pack_contents;
+weir_pack_contents weir_pack_look(const weir_pack *pack);
 
 #ifdef __cplusplus
 }

@@ -38,7 +38,7 @@ extern "C" {
 
 #define WEIR_SCORE_BATCH_MAX   64u  /* asks of one forward pass, and of one request      */
 #define WEIR_SCORE_REASONS_MAX 64u  /* that an ask may want                              */
-#define WEIR_SCORE_EDGES_MAX   256u /* first edges of a target that are looked at for it */
+#define WEIR_SCORE_EDGES_MAX   256u /* first edges of a target that are left out for it: of more, the newest */
 
 /* --- the model ---------------------------------------------------------------------------------------------------- */
 
@@ -67,7 +67,6 @@ void weir_score_model_drop(weir_score_model *model);
 const char *weir_score_model_name(const weir_score_model *model);
 const char *weir_score_model_version(const weir_score_model *model);
 const weir_nn_shape *weir_score_model_shape(const weir_score_model *model);
-uint64_t weir_score_model_seed(const weir_score_model *model);
 
 /* --- what is asked ------------------------------------------------------------------------------------------------ */
 
@@ -124,6 +123,7 @@ typedef struct weir_score {
     weir_score_effort effort;
     const weir_score_reason *reasons; /* the largest change first */
     uint32_t reason_count;
+    uint32_t untried; /* first edges that were not left out, because they are more than WEIR_SCORE_EDGES_MAX */
     double own_change; /* of the target's own row and aggregates; 0 when no reasons were wanted */
     const weir_real *embedding;
     uint32_t embedding_width;

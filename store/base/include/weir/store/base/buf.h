@@ -117,6 +117,8 @@ static inline void weir_json_key_text(weir_json *json, const char *key, const ch
     weir_json_key(json, key);
     weir_json_text(json, text, length);
 }
+/* A time as weir_time_format writes it. */
+void weir_json_key_time(weir_json *json, const char *key, int64_t time_us);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bytes.h - little-endian fields in byte buffers. No struct is ever written to disk; these are the
- * only way in and out.
+ * only way in and out. And hex digits.
  */
 #ifndef WEIR_STORE_BASE_BYTES_H
 #define WEIR_STORE_BASE_BYTES_H
@@ -28,6 +28,18 @@ static inline uint32_t weir_get_u32(const uint8_t *p) {
 }
 static inline uint64_t weir_get_u64(const uint8_t *p) {
     return (uint64_t)weir_get_u32(p) | (uint64_t)weir_get_u32(p + 4) << 32;
+}
+
+/* What a digit of either case stands for; -1: it is none. */
+static inline int weir_hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    int letter = c | 0x20; /* in lower case */
+    return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+/* Sixteen digits, without a 0 behind them. */
+static inline void weir_hex_put_u64(char *text, uint64_t v) {
+    for (unsigned i = 16; i--; v >>= 4)
+        text[i] = "0123456789abcdef"[v & 15];
 }
 
 #endif /* WEIR_STORE_BASE_BYTES_H */

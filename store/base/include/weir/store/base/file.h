@@ -95,6 +95,10 @@ weir_err weir_folder_sync_of(const char *path); /* the folder that holds path */
  * WEIR_EUNAVAILABLE: this file system cannot; after any error both have the names that they had. */
 weir_err weir_folder_swap(const char *a, const char *b);
 bool weir_path_exists(const char *path);
+/* FOLDER/NAME, or FOLDER where name is NULL.  WEIR_ELIMIT it is empty, or longer than size allows.  [any] */
+weir_err weir_path_join(char *path, size_t size, const char *folder, const char *name);
+/* NAME in the folder that holds `of`.  WEIR_ELIMIT.  [any] */
+weir_err weir_path_beside(char *path, size_t size, const char *of, const char *name);
 /* Removes a folder with all in it and follows no link; WEIR_EINVAL for "/", "", a path of one component and one with
  * "..", WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX. */
 weir_err weir_folder_remove(const char *path);

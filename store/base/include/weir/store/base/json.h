@@ -74,6 +74,9 @@ bool weir_json_read_name(weir_json_reader *r, weir_json_token *name);
 bool weir_json_read_item(weir_json_reader *r);
 /* From behind what was read last, to the end of the array or object if it is one.  false: a fault. */
 bool weir_json_skip(weir_json_reader *r, const weir_json_token *value);
+/* To the comma or bracket behind a value that another will judge: no more of it is looked at than shows where it ends.
+ * close: ']' in an array, '}' in an object.  false: it has no end. */
+bool weir_json_pass(weir_json_reader *r, char close);
 /* Nothing but blanks is left; else that is the fault. */
 bool weir_json_read_end(weir_json_reader *r);
 /* The caller's own fault, at a place in the text. Always false. */

@@ -57,7 +57,6 @@ double weir_calibrated(const weir_calibration *calibration, double score);
 
 /* Of probabilities in [0, 1]; log loss keeps them 1e-15 from the ends.  WEIR_EDATA none, or one outside. */
 weir_err weir_eval_log_loss(const weir_scored *scored, double *valuep);
-weir_err weir_eval_brier(const weir_scored *scored, double *valuep);
 
 #ifdef __cplusplus
 }

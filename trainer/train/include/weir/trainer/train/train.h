@@ -91,16 +91,20 @@ weir_train_opts weir_train_defaults(void);
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 void weir_trained_close(weir_trained *trained); /* NULL is allowed */
 
-const weir_nn *weir_trained_nn(const weir_trained *trained);
-const weir_nn_shape *weir_trained_shape(const weir_trained *trained);
-const weir_real *weir_trained_params(const weir_trained *trained); /* in the kernels' memory */
-const weir_targets *weir_trained_targets(const weir_trained *trained);
-const weir_calibration *weir_trained_calibration(const weir_trained *trained);
-const weir_train_metrics *weir_trained_metrics(const weir_trained *trained, weir_targets_part part);
-/* One a target, in their order: the logit of a yes-or-no question, else the most likely class. 0 in the training part,
- * which is not scored. */
-const double *weir_trained_scores(const weir_trained *trained);
-uint32_t weir_trained_best_epoch(const weir_trained *trained);
+/* What a training has come to, borrowed. A plain value. */
+typedef struct weir_trained_view {
+    const weir_nn *nn;
+    const weir_nn_shape *shape;
+    const weir_real *params; /* in the kernels' memory: those of the best epoch */
+    const weir_targets *targets;
+    /* One a target, in their order: the logit of a yes-or-no question, else the most likely class. 0 in the training
+     * part, which is not scored. */
+    const double *scores;
+    const weir_train_metrics *metrics; /* one a part */
+    weir_calibration calibration;
+    uint32_t best_epoch;
+} weir_trained_view;
+weir_trained_view weir_trained_look(const weir_trained *trained);
 
 /* --- baselines ------------------------------------------------------------------------------------------------- */
 
