@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <weir/inference/inputs/inputs.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
@@ -18,9 +19,8 @@
 
 #include "batch.h"
 
-#define BATCH_NO_MEMORY   "for a batch; lower --batch or the fan-outs"
-#define BATCH_ENCODE_ROWS 256u
-#define RNG_ENTRIES       1u
+#define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
+#define RNG_ENTRIES     1u
 
 typedef struct batch_ask {
     uint64_t vertex;
@@ -63,6 +63,7 @@ struct weir_train_sampler {
 
 struct weir_train_fetcher {
     const weir_batches_opts *opts;
+    weir_sample_source *source;
     weir_inputs *inputs;
     weir_buf asked, answers, received;
     uint64_t *lengths, *received_lengths;
@@ -197,7 +198,9 @@ static weir_err batch_answer(weir_train_fetcher *f, const batch_ask *ask) {
     if (!room) return weir_buf_err(&f->answers);
     weir_real *numbers = (weir_real *)(void *)room;
     uint32_t *slots = (uint32_t *)(void *)(room + inputs->width * sizeof *numbers);
-    weir_err err = weir_inputs_rows(f->inputs, ask->type, &ask->vertex, &ask->before_us, 1, numbers, slots);
+    const weir_sample_vertices of = {
+        .vertices = &ask->vertex, .before_us = &ask->before_us, .count = 1, .type = (uint16_t)ask->type};
+    weir_err err = weir_inputs_rows(f->inputs, &of, numbers, slots);
     weir_buf_commit(&f->answers, batch_row_bytes(inputs));
     return err;
 }
@@ -280,29 +283,7 @@ weir_err weir_train_batch_exchange(weir_train_batch *batch, weir_train_fetcher *
 
 /* --- encode: what is not there yet, as floats --------------------------------------------------------------------- */
 
-/* One rank alone: rows of a type stand side by side already. */
-static weir_err batch_encode_type(batch_memory *m, weir_train_fetcher *f, uint32_t type) {
-    const weir_block_view *view = m->out.nn.block;
-    const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
-    weir_block_range range = view->input_ranges[type];
-    uint64_t vertices[BATCH_ENCODE_ROWS];
-    int64_t before_us[BATCH_ENCODE_ROWS];
-    weir_err err = WEIR_OK;
-    for (uint32_t begin = range.begin; !err && begin < range.end; begin += BATCH_ENCODE_ROWS) {
-        uint32_t count = range.end - begin < BATCH_ENCODE_ROWS ? range.end - begin : BATCH_ENCODE_ROWS;
-        for (uint32_t i = 0; i < count; i++) {
-            vertices[i] = view->vertices[view->input_nodes[begin + i]];
-            before_us[i] = batch_row_time(view, begin + i);
-        }
-        size_t row = begin - range.begin;
-        err =
-            weir_inputs_rows(f->inputs, type, vertices, before_us, count, m->types[type].numbers + row * inputs->width,
-                             m->types[type].slots + row * inputs->category_count);
-    }
-    return err;
-}
-
-static weir_err batch_encode_edges(batch_memory *m, const weir_train_fetcher *f, uint32_t step) {
+static weir_err batch_encode_edges(batch_memory *m, weir_train_fetcher *f, uint32_t step) {
     const weir_block_view *view = m->out.nn.block;
     uint32_t steps;
     const weir_sample_step *s = &weir_nn_steps(m->opts->shape, &steps)[step];
@@ -313,8 +294,7 @@ static weir_err batch_encode_edges(batch_memory *m, const weir_train_fetcher *f,
         m->edge_capacity[step] = m->edges[step] ? numbers : 0;
         if (!m->edges[step]) return WEIR_NOMEM(BATCH_NO_MEMORY);
     }
-    if (numbers) weir_inputs_edges(f->inputs, view, step, m->edges[step]);
-    return WEIR_OK;
+    return numbers ? weir_inputs_edges(f->inputs, view, step, m->edges[step]) : WEIR_OK;
 }
 
 void weir_train_entries_hide(const weir_nn_inputs *inputs, const weir_train_entries *entries, weir_real *numbers) {
@@ -353,7 +333,7 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
     WEIR_ON_ROLE(WORKER);
     if (!batch->own_count) return WEIR_OK;
     for (uint32_t type = 0; !err && m->opts->owners.ranks == 1 && type < view->types; type++)
-        err = batch_encode_type(m, fetcher, type);
+        err = weir_inputs_block(fetcher->inputs, view, type, m->types[type].numbers, m->types[type].slots);
     if (!err && m->opts->hidden > 0) batch_hide_entries(m);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = batch_encode_edges(m, fetcher, step);
@@ -397,7 +377,8 @@ weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetch
     f->lengths = weir_calloc(opts->owners.ranks, sizeof *f->lengths);
     f->received_lengths = weir_calloc(opts->owners.ranks, sizeof *f->received_lengths);
     weir_err err = f->lengths && f->received_lengths ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
-    if (!err) err = weir_inputs_open(opts->shape, opts->snapshot, &f->inputs);
+    if (!err) err = weir_sample_over_snapshot(opts->snapshot, &f->source);
+    if (!err) err = weir_inputs_open(opts->shape, weir_snapshot_schema(opts->snapshot), f->source, &f->inputs);
     if (err) {
         weir_train_fetcher_close(f);
         return err;
@@ -409,6 +390,7 @@ weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetch
 void weir_train_fetcher_close(weir_train_fetcher *fetcher) {
     if (!fetcher) return;
     weir_inputs_close(fetcher->inputs);
+    weir_sample_source_close(fetcher->source);
     weir_buf_free(&fetcher->asked);
     weir_buf_free(&fetcher->answers);
     weir_buf_free(&fetcher->received);

@@ -20,10 +20,10 @@
 #ifndef WEIR_TRAINER_TRAIN_BATCHES_H
 #define WEIR_TRAINER_TRAIN_BATCHES_H
 
+#include <weir/inference/nn/nn.h>
+#include <weir/store/snapshot/snapshot.h>
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/train/targets.h>
-
-#include "inputs.h"
 
 #define WEIR_BATCHES_AHEAD 4u
 
