@@ -45,6 +45,7 @@ typedef struct batch_memory {
     uint64_t *own;
     uint64_t *keys;
     uint32_t *node_counts; /* of each target: nodes numbered so far */
+    bool shared;           /* targets share what lies below them    */
     size_t key_capacity;
     batch_type *types;
     weir_real **edges;
@@ -59,6 +60,7 @@ struct weir_train_sampler {
     const weir_batches_opts *opts;
     weir_sample_source *source;
     weir_sampler *sampler;
+    bool shared;
 };
 
 struct weir_train_fetcher {
@@ -90,7 +92,8 @@ static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
 
 /* --- sample: the block, keys of its nodes, and whose its rows are ------------------------------------------------ */
 
-/* A node's key says where it stands in its target's own tree, and which target that is (TRAIN-E2). */
+/* A node's key says where it stands in its target's own tree, and which target that is; where trees are shared, which
+ * vertex it is, and how far from the targets (TRAIN-E2). */
 static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     if (view->nodes > m->key_capacity) {
         uint64_t *keys = weir_realloc_array(m->keys, view->nodes, sizeof *keys);
@@ -99,7 +102,13 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
         m->key_capacity = view->nodes;
     }
     memset(m->node_counts, 0, m->out.own_count * sizeof *m->node_counts);
-    for (uint32_t node = 0; node < view->nodes; node++) {
+    for (uint32_t i = 0; m->shared && i < (view->hops + 1) * view->types; i++) {
+        for (uint32_t node = view->ranges[i].begin; node < view->ranges[i].end; node++) {
+            const uint64_t name[2] = {view->vertices[node], i}; /* i: hop and type */
+            m->keys[node] = weir_xxh3(name, sizeof name, 0);
+        }
+    }
+    for (uint32_t node = 0; !m->shared && node < view->nodes; node++) {
         uint32_t group = view->groups[node];
         WEIR_ASSERT(group < m->out.own_count);
         const uint64_t name[3] = {(uint64_t)m->targets[group].vertex, (uint64_t)m->targets[group].before_us,
@@ -352,6 +361,12 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampl
     weir_sample_opts of = {.targets_max = opts->batch, .seed = opts->seed, .window = weir_nn_window(opts->shape)};
     of.steps = weir_nn_steps(opts->shape, &of.step_count);
     s->opts = opts;
+    /* Of a graph that stands still all targets have one time: a vertex below several of them is one node. */
+    const weir_target *first = opts->targets->targets;
+    bool shared = true;
+    for (uint64_t i = 0; shared && i < opts->targets->count; i++)
+        shared = first[i].before_us == first->before_us && !first[i].event;
+    s->shared = of.shared = shared;
     weir_err err = weir_sample_over_snapshot(opts->snapshot, &s->source);
     if (!err) err = weir_sampler_open(&of, s->source, &s->sampler);
     if (err) {
@@ -407,6 +422,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     if (!m) return WEIR_NOMEM(BATCH_NO_MEMORY);
     weir_nn_steps(opts->shape, &steps);
     m->opts = opts;
+    m->shared = sampler->shared;
     m->targets = weir_calloc(opts->batch, sizeof *m->targets);
     m->own = weir_calloc(opts->batch, sizeof *m->own);
     m->node_counts = weir_calloc(opts->batch, sizeof *m->node_counts);

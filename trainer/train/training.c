@@ -15,8 +15,7 @@
 weir_train_opts weir_train_defaults(void) {
     static const uint32_t fanouts[] = {10, 10};
     return (weir_train_opts){
-        .fanouts = fanouts,
-        .layers = 2,
+        .reach = {.fanouts = fanouts, .layers = 2},
         .hidden = 64,
         .epochs = 20,
         .batch = 512,
@@ -39,9 +38,13 @@ static weir_err training_check_range(const char *name, double value, double leas
 }
 
 static weir_err training_check_opts(const weir_train_opts *o) {
-    weir_err err = training_check_range("layers", o->layers, 1, WEIR_SAMPLE_HOPS_MAX);
-    for (uint32_t i = 0; !err && i < o->layers; i++)
-        err = training_check_range("a fan-out", o->fanouts[i], 1, WEIR_TRAIN_FANOUT_MAX);
+    weir_err err = training_check_range("layers", o->reach.layers, 1, WEIR_SAMPLE_HOPS_MAX);
+    for (uint32_t i = 0; !err && i < o->reach.layers; i++) {
+        err = training_check_range("a fan-out", o->reach.fanouts[i], 1, WEIR_TRAIN_FANOUT_MAX);
+        for (uint32_t a = 0; !err && a < o->reach.along_count; a++)
+            if (o->reach.alongs[a].fanouts)
+                err = training_check_range("a fan-out", o->reach.alongs[a].fanouts[i], 0, WEIR_TRAIN_FANOUT_MAX);
+    }
     if (!err) err = training_check_range("hidden", o->hidden, 1, WEIR_NN_HIDDEN_MAX);
     if (!err) err = training_check_range("epochs", o->epochs, 1, 100000);
     if (!err) err = training_check_range("batch", o->batch, 1, WEIR_SAMPLE_TARGETS_MAX);
@@ -79,17 +82,27 @@ static weir_err training_find_matrices(const weir_trained *t, weir_nn_matrix_of 
     return WEIR_OK;
 }
 
+/* An import without times gives all edges one, and the newest of a vertex are then those that come first by their hash. */
+static bool training_is_timeless(const weir_snapshot *snapshot, uint32_t relation) {
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
+    for (uint64_t i = 1; i < e->edges; i++)
+        if (e->times[i] != e->times[0]) return false;
+    return true;
+}
+
 static weir_err training_shape_open(weir_trained *t) {
     const weir_train_opts *o = &t->opts;
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
-    const weir_train_reach reach = {o->fanouts, o->layers, o->out_only};
-    uint32_t count = weir_train_steps(schema, o->task, &reach, steps, WEIR_SAMPLE_STEPS_MAX);
+    bool timeless[WEIR_SCHEMA_RELATIONS_MAX] = {false};
+    for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++)
+        timeless[i] = training_is_timeless(o->snapshot, i);
+    uint32_t count = weir_train_steps(schema, o->task, &o->reach, timeless, steps, WEIR_SAMPLE_STEPS_MAX);
     if (!count)
         return WEIR_ERR(WEIR_ELIMIT,
                         "%u layers over this schema need more than %u steps, or see no relation at all; "
                         "take fewer layers",
-                        o->layers, WEIR_SAMPLE_STEPS_MAX);
+                        o->reach.layers, WEIR_SAMPLE_STEPS_MAX);
     weir_nn_opts opts = {.task = o->task, .hidden = o->hidden, .steps = steps, .step_count = count};
     weir_nn_matrix_of *matrices = NULL;
     weir_err err = training_find_matrices(t, &matrices, &opts.matrix_count);

@@ -262,10 +262,17 @@ static void sentences(void **state) {
     snprintf(run, sizeof run, "%s", weir_test_path("run"));
     refuses(1, run, (const char *const[]){"--task", "none", NULL}, "the schema has no task 'none'");
     refuses(1, run, (const char *const[]){"--fanouts", "3,,3", NULL}, "--fanouts is 1 to");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,3 of=1,1", NULL}, "the schema has no relation 'of'");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,3 by.up=1,1", NULL}, "the schema has no relation 'by.up'");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,3 by.in=1", NULL}, "--fanouts of 'by' is 2 numbers from 0");
+    refuses(1, run, (const char *const[]){"--strategy", "newest", NULL}, "--strategy knows recent, uniform, full,");
+    refuses(1, run, (const char *const[]){"--strategy", "recent by=weighted:none", NULL}, "nor a half-life such as 30d");
+    refuses(1, run, (const char *const[]){"--strategy", "by=", NULL}, "--strategy knows recent,");
     refuses(1, run, (const char *const[]){"--validation", "0.6", "--test", "0.4", NULL}, "below 1 together");
     refuses(1, run, (const char *const[]){"--warm-up", "0.9", NULL}, "targets");
     trains(1, run, "1", NULL);
     refuses(1, run, (const char *const[]){"--resume", "--rate", "0.5", NULL}, "of other options");
+    refuses(1, run, (const char *const[]){"--resume", "--strategy", "by.in=weighted:w", NULL}, "of other options");
 }
 
 static void an_error_of_a_rank_names_it(void **state) {

@@ -35,7 +35,7 @@ static void world_open_of(world *w, const char *schema_text) {
     const weir_schema *schema = weir_snapshot_schema(w->snapshot);
     const weir_nn_opts opts = {.task = 0, .hidden = 8, .steps = steps};
     weir_nn_opts with = opts;
-    with.step_count = weir_train_steps(schema, 0, &(weir_train_reach){fanouts, 1, false}, steps, 8);
+    with.step_count = weir_train_steps(schema, 0, &(weir_train_reach){.fanouts = fanouts, .layers = 1}, NULL, steps, 8);
     assert_int_equal(with.step_count, 1);
     assert_ok(weir_nn_shape_open(schema, &with, &w->shape));
     assert_ok(weir_sample_over_snapshot(w->snapshot, &w->source));
@@ -149,7 +149,7 @@ static void a_schema_with_more_aggregates_changes_no_row(void **state) {
     static const uint32_t fanouts[] = {4};
     weir_sample_step steps[8];
     weir_nn_opts opts = {.task = 0, .hidden = 8, .steps = steps};
-    opts.step_count = weir_train_steps(old, 0, &(weir_train_reach){fanouts, 1, false}, steps, 8);
+    opts.step_count = weir_train_steps(old, 0, &(weir_train_reach){.fanouts = fanouts, .layers = 1}, NULL, steps, 8);
     assert_ok(weir_nn_shape_open(old, &opts, &w.shape));
     assert_ok(weir_nn_shape_fits(w.shape, weir_snapshot_schema(w.snapshot)));
     assert_ok(weir_inputs_open(w.shape, weir_snapshot_schema(w.snapshot), w.source, &w.inputs));

@@ -245,7 +245,8 @@ static weir_nn_shape *shape_open(const world *w, uint32_t columns) {
     weir_sample_step steps[4];
     weir_nn_opts opts = {.hidden = 8, .steps = steps, .matrices = &matrix, .matrix_count = 1};
     weir_nn_shape *shape = NULL;
-    opts.step_count = weir_train_steps(schema, 0, &(weir_train_reach){fanouts, 1, true}, steps, 4);
+    opts.step_count = weir_train_steps(
+        schema, 0, &(weir_train_reach){.fanouts = fanouts, .layers = 1, .out_only = true}, NULL, steps, 4);
     assert_int_equal(opts.step_count, 1); /* out only */
     assert_ok(weir_nn_shape_open(schema, &opts, &shape));
     return shape;
