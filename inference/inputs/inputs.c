@@ -32,42 +32,43 @@ typedef struct inputs_sink {
     weir_nn_learner *learner; /* NULL: encode */
     weir_real *numbers;
     uint32_t *slots;
+    const uint32_t *places; /* of each row among numbers and slots; NULL: one after the other */
 } inputs_sink;
 
 static void inputs_put(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
-                       const double *aggregates, int64_t before_us, inputs_sink *to) {
+                       const double *aggregates, int64_t before_us, const inputs_sink *to, uint32_t row) {
     if (to->learner) {
         weir_nn_learn(to->learner, inputs, values, aggregates, before_us);
         return;
     }
-    weir_nn_encode(inputs, features, values, aggregates, before_us, to->numbers, to->slots);
-    to->numbers += inputs->width;
-    if (to->slots) to->slots += inputs->category_count;
+    size_t place = to->places ? to->places[row] : row;
+    weir_nn_encode(inputs, features, values, aggregates, before_us, to->numbers + place * inputs->width,
+                   to->slots ? to->slots + place * inputs->category_count : NULL);
 }
 
 /* --- vertices ----------------------------------------------------------------------------------------------------- */
 
-static void inputs_put_matrices(weir_inputs *in, const weir_sample_vertices *of, weir_real *numbers) {
+static void inputs_put_matrices(weir_inputs *in, const weir_sample_vertices *of, const inputs_sink *to) {
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, of->type);
     bool there[INPUTS_AT_ONCE];
     in->source->there(in->source, of, there);
     for (uint32_t i = 0; i < of->count; i++) {
+        size_t place = to->places ? to->places[i] : i;
         for (uint32_t m = 0; m < inputs->matrix_count; m++) {
             const weir_nn_matrix *matrix = &inputs->matrices[m];
             const float *rows = in->matrices[(size_t)of->type * WEIR_NN_MATRICES_MAX + m];
             const float *row = there[i] ? rows + of->vertices[i] * matrix->columns : NULL;
-            weir_nn_encode_matrix(matrix, row, numbers + (size_t)i * inputs->width);
+            weir_nn_encode_matrix(matrix, row, to->numbers + place * inputs->width);
         }
     }
 }
 
 /* At most INPUTS_AT_ONCE vertices. */
-static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, inputs_sink to) {
+static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, const inputs_sink *to) {
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, of->type);
     const weir_schema_vertex *type = weir_schema_vertex_at(in->schema, of->type);
     /* What is read is the schema's, which may have more behind those of the shape. */
     size_t columns = weir_aggregates_count(in->schema, of->type);
-    weir_real *numbers = to.numbers;
     weir_err err = WEIR_OK;
     WEIR_ASSERT(of->count <= INPUTS_AT_ONCE && inputs->feature_count <= type->feature_count);
     if (inputs->aggregate_count)
@@ -76,8 +77,8 @@ static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, inp
     if (!err) err = in->source->features(in->source, of, in->values);
     for (uint32_t i = 0; !err && i < of->count; i++)
         inputs_put(inputs, type->features, in->values + (size_t)i * type->feature_count,
-                   inputs->aggregate_count ? in->aggregated + (size_t)i * columns : NULL, of->before_us[i], &to);
-    if (!err && numbers && inputs->matrix_count) inputs_put_matrices(in, of, numbers);
+                   inputs->aggregate_count ? in->aggregated + (size_t)i * columns : NULL, of->before_us[i], to, i);
+    if (!err && to->numbers && inputs->matrix_count) inputs_put_matrices(in, of, to);
     return err;
 }
 
@@ -91,14 +92,16 @@ weir_err weir_inputs_rows(weir_inputs *inputs, const weir_sample_vertices *of, w
         some.vertices = of->vertices ? of->vertices + begin : NULL;
         some.ids = of->ids ? of->ids + begin : NULL;
         some.before_us = of->before_us + begin;
-        const inputs_sink to = {NULL, numbers + (size_t)begin * shape->width,
-                                slots ? slots + (size_t)begin * shape->category_count : NULL};
-        err = inputs_take(inputs, &some, to);
+        const inputs_sink to = {.numbers = numbers + (size_t)begin * shape->width,
+                                .slots = slots ? slots + (size_t)begin * shape->category_count : NULL};
+        err = inputs_take(inputs, &some, &to);
     }
     return err;
 }
 
-static weir_err inputs_take_block(weir_inputs *in, const weir_block_view *view, uint32_t type, inputs_sink to) {
+/* rows: count of the type's rows, by their places; NULL: all. */
+static weir_err inputs_take_block(weir_inputs *in, const weir_block_view *view, uint32_t type, const uint32_t *rows,
+                                  uint32_t count, const inputs_sink *sink) {
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, type);
     weir_block_range range = view->input_ranges[type];
     bool wide = in->source->wide;
@@ -108,10 +111,15 @@ static weir_err inputs_take_block(weir_inputs *in, const weir_block_view *view, 
                                .type = (uint16_t)type,
                                .targets = type == weir_nn_target_type(in->shape)};
     weir_err err = WEIR_OK;
-    for (uint32_t begin = range.begin; !err && begin < range.end; begin += of.count) {
-        of.count = range.end - begin < INPUTS_AT_ONCE ? range.end - begin : INPUTS_AT_ONCE;
+    if (!rows) count = range.end - range.begin;
+    WEIR_ASSERT(count <= range.end - range.begin);
+    for (uint32_t begin = 0; !err && begin < count; begin += of.count) {
+        inputs_sink to = *sink;
+        of.count = count - begin < INPUTS_AT_ONCE ? count - begin : INPUTS_AT_ONCE;
         for (uint32_t i = 0; i < of.count; i++) {
-            uint32_t node = view->input_nodes[begin + i];
+            uint32_t row = rows ? rows[begin + i] : begin + i;
+            WEIR_ASSERT(row < range.end - range.begin);
+            uint32_t node = view->input_nodes[range.begin + row];
             WEIR_ASSERT(node < view->nodes && view->groups[node] < view->targets);
             if (wide)
                 in->ids[i] = view->ids[node];
@@ -119,18 +127,19 @@ static weir_err inputs_take_block(weir_inputs *in, const weir_block_view *view, 
                 in->vertices[i] = view->vertices[node];
             in->before_us[i] = view->before_us[view->groups[node]];
         }
-        err = inputs_take(in, &of, to);
-        if (to.numbers) to.numbers += (size_t)of.count * inputs->width;
-        if (to.slots) to.slots += (size_t)of.count * inputs->category_count;
+        if (rows) to.places = rows + begin;
+        if (!rows && to.numbers) to.numbers += (size_t)begin * inputs->width;
+        if (!rows && to.slots) to.slots += (size_t)begin * inputs->category_count;
+        err = inputs_take(in, &of, &to);
     }
     return err;
 }
 
-weir_err weir_inputs_block(weir_inputs *inputs, const weir_block_view *view, uint32_t type, weir_real *numbers,
-                           uint32_t *slots) {
+weir_err weir_inputs_block(weir_inputs *inputs, const weir_block_view *view, uint32_t type, const uint32_t *rows,
+                           uint32_t count, weir_real *numbers, uint32_t *slots) {
     const weir_nn_inputs *of = weir_nn_vertex(inputs->shape, type);
     if (of->width + of->category_count == 0) return WEIR_OK;
-    return inputs_take_block(inputs, view, type, (inputs_sink){NULL, numbers, slots});
+    return inputs_take_block(inputs, view, type, rows, count, &(inputs_sink){.numbers = numbers, .slots = slots});
 }
 
 /* --- edges -------------------------------------------------------------------------------------------------------- */
@@ -148,20 +157,21 @@ static weir_err inputs_take_edges(weir_inputs *in, const weir_block_view *view, 
         err = in->source->edge_features(in->source, s, edges, begin, count, in->values);
         for (uint32_t i = 0; !err && i < count; i++)
             inputs_put(inputs, relation->features, in->values + (size_t)i * relation->feature_count, NULL,
-                       view->before_us[view->groups[edges->parents[begin + i]]], &to);
+                       view->before_us[view->groups[edges->parents[begin + i]]], &to, i);
+        if (to.numbers) to.numbers += (size_t)count * inputs->width;
     }
     return err;
 }
 
 weir_err weir_inputs_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, weir_real *numbers) {
-    return inputs_take_edges(inputs, view, step, (inputs_sink){NULL, numbers, NULL});
+    return inputs_take_edges(inputs, view, step, (inputs_sink){.numbers = numbers});
 }
 
 weir_err weir_inputs_learn(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner) {
-    const inputs_sink to = {learner, NULL, NULL};
+    const inputs_sink to = {.learner = learner};
     weir_err err = WEIR_OK;
     for (uint32_t type = 0; !err && type < view->types; type++)
-        err = inputs_take_block(inputs, view, type, to);
+        err = inputs_take_block(inputs, view, type, NULL, 0, &to);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = inputs_take_edges(inputs, view, step, to);
     return err;

@@ -232,7 +232,7 @@ static weir_err scorer_read_inputs(weir_scorer *s, const weir_nn_shape *shape, c
         if (!numbers || !slots) return WEIR_ARENA_ERR(s->arena, SCORER_NO_ROOM);
         inputs->numbers[type] = numbers;
         inputs->slots[type] = slots;
-        err = weir_inputs_block(s->inputs, view, type, numbers, slots);
+        err = weir_inputs_block(s->inputs, view, type, NULL, 0, numbers, slots);
     }
     for (uint32_t i = 0; !err && i < view->steps; i++) {
         uint32_t width = weir_nn_edge(shape, step[i].relation)->width;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.c - one batch: sampled, exchanged with other ranks, encoded. Its memory grows to the largest and stays: a pass
- * soon allocates nothing.
+ * batch.c - one batch: sampled, asked of other ranks, answered and encoded. Its memory grows to the largest and stays:
+ * a pass soon allocates nothing.
  *
- * A row that another rank owns is asked for by (type, vertex, time) and comes back encoded: its owner reads the
- * features, evaluates the aggregates and scales, by the very code that encodes its own rows.
+ * A row that another rank owns is asked for by (type, vertex, time), once a batch, and comes back encoded: its owner
+ * reads the features, evaluates the aggregates and scales, by the very code that encodes its own rows. A rank's own
+ * rows are encoded in place and never sent.
  */
 #include <stddef.h>
 #include <string.h>
@@ -54,6 +55,11 @@ typedef struct batch_memory {
     const uint32_t **slots_of;
     weir_buf asks;       /* batch_ask, by owner */
     uint64_t *ask_bytes; /* to each rank        */
+    weir_buf asked;      /* what other ranks ask of this one for their batch of the same number, by rank */
+    uint64_t *asked_bytes;
+    uint32_t *own_rows; /* of each type: rows that this rank owns, by their places; one type behind the other */
+    uint32_t *own_ends; /* of each type, where they end */
+    size_t own_row_capacity;
 } batch_memory;
 
 struct weir_train_sampler {
@@ -67,7 +73,7 @@ struct weir_train_fetcher {
     const weir_batches_opts *opts;
     weir_sample_source *source;
     weir_inputs *inputs;
-    weir_buf asked, answers, received;
+    weir_buf answers, received;
     uint64_t *lengths, *received_lengths;
 };
 
@@ -76,7 +82,7 @@ static batch_memory *batch_memory_of(weir_train_batch *batch) {
 }
 
 static uint32_t batch_rank(const weir_batches_opts *opts) {
-    return opts->owners.ranks > 1 ? weir_comm_rank(opts->channel) : 0;
+    return opts->owners.ranks > 1 ? weir_comm_rank(opts->channels[0]) : 0;
 }
 
 static uint32_t batch_owner(const weir_batches_opts *opts, uint32_t type, uint64_t vertex) {
@@ -137,8 +143,15 @@ static weir_err batch_check_inputs(const batch_memory *m, const weir_block_view 
     return WEIR_OK;
 }
 
-/* Asks every rank for the rows that it owns, this one too: with several ranks all rows take the same way. */
+/* Whose each row is: asks for what other ranks own, in their order, and remembers what this one does. */
 static weir_err batch_make_asks(batch_memory *m, const weir_block_view *view) {
+    uint32_t own = 0;
+    if (view->inputs > m->own_row_capacity) {
+        uint32_t *rows = weir_realloc_array(m->own_rows, view->inputs, sizeof *rows);
+        if (!rows) return WEIR_NOMEM(BATCH_NO_MEMORY);
+        m->own_rows = rows;
+        m->own_row_capacity = view->inputs;
+    }
     for (uint32_t rank = 0; rank < m->opts->owners.ranks; rank++) {
         size_t before = m->asks.length;
         for (uint32_t type = 0; type < view->types; type++) {
@@ -147,11 +160,17 @@ static weir_err batch_make_asks(batch_memory *m, const weir_block_view *view) {
                 uint64_t vertex = view->vertices[view->input_nodes[row]];
                 if (batch_owner(m->opts, type, vertex) != rank) continue;
                 const batch_ask ask = {vertex, batch_row_time(view, row), type, row - range.begin};
-                weir_buf_append(&m->asks, &ask, sizeof ask);
+                if (rank == batch_rank(m->opts))
+                    m->own_rows[own++] = ask.row;
+                else
+                    weir_buf_append(&m->asks, &ask, sizeof ask);
             }
+            if (rank == batch_rank(m->opts)) m->own_ends[type] = own;
         }
         m->ask_bytes[rank] = m->asks.length - before;
     }
+    m->out.remote = m->asks.length / sizeof(batch_ask);
+    WEIR_ASSERT(own + m->out.remote == view->inputs);
     return weir_buf_err(&m->asks);
 }
 
@@ -187,7 +206,18 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     return err;
 }
 
-/* --- exchange: rows of vertices that other ranks own -------------------------------------------------------------- */
+/* --- ask: other ranks for the rows that they own -------------------------------------------------------------------- */
+
+weir_err weir_train_batch_ask(weir_train_batch *batch) {
+    batch_memory *m = batch_memory_of(batch);
+    const weir_batches_opts *o = m->opts;
+    WEIR_ON_ROLE(WORKER);
+    if (o->owners.ranks == 1) return WEIR_OK;
+    weir_buf_clear(&m->asked);
+    return weir_comm_exchange(o->channels[0], m->asks.bytes, m->ask_bytes, &m->asked, m->asked_bytes);
+}
+
+/* --- answer: what other ranks asked -------------------------------------------------------------------------------- */
 
 static size_t batch_row_bytes(const weir_nn_inputs *inputs) {
     return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);
@@ -215,13 +245,13 @@ static weir_err batch_answer(weir_train_fetcher *f, const batch_ask *ask) {
 }
 
 /* Answers in the order of the asks, which is by rank. */
-static weir_err batch_answer_all(weir_train_fetcher *f) {
-    const char *at = f->asked.bytes;
+static weir_err batch_answer_all(weir_train_fetcher *f, const batch_memory *m) {
+    const char *at = m->asked.bytes;
     weir_err err = WEIR_OK;
     weir_buf_clear(&f->answers);
     for (uint32_t rank = 0; !err && rank < f->opts->owners.ranks; rank++) {
         size_t before = f->answers.length;
-        for (uint64_t n = f->received_lengths[rank] / sizeof(batch_ask); !err && n > 0; n--) {
+        for (uint64_t n = m->asked_bytes[rank] / sizeof(batch_ask); !err && n > 0; n--) {
             batch_ask ask;
             memcpy(&ask, at, sizeof ask);
             err = batch_answer(f, &ask);
@@ -272,22 +302,18 @@ static weir_err batch_put_answers(batch_memory *m, const weir_train_fetcher *f) 
     return WEIR_OK;
 }
 
-weir_err weir_train_batch_exchange(weir_train_batch *batch, weir_train_fetcher *fetcher) {
+weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher) {
     batch_memory *m = batch_memory_of(batch);
     const weir_batches_opts *o = m->opts;
     WEIR_ON_ROLE(WORKER);
     weir_err err = batch->own_count ? batch_grow(m) : WEIR_OK;
     if (err || o->owners.ranks == 1) return err;
-    weir_buf_clear(&fetcher->asked);
     weir_buf_clear(&fetcher->received);
-    err = weir_comm_exchange(o->channel, m->asks.bytes, m->ask_bytes, &fetcher->asked, fetcher->received_lengths);
-    if (!err) err = batch_answer_all(fetcher);
+    err = batch_answer_all(fetcher, m);
     if (!err)
-        err = weir_comm_exchange(o->channel, fetcher->answers.bytes, fetcher->lengths, &fetcher->received,
+        err = weir_comm_exchange(o->channels[1], fetcher->answers.bytes, fetcher->lengths, &fetcher->received,
                                  fetcher->received_lengths);
-    if (!err) err = batch_put_answers(m, fetcher);
-    batch->remote = (m->asks.length - m->ask_bytes[batch_rank(o)]) / sizeof(batch_ask);
-    return err;
+    return err ? err : batch_put_answers(m, fetcher);
 }
 
 /* --- encode: what is not there yet, as floats --------------------------------------------------------------------- */
@@ -341,8 +367,12 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
     weir_err err = WEIR_OK;
     WEIR_ON_ROLE(WORKER);
     if (!batch->own_count) return WEIR_OK;
-    for (uint32_t type = 0; !err && m->opts->owners.ranks == 1 && type < view->types; type++)
-        err = weir_inputs_block(fetcher->inputs, view, type, m->types[type].numbers, m->types[type].slots);
+    for (uint32_t type = 0; !err && type < view->types; type++) {
+        bool all = m->opts->owners.ranks == 1;
+        uint32_t begin = all || type == 0 ? 0 : m->own_ends[type - 1], count = all ? 0 : m->own_ends[type] - begin;
+        err = weir_inputs_block(fetcher->inputs, view, type, all ? NULL : m->own_rows + begin, count,
+                                m->types[type].numbers, m->types[type].slots);
+    }
     if (!err && m->opts->hidden > 0) batch_hide_entries(m);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = batch_encode_edges(m, fetcher, step);
@@ -406,7 +436,6 @@ void weir_train_fetcher_close(weir_train_fetcher *fetcher) {
     if (!fetcher) return;
     weir_inputs_close(fetcher->inputs);
     weir_sample_source_close(fetcher->source);
-    weir_buf_free(&fetcher->asked);
     weir_buf_free(&fetcher->answers);
     weir_buf_free(&fetcher->received);
     weir_free(fetcher->lengths);
@@ -432,8 +461,10 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->edges = weir_calloc(steps, sizeof *m->edges);
     m->edge_capacity = weir_calloc(steps, sizeof *m->edge_capacity);
     m->ask_bytes = weir_calloc(opts->owners.ranks, sizeof *m->ask_bytes);
+    m->asked_bytes = weir_calloc(opts->owners.ranks, sizeof *m->asked_bytes);
+    m->own_ends = weir_calloc(types, sizeof *m->own_ends);
     bool all = m->targets && m->own && m->node_counts && m->types && m->numbers_of && m->slots_of && m->edges &&
-               m->edge_capacity && m->ask_bytes;
+               m->edge_capacity && m->ask_bytes && m->asked_bytes && m->own_ends;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
     if (err) {
@@ -457,6 +488,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
     }
     weir_block_close(m->block);
     weir_buf_free(&m->asks);
+    weir_buf_free(&m->asked);
     weir_free(m->targets);
     weir_free(m->own);
     weir_free(m->keys);
@@ -467,5 +499,8 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_free(m->numbers_of);
     weir_free(m->slots_of);
     weir_free(m->ask_bytes);
+    weir_free(m->asked_bytes);
+    weir_free(m->own_rows);
+    weir_free(m->own_ends);
     weir_free(m);
 }

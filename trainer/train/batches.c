@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batches.c - the two stages and their queues; what one batch is made of stands in batch.c. */
+/* batches.c - the three stages and their queues; what one batch is made of stands in batch.c. */
 #include <stdatomic.h>
 
 #include <weir/store/base/alloc.h>
@@ -12,13 +12,14 @@
 
 struct weir_batches {
     weir_batches_opts opts;
-    weir_queue *free, *sampled, *ready; /* of weir_train_batch * */
-    weir_thread *sample_thread, *fetch_thread;
+    weir_queue *free, *sampled, *asked, *ready; /* of weir_train_batch * */
+    weir_thread *sample_thread, *ask_thread, *fetch_thread;
     weir_train_sampler *sampler;
     weir_train_fetcher *fetcher;
     weir_train_batch *batches[WEIR_BATCHES_AHEAD];
-    weir_batches_times times;            /* each by its own thread; read after the threads have ended */
-    weir_err_kept sample_err, fetch_err; /* as times */
+    weir_batches_times times; /* each by its own thread; read after the threads have ended */
+    int64_t asking;           /* as times, and these */
+    weir_err_kept sample_err, ask_err, fetch_err;
     weir_clock *clock;
 };
 
@@ -53,7 +54,7 @@ static void batches_sample_main(void *context) {
     weir_queue_close(s->sampled);
 }
 
-static void batches_fetch_main(void *context) {
+static void batches_ask_main(void *context) {
     weir_batches *s = context;
     weir_err err = WEIR_OK;
     while (!err) {
@@ -61,7 +62,23 @@ static void batches_fetch_main(void *context) {
         err = batches_take(s->sampled, &batch);
         if (err) break;
         int64_t begin_us = weir_clock_mono_us(s->clock);
-        err = weir_train_batch_exchange(batch, s->fetcher);
+        err = weir_train_batch_ask(batch);
+        s->asking += weir_clock_mono_us(s->clock) - begin_us;
+        if (!err) err = batches_give(s->asked, batch);
+    }
+    if (!batches_is_end(err)) weir_err_kept_set(&s->ask_err, err);
+    weir_queue_close(s->asked);
+}
+
+static void batches_fetch_main(void *context) {
+    weir_batches *s = context;
+    weir_err err = WEIR_OK;
+    while (!err) {
+        weir_train_batch *batch;
+        err = batches_take(s->asked, &batch);
+        if (err) break;
+        int64_t begin_us = weir_clock_mono_us(s->clock);
+        err = weir_train_batch_answer(batch, s->fetcher);
         int64_t middle_us = weir_clock_mono_us(s->clock);
         if (!err) err = weir_train_batch_encode(batch, s->fetcher);
         s->times.exchange += middle_us - begin_us;
@@ -85,9 +102,13 @@ weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp
     weir_thread_join(stream->fetch_thread);
     weir_queue_close(stream->free); /* a fetch that failed leaves the sampler waiting for memory */
     weir_queue_close(stream->sampled);
+    weir_queue_close(stream->asked);
+    weir_thread_join(stream->ask_thread);
     weir_thread_join(stream->sample_thread);
-    stream->fetch_thread = stream->sample_thread = NULL;
-    return weir_err_kept_get(stream->sample_err.err ? &stream->sample_err : &stream->fetch_err);
+    stream->fetch_thread = stream->ask_thread = stream->sample_thread = NULL;
+    return weir_err_kept_get(stream->sample_err.err ? &stream->sample_err
+                             : stream->ask_err.err  ? &stream->ask_err
+                                                    : &stream->fetch_err);
 }
 
 void weir_batches_done(weir_batches *stream, const weir_train_batch *batch) {
@@ -96,8 +117,9 @@ void weir_batches_done(weir_batches *stream, const weir_train_batch *batch) {
 }
 
 void weir_batches_times_get(const weir_batches *stream, weir_batches_times *timesp) {
-    WEIR_ASSERT(!stream->sample_thread && !stream->fetch_thread);
+    WEIR_ASSERT(!stream->sample_thread && !stream->ask_thread && !stream->fetch_thread);
     *timesp = stream->times;
+    timesp->exchange += stream->asking;
 }
 
 /* --- the handle ------------------------------------------------------------------------------------------------- */
@@ -111,6 +133,7 @@ weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp
     s->clock = weir_clock_system();
     weir_err err = weir_queue_open(WEIR_BATCHES_AHEAD, sizeof(weir_train_batch *), &s->free);
     if (!err) err = weir_queue_open(WEIR_BATCHES_AHEAD, sizeof(weir_train_batch *), &s->sampled);
+    if (!err) err = weir_queue_open(WEIR_BATCHES_AHEAD, sizeof(weir_train_batch *), &s->asked);
     if (!err) err = weir_queue_open(WEIR_BATCHES_AHEAD, sizeof(weir_train_batch *), &s->ready);
     if (!err) err = weir_train_sampler_open(&s->opts, &s->sampler);
     if (!err) err = weir_train_fetcher_open(&s->opts, &s->fetcher);
@@ -119,6 +142,7 @@ weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp
         if (!err) err = batches_give(s->free, s->batches[i]);
     }
     if (!err) err = weir_thread_start("sample", WEIR_ROLE_WORKER, batches_sample_main, s, &s->sample_thread);
+    if (!err) err = weir_thread_start("ask", WEIR_ROLE_WORKER, batches_ask_main, s, &s->ask_thread);
     if (!err) err = weir_thread_start("fetch", WEIR_ROLE_WORKER, batches_fetch_main, s, &s->fetch_thread);
     if (err) {
         weir_batches_close(s);
@@ -132,8 +156,10 @@ void weir_batches_close(weir_batches *stream) {
     if (!stream) return;
     if (stream->free) weir_queue_close(stream->free);
     if (stream->sampled) weir_queue_close(stream->sampled);
+    if (stream->asked) weir_queue_close(stream->asked);
     if (stream->ready) weir_queue_close(stream->ready);
     weir_thread_join(stream->sample_thread);
+    weir_thread_join(stream->ask_thread);
     weir_thread_join(stream->fetch_thread);
     for (uint32_t i = 0; i < WEIR_BATCHES_AHEAD; i++)
         weir_train_batch_close(stream->batches[i]);
@@ -141,6 +167,7 @@ void weir_batches_close(weir_batches *stream) {
     weir_train_sampler_close(stream->sampler);
     weir_queue_free(stream->free);
     weir_queue_free(stream->sampled);
+    weir_queue_free(stream->asked);
     weir_queue_free(stream->ready);
     weir_free(stream);
 }

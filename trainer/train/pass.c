@@ -56,7 +56,7 @@ static weir_err training_stream_open(weir_trained *t, uint64_t count, uint64_t s
         .seed = seed,
         .hidden = hidden,
         .owners = {weir_comm_ranks(t->comm), t->opts.owners},
-        .channel = t->channel,
+        .channels = {t->channels[0], t->channels[1]},
     };
     return weir_batches_open(&opts, streamp);
 }

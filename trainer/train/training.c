@@ -154,7 +154,8 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err) err = training_shape_open(t);
-    if (!err) err = weir_comm_channel(t->comm, &t->channel);
+    for (uint32_t i = 0; !err && i < 2; i++)
+        err = weir_comm_channel(t->comm, &t->channels[i]);
     if (!err) err = weir_training_scales(t);
     if (!err) err = training_network_open(t);
     return err ? err : training_begin(t);
@@ -250,7 +251,8 @@ void weir_trained_close(weir_trained *trained) {
     weir_nn_close(trained->nn);
     weir_nn_shape_free(trained->shape);
     weir_targets_close(trained->targets);
-    weir_comm_channel_close(trained->channel);
+    weir_comm_channel_close(trained->channels[0]);
+    weir_comm_channel_close(trained->channels[1]);
     weir_free(trained->logits);
     weir_free(trained->dlogits);
     weir_free(trained->labels);

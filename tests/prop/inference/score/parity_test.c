@@ -171,6 +171,23 @@ static void encode_edge(const parity *p, const weir_block_view *view, uint32_t s
                    view->before_us[view->groups[edges->parents[edge]]], numbers, NULL);
 }
 
+/* Each third row, and no other, as a rank encodes what it owns. */
+static void some_rows(parity *p, const weir_block_view *view, uint32_t type, uint32_t rows, const weir_real *expected) {
+    uint32_t width = weir_nn_vertex(p->net.shape, type)->width, count = 0, *places = calloc(rows + 1u, sizeof *places);
+    assert_non_null(places);
+    for (uint32_t row = type % 3; row < rows; row += 3)
+        places[count++] = row;
+    for (size_t i = 0; i < (size_t)rows * width; i++)
+        p->trained[i] = -77;
+    assert_ok(weir_inputs_block(p->inputs, view, type, places, count, p->trained, p->trained_slots));
+    for (uint32_t row = 0; row < rows; row++)
+        for (uint32_t c = 0; c < width; c++) {
+            size_t at = (size_t)row * width + c;
+            assert_true(p->trained[at] == (row % 3 == type % 3 ? expected[at] : -77));
+        }
+    free(places);
+}
+
 static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
     const weir_real *numbers[SCORE_TYPES], *edges[SCORE_STEPS];
     const uint32_t *slots[SCORE_TYPES];
@@ -200,9 +217,10 @@ static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
     for (uint32_t type = 0; type < SCORE_TYPES; type++) {
         const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
         size_t rows = view->input_ranges[type].end - view->input_ranges[type].begin;
-        assert_ok(weir_inputs_block(p->inputs, view, type, p->trained, p->trained_slots));
+        assert_ok(weir_inputs_block(p->inputs, view, type, NULL, 0, p->trained, p->trained_slots));
         assert_memory_equal(p->trained, numbers[type], rows * inputs->width * sizeof *p->trained);
         assert_memory_equal(p->trained_slots, slots[type], rows * inputs->category_count * sizeof *p->trained_slots);
+        some_rows(p, view, type, (uint32_t)rows, numbers[type]);
     }
     for (uint32_t step = 0; step < SCORE_STEPS; step++) {
         uint32_t width = weir_nn_edge(p->net.shape, score_steps[step].relation)->width;

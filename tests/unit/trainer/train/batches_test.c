@@ -53,7 +53,7 @@ static void world_open(world *w) {
                                   .batch = 7,
                                   .seed = 5,
                                   .owners = {1, NULL},
-                                  .channel = w->comm};
+                                  .channels = {w->comm, w->comm}};
 }
 
 static void world_close(world *w) {

@@ -124,7 +124,7 @@ static void p1_a_training_draws_every_subset_alike(void **state) {
                                   .count = targets->count,
                                   .batch = BATCH,
                                   .owners = {1, NULL},
-                                  .channel = comm};
+                                  .channels = {comm, comm}};
         for (opts.seed = seed; opts.seed < seed + PASSES; opts.seed++)
             count_batches(&opts, snapshot, k, &counts);
         assert_int_equal(counts.trials, PARENTS * PASSES);

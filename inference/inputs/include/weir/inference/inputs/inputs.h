@@ -35,9 +35,10 @@ void weir_inputs_close(weir_inputs *inputs); /* NULL is allowed */
 /* Vertices of one type, however many. numbers: count x width; slots: count x categories. Whether they are of the
  * targets' type is found here. Errors of the source.  [owner] */
 weir_err weir_inputs_rows(weir_inputs *inputs, const weir_sample_vertices *of, weir_real *numbers, uint32_t *slots);
-/* The input rows of one type of a block.  [owner] */
-weir_err weir_inputs_block(weir_inputs *inputs, const weir_block_view *view, uint32_t type, weir_real *numbers,
-                           uint32_t *slots);
+/* Input rows of one type of a block, each to its place among numbers and slots. rows: count of them, by their places;
+ * NULL: all.  [owner] */
+weir_err weir_inputs_block(weir_inputs *inputs, const weir_block_view *view, uint32_t type, const uint32_t *rows,
+                           uint32_t count, weir_real *numbers, uint32_t *slots);
 /* The edges of one step of a block. numbers: edges x width of the relation.  [owner] */
 weir_err weir_inputs_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, weir_real *numbers);
 /* Shows the learner every input row and every edge of a block.  [owner] */
