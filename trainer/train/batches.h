@@ -16,6 +16,8 @@
  *   TRAIN-E2  What a target gets depends neither on the number of ranks, nor on who owns what, nor on the other targets
  *             of its batch (what is hidden depends on the batch's number).
  *   TRAIN-E3  At most WEIR_BATCHES_AHEAD batches are in memory.
+ *   TRAIN-E4  A row of another rank is asked for once a batch, and a rank's own rows are never sent. How far the stages
+ *             run apart changes nothing.
  */
 #ifndef WEIR_TRAINER_TRAIN_BATCHES_H
 #define WEIR_TRAINER_TRAIN_BATCHES_H

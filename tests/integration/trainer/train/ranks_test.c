@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <math.h>
 #include <signal.h>
@@ -253,6 +254,73 @@ static void a_rank_that_is_killed_is_named(void **state) {
     trains(1, run, "1", (const char *const[]){"--resume", NULL}); /* verifies the last checkpoint and judges with it */
 }
 
+/* --- what is sent ------------------------------------------------------------------------------------------------- */
+
+/* A line of the library that watches MPI: calls, messages, bytes to others, bytes to itself. */
+static void watched(unsigned rank, unsigned channel, uint64_t numbers[4]) {
+    char path[4200], *text = NULL, *at;
+    size_t length;
+    snprintf(path, sizeof path, "%s.%u", weir_test_path("sent"), rank);
+    assert_ok(weir_file_load(path, 4096, &text, &length));
+    for (at = text; channel > 0; channel--) {
+        at = strchr(at, '\n');
+        assert_non_null(at++);
+    }
+    assert_int_equal(
+        sscanf(at, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, numbers, numbers + 1, numbers + 2, numbers + 3), 4);
+    weir_free(text);
+}
+
+static void watch(const char *delay_us) {
+    assert_int_equal(setenv("LD_PRELOAD", WEIR_TEST_MPI, 1), 0);
+    assert_int_equal(setenv("WEIR_TEST_MPI", weir_test_path("sent"), 1), 0);
+    assert_int_equal(setenv("WEIR_TEST_MPI_DELAY_US", delay_us, 1), 0);
+}
+
+#define ASK_BYTES 24u /* vertex, time, type and place */
+#define PAY_BYTES 8u  /* a number and its flag        */
+#define WHO_BYTES 12u /* and an aggregate             */
+
+/* A rank asks others for what they own and gets just that; it sends itself nothing. */
+static void e4_a_row_of_its_own_is_not_sent(void **state) {
+    (void)state;
+    uint64_t asked = 0, answered = 0;
+    make_snapshot(900);
+    watch("0");
+    trains(3, weir_test_path("run"), "2", NULL);
+    for (unsigned rank = 0; rank < 3; rank++) {
+        uint64_t asks[4], answers[4];
+        watched(rank, 0, asks);
+        watched(rank, 1, answers);
+        assert_true(asks[0] > 0 && asks[0] == answers[0]);
+        assert_true(asks[1] <= 2 * asks[0] && answers[1] <= 2 * answers[0]); /* one message to each of the others */
+        assert_int_equal(asks[3], 0);
+        assert_int_equal(answers[3], 0);
+        assert_int_equal(asks[2] % ASK_BYTES, 0);
+        asked += asks[2] / ASK_BYTES;
+        answered += answers[2];
+    }
+    assert_true(asked > 0);
+    uint64_t people = (answered - asked * PAY_BYTES) / (WHO_BYTES - PAY_BYTES);
+    assert_true(people > 0 && people < asked);
+    assert_int_equal(answered, people * WHO_BYTES + (asked - people) * PAY_BYTES);
+}
+
+/* However long an exchange takes, and so however far the stages are apart, the losses are the same bits. */
+static void e4_a_slow_network_changes_nothing(void **state) {
+    (void)state;
+    static history quick, slow;
+    make_snapshot(300);
+    watch("0");
+    trains(2, weir_test_path("quick"), "2", NULL);
+    watch("3000");
+    trains(2, weir_test_path("slow"), "2", NULL);
+    history_read(weir_test_path("quick"), &quick);
+    history_read(weir_test_path("slow"), &slow);
+    assert_int_equal(quick.count, 2);
+    assert_memory_equal(quick.loss, slow.loss, sizeof quick.loss);
+}
+
 /* --- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void sentences(void **state) {
@@ -266,7 +334,8 @@ static void sentences(void **state) {
     refuses(1, run, (const char *const[]){"--fanouts", "3,3 by.up=1,1", NULL}, "the schema has no relation 'by.up'");
     refuses(1, run, (const char *const[]){"--fanouts", "3,3 by.in=1", NULL}, "--fanouts of 'by' is 2 numbers from 0");
     refuses(1, run, (const char *const[]){"--strategy", "newest", NULL}, "--strategy knows recent, uniform, full,");
-    refuses(1, run, (const char *const[]){"--strategy", "recent by=weighted:none", NULL}, "nor a half-life such as 30d");
+    refuses(1, run, (const char *const[]){"--strategy", "recent by=weighted:none", NULL},
+            "nor a half-life such as 30d");
     refuses(1, run, (const char *const[]){"--strategy", "by=", NULL}, "--strategy knows recent,");
     refuses(1, run, (const char *const[]){"--validation", "0.6", "--test", "0.4", NULL}, "below 1 together");
     refuses(1, run, (const char *const[]){"--warm-up", "0.9", NULL}, "targets");
@@ -302,5 +371,6 @@ static void a_schema_without_a_task(void **state) {
 
 WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_lose_what_one_does),
            WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
-           WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences),
-           WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(e4_a_row_of_its_own_is_not_sent),
+           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(a_rank_that_is_killed_is_named),
+           WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))
