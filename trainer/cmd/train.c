@@ -122,6 +122,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->key = weir_cli_text(cli, "key");
     c->opts = weir_train_defaults();
     c->opts.folder = weir_cli_text(cli, "folder");
+    c->opts.trace = weir_cli_text(cli, "trace");
     c->baselines = !weir_cli_given(cli, "no-baselines");
     c->opts.resume = weir_cli_given(cli, "resume");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
@@ -169,6 +170,8 @@ static weir_err train_run(weir_cli *cli) {
 static const weir_option options[] = {
     {"models", 'm', "DIR", "add the model to this folder of trained models (default: only print a report)", NULL},
     {"folder", 'f', "DIR", "write checkpoint, epochs.jsonl, curve.svg and report.json there (default: write none)",
+     NULL},
+    {"trace", 0, "FILE", "write when each stage of each batch began and ended, for ui.perfetto.dev (default: do not)",
      NULL},
     {"parts", 'p', "DIR", "parts made by weir partition, one a rank (default: ranks own vertices by their ids)", NULL},
     {"key", 'k', "FILE", "sign the model with this secret key, made by weir model keygen (default: do not sign it)",

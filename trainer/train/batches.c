@@ -37,6 +37,14 @@ static bool batches_is_end(weir_err err) {
     return err && weir_err_code(err) == WEIR_ECLOSED;
 }
 
+/* Since begin_us, until now. */
+static int64_t batches_stage_end(const weir_batches *s, weir_train_stage stage, const weir_train_batch *batch,
+                                 int64_t begin_us) {
+    int64_t end_us = weir_clock_mono_us(s->clock);
+    weir_train_trace_add(s->opts.trace, stage, batch->number, begin_us, end_us);
+    return end_us - begin_us;
+}
+
 static void batches_sample_main(void *context) {
     weir_batches *s = context;
     uint64_t batches = (s->opts.count + s->opts.batch - 1) / s->opts.batch;
@@ -47,7 +55,7 @@ static void batches_sample_main(void *context) {
         if (err) break;
         int64_t begin_us = weir_clock_mono_us(s->clock);
         err = weir_train_batch_sample(batch, s->sampler, number);
-        s->times.sample += weir_clock_mono_us(s->clock) - begin_us;
+        s->times.sample += batches_stage_end(s, WEIR_STAGE_SAMPLE, batch, begin_us);
         if (!err) err = batches_give(s->sampled, batch);
     }
     if (!batches_is_end(err)) weir_err_kept_set(&s->sample_err, err);
@@ -63,7 +71,7 @@ static void batches_ask_main(void *context) {
         if (err) break;
         int64_t begin_us = weir_clock_mono_us(s->clock);
         err = weir_train_batch_ask(batch);
-        s->asking += weir_clock_mono_us(s->clock) - begin_us;
+        s->asking += batches_stage_end(s, WEIR_STAGE_ASK, batch, begin_us);
         if (!err) err = batches_give(s->asked, batch);
     }
     if (!batches_is_end(err)) weir_err_kept_set(&s->ask_err, err);
@@ -79,10 +87,10 @@ static void batches_fetch_main(void *context) {
         if (err) break;
         int64_t begin_us = weir_clock_mono_us(s->clock);
         err = weir_train_batch_answer(batch, s->fetcher);
-        int64_t middle_us = weir_clock_mono_us(s->clock);
+        int64_t answer_us = batches_stage_end(s, WEIR_STAGE_ANSWER, batch, begin_us);
+        s->times.exchange += answer_us;
         if (!err) err = weir_train_batch_encode(batch, s->fetcher);
-        s->times.exchange += middle_us - begin_us;
-        s->times.encode += weir_clock_mono_us(s->clock) - middle_us;
+        s->times.encode += batches_stage_end(s, WEIR_STAGE_ENCODE, batch, begin_us + answer_us);
         if (!err) err = batches_give(s->ready, batch);
     }
     if (!batches_is_end(err)) weir_err_kept_set(&s->fetch_err, err);
@@ -96,7 +104,9 @@ weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp
     *batchp = NULL;
     int64_t begin_us = weir_clock_mono_us(stream->clock);
     weir_err err = batches_take(stream->ready, &batch);
-    stream->times.wait += weir_clock_mono_us(stream->clock) - begin_us;
+    int64_t end_us = weir_clock_mono_us(stream->clock);
+    stream->times.wait += end_us - begin_us;
+    if (!err) weir_train_trace_add(stream->opts.trace, WEIR_STAGE_WAIT, batch->number, begin_us, end_us);
     if (!err) *batchp = batch;
     if (!batches_is_end(err)) return err;
     weir_thread_join(stream->fetch_thread);

@@ -27,6 +27,8 @@
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/train/targets.h>
 
+#include "trace.h"
+
 #define WEIR_BATCHES_AHEAD 6u /* one in each stage and with the caller, and two that wait */
 
 typedef struct weir_batches weir_batches;
@@ -47,7 +49,8 @@ typedef struct weir_batches_opts {
     uint64_t seed;  /* of the sampler            */
     double hidden;  /* share of the entries of matrices that a batch does not show; 0: none */
     weir_train_owners owners;
-    weir_comm *channels[2]; /* of the stages ask and answer */
+    weir_comm *channels[2];  /* of the stages ask and answer */
+    weir_train_trace *trace; /* NULL: none */
 } weir_batches_opts;
 
 /* Microseconds. A plain value. */

@@ -156,6 +156,7 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err) err = training_shape_open(t);
     for (uint32_t i = 0; !err && i < 2; i++)
         err = weir_comm_channel(t->comm, &t->channels[i]);
+    if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, &t->trace);
     if (!err) err = weir_training_scales(t);
     if (!err) err = training_network_open(t);
     return err ? err : training_begin(t);
@@ -229,6 +230,7 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
         err = weir_comm_fail(comm, training_epoch(t));
     if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_VALIDATION));
     if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_TEST));
+    if (!err && t->trace) err = weir_comm_fail(comm, weir_train_trace_write(t->trace, t->opts.trace));
     if (err) {
         weir_trained_close(t);
         return err;
@@ -240,6 +242,7 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
 void weir_trained_close(weir_trained *trained) {
     if (!trained) return;
     const weir_kernels *k = trained->nn ? weir_nn_kernels(trained->nn) : NULL;
+    weir_train_trace_close(trained->trace);
     weir_adamw_close(trained->adamw);
     weir_nn_workspace_close(trained->train_workspace);
     weir_nn_workspace_close(trained->judge_workspace);

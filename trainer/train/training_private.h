@@ -17,6 +17,7 @@ typedef struct weir_training_state {
 struct weir_trained {
     weir_train_opts opts;
     weir_comm *comm, *channels[2]; /* of sums, and of the stages that talk */
+    weir_train_trace *trace;       /* NULL: none is wanted */
     weir_nn_shape *shape;
     weir_nn *nn;
     weir_targets *targets;

@@ -13,7 +13,9 @@
 #include <time.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/arena.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 #include <weir/store/trust/trust.h>
 
 #include "learn_fixture.h"
@@ -321,6 +323,75 @@ static void e4_a_slow_network_changes_nothing(void **state) {
     assert_memory_equal(quick.loss, slow.loss, sizeof quick.loss);
 }
 
+/* --- the trace ---------------------------------------------------------------------------------------------------- */
+
+#define TRACE_RANKS   2u
+#define TRACE_BATCHES 256u /* at most, of a stage and a rank */
+
+static const char *const trace_stages[] = {"sample", "ask", "answer", "encode", "wait", "compute", "sum", "update"};
+#define TRACE_STAGES (sizeof trace_stages / sizeof *trace_stages)
+
+typedef struct traced {
+    int64_t begin[TRACE_BATCHES], end[TRACE_BATCHES], batch[TRACE_BATCHES];
+    size_t count;
+} traced;
+
+static void trace_read(const char *path, traced stages[TRACE_RANKS][TRACE_STAGES]) {
+    char *text = NULL;
+    size_t length, stage;
+    const weir_json_node *root;
+    weir_arena *arena;
+    assert_ok(weir_arena_open(16u << 20, &arena));
+    assert_ok(weir_file_load(path, 1u << 20, &text, &length));
+    assert_ok(weir_json_parse("trace", text, length, 8, arena, &root));
+    for (const weir_json_node *e = weir_json_find(root, "traceEvents")->first; e; e = e->next) {
+        int64_t rank, begin, took, batch;
+        if (strcmp(weir_json_node_text(weir_json_find(e, "ph")), "X") != 0) continue;
+        for (stage = 0; strcmp(trace_stages[stage], weir_json_node_text(weir_json_find(e, "name"))) != 0; stage++)
+            assert_true(stage + 1 < TRACE_STAGES);
+        assert_ok(weir_json_node_i64(weir_json_find(e, "pid"), 0, TRACE_RANKS - 1, &rank));
+        assert_ok(weir_json_node_i64(weir_json_find(e, "ts"), 0, INT64_MAX / 2, &begin));
+        assert_ok(weir_json_node_i64(weir_json_find(e, "dur"), 0, INT64_MAX / 2, &took));
+        assert_ok(weir_json_node_i64(weir_json_find(weir_json_find(e, "args"), "batch"), 0, TRACE_BATCHES, &batch));
+        traced *t = &stages[rank][stage];
+        assert_true(t->count < TRACE_BATCHES);
+        t->begin[t->count] = begin;
+        t->end[t->count] = begin + took;
+        t->batch[t->count++] = batch;
+    }
+    weir_arena_close(arena);
+    weir_free(text);
+}
+
+/* Each batch goes through the stages one after the other, and each stage takes the batches in their order. */
+static void e1_a_trace_has_every_stage_of_every_batch(void **state) {
+    (void)state;
+    static traced stages[TRACE_RANKS][TRACE_STAGES];
+    char path[4096];
+    make_snapshot(600);
+    snprintf(path, sizeof path, "%s", weir_test_path("trace.json"));
+    trains(TRACE_RANKS, weir_test_path("run"), "2", (const char *const[]){"--trace", path, NULL});
+    trace_read(path, stages);
+    for (unsigned rank = 0; rank < TRACE_RANKS; rank++) {
+        const traced *all = stages[rank];
+        size_t passed = all[0].count, learnt = all[5].count;
+        assert_true(learnt > 0 && passed > learnt);
+        for (size_t stage = 0; stage < TRACE_STAGES; stage++) {
+            assert_int_equal(all[stage].count, stage < 5 ? passed : learnt);
+            for (size_t i = 0; i < all[stage].count; i++) {
+                if (i > 0) assert_true(all[stage].end[i - 1] <= all[stage].begin[i]);
+                if (stage == 0 || stage == 5) continue;
+                const traced *before = &all[stage - 1];
+                assert_int_equal(all[stage].batch[i], before->batch[i]);
+                if (stage == 4) /* a wait may begin at any time; it ends when its batch is there */
+                    assert_true(all[stage].end[i] >= before->end[i]);
+                else
+                    assert_true(all[stage].begin[i] >= before->end[i]);
+            }
+        }
+    }
+}
+
 /* --- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void sentences(void **state) {
@@ -372,5 +443,6 @@ static void a_schema_without_a_task(void **state) {
 WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_lose_what_one_does),
            WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
            WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(e4_a_row_of_its_own_is_not_sent),
-           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(a_rank_that_is_killed_is_named),
-           WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
+           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it),
+           WEIR_CASE(a_schema_without_a_task))

@@ -87,6 +87,7 @@ typedef struct weir_train_opts {
     const weir_snapshot *snapshot;
     const uint32_t *const *owners; /* of each type, of each vertex a rank; NULL: by the ids         */
     const char *folder;            /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written */
+    const char *trace;             /* file for when each stage of each batch was; NULL: none        */
     uint32_t task;
     uint32_t hidden; /* width of the layers                          */
     weir_train_reach reach;
