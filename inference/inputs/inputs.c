@@ -70,6 +70,7 @@ static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, con
     /* What is read is the schema's, which may have more behind those of the shape. */
     size_t columns = weir_aggregates_count(in->schema, of->type);
     weir_err err = WEIR_OK;
+    WEIR_ASSERT(of->targets == (of->type == weir_nn_target_type(in->shape))); // INPUTS-I1
     WEIR_ASSERT(of->count <= INPUTS_AT_ONCE && inputs->feature_count <= type->feature_count);
     if (inputs->aggregate_count)
         err = weir_aggregates_read(in->aggregates, of->type, of->vertices, of->ids, of->before_us, of->count,

@@ -90,7 +90,7 @@ static weir_err overlay_windows(weir_sample_source *source, const weir_sample_as
     return ask ? overlay_lay_over(o, ask, look, windows) : WEIR_OK;
 }
 
-/* --- features ------------------------------------------------------------------------------------------------------- */
+/* --- features ----------------------------------------------------------------------------------------------------- */
 
 /* What the event puts, the last row first: each feature takes its newest value, and before all that the graph has. */
 static weir_err overlay_put_features(const weir_score_ask *ask, const weir_value_kind *kinds, size_t count,

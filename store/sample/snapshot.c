@@ -185,7 +185,7 @@ static void snapshot_there(weir_sample_source *source, const weir_sample_vertice
         there[i] = weir_snapshot_span(&v->lives, of->vertices[i], snapshot_before_us(of, i), &life);
 }
 
-/* --- the handle ----------------------------------------------------------------------------------------------------- */
+/* --- the handle --------------------------------------------------------------------------------------------------- */
 
 weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_source **sourcep) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);

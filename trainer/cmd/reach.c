@@ -2,7 +2,8 @@
 /*
  * reach.c - --fanouts and --strategy: what holds for all relations, and behind it what differs for some.
  *
- *   --fanouts "15,10 paid_by=20,5 paid_by.in=0,0"    --strategy "recent paid_by.in=weighted:amount paid_at=weighted:30d"
+ *   --fanouts "15,10 paid_by=20,5 paid_by.in=0,0"
+ *   --strategy "recent paid_by.in=weighted:amount paid_at=weighted:30d"
  */
 #include <stdlib.h>
 #include <string.h>

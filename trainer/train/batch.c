@@ -98,8 +98,8 @@ static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
 
 /* --- sample: the block, keys of its nodes, and whose its rows are ------------------------------------------------ */
 
-/* A node's key says where it stands in its target's own tree, and which target that is; where trees are shared, which
- * vertex it is, and how far from the targets (TRAIN-E2). */
+/* TRAIN-E2: a node's key says where it stands in its target's own tree, and which target that is; where trees are
+ * shared, which vertex it is, and how far from the targets. */
 static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     if (view->nodes > m->key_capacity) {
         uint64_t *keys = weir_realloc_array(m->keys, view->nodes, sizeof *keys);
@@ -170,7 +170,7 @@ static weir_err batch_make_asks(batch_memory *m, const weir_block_view *view) {
         m->ask_bytes[rank] = m->asks.length - before;
     }
     m->out.remote = m->asks.length / sizeof(batch_ask);
-    WEIR_ASSERT(own + m->out.remote == view->inputs);
+    WEIR_ASSERT(own + m->out.remote == view->inputs); // TRAIN-E4
     return weir_buf_err(&m->asks);
 }
 
@@ -206,7 +206,7 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     return err;
 }
 
-/* --- ask: other ranks for the rows that they own -------------------------------------------------------------------- */
+/* --- ask: other ranks for the rows that they own ------------------------------------------------------------------ */
 
 weir_err weir_train_batch_ask(weir_train_batch *batch) {
     batch_memory *m = batch_memory_of(batch);
@@ -217,7 +217,7 @@ weir_err weir_train_batch_ask(weir_train_batch *batch) {
     return weir_comm_exchange(o->channels[0], m->asks.bytes, m->ask_bytes, &m->asked, m->asked_bytes);
 }
 
-/* --- answer: what other ranks asked -------------------------------------------------------------------------------- */
+/* --- answer: what other ranks asked ------------------------------------------------------------------------------- */
 
 static size_t batch_row_bytes(const weir_nn_inputs *inputs) {
     return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);

@@ -82,7 +82,7 @@ static weir_err training_find_matrices(const weir_trained *t, weir_nn_matrix_of 
     return WEIR_OK;
 }
 
-/* An import without times gives all edges one, and the newest of a vertex are then those that come first by their hash. */
+/* An import without times gives all edges one: the newest of a vertex are then those that come first by their hash. */
 static bool training_is_timeless(const weir_snapshot *snapshot, uint32_t relation) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
     for (uint64_t i = 1; i < e->edges; i++)

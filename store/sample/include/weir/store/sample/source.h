@@ -89,16 +89,16 @@ struct weir_sample_source {
     /* A category of every edge: equal texts have equal codes within this source; 0: missing.  WEIR_EINVAL. */
     weir_err (*codes)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
                       uint32_t feature, uint64_t *codes);
-    /* What is known of vertices. values: of each vertex one a feature of its type, absent where it has none; numbers have
-     * gone through float, because that is what a snapshot keeps. Texts are borrowed until the next call.  NULL: plain
-     * arrays, which have no schema. */
+    /* What is known of vertices. values: of each vertex one a feature of its type, absent where it has none; numbers
+     * have gone through float, because that is what a snapshot keeps. Texts are borrowed until the next call.  NULL:
+     * plain arrays, which have no schema. */
     weir_err (*features)(weir_sample_source *source, const weir_sample_vertices *of, weir_value *values);
     /* The same of edges [begin, begin + count) of a step that was sampled here. */
     weir_err (*edge_features)(weir_sample_source *source, const weir_sample_step *step, const weir_block_edges *edges,
                               uint32_t begin, uint32_t count, weir_value *values);
     /* A matrix of an import, one row a vertex; NULL: it has not got this one. */
     const float *(*matrix)(weir_sample_source *source, uint32_t type, const char *name, uint32_t columns);
-    /* Which vertices were there: put before, and neither deleted nor forgotten since.  Both may be NULL: no matrices. */
+    /* Which vertices were there: put before, neither deleted nor forgotten since.  NULL, as matrix is: no matrices. */
     void (*there)(weir_sample_source *source, const weir_sample_vertices *of, bool *there);
     /* Copies a row to where it lives until the next begin. May be NULL where `rows` is false.  WEIR_ELIMIT,
      * WEIR_ENOMEM. */
