@@ -60,7 +60,7 @@ int MPI_Ialltoallv(const void *bytes, const int counts[], const int places[], MP
     for (int i = 0; delay && i < REQUESTS; i++) {
         if (slow[i].request) continue;
         slow[i].request = *request;
-        slow[i].until_us = now_us() + atoll(delay);
+        slow[i].until_us = now_us() + strtoll(delay, NULL, 10);
         break;
     }
     pthread_mutex_unlock(&mutex);
