@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overlay.c - a source that shows a target the edges of its own event, which is not stored yet.
+ * overlay.c - a source that shows a target what its own event says, which is not stored yet: its edges, and its row.
  *
  * Only the look that the sampler takes at a target with an event of its own (one parent, right behind its time) sees
  * them: everything else in its tree is older than the event, and other targets of the batch must not see it (SCORE-C3).
@@ -15,6 +15,7 @@
 struct weir_score_overlay {
     weir_sample_source base; /* first: the handle is this */
     weir_sample_source *live;
+    weir_graph *graph;
     weir_arena *windows; /* of one look */
     const weir_score_ask *const *asks;
     uint32_t count;
@@ -24,7 +25,8 @@ static weir_score_overlay *overlay_of(weir_sample_source *source) {
     return (weir_score_overlay *)(void *)source;
 }
 
-const weir_score_ask *weir_score_overlay_find(const weir_score_overlay *overlay, weir_vertex vertex, int64_t time_us) {
+/* The ask whose event changes what is known of the vertex at that time, or NULL. */
+static const weir_score_ask *overlay_find(const weir_score_overlay *overlay, weir_vertex vertex, int64_t time_us) {
     for (uint32_t i = 0; i < overlay->count; i++) {
         const weir_score_ask *ask = overlay->asks[i];
         if (ask->mutation_count && ask->vertex == vertex && ask->time_us == time_us) return ask;
@@ -84,8 +86,41 @@ static weir_err overlay_windows(weir_sample_source *source, const weir_sample_as
     weir_score_overlay *o = overlay_of(source);
     weir_err err = o->live->windows(o->live, look, windows);
     if (err || look->count != 1 || look->before_us[0] == INT64_MIN) return err;
-    const weir_score_ask *ask = weir_score_overlay_find(o, look->parent_ids[0], look->before_us[0] - 1);
+    const weir_score_ask *ask = overlay_find(o, look->parent_ids[0], look->before_us[0] - 1);
     return ask ? overlay_lay_over(o, ask, look, windows) : WEIR_OK;
+}
+
+/* --- features ----------------------------------------------------------------------------------------------------- */
+
+/* What the event puts, the last row first: each feature takes its newest value, and before all that the graph has. */
+static weir_err overlay_put_features(const weir_score_ask *ask, const weir_value_kind *kinds, size_t count,
+                                     weir_value *values) {
+    weir_value put[WEIR_ROW_FEATURES_MAX] = {{0}};
+    for (size_t i = ask->mutation_count; i--;) {
+        const weir_mutation *m = &ask->mutations[i];
+        if (m->kind != WEIR_PUT_VERTEX || m->vertex != ask->vertex || !m->row_length) continue;
+        weir_err err = weir_row_check(kinds, count, m->row, m->row_length);
+        if (err) return err;
+        weir_row_fill(kinds, count, m->row, m->row_length, put);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!put[i].present) continue;
+        values[i] = put[i];
+        values[i].number = (double)(float)put[i].number;
+    }
+    return WEIR_OK;
+}
+
+static weir_err overlay_features(weir_sample_source *source, const weir_sample_vertices *of, weir_value *values) {
+    weir_score_overlay *o = overlay_of(source);
+    size_t kind_count;
+    const weir_value_kind *kinds = weir_graph_vertex_kinds(o->graph, of->type, &kind_count);
+    weir_err err = o->live->features(o->live, of, values);
+    for (uint32_t i = 0; !err && of->targets && i < of->count; i++) {
+        const weir_score_ask *event = overlay_find(o, of->ids[i], of->before_us[i]);
+        if (event) err = overlay_put_features(event, kinds, kind_count, values + i * kind_count);
+    }
+    return err;
 }
 
 /* --- everything else is the graph's ------------------------------------------------------------------------------- */
@@ -117,13 +152,20 @@ static weir_err overlay_keep(weir_sample_source *source, const uint8_t *row, uin
     return live->keep(live, row, length, keptp);
 }
 
+static weir_err overlay_edge_features(weir_sample_source *source, const weir_sample_step *step,
+                                      const weir_block_edges *edges, uint32_t begin, uint32_t count,
+                                      weir_value *values) {
+    weir_sample_source *live = overlay_of(source)->live;
+    return live->edge_features(live, step, edges, begin, count, values);
+}
+
 static void overlay_close(weir_sample_source *source) {
     weir_score_overlay_close(overlay_of(source));
 }
 
 /* --- the handle --------------------------------------------------------------------------------------------------- */
 
-weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **overlayp) {
+weir_err weir_score_overlay_open(weir_graph *graph, weir_sample_source *live, weir_score_overlay **overlayp) {
     weir_score_overlay *o = *overlayp = weir_calloc(1, sizeof *o);
     if (!o) return WEIR_NOMEM("for a source of samples");
     weir_err err = weir_arena_open(WEIR_SCORE_BYTES_MAX, &o->windows);
@@ -132,6 +174,7 @@ weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **
         *overlayp = NULL;
         return err;
     }
+    o->graph = graph;
     o->live = live;
     o->base = (weir_sample_source){
         .types = live->types,
@@ -144,6 +187,8 @@ weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **
         .windows = overlay_windows,
         .numbers = overlay_numbers,
         .codes = overlay_codes,
+        .features = overlay_features,
+        .edge_features = overlay_edge_features,
         .keep = overlay_keep,
         .close = overlay_close,
     };

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include <weir/inference/score/score.h>
-#include <weir/store/aggregate/aggregate.h>
+#include <weir/store/sample/source.h>
 
 #define WEIR_SCORE_EFFORTS    3u
 #define WEIR_SCORE_NAME_MAX   128u
@@ -24,33 +24,19 @@ struct weir_score_model {
 
 typedef struct weir_score_overlay weir_score_overlay;
 
-/* The source is borrowed.  WEIR_ENOMEM. */
-weir_err weir_score_overlay_open(weir_sample_source *live, weir_score_overlay **overlayp);
+/* Both are borrowed; live is the graph's source.  WEIR_ENOMEM. */
+weir_err weir_score_overlay_open(weir_graph *graph, weir_sample_source *live, weir_score_overlay **overlayp);
 void weir_score_overlay_close(weir_score_overlay *overlay);
 weir_sample_source *weir_score_overlay_source(weir_score_overlay *overlay);
 /* From now on, the events of these asks are seen; they are borrowed until the next call. */
 void weir_score_overlay_show(weir_score_overlay *overlay, const weir_score_ask *const *asks, uint32_t count);
-/* The ask whose event changes what is known of the vertex at that time, or NULL. */
-const weir_score_ask *weir_score_overlay_find(const weir_score_overlay *overlay, weir_vertex vertex, int64_t time_us);
 
-/* --- inputs.c: a block's vertices and edges become floats ------------------------------------------------------- */
-
+/* A block's vertices and edges in floats. */
 typedef struct weir_score_inputs {
     const weir_real *numbers[WEIR_SCHEMA_VERTICES_MAX];
     const uint32_t *slots[WEIR_SCHEMA_VERTICES_MAX];
     const weir_real *edges[WEIR_SAMPLE_STEPS_MAX];
 } weir_score_inputs;
-
-typedef struct weir_score_reader {
-    weir_graph *graph;
-    const weir_score_overlay *overlay;
-    weir_aggregates *aggregates;
-    weir_arena *rows; /* of one vertex at a time */
-} weir_score_reader;
-
-/* arena: what the floats live in. */
-weir_err weir_score_inputs_read(const weir_score_reader *reader, const weir_nn_shape *shape,
-                                const weir_block_view *view, weir_arena *arena, weir_score_inputs *inputs);
 
 /* --- explain.c: a block in which some targets stand several times, each time with one thing missing --------------- */
 

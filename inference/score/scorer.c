@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <weir/inference/inputs/inputs.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
@@ -20,6 +21,7 @@
 
 #include "score_private.h"
 
+#define SCORER_NO_ROOM "the neighbourhood needs more memory than a batch may use; ask for fewer at once"
 #define LEAST_FANOUT   1u
 #define LESS_SHARE     4u
 #define NODE_NS_FIRST  5000.0 /* before anything was measured */
@@ -37,7 +39,6 @@ struct weir_scorer {
     weir_graph *graph;
     weir_sample_source *live;
     weir_score_overlay *overlay;
-    weir_score_reader reader;
     weir_arena *arena; /* of one run */
     weir_clock *clock;
     double node_ns;                   /* one vertex, from the sample to the logit   */
@@ -47,6 +48,7 @@ struct weir_scorer {
     weir_score_model *model;
     scorer_reach reaches[WEIR_SCORE_EFFORTS];
     weir_nn_workspace *workspace;
+    weir_inputs *inputs;
     const weir_block_view *view; /* of the last pass */
 };
 
@@ -66,8 +68,10 @@ static void scorer_forget_model(weir_scorer *s) {
         weir_sampler_close(s->reaches[i].sampler);
         s->reaches[i] = (scorer_reach){0};
     }
+    weir_inputs_close(s->inputs);
     weir_nn_workspace_close(s->workspace);
     weir_score_model_drop(s->model);
+    s->inputs = NULL;
     s->workspace = NULL;
     s->model = NULL;
     s->view = NULL;
@@ -215,6 +219,33 @@ static weir_err scorer_answer(scorer_pass *p, uint32_t i) {
                     s->model->version);
 }
 
+static weir_err scorer_read_inputs(weir_scorer *s, const weir_nn_shape *shape, const weir_block_view *view,
+                                   weir_score_inputs *inputs) {
+    uint32_t steps;
+    const weir_sample_step *step = weir_nn_steps(shape, &steps);
+    weir_err err = WEIR_OK;
+    for (uint32_t type = 0; !err && type < view->types; type++) {
+        const weir_nn_inputs *of = weir_nn_vertex(shape, type);
+        size_t rows = view->input_ranges[type].end - view->input_ranges[type].begin;
+        weir_real *numbers = weir_arena_alloc(s->arena, rows * of->width * sizeof *numbers);
+        uint32_t *slots = weir_arena_alloc(s->arena, rows * of->category_count * sizeof *slots);
+        if (!numbers || !slots) return WEIR_ARENA_ERR(s->arena, SCORER_NO_ROOM);
+        inputs->numbers[type] = numbers;
+        inputs->slots[type] = slots;
+        err = weir_inputs_block(s->inputs, view, type, NULL, 0, numbers, slots);
+    }
+    for (uint32_t i = 0; !err && i < view->steps; i++) {
+        uint32_t width = weir_nn_edge(shape, step[i].relation)->width;
+        inputs->edges[i] = NULL;
+        if (!width) continue;
+        weir_real *numbers = weir_arena_alloc(s->arena, (size_t)view->edges[i].count * width * sizeof *numbers);
+        if (!numbers) return WEIR_ARENA_ERR(s->arena, SCORER_NO_ROOM);
+        inputs->edges[i] = numbers;
+        err = weir_inputs_edges(s->inputs, view, i, numbers);
+    }
+    return err;
+}
+
 /* From the sampled trees to the answers: inputs, variants for the reasons, one forward pass, then each ask. */
 static weir_err scorer_compute(scorer_pass *p) {
     weir_scorer *s = p->scorer;
@@ -228,7 +259,7 @@ static weir_err scorer_compute(scorer_pass *p) {
     }
     weir_score_wide *wide = p->wide = weir_arena_alloc(s->arena, sizeof *wide);
     if (!wide) return WEIR_ARENA_ERR(s->arena, "no memory for a batch; ask for fewer targets at once");
-    weir_err err = weir_score_inputs_read(&s->reader, shape, p->view, s->arena, &inputs);
+    weir_err err = scorer_read_inputs(s, shape, p->view, &inputs);
     if (!err) err = weir_score_widen(shape, p->view, &inputs, explain, weir_graph_schema(s->graph), s->arena, wide);
     if (err) return err;
 
@@ -348,6 +379,9 @@ weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const wei
     if (scorer->model != model) {
         scorer_forget_model(scorer);
         err = weir_nn_workspace_open(model->opts.nn, false, &scorer->workspace);
+        if (!err)
+            err = weir_inputs_open(weir_score_model_shape(model), weir_graph_schema(scorer->graph),
+                                   weir_score_overlay_source(scorer->overlay), &scorer->inputs);
         if (!err) scorer->model = weir_score_model_share(model);
     }
     for (uint32_t left = count; !err && left;) {
@@ -386,13 +420,9 @@ weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp) {
     s->graph = graph;
     s->clock = weir_clock_system();
     s->node_ns = NODE_NS_FIRST;
-    s->reader.graph = graph;
     weir_err err = weir_arena_open(WEIR_SCORE_BYTES_MAX, &s->arena);
-    if (!err) err = weir_arena_open(WEIR_SCORE_BYTES_MAX, &s->reader.rows);
     if (!err) err = weir_sample_over_graph(graph, WEIR_SCORE_BYTES_MAX, &s->live);
-    if (!err) err = weir_score_overlay_open(s->live, &s->overlay);
-    if (!err) err = weir_aggregates_open(weir_graph_schema(graph), s->live, &s->reader.aggregates);
-    s->reader.overlay = s->overlay;
+    if (!err) err = weir_score_overlay_open(graph, s->live, &s->overlay);
     if (err) {
         weir_scorer_close(s);
         return err;
@@ -404,10 +434,8 @@ weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp) {
 void weir_scorer_close(weir_scorer *s) {
     if (!s) return;
     scorer_forget_model(s);
-    weir_aggregates_close(s->reader.aggregates);
     weir_score_overlay_close(s->overlay);
     weir_sample_source_close(s->live);
-    weir_arena_close(s->reader.rows);
     weir_arena_close(s->arena);
     weir_free(s);
 }

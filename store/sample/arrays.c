@@ -275,6 +275,10 @@ void weir_sample_arrays_own(weir_sample_source *source, void *owned, void (*rele
     s->owned_free = release;
 }
 
+const void *weir_sample_arrays_owned(const weir_sample_source *source) {
+    return arrays_of(source)->owned;
+}
+
 weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_source **sourcep) {
     *sourcep = NULL;
     arrays_source *s = weir_calloc(1, sizeof *s + 2u * arrays->relations * sizeof s->csrs[0]);

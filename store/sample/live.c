@@ -14,8 +14,9 @@ typedef struct live_source {
     weir_sample_source base; /* first: the handle is this */
     weir_graph *graph;       /* borrowed                  */
     weir_sample_ends *ends;
-    weir_arena *windows; /* of the batch at hand */
-    weir_arena *rows;    /* of the block         */
+    weir_arena *windows;  /* of the batch at hand */
+    weir_arena *rows;     /* of the block         */
+    weir_arena *features; /* of the vertices at hand */
 } live_source;
 
 static live_source *live_of(weir_sample_source *source) {
@@ -104,6 +105,49 @@ static weir_err live_codes(weir_sample_source *source, const weir_sample_ask *as
     return err;
 }
 
+/* --- what is known of vertices and edges -------------------------------------------------------------------------- */
+
+static void live_round_numbers(const weir_value_kind *kinds, size_t count, weir_value *values) {
+    for (size_t i = 0; i < count; i++)
+        if (kinds[i] == WEIR_VALUE_NUMBER) values[i].number = (double)(float)values[i].number;
+}
+
+static weir_err live_features(weir_sample_source *source, const weir_sample_vertices *of, weir_value *values) {
+    live_source *s = live_of(source);
+    size_t kind_count;
+    const weir_value_kind *kinds = weir_graph_vertex_kinds(s->graph, of->type, &kind_count);
+    weir_err err = WEIR_OK;
+    WEIR_ASSERT(kind_count <= WEIR_ROW_FEATURES_MAX);
+    weir_arena_reset(s->features);
+    memset(values, 0, of->count * kind_count * sizeof *values);
+    for (uint32_t i = 0; !err && i < of->count && kind_count > 0; i++, values += kind_count) {
+        int64_t before_us = of->before_us[i] + (of->targets && of->before_us[i] < INT64_MAX);
+        weir_row_view view = {0};
+        err = weir_graph_features(s->graph, of->ids[i], before_us, s->features, &view);
+        if (err) break;
+        if (view.row && view.vertex_type == of->type)
+            weir_row_fill(kinds, kind_count, view.row, view.row_length, values);
+        live_round_numbers(kinds, kind_count, values);
+    }
+    return err;
+}
+
+static weir_err live_edge_features(weir_sample_source *source, const weir_sample_step *step,
+                                   const weir_block_edges *edges, uint32_t begin, uint32_t count, weir_value *values) {
+    size_t kind_count;
+    const weir_value_kind *kinds = weir_graph_relation_kinds(live_of(source)->graph, step->relation, &kind_count);
+    WEIR_ASSERT(kind_count <= WEIR_ROW_FEATURES_MAX && begin + count <= edges->count);
+    memset(values, 0, count * kind_count * sizeof *values);
+    for (uint32_t i = begin; i < begin + count; i++, values += kind_count) {
+        if (edges->row_lengths[i] == 0) continue;
+        weir_err err = weir_row_check(kinds, kind_count, edges->rows[i], edges->row_lengths[i]);
+        if (err) return err;
+        weir_row_read(kinds, kind_count, edges->rows[i], edges->row_lengths[i], values);
+        live_round_numbers(kinds, kind_count, values);
+    }
+    return WEIR_OK;
+}
+
 static weir_err live_keep(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp) {
     weir_arena *rows = live_of(source)->rows;
     uint8_t *kept = weir_arena_alloc_aligned(rows, 1, length);
@@ -120,6 +164,7 @@ static void live_close(weir_sample_source *source) {
     live_source *s = live_of(source);
     weir_arena_close(s->windows);
     weir_arena_close(s->rows);
+    weir_arena_close(s->features);
     weir_free(s->ends);
     weir_free(s);
 }
@@ -133,6 +178,7 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
     s->ends = weir_calloc(relations, sizeof *s->ends);
     weir_err err = s->ends ? weir_arena_open(bytes_max, &s->windows) : WEIR_NOMEM("for a source of samples");
     if (!err) err = weir_arena_open(bytes_max, &s->rows);
+    if (!err) err = weir_arena_open(bytes_max, &s->features);
     if (err) {
         live_close(&s->base);
         return err;
@@ -153,6 +199,8 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
         .windows = live_windows,
         .numbers = live_numbers,
         .codes = live_codes,
+        .features = live_features,
+        .edge_features = live_edge_features,
         .keep = live_keep,
         .close = live_close,
     };

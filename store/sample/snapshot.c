@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snapshot.c - a snapshot as arrays for the sampler: nothing is copied but the table of where they lie. */
+/* snapshot.c - a snapshot as a source: arrays for the sampler, of which nothing is copied but the table of where they
+ * lie, and its columns as values. */
+#include <math.h>
+#include <string.h>
+
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
 #include <weir/store/snapshot/snapshot.h>
 
 #include "sampler_private.h"
 
 /* What weir_sample_over_arrays borrows; it goes with the source. */
 typedef struct snapshot_tables {
+    const weir_snapshot *snapshot;
     uint32_t types, relations;
     weir_sample_ends *ends;
     weir_sample_csr *csrs;
@@ -90,11 +96,108 @@ static weir_err snapshot_tables_fill(snapshot_tables *t, const weir_snapshot *sn
     return err;
 }
 
+/* --- what is known of vertices and edges -------------------------------------------------------------------------- */
+
+static const weir_snapshot *snapshot_of(weir_sample_source *source) {
+    return ((const snapshot_tables *)weir_sample_arrays_owned(source))->snapshot;
+}
+
+static weir_value snapshot_value_at(const weir_snapshot_column *column, uint64_t row) {
+    weir_value value = {0};
+    if (column->kind == WEIR_VALUE_NUMBER) {
+        value.number = (double)column->numbers[row];
+        value.present = !isnan(value.number);
+    } else if (column->kind == WEIR_VALUE_TIME) {
+        value.time_us = column->times[row];
+        value.present = value.time_us != WEIR_SNAPSHOT_NEVER;
+    } else if (column->codes[row] >= 0 && (uint64_t)column->codes[row] < column->texts) {
+        const int64_t *at = &column->text_offsets[column->codes[row]];
+        value.text = (const char *)column->text_bytes + at[0];
+        value.text_length = (uint8_t)(at[1] - at[0]);
+        value.present = true;
+    }
+    return value;
+}
+
+/* Begins to fetch what the rows of all are found by, and then the newest row of each, which is what most targets see:
+ * the misses of many vertices overlap, where one after the other would wait for each. */
+static void snapshot_prefetch_rows(const weir_snapshot_vertices *v, const weir_sample_vertices *of) {
+    for (uint32_t i = 0; i < of->count; i++)
+        __builtin_prefetch(&v->rows.indptr[of->vertices[i] + 1]);
+    for (uint32_t i = 0; i < of->count; i++) {
+        int64_t last = v->rows.indptr[of->vertices[i] + 1] - 1;
+        if (last < 0 || last >= (int64_t)v->rows.count) continue;
+        __builtin_prefetch(&v->rows.times[last]);
+        __builtin_prefetch(&v->rows.until_us[last]);
+        for (uint32_t c = 0; c < v->column_count; c++) {
+            const weir_snapshot_column *column = &v->columns[c];
+            if (column->numbers) __builtin_prefetch(&column->numbers[last]);
+            if (column->codes) __builtin_prefetch(&column->codes[last]);
+            if (column->times) __builtin_prefetch(&column->times[last]);
+        }
+    }
+}
+
+/* A target sees what was put up to its time, everyone else what was put before it. */
+static int64_t snapshot_before_us(const weir_sample_vertices *of, uint32_t i) {
+    return of->before_us[i] + (of->targets && of->before_us[i] < INT64_MAX);
+}
+
+static weir_err snapshot_features(weir_sample_source *source, const weir_sample_vertices *of, weir_value *values) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot_of(source), of->type);
+    weir_err err = WEIR_OK;
+    WEIR_ASSERT(v->column_count <= WEIR_ROW_FEATURES_MAX);
+    /* The sampler checks a vertex when it looks up its edges; those of the last hop are looked up here first. */
+    for (uint32_t i = 0; !err && i < of->count; i++)
+        err = weir_snapshot_check_vertex(snapshot_of(source), of->type, of->vertices[i]);
+    if (err) return err;
+    if (v->rows.count && v->column_count) snapshot_prefetch_rows(v, of);
+    for (uint32_t i = 0; i < of->count; i++, values += v->column_count) {
+        uint64_t row;
+        bool seen = weir_snapshot_span(&v->rows, of->vertices[i], snapshot_before_us(of, i), &row);
+        WEIR_ASSERT(!seen || v->rows.times[row] <= of->before_us[i]);
+        for (uint32_t c = 0; c < v->column_count; c++)
+            values[c] = seen ? snapshot_value_at(&v->columns[c], row) : (weir_value){0};
+    }
+    return WEIR_OK;
+}
+
+static weir_err snapshot_edge_features(weir_sample_source *source, const weir_sample_step *step,
+                                       const weir_block_edges *edges, uint32_t begin, uint32_t count,
+                                       weir_value *values) {
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot_of(source), step->relation, step->direction);
+    WEIR_ASSERT(e->column_count <= WEIR_ROW_FEATURES_MAX && begin + count <= edges->count);
+    for (uint32_t i = begin; i < begin + count; i++, values += e->column_count) {
+        WEIR_ASSERT(edges->refs[i] < e->edges);
+        for (uint32_t c = 0; c < e->column_count; c++)
+            values[c] = snapshot_value_at(&e->columns[c], edges->refs[i]);
+    }
+    return WEIR_OK;
+}
+
+static const float *snapshot_matrix(weir_sample_source *source, uint32_t type, const char *name, uint32_t columns) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot_of(source), type);
+    for (uint32_t i = 0; i < v->extra_count; i++)
+        if (v->extras[i].matrix && v->extras[i].columns == columns && strcmp(v->extras[i].name, name) == 0)
+            return v->extras[i].matrix;
+    return NULL;
+}
+
+static void snapshot_there(weir_sample_source *source, const weir_sample_vertices *of, bool *there) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot_of(source), of->type);
+    uint64_t life;
+    for (uint32_t i = 0; i < of->count; i++)
+        there[i] = weir_snapshot_span(&v->lives, of->vertices[i], snapshot_before_us(of, i), &life);
+}
+
+/* --- the handle --------------------------------------------------------------------------------------------------- */
+
 weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_source **sourcep) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     *sourcep = NULL;
     snapshot_tables *t = weir_calloc(1, sizeof *t);
     if (!t) return WEIR_NOMEM("for a source of samples");
+    t->snapshot = snapshot;
     t->types = weir_schema_vertex_count(schema);
     t->relations = weir_schema_relation_count(schema);
     weir_err err = snapshot_tables_fill(t, snapshot);
@@ -111,5 +214,9 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
         return err;
     }
     weir_sample_arrays_own(*sourcep, t, snapshot_tables_free);
+    (*sourcep)->features = snapshot_features;
+    (*sourcep)->edge_features = snapshot_edge_features;
+    (*sourcep)->matrix = snapshot_matrix;
+    (*sourcep)->there = snapshot_there;
     return WEIR_OK;
 }

@@ -256,6 +256,15 @@ bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_verte
 
 /* --- as of a time: of snapshots and of parts --------------------------------------------------------------------- */
 
+weir_err weir_snapshot_check_vertex(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex) {
+    uint64_t count = weir_snapshot_vertices_of(snapshot, type)->count;
+    if (vertex < count) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT,
+                    "the snapshot says that a neighbour is vertex %llu of type %u, of which there are only %llu; take "
+                    "another copy",
+                    (unsigned long long)vertex, type, (unsigned long long)count);
+}
+
 /* Most vertices have one, and most targets look for the last: so the search begins there. */
 bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep) {
     int64_t low = spans->indptr[vertex], high = spans->indptr[vertex + 1];

@@ -100,7 +100,7 @@ static weir_err run_epoch(void *context, uint64_t round, weir_bench_sample *samp
     flops = 0;
     opts.snapshot = b->snapshot;
     opts.kernels = &b->kernels;
-    opts.fanouts = fanouts;
+    opts.reach.fanouts = fanouts;
     opts.hidden = HIDDEN;
     opts.batch = BATCH;
     opts.epochs = 1;

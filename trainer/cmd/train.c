@@ -21,30 +21,6 @@ static weir_err train_read_u32(const weir_cli *cli, const char *name, uint32_t l
     return err;
 }
 
-/* "10,5": numbers from 1, separated by commas; false: it is not such a list. */
-static bool train_read_list(const char *text, uint32_t most, uint32_t room, uint32_t *numbers, uint32_t *countp) {
-    for (*countp = 0; *countp < room; text++) {
-        char *end;
-        unsigned long number = strtoul(text, &end, 10);
-        if (end == text || number < 1 || number > most) return false;
-        numbers[(*countp)++] = (uint32_t)number;
-        if (!*end) return true;
-        if (*end != ',') return false;
-        text = end;
-    }
-    return false;
-}
-
-static weir_err train_read_fanouts(const weir_cli *cli, weir_cmd_train *c) {
-    if (!weir_cli_given(cli, "fanouts")) return WEIR_OK;
-    if (!train_read_list(weir_cli_text(cli, "fanouts"), WEIR_TRAIN_FANOUT_MAX, WEIR_SAMPLE_HOPS_MAX, c->fanouts,
-                         &c->opts.layers))
-        return WEIR_ERR(WEIR_EUSAGE, "--fanouts is 1 to %u numbers from 1 to %u, separated by commas",
-                        WEIR_SAMPLE_HOPS_MAX, WEIR_TRAIN_FANOUT_MAX);
-    c->opts.fanouts = c->fanouts;
-    return WEIR_OK;
-}
-
 static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     weir_err err = train_read_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = train_read_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
@@ -83,7 +59,7 @@ static weir_err train_read_per_class(const weir_cli *cli, weir_train_opts *o) {
     if (weir_cli_given(cli, "masks"))
         return WEIR_ERR(WEIR_EUSAGE,
                         "--masks and --per-class both say which target is in which part; give one of them");
-    if (!train_read_list(weir_cli_text(cli, "per-class"), INT32_MAX, 2, o->cut.each, &count) || count != 2)
+    if (!weir_cmd_train_list(weir_cli_text(cli, "per-class"), 1, INT32_MAX, 2, o->cut.each, &count) || count != 2)
         return WEIR_ERR(WEIR_EUSAGE, "--per-class is two numbers, of training and validation, separated by a comma");
     o->cut.split = WEIR_TARGETS_BY_CLASS;
     o->cut.seed = o->seed;
@@ -140,12 +116,11 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->key = weir_cli_text(cli, "key");
     c->opts = weir_train_defaults();
     c->opts.folder = weir_cli_text(cli, "folder");
+    c->opts.trace = weir_cli_text(cli, "trace");
     c->baselines = !weir_cli_given(cli, "no-baselines");
     c->opts.resume = weir_cli_given(cli, "resume");
-    c->opts.out_only = weir_cli_given(cli, "out-only");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
     weir_err err = train_read_numbers(cli, &c->opts);
-    if (!err) err = train_read_fanouts(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);
     if (!err) err = train_check_shares(cli, &c->opts);
@@ -153,6 +128,9 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
         err = WEIR_ERR(WEIR_EUSAGE, "--resume continues from a checkpoint in --folder, which is missing; name it");
     if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);
     c->opts.snapshot = c->snapshot;
+    c->reach.reach = c->opts.reach;
+    if (!err) err = weir_cmd_reach_read(cli, weir_snapshot_schema(c->snapshot), &c->reach);
+    c->opts.reach = c->reach.reach;
     if (!err && weir_cli_given(cli, "parts")) {
         err = weir_cmd_owners_open(weir_cli_text(cli, "parts"), c->snapshot, weir_comm_ranks(c->comm), &c->owners);
         if (!err) c->opts.owners = weir_cmd_owners_of(c->owners);
@@ -162,7 +140,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
 }
 
 static weir_err train_run(weir_cli *cli) {
-    weir_cmd_train c = {.models = NULL};
+    static weir_cmd_train c; /* large */
     weir_trained *trained = NULL;
     weir_err err = weir_comm_start(NULL, NULL, &c.comm);
     if (err) return err;
@@ -187,6 +165,8 @@ static const weir_option options[] = {
     {"models", 'm', "DIR", "add the model to this folder of trained models (default: only print a report)", NULL},
     {"folder", 'f', "DIR", "write checkpoint, epochs.jsonl, curve.svg and report.json there (default: write none)",
      NULL},
+    {"trace", 0, "FILE", "write when each stage of each batch began and ended, for ui.perfetto.dev (default: do not)",
+     NULL},
     {"parts", 'p', "DIR", "parts made by weir partition, one a rank (default: ranks own vertices by their ids)", NULL},
     {"key", 'k', "FILE", "sign the model with this secret key, made by weir model keygen (default: do not sign it)",
      NULL},
@@ -195,7 +175,13 @@ static const weir_option options[] = {
     {"patience", 0, "N", "stop after N epochs without a better validation; 0: never (default: 5)", NULL},
     {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
-    {"fanouts", 0, "N,N,…", "newest edges of each relation that a layer looks at, one number a layer (default: 10,10)",
+    {"fanouts", 0, "N,N,…",
+     "edges of a vertex along each relation that a layer looks at, one number a layer; some relations otherwise: "
+     "'10,10 paid_by=20,5 paid_at.in=0,0' (default: 10,10)",
+     NULL},
+    {"strategy", 0, "NAME",
+     "which edges: recent, uniform, full, weighted:FEATURE, weighted:HALF-LIFE; some relations otherwise: 'recent "
+     "paid_by.in=uniform' (default: recent; uniform where edges have no times)",
      NULL},
     {"out-only", 0, NULL, "follow edges from their start only: for an import made with --undirected", NULL},
     {"rate", 'r', "X", "learning rate (default: 0.003)", NULL},

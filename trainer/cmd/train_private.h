@@ -4,18 +4,33 @@
 #define WEIR_TRAINER_CMD_TRAIN_PRIVATE_H
 
 #include <weir/store/cli/cli.h>
+#include <weir/store/schema/schema.h>
 #include <weir/trainer/train/train.h>
+
+/* What --fanouts, --strategy and --out-only say. `reach` points into it. */
+typedef struct weir_cmd_reach {
+    weir_train_reach reach;
+    uint32_t fanouts[WEIR_SAMPLE_HOPS_MAX];
+    weir_train_along alongs[2 * WEIR_SCHEMA_RELATIONS_MAX];
+    uint32_t along_fanouts[2 * WEIR_SCHEMA_RELATIONS_MAX][WEIR_SAMPLE_HOPS_MAX];
+} weir_cmd_reach;
 
 typedef struct weir_cmd_train {
     const char *snapshot_folder, *models, *key; /* models and key: NULL, not wanted */
     bool baselines;
     weir_train_opts opts;
-    uint32_t fanouts[WEIR_SAMPLE_HOPS_MAX];
+    weir_cmd_reach reach;
     char masks[512]; /* the names in opts.cut point into it */
     weir_comm *comm;
     weir_snapshot *snapshot;
     struct weir_cmd_owners *owners; /* NULL: by the vertices' ids */
 } weir_cmd_train;
+
+/* reach begins with the defaults.  WEIR_EUSAGE. */
+weir_err weir_cmd_reach_read(const weir_cli *cli, const weir_schema *schema, weir_cmd_reach *reach);
+/* "10,5": numbers from least to most, separated by commas; false: it is not such a list. */
+bool weir_cmd_train_list(const char *text, uint32_t least, uint32_t most, uint32_t room, uint32_t *numbers,
+                         uint32_t *countp);
 
 /* Who owns what, of `weir partition`. */
 typedef struct weir_cmd_owners weir_cmd_owners;

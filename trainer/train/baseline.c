@@ -9,12 +9,12 @@
 #include <math.h>
 #include <string.h>
 
+#include <weir/inference/inputs/inputs.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
 #include <weir/trainer/boost/boost.h>
 
-#include "inputs.h"
 #include "training_private.h"
 
 #define BASELINE_NO_MEMORY "for the baselines; omit them by --no-baselines"
@@ -64,7 +64,9 @@ typedef struct baseline_placing {
 static weir_err baseline_place(baseline_table *t, const baseline_placing *p, float *rows) {
     const weir_nn_inputs *inputs = weir_nn_vertex(t->trained->shape, p->type);
     WEIR_ASSERT(p->count <= BASELINE_AT_ONCE && p->column + baseline_width(t, p->type) <= t->columns);
-    weir_err err = weir_inputs_rows(t->inputs, p->type, p->vertices, p->before_us, p->count, t->numbers, t->slots);
+    const weir_sample_vertices of = {
+        .vertices = p->vertices, .before_us = p->before_us, .count = p->count, .type = (uint16_t)p->type};
+    weir_err err = weir_inputs_rows(t->inputs, &of, t->numbers, t->slots);
     for (uint32_t i = 0; !err && i < p->count; i++) {
         float *at = rows + p->targets[i] * t->columns + p->column;
         for (uint32_t c = 0; c < inputs->width; c++)
@@ -134,8 +136,7 @@ static weir_err baseline_open_sampler(baseline_table *t) {
                                    .targets_max = BASELINE_AT_ONCE,
                                    .seed = trained->opts.sample_seed,
                                    .window = weir_nn_window(trained->shape)};
-    weir_err err = weir_sample_over_snapshot(trained->opts.snapshot, &t->source);
-    if (!err) err = weir_sampler_open(&opts, t->source, &t->sampler);
+    weir_err err = weir_sampler_open(&opts, t->source, &t->sampler);
     return err ? err : weir_block_open(t->sampler, &t->block);
 }
 
@@ -169,8 +170,9 @@ static weir_err baseline_open(baseline_table *t, const weir_trained *trained, we
     t->rows = weir_calloc(trained->targets->count, t->columns * sizeof *t->rows);
     t->scores = weir_calloc(trained->targets->count, sizeof *t->scores);
     if (!t->numbers || !t->slots || !t->rows || !t->scores) return WEIR_NOMEM(BASELINE_NO_MEMORY);
-    weir_err err = t->step_count ? baseline_open_sampler(t) : WEIR_OK;
-    if (!err) err = weir_inputs_open(shape, trained->opts.snapshot, &t->inputs);
+    weir_err err = weir_sample_over_snapshot(trained->opts.snapshot, &t->source);
+    if (!err && t->step_count) err = baseline_open_sampler(t);
+    if (!err) err = weir_inputs_open(shape, weir_snapshot_schema(trained->opts.snapshot), t->source, &t->inputs);
     return err ? err : baseline_fill(t);
 }
 

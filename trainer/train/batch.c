@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.c - one batch: sampled, exchanged with other ranks, encoded. Its memory grows to the largest and stays: a pass
- * soon allocates nothing.
+ * batch.c - one batch: sampled, asked of other ranks, answered and encoded. Its memory grows to the largest and stays:
+ * a pass soon allocates nothing.
  *
- * A row that another rank owns is asked for by (type, vertex, time) and comes back encoded: its owner reads the
- * features, evaluates the aggregates and scales, by the very code that encodes its own rows.
+ * A row that another rank owns is asked for by (type, vertex, time), once a batch, and comes back encoded: its owner
+ * reads the features, evaluates the aggregates and scales, by the very code that encodes its own rows. A rank's own
+ * rows are encoded in place and never sent.
  */
 #include <stddef.h>
 #include <string.h>
 
+#include <weir/inference/inputs/inputs.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
@@ -18,9 +20,8 @@
 
 #include "batch.h"
 
-#define BATCH_NO_MEMORY   "for a batch; lower --batch or the fan-outs"
-#define BATCH_ENCODE_ROWS 256u
-#define RNG_ENTRIES       1u
+#define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
+#define RNG_ENTRIES     1u
 
 typedef struct batch_ask {
     uint64_t vertex;
@@ -45,6 +46,7 @@ typedef struct batch_memory {
     uint64_t *own;
     uint64_t *keys;
     uint32_t *node_counts; /* of each target: nodes numbered so far */
+    bool shared;           /* targets share what lies below them    */
     size_t key_capacity;
     batch_type *types;
     weir_real **edges;
@@ -53,18 +55,25 @@ typedef struct batch_memory {
     const uint32_t **slots_of;
     weir_buf asks;       /* batch_ask, by owner */
     uint64_t *ask_bytes; /* to each rank        */
+    weir_buf asked;      /* what other ranks ask of this one for their batch of the same number, by rank */
+    uint64_t *asked_bytes;
+    uint32_t *own_rows; /* of each type: rows that this rank owns, by their places; one type behind the other */
+    uint32_t *own_ends; /* of each type, where they end */
+    size_t own_row_capacity;
 } batch_memory;
 
 struct weir_train_sampler {
     const weir_batches_opts *opts;
     weir_sample_source *source;
     weir_sampler *sampler;
+    bool shared;
 };
 
 struct weir_train_fetcher {
     const weir_batches_opts *opts;
+    weir_sample_source *source;
     weir_inputs *inputs;
-    weir_buf asked, answers, received;
+    weir_buf answers, received;
     uint64_t *lengths, *received_lengths;
 };
 
@@ -73,7 +82,7 @@ static batch_memory *batch_memory_of(weir_train_batch *batch) {
 }
 
 static uint32_t batch_rank(const weir_batches_opts *opts) {
-    return opts->owners.ranks > 1 ? weir_comm_rank(opts->channel) : 0;
+    return opts->owners.ranks > 1 ? weir_comm_rank(opts->channels[0]) : 0;
 }
 
 static uint32_t batch_owner(const weir_batches_opts *opts, uint32_t type, uint64_t vertex) {
@@ -89,7 +98,8 @@ static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
 
 /* --- sample: the block, keys of its nodes, and whose its rows are ------------------------------------------------ */
 
-/* A node's key says where it stands in its target's own tree, and which target that is (TRAIN-E2). */
+/* TRAIN-E2: a node's key says where it stands in its target's own tree, and which target that is; where trees are
+ * shared, which vertex it is, and how far from the targets. */
 static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     if (view->nodes > m->key_capacity) {
         uint64_t *keys = weir_realloc_array(m->keys, view->nodes, sizeof *keys);
@@ -98,7 +108,13 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
         m->key_capacity = view->nodes;
     }
     memset(m->node_counts, 0, m->out.own_count * sizeof *m->node_counts);
-    for (uint32_t node = 0; node < view->nodes; node++) {
+    for (uint32_t i = 0; m->shared && i < (view->hops + 1) * view->types; i++) {
+        for (uint32_t node = view->ranges[i].begin; node < view->ranges[i].end; node++) {
+            const uint64_t name[2] = {view->vertices[node], i}; /* i: hop and type */
+            m->keys[node] = weir_xxh3(name, sizeof name, 0);
+        }
+    }
+    for (uint32_t node = 0; !m->shared && node < view->nodes; node++) {
         uint32_t group = view->groups[node];
         WEIR_ASSERT(group < m->out.own_count);
         const uint64_t name[3] = {(uint64_t)m->targets[group].vertex, (uint64_t)m->targets[group].before_us,
@@ -109,24 +125,38 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     return WEIR_OK;
 }
 
-/* Asks every rank for the rows that it owns, this one too: with several ranks all rows take the same way. */
+/* Whose each row is: asks for what other ranks own, in their order, and remembers what this one does. */
 static weir_err batch_make_asks(batch_memory *m, const weir_block_view *view) {
+    uint32_t own = 0;
+    if (view->inputs > m->own_row_capacity) {
+        uint32_t *rows = weir_realloc_array(m->own_rows, view->inputs, sizeof *rows);
+        if (!rows) return WEIR_NOMEM(BATCH_NO_MEMORY);
+        m->own_rows = rows;
+        m->own_row_capacity = view->inputs;
+    }
     for (uint32_t rank = 0; rank < m->opts->owners.ranks; rank++) {
         size_t before = m->asks.length;
         for (uint32_t type = 0; type < view->types; type++) {
             weir_block_range range = view->input_ranges[type];
             for (uint32_t row = range.begin; row < range.end; row++) {
                 uint64_t vertex = view->vertices[view->input_nodes[row]];
-                weir_err err = rank ? WEIR_OK : weir_inputs_check(m->opts->snapshot, type, vertex);
+                weir_err err = rank ? WEIR_OK : weir_snapshot_check_vertex(m->opts->snapshot, type, vertex);
                 if (err) return err;
                 if (batch_owner(m->opts, type, vertex) != rank) continue;
                 const batch_ask ask = {vertex, batch_row_time(view, row), type, row - range.begin};
-                weir_buf_append(&m->asks, &ask, sizeof ask);
+                if (rank == batch_rank(m->opts))
+                    m->own_rows[own++] = ask.row;
+                else
+                    weir_buf_append(&m->asks, &ask, sizeof ask);
             }
+            if (rank == batch_rank(m->opts)) m->own_ends[type] = own;
         }
         m->ask_bytes[rank] = m->asks.length - before;
     }
-    return weir_buf_err(&m->asks);
+    weir_err err = weir_buf_err(&m->asks);
+    m->out.remote = m->asks.length / sizeof(batch_ask);
+    WEIR_ASSERT(err || own + m->out.remote == view->inputs); // TRAIN-E4
+    return err;
 }
 
 weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, uint64_t number) {
@@ -160,7 +190,18 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     return err;
 }
 
-/* --- exchange: rows of vertices that other ranks own -------------------------------------------------------------- */
+/* --- ask: other ranks for the rows that they own ------------------------------------------------------------------ */
+
+weir_err weir_train_batch_ask(weir_train_batch *batch) {
+    batch_memory *m = batch_memory_of(batch);
+    const weir_batches_opts *o = m->opts;
+    WEIR_ON_ROLE(WORKER);
+    if (o->owners.ranks == 1) return WEIR_OK;
+    weir_buf_clear(&m->asked);
+    return weir_comm_exchange(o->channels[0], m->asks.bytes, m->ask_bytes, &m->asked, m->asked_bytes);
+}
+
+/* --- answer: what other ranks asked ------------------------------------------------------------------------------- */
 
 static size_t batch_row_bytes(const weir_nn_inputs *inputs) {
     return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);
@@ -180,19 +221,21 @@ static weir_err batch_answer(weir_train_fetcher *f, const batch_ask *ask) {
     if (!room) return weir_buf_err(&f->answers);
     weir_real *numbers = (weir_real *)(void *)room;
     uint32_t *slots = (uint32_t *)(void *)(room + inputs->width * sizeof *numbers);
-    weir_err err = weir_inputs_rows(f->inputs, ask->type, &ask->vertex, &ask->before_us, 1, numbers, slots);
+    const weir_sample_vertices of = {
+        .vertices = &ask->vertex, .before_us = &ask->before_us, .count = 1, .type = (uint16_t)ask->type};
+    weir_err err = weir_inputs_rows(f->inputs, &of, numbers, slots);
     weir_buf_commit(&f->answers, batch_row_bytes(inputs));
     return err;
 }
 
 /* Answers in the order of the asks, which is by rank. */
-static weir_err batch_answer_all(weir_train_fetcher *f) {
-    const char *at = f->asked.bytes;
+static weir_err batch_answer_all(weir_train_fetcher *f, const batch_memory *m) {
+    const char *at = m->asked.bytes;
     weir_err err = WEIR_OK;
     weir_buf_clear(&f->answers);
     for (uint32_t rank = 0; !err && rank < f->opts->owners.ranks; rank++) {
         size_t before = f->answers.length;
-        for (uint64_t n = f->received_lengths[rank] / sizeof(batch_ask); !err && n > 0; n--) {
+        for (uint64_t n = m->asked_bytes[rank] / sizeof(batch_ask); !err && n > 0; n--) {
             batch_ask ask;
             memcpy(&ask, at, sizeof ask);
             err = batch_answer(f, &ask);
@@ -244,49 +287,23 @@ static weir_err batch_put_answers(batch_memory *m, const weir_train_fetcher *f) 
     return WEIR_OK;
 }
 
-weir_err weir_train_batch_exchange(weir_train_batch *batch, weir_train_fetcher *fetcher) {
+weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher) {
     batch_memory *m = batch_memory_of(batch);
     const weir_batches_opts *o = m->opts;
     WEIR_ON_ROLE(WORKER);
     weir_err err = batch->own_count ? batch_grow(m) : WEIR_OK;
     if (err || o->owners.ranks == 1) return err;
-    weir_buf_clear(&fetcher->asked);
     weir_buf_clear(&fetcher->received);
-    err = weir_comm_exchange(o->channel, m->asks.bytes, m->ask_bytes, &fetcher->asked, fetcher->received_lengths);
-    if (!err) err = batch_answer_all(fetcher);
+    err = batch_answer_all(fetcher, m);
     if (!err)
-        err = weir_comm_exchange(o->channel, fetcher->answers.bytes, fetcher->lengths, &fetcher->received,
+        err = weir_comm_exchange(o->channels[1], fetcher->answers.bytes, fetcher->lengths, &fetcher->received,
                                  fetcher->received_lengths);
-    if (!err) err = batch_put_answers(m, fetcher);
-    batch->remote = (m->asks.length - m->ask_bytes[batch_rank(o)]) / sizeof(batch_ask);
-    return err;
+    return err ? err : batch_put_answers(m, fetcher);
 }
 
 /* --- encode: what is not there yet, as floats --------------------------------------------------------------------- */
 
-/* One rank alone: rows of a type stand side by side already. */
-static weir_err batch_encode_type(batch_memory *m, weir_train_fetcher *f, uint32_t type) {
-    const weir_block_view *view = m->out.nn.block;
-    const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
-    weir_block_range range = view->input_ranges[type];
-    uint64_t vertices[BATCH_ENCODE_ROWS];
-    int64_t before_us[BATCH_ENCODE_ROWS];
-    weir_err err = WEIR_OK;
-    for (uint32_t begin = range.begin; !err && begin < range.end; begin += BATCH_ENCODE_ROWS) {
-        uint32_t count = range.end - begin < BATCH_ENCODE_ROWS ? range.end - begin : BATCH_ENCODE_ROWS;
-        for (uint32_t i = 0; i < count; i++) {
-            vertices[i] = view->vertices[view->input_nodes[begin + i]];
-            before_us[i] = batch_row_time(view, begin + i);
-        }
-        size_t row = begin - range.begin;
-        err =
-            weir_inputs_rows(f->inputs, type, vertices, before_us, count, m->types[type].numbers + row * inputs->width,
-                             m->types[type].slots + row * inputs->category_count);
-    }
-    return err;
-}
-
-static weir_err batch_encode_edges(batch_memory *m, const weir_train_fetcher *f, uint32_t step) {
+static weir_err batch_encode_edges(batch_memory *m, weir_train_fetcher *f, uint32_t step) {
     const weir_block_view *view = m->out.nn.block;
     uint32_t steps;
     const weir_sample_step *s = &weir_nn_steps(m->opts->shape, &steps)[step];
@@ -297,8 +314,7 @@ static weir_err batch_encode_edges(batch_memory *m, const weir_train_fetcher *f,
         m->edge_capacity[step] = m->edges[step] ? numbers : 0;
         if (!m->edges[step]) return WEIR_NOMEM(BATCH_NO_MEMORY);
     }
-    if (numbers) weir_inputs_edges(f->inputs, view, step, m->edges[step]);
-    return WEIR_OK;
+    return numbers ? weir_inputs_edges(f->inputs, view, step, m->edges[step]) : WEIR_OK;
 }
 
 void weir_train_entries_hide(const weir_nn_inputs *inputs, const weir_train_entries *entries, weir_real *numbers) {
@@ -336,8 +352,12 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
     weir_err err = WEIR_OK;
     WEIR_ON_ROLE(WORKER);
     if (!batch->own_count) return WEIR_OK;
-    for (uint32_t type = 0; !err && m->opts->owners.ranks == 1 && type < view->types; type++)
-        err = batch_encode_type(m, fetcher, type);
+    for (uint32_t type = 0; !err && type < view->types; type++) {
+        bool all = m->opts->owners.ranks == 1;
+        uint32_t begin = all || type == 0 ? 0 : m->own_ends[type - 1], count = all ? 0 : m->own_ends[type] - begin;
+        err = weir_inputs_block(fetcher->inputs, view, type, all ? NULL : m->own_rows + begin, count,
+                                m->types[type].numbers, m->types[type].slots);
+    }
     if (!err && m->opts->hidden > 0) batch_hide_entries(m);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = batch_encode_edges(m, fetcher, step);
@@ -356,6 +376,12 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampl
     weir_sample_opts of = {.targets_max = opts->batch, .seed = opts->seed, .window = weir_nn_window(opts->shape)};
     of.steps = weir_nn_steps(opts->shape, &of.step_count);
     s->opts = opts;
+    /* Of a graph that stands still all targets have one time: a vertex below several of them is one node. */
+    const weir_target *first = opts->targets->targets;
+    bool shared = true;
+    for (uint64_t i = 0; shared && i < opts->targets->count; i++)
+        shared = first[i].before_us == first->before_us && !first[i].event;
+    s->shared = of.shared = shared;
     weir_err err = weir_sample_over_snapshot(opts->snapshot, &s->source);
     if (!err) err = weir_sampler_open(&of, s->source, &s->sampler);
     if (err) {
@@ -381,7 +407,8 @@ weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetch
     f->lengths = weir_calloc(opts->owners.ranks, sizeof *f->lengths);
     f->received_lengths = weir_calloc(opts->owners.ranks, sizeof *f->received_lengths);
     weir_err err = f->lengths && f->received_lengths ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
-    if (!err) err = weir_inputs_open(opts->shape, opts->snapshot, &f->inputs);
+    if (!err) err = weir_sample_over_snapshot(opts->snapshot, &f->source);
+    if (!err) err = weir_inputs_open(opts->shape, weir_snapshot_schema(opts->snapshot), f->source, &f->inputs);
     if (err) {
         weir_train_fetcher_close(f);
         return err;
@@ -393,7 +420,7 @@ weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetch
 void weir_train_fetcher_close(weir_train_fetcher *fetcher) {
     if (!fetcher) return;
     weir_inputs_close(fetcher->inputs);
-    weir_buf_free(&fetcher->asked);
+    weir_sample_source_close(fetcher->source);
     weir_buf_free(&fetcher->answers);
     weir_buf_free(&fetcher->received);
     weir_free(fetcher->lengths);
@@ -409,6 +436,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     if (!m) return WEIR_NOMEM(BATCH_NO_MEMORY);
     weir_nn_steps(opts->shape, &steps);
     m->opts = opts;
+    m->shared = sampler->shared;
     m->targets = weir_calloc(opts->batch, sizeof *m->targets);
     m->own = weir_calloc(opts->batch, sizeof *m->own);
     m->node_counts = weir_calloc(opts->batch, sizeof *m->node_counts);
@@ -418,8 +446,10 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->edges = weir_calloc(steps, sizeof *m->edges);
     m->edge_capacity = weir_calloc(steps, sizeof *m->edge_capacity);
     m->ask_bytes = weir_calloc(opts->owners.ranks, sizeof *m->ask_bytes);
+    m->asked_bytes = weir_calloc(opts->owners.ranks, sizeof *m->asked_bytes);
+    m->own_ends = weir_calloc(types, sizeof *m->own_ends);
     bool all = m->targets && m->own && m->node_counts && m->types && m->numbers_of && m->slots_of && m->edges &&
-               m->edge_capacity && m->ask_bytes;
+               m->edge_capacity && m->ask_bytes && m->asked_bytes && m->own_ends;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
     if (err) {
@@ -443,6 +473,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
     }
     weir_block_close(m->block);
     weir_buf_free(&m->asks);
+    weir_buf_free(&m->asked);
     weir_free(m->targets);
     weir_free(m->own);
     weir_free(m->keys);
@@ -453,5 +484,8 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_free(m->numbers_of);
     weir_free(m->slots_of);
     weir_free(m->ask_bytes);
+    weir_free(m->asked_bytes);
+    weir_free(m->own_rows);
+    weir_free(m->own_ends);
     weir_free(m);
 }

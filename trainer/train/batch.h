@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch.h - one batch on its way through the stages: sample, then exchange and encode. Private to this folder. */
+/* batch.h - one batch on its way through the stages: sample, ask, answer and encode. Private to this folder. */
 #ifndef WEIR_TRAINER_TRAIN_BATCH_H
 #define WEIR_TRAINER_TRAIN_BATCH_H
 
@@ -20,8 +20,10 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
 void weir_train_batch_close(weir_train_batch *batch);
 /* Block, keys, and whose the rows are.  [worker] */
 weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, uint64_t number);
-/* Asks the owners of remote rows, answers what others ask: all ranks together.  [worker] */
-weir_err weir_train_batch_exchange(weir_train_batch *batch, weir_train_fetcher *fetcher);
+/* Asks the owners of remote rows, and hears what others ask: all ranks together, on channels[0].  [worker] */
+weir_err weir_train_batch_ask(weir_train_batch *batch);
+/* Answers what others asked, and takes their answers: all ranks together, on channels[1].  [worker] */
+weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher);
 /* Everything that is not there yet.  [worker] */
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher);
 

@@ -16,16 +16,20 @@
  *   TRAIN-E2  What a target gets depends neither on the number of ranks, nor on who owns what, nor on the other targets
  *             of its batch (what is hidden depends on the batch's number).
  *   TRAIN-E3  At most WEIR_BATCHES_AHEAD batches are in memory.
+ *   TRAIN-E4  A row of another rank is asked for once a batch, and a rank's own rows are never sent. How far the stages
+ *             run apart changes nothing.
  */
 #ifndef WEIR_TRAINER_TRAIN_BATCHES_H
 #define WEIR_TRAINER_TRAIN_BATCHES_H
 
+#include <weir/inference/nn/nn.h>
+#include <weir/store/snapshot/snapshot.h>
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/train/targets.h>
 
-#include "inputs.h"
+#include "trace.h"
 
-#define WEIR_BATCHES_AHEAD 4u
+#define WEIR_BATCHES_AHEAD 6u /* one in each stage and with the caller, and two that wait */
 
 typedef struct weir_batches weir_batches;
 
@@ -45,13 +49,14 @@ typedef struct weir_batches_opts {
     uint64_t seed;  /* of the sampler            */
     double hidden;  /* share of the entries of matrices that a batch does not show; 0: none */
     weir_train_owners owners;
-    weir_comm *channel; /* the fetch stage's own     */
+    weir_comm *channels[2];  /* of the stages ask and answer */
+    weir_train_trace *trace; /* NULL: none */
 } weir_batches_opts;
 
 /* Microseconds. A plain value. */
 typedef struct weir_batches_times {
-    int64_t sample, exchange, encode;
-    int64_t wait; /* of the caller that computes: preparation that was not hidden */
+    int64_t sample, exchange, encode; /* exchange: both stages that wait for other ranks */
+    int64_t wait;                     /* of the caller that computes: preparation that was not hidden */
 } weir_batches_times;
 
 /* Owned by the stream; read-only to the caller that takes it. */
@@ -66,7 +71,7 @@ typedef struct weir_train_batch {
     uint64_t remote;      /* rows that came from other ranks                */
 } weir_train_batch;
 
-/* Starts two threads.  opts.list and what opts points to are borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT
+/* Starts three threads.  opts.list and what opts points to are borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT
  * blocks would be too large: lower batch or fan-outs; WEIR_EVERSION the snapshot lacks a matrix that the shape reads.
  * [main] */
 weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp);

@@ -30,7 +30,8 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
     if (!t->logits || !t->scores || !t->list) return WEIR_NOMEM("while judging a model; lower --batch");
     err = weir_nn_open(t->shape, weir_nn_kernels(nn), &t->nn);
-    if (!err) err = weir_comm_channel(t->comm, &t->channel);
+    for (uint32_t i = 0; !err && i < 2; i++)
+        err = weir_comm_channel(t->comm, &t->channels[i]);
     return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
 }
 

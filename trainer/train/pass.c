@@ -57,7 +57,8 @@ static weir_err training_stream_open(weir_trained *t, uint64_t count, uint64_t s
         .seed = seed,
         .hidden = hidden,
         .owners = {weir_comm_ranks(t->comm), t->opts.owners},
-        .channel = t->channel,
+        .channels = {t->channels[0], t->channels[1]},
+        .trace = t->trace,
     };
     return weir_batches_open(&opts, streamp);
 }
@@ -107,9 +108,13 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
     int64_t middle_us = weir_clock_mono_us(clock);
     weir_comm_sum_floats(t->comm, t->gradients, count);
     weir_comm_sum_doubles(t->comm, &loss, 1);
-    epoch->times.sum += weir_clock_mono_us(clock) - middle_us;
+    int64_t summed_us = weir_clock_mono_us(clock);
     err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->params, &norm);
 
+    weir_train_trace_add(t->trace, WEIR_STAGE_COMPUTE, batch->number, begin_us, middle_us);
+    weir_train_trace_add(t->trace, WEIR_STAGE_SUM, batch->number, middle_us, summed_us);
+    weir_train_trace_add(t->trace, WEIR_STAGE_UPDATE, batch->number, summed_us, weir_clock_mono_us(clock));
+    epoch->times.sum += summed_us - middle_us;
     epoch->times.compute += middle_us - begin_us;
     epoch->loss += loss * divisor;
     epoch->gradient_norm += norm;

@@ -4,11 +4,11 @@
  * over the training part, and tells the others. One rank does it all, so that the scales do not depend on how many
  * there are.
  */
+#include <weir/inference/inputs/inputs.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
 
-#include "inputs.h"
 #include "training_private.h"
 
 #define SCALES_TARGETS 8192u /* are looked at where there are as many, and fewer than twice that */
@@ -35,7 +35,7 @@ static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learn
     weir_err err = weir_sample_over_snapshot(t->opts.snapshot, &s->source);
     if (!err) err = weir_sampler_open(&opts, s->source, &s->sampler);
     if (!err) err = weir_block_open(s->sampler, &s->block);
-    if (!err) err = weir_inputs_open(t->shape, t->opts.snapshot, &s->inputs);
+    if (!err) err = weir_inputs_open(t->shape, weir_snapshot_schema(t->opts.snapshot), s->source, &s->inputs);
     for (uint64_t i = 0; !err && i < count; i += stride) {
         WEIR_ASSERT(filled < SCALES_BATCH);
         s->targets[filled++] = t->targets->targets[i];

@@ -5,42 +5,50 @@
 #include <weir/store/base/assert.h>
 #include <weir/trainer/train/train.h>
 
-typedef struct steps_plan {
-    const weir_schema *schema;
-    weir_sample_step *steps;
-    uint32_t count, max;
-    bool overflow;
-    bool here[WEIR_SCHEMA_VERTICES_MAX], next[WEIR_SCHEMA_VERTICES_MAX]; /* types of this hop and of the next */
-} steps_plan;
-
-static void steps_plan_one(steps_plan *p, uint32_t relation, weir_direction direction, uint32_t hop, uint32_t fanout) {
-    const weir_schema_relation *r = weir_schema_relation_at(p->schema, relation);
-    uint32_t own = direction == WEIR_OUT ? r->from : r->to, other = direction == WEIR_OUT ? r->to : r->from;
-    if (!p->here[own]) return;
-    p->next[other] = true;
-    p->overflow |= p->count == p->max;
-    if (p->overflow) return;
-    p->steps[p->count++] = (weir_sample_step){
-        .hop = hop,
-        .fanout = fanout,
-        .relation = (uint16_t)relation,
-        .direction = direction,
-        .strategy = WEIR_SAMPLE_RECENT,
-    };
+/* One relation in one direction at one hop; a fan-out of 0: it is not followed. */
+static weir_sample_step steps_step_of(const weir_train_reach *reach, const bool *timeless, uint16_t relation,
+                                      weir_direction direction, uint32_t hop) {
+    weir_sample_step step = {.hop = hop,
+                             .fanout = reach->fanouts[hop - 1],
+                             .relation = relation,
+                             .direction = direction,
+                             .strategy = reach->draws                     ? reach->strategy
+                                         : timeless && timeless[relation] ? WEIR_SAMPLE_UNIFORM
+                                                                          : WEIR_SAMPLE_RECENT};
+    if (reach->draws && reach->strategy == WEIR_SAMPLE_WEIGHTED) {
+        step.weight = WEIR_SCHEMA_NONE;
+        step.half_life_us = reach->half_life_us;
+    }
+    if (direction == WEIR_IN && reach->out_only) step.fanout = 0;
+    for (uint32_t i = 0; i < reach->along_count; i++) {
+        const weir_train_along *along = &reach->alongs[i];
+        if (along->relation != relation || along->direction != direction) continue;
+        if (along->fanouts) step.fanout = along->fanouts[hop - 1];
+        if (!along->draws) continue;
+        step.strategy = along->strategy;
+        step.weight = along->weight;
+        step.half_life_us = along->half_life_us;
+    }
+    return step;
 }
 
-uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach,
+uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach, const bool *timeless,
                           weir_sample_step *steps, uint32_t steps_max) {
-    WEIR_ASSERT(weir_schema_vertex_count(schema) <= WEIR_SCHEMA_VERTICES_MAX);
-    steps_plan p = {.schema = schema, .steps = steps, .max = steps_max};
-    p.here[weir_schema_label_at(schema, weir_schema_task_at(schema, task)->label)->target] = true;
+    bool here[WEIR_SCHEMA_VERTICES_MAX] = {false}; /* types that the hop begins at */
+    uint32_t count = 0;
+    here[weir_schema_label_at(schema, weir_schema_task_at(schema, task)->label)->target] = true;
     for (uint32_t hop = 1; hop <= reach->layers; hop++) {
-        for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
-            steps_plan_one(&p, r, WEIR_OUT, hop, reach->fanouts[hop - 1]);
-            if (!reach->out_only) steps_plan_one(&p, r, WEIR_IN, hop, reach->fanouts[hop - 1]);
+        bool next[WEIR_SCHEMA_VERTICES_MAX] = {false};
+        for (uint32_t i = 0; i < 2 * weir_schema_relation_count(schema); i++) {
+            const weir_schema_relation *r = weir_schema_relation_at(schema, i / 2);
+            weir_direction direction = i % 2 ? WEIR_IN : WEIR_OUT;
+            weir_sample_step step = steps_step_of(reach, timeless, (uint16_t)(i / 2), direction, hop);
+            if (!step.fanout || !here[direction == WEIR_OUT ? r->from : r->to]) continue;
+            if (count == steps_max) return 0;
+            steps[count++] = step;
+            next[direction == WEIR_OUT ? r->to : r->from] = true;
         }
-        memcpy(p.here, p.next, sizeof p.here);
-        memset(p.next, 0, sizeof p.next);
+        memcpy(here, next, sizeof here);
     }
-    return p.overflow ? 0 : p.count;
+    return count;
 }

@@ -15,8 +15,7 @@
 weir_train_opts weir_train_defaults(void) {
     static const uint32_t fanouts[] = {10, 10};
     return (weir_train_opts){
-        .fanouts = fanouts,
-        .layers = 2,
+        .reach = {.fanouts = fanouts, .layers = 2},
         .hidden = 64,
         .epochs = 20,
         .batch = 512,
@@ -39,9 +38,13 @@ static weir_err training_check_range(const char *name, double value, double leas
 }
 
 static weir_err training_check_opts(const weir_train_opts *o) {
-    weir_err err = training_check_range("layers", o->layers, 1, WEIR_SAMPLE_HOPS_MAX);
-    for (uint32_t i = 0; !err && i < o->layers; i++)
-        err = training_check_range("a fan-out", o->fanouts[i], 1, WEIR_TRAIN_FANOUT_MAX);
+    weir_err err = training_check_range("layers", o->reach.layers, 1, WEIR_SAMPLE_HOPS_MAX);
+    for (uint32_t i = 0; !err && i < o->reach.layers; i++) {
+        err = training_check_range("a fan-out", o->reach.fanouts[i], 1, WEIR_TRAIN_FANOUT_MAX);
+        for (uint32_t a = 0; !err && a < o->reach.along_count; a++)
+            if (o->reach.alongs[a].fanouts)
+                err = training_check_range("a fan-out", o->reach.alongs[a].fanouts[i], 0, WEIR_TRAIN_FANOUT_MAX);
+    }
     if (!err) err = training_check_range("hidden", o->hidden, 1, WEIR_NN_HIDDEN_MAX);
     if (!err) err = training_check_range("epochs", o->epochs, 1, 100000);
     if (!err) err = training_check_range("batch", o->batch, 1, WEIR_SAMPLE_TARGETS_MAX);
@@ -79,17 +82,27 @@ static weir_err training_find_matrices(const weir_trained *t, weir_nn_matrix_of 
     return WEIR_OK;
 }
 
+/* An import without times gives all edges one: the newest of a vertex are then those that come first by their hash. */
+static bool training_is_timeless(const weir_snapshot *snapshot, uint32_t relation) {
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
+    for (uint64_t i = 1; i < e->edges; i++)
+        if (e->times[i] != e->times[0]) return false;
+    return true;
+}
+
 static weir_err training_shape_open(weir_trained *t) {
     const weir_train_opts *o = &t->opts;
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
-    const weir_train_reach reach = {o->fanouts, o->layers, o->out_only};
-    uint32_t count = weir_train_steps(schema, o->task, &reach, steps, WEIR_SAMPLE_STEPS_MAX);
+    bool timeless[WEIR_SCHEMA_RELATIONS_MAX] = {false};
+    for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++)
+        timeless[i] = training_is_timeless(o->snapshot, i);
+    uint32_t count = weir_train_steps(schema, o->task, &o->reach, timeless, steps, WEIR_SAMPLE_STEPS_MAX);
     if (!count)
         return WEIR_ERR(WEIR_ELIMIT,
                         "%u layers over this schema need more than %u steps, or see no relation at all; "
                         "take fewer layers",
-                        o->layers, WEIR_SAMPLE_STEPS_MAX);
+                        o->reach.layers, WEIR_SAMPLE_STEPS_MAX);
     weir_nn_opts opts = {.task = o->task, .hidden = o->hidden, .steps = steps, .step_count = count};
     weir_nn_matrix_of *matrices = NULL;
     weir_err err = training_find_matrices(t, &matrices, &opts.matrix_count);
@@ -141,7 +154,9 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err) err = training_shape_open(t);
-    if (!err) err = weir_comm_channel(t->comm, &t->channel);
+    for (uint32_t i = 0; !err && i < 2; i++)
+        err = weir_comm_channel(t->comm, &t->channels[i]);
+    if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, &t->trace);
     if (!err) err = weir_training_scales(t);
     if (!err) err = training_network_open(t);
     return err ? err : training_begin(t);
@@ -215,6 +230,7 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
         err = weir_comm_fail(comm, training_epoch(t));
     if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_VALIDATION));
     if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_TEST));
+    if (!err && t->trace) err = weir_comm_fail(comm, weir_train_trace_write(t->trace, t->opts.trace));
     if (err) {
         weir_trained_close(t);
         return err;
@@ -226,6 +242,7 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
 void weir_trained_close(weir_trained *trained) {
     if (!trained) return;
     const weir_kernels *k = trained->nn ? weir_nn_kernels(trained->nn) : NULL;
+    weir_train_trace_close(trained->trace);
     weir_adamw_close(trained->adamw);
     weir_nn_workspace_close(trained->train_workspace);
     weir_nn_workspace_close(trained->judge_workspace);
@@ -237,7 +254,8 @@ void weir_trained_close(weir_trained *trained) {
     weir_nn_close(trained->nn);
     weir_nn_shape_free(trained->shape);
     weir_targets_close(trained->targets);
-    weir_comm_channel_close(trained->channel);
+    weir_comm_channel_close(trained->channels[0]);
+    weir_comm_channel_close(trained->channels[1]);
     weir_free(trained->logits);
     weir_free(trained->dlogits);
     weir_free(trained->labels);

@@ -16,7 +16,8 @@ typedef struct weir_training_state {
 
 struct weir_trained {
     weir_train_opts opts;
-    weir_comm *comm, *channel; /* of sums, and of the fetch stage */
+    weir_comm *comm, *channels[2]; /* of sums, and of the stages that talk */
+    weir_train_trace *trace;       /* NULL: none is wanted */
     weir_nn_shape *shape;
     weir_nn *nn;
     weir_targets *targets;

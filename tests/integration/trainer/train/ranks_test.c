@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <math.h>
 #include <signal.h>
@@ -12,7 +13,9 @@
 #include <time.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/arena.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 #include <weir/store/trust/trust.h>
 
 #include "learn_fixture.h"
@@ -253,6 +256,143 @@ static void a_rank_that_is_killed_is_named(void **state) {
     trains(1, run, "1", (const char *const[]){"--resume", NULL}); /* verifies the last checkpoint and judges with it */
 }
 
+/* --- what is sent ------------------------------------------------------------------------------------------------- */
+
+/* A line of the library that watches MPI: calls, messages, bytes to others, bytes to itself. */
+static void watched(unsigned rank, unsigned channel, uint64_t numbers[4]) {
+    char path[4200], *text = NULL, *at;
+    size_t length;
+    snprintf(path, sizeof path, "%s.%u", weir_test_path("sent"), rank);
+    assert_ok(weir_file_load(path, 4096, &text, &length));
+    for (at = text; channel > 0; channel--) {
+        at = strchr(at, '\n');
+        assert_non_null(at++);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        numbers[i] = strtoull(at, &at, 10);
+    assert_int_equal(*at, '\n');
+    weir_free(text);
+}
+
+static void watch(const char *delay_us) {
+    assert_int_equal(setenv("LD_PRELOAD", WEIR_TEST_MPI, 1), 0);
+    assert_int_equal(setenv("WEIR_TEST_MPI", weir_test_path("sent"), 1), 0);
+    assert_int_equal(setenv("WEIR_TEST_MPI_DELAY_US", delay_us, 1), 0);
+}
+
+#define ASK_BYTES 24u /* vertex, time, type and place */
+#define PAY_BYTES 8u  /* a number and its flag        */
+#define WHO_BYTES 12u /* and an aggregate             */
+
+/* A rank asks others for what they own and gets just that; it sends itself nothing. */
+static void e4_a_row_of_its_own_is_not_sent(void **state) {
+    (void)state;
+    uint64_t asked = 0, answered = 0;
+    make_snapshot(900);
+    watch("0");
+    trains(3, weir_test_path("run"), "2", NULL);
+    for (unsigned rank = 0; rank < 3; rank++) {
+        uint64_t asks[4], answers[4];
+        watched(rank, 0, asks);
+        watched(rank, 1, answers);
+        assert_true(asks[0] > 0 && asks[0] == answers[0]);
+        assert_true(asks[1] <= 2 * asks[0] && answers[1] <= 2 * answers[0]); /* one message to each of the others */
+        assert_int_equal(asks[3], 0);
+        assert_int_equal(answers[3], 0);
+        assert_int_equal(asks[2] % ASK_BYTES, 0);
+        asked += asks[2] / ASK_BYTES;
+        answered += answers[2];
+    }
+    assert_true(asked > 0);
+    uint64_t people = (answered - asked * PAY_BYTES) / (WHO_BYTES - PAY_BYTES);
+    assert_true(people > 0 && people < asked);
+    assert_int_equal(answered, people * WHO_BYTES + (asked - people) * PAY_BYTES);
+}
+
+/* However long an exchange takes, and so however far the stages are apart, the losses are the same bits. */
+static void e4_a_slow_network_changes_nothing(void **state) {
+    (void)state;
+    static history quick, slow;
+    make_snapshot(300);
+    watch("0");
+    trains(2, weir_test_path("quick"), "2", NULL);
+    watch("3000");
+    trains(2, weir_test_path("slow"), "2", NULL);
+    history_read(weir_test_path("quick"), &quick);
+    history_read(weir_test_path("slow"), &slow);
+    assert_int_equal(quick.count, 2);
+    assert_memory_equal(quick.loss, slow.loss, sizeof quick.loss);
+}
+
+/* --- the trace ---------------------------------------------------------------------------------------------------- */
+
+#define TRACE_RANKS   2u
+#define TRACE_BATCHES 256u /* at most, of a stage and a rank */
+
+static const char *const trace_stages[] = {"sample", "ask", "answer", "encode", "wait", "compute", "sum", "update"};
+#define TRACE_STAGES (sizeof trace_stages / sizeof *trace_stages)
+
+typedef struct traced {
+    int64_t begin[TRACE_BATCHES], end[TRACE_BATCHES], batch[TRACE_BATCHES];
+    size_t count;
+} traced;
+
+static void trace_read(const char *path, traced stages[TRACE_RANKS][TRACE_STAGES]) {
+    char *text = NULL;
+    size_t length, stage;
+    const weir_json_node *root;
+    weir_arena *arena;
+    assert_ok(weir_arena_open(16u << 20, &arena));
+    assert_ok(weir_file_load(path, 1u << 20, &text, &length));
+    assert_ok(weir_json_parse("trace", text, length, 8, arena, &root));
+    for (const weir_json_node *e = weir_json_find(root, "traceEvents")->first; e; e = e->next) {
+        int64_t rank, begin, took, batch;
+        if (strcmp(weir_json_node_text(weir_json_find(e, "ph")), "X") != 0) continue;
+        for (stage = 0; strcmp(trace_stages[stage], weir_json_node_text(weir_json_find(e, "name"))) != 0; stage++)
+            assert_true(stage + 1 < TRACE_STAGES);
+        assert_ok(weir_json_node_i64(weir_json_find(e, "pid"), 0, TRACE_RANKS - 1, &rank));
+        assert_ok(weir_json_node_i64(weir_json_find(e, "ts"), 0, INT64_MAX / 2, &begin));
+        assert_ok(weir_json_node_i64(weir_json_find(e, "dur"), 0, INT64_MAX / 2, &took));
+        assert_ok(weir_json_node_i64(weir_json_find(weir_json_find(e, "args"), "batch"), 0, TRACE_BATCHES, &batch));
+        traced *t = &stages[rank][stage];
+        assert_true(t->count < TRACE_BATCHES);
+        t->begin[t->count] = begin;
+        t->end[t->count] = begin + took;
+        t->batch[t->count++] = batch;
+    }
+    weir_arena_close(arena);
+    weir_free(text);
+}
+
+/* Each batch goes through the stages one after the other, and each stage takes the batches in their order. */
+static void e1_a_trace_has_every_stage_of_every_batch(void **state) {
+    (void)state;
+    static traced stages[TRACE_RANKS][TRACE_STAGES];
+    char path[4096];
+    make_snapshot(600);
+    snprintf(path, sizeof path, "%s", weir_test_path("trace.json"));
+    trains(TRACE_RANKS, weir_test_path("run"), "2", (const char *const[]){"--trace", path, NULL});
+    trace_read(path, stages);
+    for (unsigned rank = 0; rank < TRACE_RANKS; rank++) {
+        const traced *all = stages[rank];
+        size_t passed = all[0].count, learnt = all[5].count;
+        assert_true(learnt > 0 && passed > learnt);
+        for (size_t stage = 0; stage < TRACE_STAGES; stage++) {
+            assert_int_equal(all[stage].count, stage < 5 ? passed : learnt);
+            for (size_t i = 0; i < all[stage].count; i++) {
+                if (i > 0) assert_true(all[stage].end[i - 1] <= all[stage].begin[i]);
+                if (stage == 0 || stage == 5) continue;
+                const traced *before = &all[stage - 1];
+                assert_int_equal(all[stage].batch[i], before->batch[i]);
+                if (stage == 4) /* a wait may begin at any time; it ends when its batch is there */
+                    assert_true(all[stage].end[i] >= before->end[i]);
+                else
+                    assert_true(all[stage].begin[i] >= before->end[i]);
+            }
+        }
+    }
+}
+
 /* --- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void sentences(void **state) {
@@ -262,10 +402,18 @@ static void sentences(void **state) {
     snprintf(run, sizeof run, "%s", weir_test_path("run"));
     refuses(1, run, (const char *const[]){"--task", "none", NULL}, "the schema has no task 'none'");
     refuses(1, run, (const char *const[]){"--fanouts", "3,,3", NULL}, "--fanouts is 1 to");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,3 of=1,1", NULL}, "the schema has no relation 'of'");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,3 by.up=1,1", NULL}, "the schema has no relation 'by.up'");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,3 by.in=1", NULL}, "--fanouts of 'by' is 2 numbers from 0");
+    refuses(1, run, (const char *const[]){"--strategy", "newest", NULL}, "--strategy knows recent, uniform, full,");
+    refuses(1, run, (const char *const[]){"--strategy", "recent by=weighted:none", NULL},
+            "nor a half-life such as 30d");
+    refuses(1, run, (const char *const[]){"--strategy", "by=", NULL}, "--strategy knows recent,");
     refuses(1, run, (const char *const[]){"--validation", "0.6", "--test", "0.4", NULL}, "below 1 together");
     refuses(1, run, (const char *const[]){"--warm-up", "0.9", NULL}, "targets");
     trains(1, run, "1", NULL);
     refuses(1, run, (const char *const[]){"--resume", "--rate", "0.5", NULL}, "of other options");
+    refuses(1, run, (const char *const[]){"--resume", "--strategy", "by.in=weighted:w", NULL}, "of other options");
 }
 
 static void an_error_of_a_rank_names_it(void **state) {
@@ -295,5 +443,7 @@ static void a_schema_without_a_task(void **state) {
 
 WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_lose_what_one_does),
            WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
-           WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences),
-           WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(e4_a_row_of_its_own_is_not_sent),
+           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
+           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it),
+           WEIR_CASE(a_schema_without_a_task))

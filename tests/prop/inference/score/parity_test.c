@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include <weir/inference/inputs/inputs.h>
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/sample/sampler.h>
 #include <weir/store/snapshot/snapshot.h>
@@ -35,8 +36,11 @@ typedef struct parity {
     bool expires, telling;
     int64_t as_of_us;
     uint64_t forgotten; /* rows of vertices that had expired */
-    weir_real *floats;
+    weir_real *floats;  /* as read here, one by one */
     uint32_t *slots;
+    weir_inputs *inputs;
+    weir_real *trained; /* as training reads them */
+    uint32_t *trained_slots;
 } parity;
 
 static void snapshot_make(parity *p) {
@@ -72,13 +76,19 @@ static void parity_open(parity *p, const char *expire) {
     assert_ok(weir_nn_workspace_open(p->net.nn, false, &p->workspace));
     p->floats = calloc(BLOCK_FLOATS, sizeof *p->floats);
     p->slots = calloc(BLOCK_FLOATS, sizeof *p->slots);
-    assert_true(p->floats && p->slots);
+    p->trained = calloc(BLOCK_FLOATS, sizeof *p->trained);
+    p->trained_slots = calloc(BLOCK_FLOATS, sizeof *p->trained_slots);
+    assert_true(p->floats && p->slots && p->trained && p->trained_slots);
+    assert_ok(weir_inputs_open(p->net.shape, weir_snapshot_schema(p->snapshot), p->source, &p->inputs));
     score_world_grow_telling(&p->world, EVENTS_LATER, p->telling ? LATER : 0);
 }
 
 static void parity_close(parity *p) {
     free(p->floats);
     free(p->slots);
+    free(p->trained);
+    free(p->trained_slots);
+    weir_inputs_close(p->inputs);
     weir_nn_workspace_close(p->workspace);
     weir_aggregates_close(p->aggregates);
     weir_block_close(p->block);
@@ -161,6 +171,23 @@ static void encode_edge(const parity *p, const weir_block_view *view, uint32_t s
                    view->before_us[view->groups[edges->parents[edge]]], numbers, NULL);
 }
 
+/* Each third row, and no other, as a rank encodes what it owns. */
+static void some_rows(parity *p, const weir_block_view *view, uint32_t type, uint32_t rows, const weir_real *expected) {
+    uint32_t width = weir_nn_vertex(p->net.shape, type)->width, count = 0, *places = calloc(rows + 1u, sizeof *places);
+    assert_non_null(places);
+    for (uint32_t row = type % 3; row < rows; row += 3)
+        places[count++] = row;
+    for (size_t i = 0; i < (size_t)rows * width; i++)
+        p->trained[i] = -77;
+    assert_ok(weir_inputs_block(p->inputs, view, type, places, count, p->trained, p->trained_slots));
+    for (uint32_t row = 0; row < rows; row++)
+        for (uint32_t c = 0; c < width; c++) {
+            size_t at = (size_t)row * width + c;
+            assert_true(p->trained[at] == (row % 3 == type % 3 ? expected[at] : -77));
+        }
+    free(places);
+}
+
 static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
     const weir_real *numbers[SCORE_TYPES], *edges[SCORE_STEPS];
     const uint32_t *slots[SCORE_TYPES];
@@ -185,6 +212,20 @@ static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
             encode_edge(p, view, step, i, p->floats + floats);
             floats += weir_nn_edge(p->net.shape, score_steps[step].relation)->width;
         }
+    }
+    /* The way that training takes gives the same bits as reading the arrays one by one. */
+    for (uint32_t type = 0; type < SCORE_TYPES; type++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
+        size_t rows = view->input_ranges[type].end - view->input_ranges[type].begin;
+        assert_ok(weir_inputs_block(p->inputs, view, type, NULL, 0, p->trained, p->trained_slots));
+        assert_memory_equal(p->trained, numbers[type], rows * inputs->width * sizeof *p->trained);
+        assert_memory_equal(p->trained_slots, slots[type], rows * inputs->category_count * sizeof *p->trained_slots);
+        some_rows(p, view, type, (uint32_t)rows, numbers[type]);
+    }
+    for (uint32_t step = 0; step < SCORE_STEPS; step++) {
+        uint32_t width = weir_nn_edge(p->net.shape, score_steps[step].relation)->width;
+        assert_ok(weir_inputs_edges(p->inputs, view, step, p->trained));
+        assert_memory_equal(p->trained, edges[step], (size_t)view->edges[step].count * width * sizeof *p->trained);
     }
     const weir_nn_batch batch = {view, numbers, slots, edges};
     assert_ok(weir_nn_forward(p->net.nn, p->net.params, &batch, NULL, p->workspace, logits, NULL));

@@ -2,11 +2,6 @@
 /*
  * distribution_test.c - P1: every subset is equally likely, by chi-square of single vertices and of pairs; weighted
  * draws by closed formulas. All through the sampler, as a trainer calls it.
- *
- * How often each vertex of a window of n was among k picks has n - 1 degrees of freedom, of size k(n-k)/(n(n-1)) each.
- * How often each pair was, less what follows from its two vertices, has n(n-3)/2, of size
- * k(k-1)(n-k)(n-k-1)/(n(n-1)(n-2)(n-3)). A sum is judged by its Wilson-Hilferty score, which is normal: 6 is one in
- * 10^9.
  */
 #include <weir/store/sample/sampler.h>
 
@@ -15,64 +10,24 @@
 #include <math.h>
 
 #include "arrays_fixture.h"
+#include "subsets.h"
 
-#define N_MAX     128u
-#define BATCH     1024u
-#define SCORE_MAX 6.0
+#define BATCH 1024u
 
-typedef struct counts {
-    uint64_t trials;
-    double single[N_MAX];
-    double pair[N_MAX][N_MAX];
-} counts;
-
-static double score(double chi, double freedom) {
-    return (cbrt(chi / freedom) - (1 - 2 / (9 * freedom))) / sqrt(2 / (9 * freedom));
-}
-
-static double single_score(const counts *c, double n, double k) {
-    double expected = (double)c->trials * k / n, size = (double)c->trials * k * (n - k) / (n * (n - 1)), chi = 0;
-    for (uint32_t i = 0; i < (uint32_t)n; i++)
-        chi += (c->single[i] - expected) * (c->single[i] - expected) / size;
-    return score(chi, n - 1);
-}
-
-static double pair_score(const counts *c, double n, double k) {
-    double trials = (double)c->trials, expected = trials * k * (k - 1) / (n * (n - 1)), chi = 0;
-    double size = trials * k * (k - 1) * (n - k) * (n - k - 1) / (n * (n - 1) * (n - 2) * (n - 3));
-    for (uint32_t a = 0; a < (uint32_t)n; a++) {
-        for (uint32_t b = a + 1; b < (uint32_t)n; b++) {
-            double of_a = (k - 1) * (c->single[a] - trials * k / n), of_b = (k - 1) * (c->single[b] - trials * k / n);
-            double left = c->pair[a][b] - expected - (of_a + of_b) / (n - 2);
-            chi += left * left / size;
-        }
-    }
-    return score(chi, n * (n - 3) / 2);
-}
-
-static void count_picks(counts *c, const uint32_t *picks, uint32_t k) {
-    c->trials++;
-    for (uint32_t i = 0; i < k; i++) {
-        c->single[picks[i]]++;
-        for (uint32_t j = 0; j < i; j++)
-            c->pair[picks[j]][picks[i]]++; /* picks rise */
-    }
-}
-
-static void count_block(counts *c, const weir_block_view *v, uint32_t n) {
+static void count_block(subset_counts *c, const weir_block_view *v, uint32_t n) {
     const weir_block_edges *edges = &v->edges[0];
     for (uint32_t t = 0; t < v->targets; t++) {
-        uint32_t picks[N_MAX], k = edges->offsets[t + 1] - edges->offsets[t];
+        uint32_t picks[SUBSETS_OF], k = edges->offsets[t + 1] - edges->offsets[t];
         for (uint32_t i = 0; i < k; i++)
             picks[i] = (uint32_t)edges->refs[edges->offsets[t] + i];
         assert_true(k == 0 || picks[k - 1] < n);
-        count_picks(c, picks, k);
+        subset_count(c, picks, k);
     }
 }
 
 /* Each trial is a target of another time, all later than every edge: the same window, another stream. */
 static void run_trials(const weir_sample_step *step, uint32_t n, uint64_t trials, const float *weights, uint64_t seed,
-                       counts *c) {
+                       subset_counts *c) {
     static weir_target targets[BATCH];
     arrays_fixture f;
     weir_sample_source *source;
@@ -97,7 +52,7 @@ static void run_trials(const weir_sample_step *step, uint32_t n, uint64_t trials
 }
 
 static void uniform(uint32_t n, uint32_t k) {
-    static counts c;
+    static subset_counts c;
     weir_sample_step step = {.hop = 1, .fanout = k, .strategy = WEIR_SAMPLE_UNIFORM};
     run_trials(&step, n, weir_test_rounds(40 * BATCH), NULL, weir_test_seed(), &c);
     if (k == n) {
@@ -105,11 +60,11 @@ static void uniform(uint32_t n, uint32_t k) {
             assert_true(c.single[i] == (double)c.trials);
         return;
     }
-    double single = single_score(&c, n, k);
-    if (single > SCORE_MAX) fail_msg("n %u, k %u: singles score %.1f", n, k, single);
+    double single = subset_single_score(&c, n, k);
+    if (single > SUBSETS_SCORE_MAX) fail_msg("n %u, k %u: singles score %.1f", n, k, single);
     if (n < 4 || k < 2 || k > n - 2) return;
-    double pair = pair_score(&c, n, k);
-    if (pair > SCORE_MAX) fail_msg("n %u, k %u: pairs score %.1f", n, k, pair);
+    double pair = subset_pair_score(&c, n, k);
+    if (pair > SUBSETS_SCORE_MAX) fail_msg("n %u, k %u: pairs score %.1f", n, k, pair);
 }
 
 static void p1_uniform_singles_and_pairs_k_1_to_20(void **state) {
@@ -134,7 +89,7 @@ static void p1_uniform_many_picks(void **state) {
 /* The known mistake, t from [0, j - 1], must not pass: else the test above says nothing. */
 static void the_test_sees_a_draw_that_is_off_by_one(void **state) {
     (void)state;
-    static counts c;
+    static subset_counts c;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 1);
     memset(&c, 0, sizeof c);
     for (uint32_t trial = 0; trial < 10000; trial++) {
@@ -147,14 +102,14 @@ static void the_test_sees_a_draw_that_is_off_by_one(void **state) {
         for (uint32_t i = 0; i < 10; i++) {
             if (taken[i]) picks[count++] = i;
         }
-        count_picks(&c, picks, count);
+        subset_count(&c, picks, count);
     }
-    assert_true(single_score(&c, 10, 3) > 10);
+    assert_true(subset_single_score(&c, 10, 3) > 10);
 }
 
 /* --- weighted ----------------------------------------------------------------------------------------------------- */
 
-static void weighted_singles(const counts *c, const double *weights, uint32_t n) {
+static void weighted_singles(const subset_counts *c, const double *weights, uint32_t n) {
     double sum = 0, chi = 0;
     for (uint32_t i = 0; i < n; i++)
         sum += weights[i];
@@ -162,10 +117,10 @@ static void weighted_singles(const counts *c, const double *weights, uint32_t n)
         double expected = (double)c->trials * weights[i] / sum;
         chi += (c->single[i] - expected) * (c->single[i] - expected) / expected;
     }
-    assert_true(score(chi, n - 1) < SCORE_MAX);
+    assert_true(subset_score(chi, n - 1) < SUBSETS_SCORE_MAX);
 }
 
-static void weighted_pairs(const counts *c, const double *weights, uint32_t n) {
+static void weighted_pairs(const subset_counts *c, const double *weights, uint32_t n) {
     double sum = 0, chi = 0;
     for (uint32_t i = 0; i < n; i++)
         sum += weights[i];
@@ -177,12 +132,12 @@ static void weighted_pairs(const counts *c, const double *weights, uint32_t n) {
             chi += (c->pair[a][b] - expected) * (c->pair[a][b] - expected) / expected;
         }
     }
-    assert_true(score(chi, n * (n - 1) / 2.0 - 1) < SCORE_MAX);
+    assert_true(subset_score(chi, n * (n - 1) / 2.0 - 1) < SUBSETS_SCORE_MAX);
 }
 
 static void weighted_by_a_feature(void **state) {
     (void)state;
-    static counts c;
+    static subset_counts c;
     static const float given[6] = {1, 2, 0, 3, 4, 10}; /* position 0 is the newest, and given first */
     static const double weights[6] = {1, 2, 0, 3, 4, 10}, positive[5] = {1, 2, 3, 4, 10};
     weir_sample_step step = {.hop = 1, .fanout = 1, .strategy = WEIR_SAMPLE_WEIGHTED, .weight = 0};
@@ -208,7 +163,7 @@ static void weighted_by_a_feature(void **state) {
 
 static void weighted_by_age(void **state) {
     (void)state;
-    static counts c;
+    static subset_counts c;
     double weights[8];
     weir_sample_step step = {
         .hop = 1, .fanout = 1, .strategy = WEIR_SAMPLE_WEIGHTED, .weight = WEIR_SCHEMA_NONE, .half_life_us = 2};

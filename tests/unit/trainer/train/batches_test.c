@@ -30,7 +30,8 @@ static void world_open(world *w) {
     *w = (world){.snapshot = learn_snapshot_open(&plan)};
     const weir_schema *schema = weir_snapshot_schema(w->snapshot);
     weir_nn_opts opts = {.task = LEARN_TASK_BAD, .hidden = HIDDEN, .steps = steps};
-    opts.step_count = weir_train_steps(schema, LEARN_TASK_BAD, &(weir_train_reach){fanouts, 2, false}, steps, 8);
+    opts.step_count =
+        weir_train_steps(schema, LEARN_TASK_BAD, &(weir_train_reach){.fanouts = fanouts, .layers = 2}, NULL, steps, 8);
     const weir_targets_opts which = {LEARN_TASK_BAD, {.warm_up = 0.1, .validation = 0.2, .test = 0.2}};
     assert_ok(weir_targets_open(w->snapshot, &which, &w->targets));
     assert_ok(weir_nn_shape_open(schema, &opts, &w->shape));
@@ -52,7 +53,7 @@ static void world_open(world *w) {
                                   .batch = 7,
                                   .seed = 5,
                                   .owners = {1, NULL},
-                                  .channel = w->comm};
+                                  .channels = {w->comm, w->comm}};
 }
 
 static void world_close(world *w) {

@@ -182,8 +182,8 @@ static void learns_nothing_from(leak which, const char *schema_text, uint32_t ta
     weir_train_trees trees;
     opts.snapshot = snapshot;
     opts.task = task;
-    opts.fanouts = fanouts;
-    opts.layers = 2;
+    opts.reach.fanouts = fanouts;
+    opts.reach.layers = 2;
     opts.hidden = 8;
     opts.epochs = 3;
     opts.batch = 64;

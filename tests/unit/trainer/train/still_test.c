@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/inference/inputs/inputs.h>
 #include <weir/store/base/rng.h>
 #include <weir/trainer/train/train.h>
 
@@ -244,7 +245,8 @@ static weir_nn_shape *shape_open(const world *w, uint32_t columns) {
     weir_sample_step steps[4];
     weir_nn_opts opts = {.hidden = 8, .steps = steps, .matrices = &matrix, .matrix_count = 1};
     weir_nn_shape *shape = NULL;
-    opts.step_count = weir_train_steps(schema, 0, &(weir_train_reach){fanouts, 1, true}, steps, 4);
+    opts.step_count = weir_train_steps(
+        schema, 0, &(weir_train_reach){.fanouts = fanouts, .layers = 1, .out_only = true}, NULL, steps, 4);
     assert_int_equal(opts.step_count, 1); /* out only */
     assert_ok(weir_nn_shape_open(schema, &opts, &shape));
     return shape;
@@ -258,20 +260,25 @@ static void i1_a_matrix_s_row_is_the_file_s(void **state) {
     weir_nn_shape *shape = shape_open(w, COLUMNS);
     const weir_nn_inputs *of = weir_nn_vertex(shape, 0);
     assert_int_equal(of->width, COLUMNS);
-    assert_ok(weir_inputs_open(shape, w->snapshot, &inputs));
+    weir_sample_source *source;
+    assert_ok(weir_sample_over_snapshot(w->snapshot, &source));
+    assert_ok(weir_inputs_open(shape, weir_snapshot_schema(w->snapshot), source, &inputs));
     int64_t end_us = weir_snapshot_as_of_us(w->snapshot), late_us = LATE_S * 1000000ll;
     for (uint64_t v = 0; v < NODES; v++) {
         weir_real numbers[COLUMNS], early[COLUMNS];
         uint64_t id = id_of(w, v);
-        assert_ok(weir_inputs_rows(inputs, 0, &v, &end_us, 1, numbers, NULL));
         int64_t before_us = late_us - 1; /* node 1 was not there yet */
-        assert_ok(weir_inputs_rows(inputs, 0, &v, &before_us, 1, early, NULL));
+        weir_sample_vertices rows_of = {.vertices = &v, .before_us = &end_us, .count = 1};
+        assert_ok(weir_inputs_rows(inputs, &rows_of, numbers, NULL));
+        rows_of.before_us = &before_us;
+        assert_ok(weir_inputs_rows(inputs, &rows_of, early, NULL));
         for (unsigned c = 0; c < COLUMNS; c++) {
             assert_true(numbers[c] == (weir_real)w->nodes[id].row[c]);
             assert_true(early[c] == (id == 1 ? 0 : numbers[c]));
         }
     }
     weir_inputs_close(inputs);
+    weir_sample_source_close(source);
     weir_nn_shape_free(shape);
     world_free(w);
 }
@@ -282,7 +289,11 @@ static void a_snapshot_without_the_matrix_is_refused(void **state) {
     weir_inputs *inputs = NULL;
     world_open(w, 1);
     weir_nn_shape *shape = shape_open(w, COLUMNS + 1);
-    assert_err(weir_inputs_open(shape, w->snapshot, &inputs), WEIR_EVERSION, "no matrix 'words' of 5 columns");
+    weir_sample_source *source;
+    assert_ok(weir_sample_over_snapshot(w->snapshot, &source));
+    assert_err(weir_inputs_open(shape, weir_snapshot_schema(w->snapshot), source, &inputs), WEIR_EVERSION,
+               "no matrix 'words' of 5 columns");
+    weir_sample_source_close(source);
     weir_nn_shape_free(shape);
     world_free(w);
 }

@@ -15,8 +15,8 @@ static weir_train_opts opts_of(const weir_snapshot *snapshot) {
     weir_train_opts o = weir_train_defaults();
     o.snapshot = snapshot;
     o.task = LEARN_TASK_BAD;
-    o.fanouts = fanouts;
-    o.layers = 2;
+    o.reach.fanouts = fanouts;
+    o.reach.layers = 2;
     o.hidden = 16;
     o.epochs = 5;
     o.batch = 64;
@@ -245,7 +245,7 @@ static void options_out_of_range(void **state) {
     opts.rate = 0;
     refused(&opts, WEIR_EINVAL, "rate is 0");
     opts = opts_of(snapshot);
-    opts.layers = 9;
+    opts.reach.layers = 9;
     refused(&opts, WEIR_EINVAL, "layers is 9");
     opts = opts_of(snapshot);
     opts.dropout = NAN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source.h - where neighbours come from: "neighbours of v, relation, direction, before t, at most W newest", over a
- * living graph or over plain arrays.
+ * source.h - where a graph comes from: "neighbours of v, relation, direction, before t, at most W newest" and "what is
+ * known of these vertices, each as of its own time", over a living graph, over a snapshot, or over plain arrays.
  *
  * THREADS: a source belongs to one thread at a time; threads that share a graph or arrays each open their own.
  */
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <weir/store/base/err.h>
+#include <weir/store/format/row.h>
 #include <weir/store/graph/graph.h>
 #include <weir/store/sample/block.h>
 
@@ -47,6 +48,16 @@ typedef struct weir_sample_ask {
     weir_direction direction;
 } weir_sample_ask;
 
+/* Vertices of one type, each as of its own time, called as in weir_sample_ask. */
+typedef struct weir_sample_vertices {
+    const uint64_t *vertices; /* arrays  */
+    const weir_vertex *ids;   /* a graph */
+    const int64_t *before_us;
+    uint32_t count;
+    uint16_t type;
+    bool targets; /* what was put at that very time counts, too: a target comes with its row */
+} weir_sample_vertices;
+
 typedef struct weir_target {
     weir_vertex vertex; /* as the source calls it */
     int64_t before_us;
@@ -78,6 +89,17 @@ struct weir_sample_source {
     /* A category of every edge: equal texts have equal codes within this source; 0: missing.  WEIR_EINVAL. */
     weir_err (*codes)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
                       uint32_t feature, uint64_t *codes);
+    /* What is known of vertices. values: of each vertex one a feature of its type, absent where it has none; numbers
+     * have gone through float, because that is what a snapshot keeps. Texts are borrowed until the next call.  NULL:
+     * plain arrays, which have no schema. */
+    weir_err (*features)(weir_sample_source *source, const weir_sample_vertices *of, weir_value *values);
+    /* The same of edges [begin, begin + count) of a step that was sampled here. */
+    weir_err (*edge_features)(weir_sample_source *source, const weir_sample_step *step, const weir_block_edges *edges,
+                              uint32_t begin, uint32_t count, weir_value *values);
+    /* A matrix of an import, one row a vertex; NULL: it has not got this one. */
+    const float *(*matrix)(weir_sample_source *source, uint32_t type, const char *name, uint32_t columns);
+    /* Which vertices were there: put before, neither deleted nor forgotten since.  NULL, as matrix is: no matrices. */
+    void (*there)(weir_sample_source *source, const weir_sample_vertices *of, bool *there);
     /* Copies a row to where it lives until the next begin. May be NULL where `rows` is false.  WEIR_ELIMIT,
      * WEIR_ENOMEM. */
     weir_err (*keep)(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp);

@@ -188,6 +188,8 @@ int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
 
 /* --- as of a time: of snapshots and of parts.  [any] --- */
 
+/* WEIR_ECORRUPT an array leads to a vertex that is not there. */
+weir_err weir_snapshot_check_vertex(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex);
 /* The position of what a vertex has in force before this time; false: nothing. */
 bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep);
 /* Of the labels [begin, end) of one vertex, newest first, those of the life at this position of `lives`. */

@@ -58,15 +58,39 @@ typedef struct weir_train_epoch {
     int64_t elapsed_us;
 } weir_train_epoch;
 
+/* What differs for the edges of one relation, in one direction. A plain value. */
+typedef struct weir_train_along {
+    uint16_t relation;
+    weir_direction direction;
+    const uint32_t *fanouts; /* one a layer, 0: not followed at that layer; NULL: as for the others */
+    bool draws;              /* strategy, weight and half_life_us count                             */
+    weir_strategy strategy;
+    uint32_t weight; /* as in weir_sample_step */
+    int64_t half_life_us;
+} weir_train_along;
+
+/* How far a network looks, and at what. A plain value. */
+typedef struct weir_train_reach {
+    const uint32_t *fanouts; /* one a layer */
+    uint32_t layers;
+    bool out_only; /* along edges from where they begin: of graphs whose edges stand both ways */
+    /* How edges are chosen where no along says it: as here if `draws`; else the newest, or any where the edges of the
+     * relation have no times that differ. */
+    bool draws;
+    weir_strategy strategy;
+    int64_t half_life_us; /* weighted: by age */
+    const weir_train_along *alongs;
+    uint32_t along_count;
+} weir_train_reach;
+
 typedef struct weir_train_opts {
     const weir_snapshot *snapshot;
     const uint32_t *const *owners; /* of each type, of each vertex a rank; NULL: by the ids         */
     const char *folder;            /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written */
+    const char *trace;             /* file for when each stage of each batch was; NULL: none        */
     uint32_t task;
-    uint32_t hidden;         /* width of the layers                          */
-    const uint32_t *fanouts; /* one a layer                                  */
-    uint32_t layers;
-    bool out_only;                    /* look along edges from where they begin alone */
+    uint32_t hidden; /* width of the layers                          */
+    weir_train_reach reach;
     uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
@@ -124,16 +148,10 @@ typedef struct weir_train_trees {
  * the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
 weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
 
-/* How far a network looks. A plain value. */
-typedef struct weir_train_reach {
-    const uint32_t *fanouts; /* one a layer */
-    uint32_t layers;
-    bool out_only; /* along edges from where they begin: of graphs whose edges stand both ways */
-} weir_train_reach;
-
 /* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached.
+ * timeless: of each relation, whether its edges have no times that differ; NULL: all have.
  * Returns how many, 0 when they are more than steps_max or the task's type has no relation.  [any] */
-uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach,
+uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach, const bool *timeless,
                           weir_sample_step *steps, uint32_t steps_max);
 
 #ifdef __cplusplus

@@ -2,9 +2,9 @@
 /* inputs_test.c - what a row says as of a time, at the very microseconds around the moment when it came into force. */
 #include <math.h>
 
+#include <weir/inference/inputs/inputs.h>
 #include <weir/trainer/train/train.h>
 
-#include "inputs.h"
 #include "learn_fixture.h"
 
 #define ROW_US  (LEARN_START_US + 100 * LEARN_SECOND)
@@ -14,6 +14,7 @@
 typedef struct world {
     weir_snapshot *snapshot;
     weir_nn_shape *shape;
+    weir_sample_source *source;
     weir_inputs *inputs;
 } world;
 
@@ -34,10 +35,11 @@ static void world_open_of(world *w, const char *schema_text) {
     const weir_schema *schema = weir_snapshot_schema(w->snapshot);
     const weir_nn_opts opts = {.task = 0, .hidden = 8, .steps = steps};
     weir_nn_opts with = opts;
-    with.step_count = weir_train_steps(schema, 0, &(weir_train_reach){fanouts, 1, false}, steps, 8);
+    with.step_count = weir_train_steps(schema, 0, &(weir_train_reach){.fanouts = fanouts, .layers = 1}, NULL, steps, 8);
     assert_int_equal(with.step_count, 1);
     assert_ok(weir_nn_shape_open(schema, &with, &w->shape));
-    assert_ok(weir_inputs_open(w->shape, w->snapshot, &w->inputs));
+    assert_ok(weir_sample_over_snapshot(w->snapshot, &w->source));
+    assert_ok(weir_inputs_open(w->shape, schema, w->source, &w->inputs));
 }
 
 static void world_open(world *w) {
@@ -46,6 +48,7 @@ static void world_open(world *w) {
 
 static void world_close(world *w) {
     weir_inputs_close(w->inputs);
+    weir_sample_source_close(w->source);
     weir_nn_shape_free(w->shape);
     weir_snapshot_close(w->snapshot);
 }
@@ -55,7 +58,8 @@ static void row_of(world *w, uint32_t type, uint64_t n, int64_t before_us, weir_
     uint32_t slots[NUMBERS];
     assert_true(weir_nn_vertex(w->shape, type)->width <= NUMBERS);
     assert_true(weir_snapshot_find(w->snapshot, type, learn_vertex(type, n), &index));
-    assert_ok(weir_inputs_rows(w->inputs, type, &index, &before_us, 1, numbers, slots));
+    const weir_sample_vertices of = {.vertices = &index, .before_us = &before_us, .count = 1, .type = (uint16_t)type};
+    assert_ok(weir_inputs_rows(w->inputs, &of, numbers, slots));
 }
 
 /* The first number and its flag: nothing was learnt, so the scale is that of mean 0 and deviation 1. */
@@ -82,7 +86,7 @@ static void i1_a_row_counts_from_its_own_time_on(void **state) {
     world_close(&w);
 }
 
-/* As weir_score_inputs_read has it of the store: until it is forgotten, and a target an instant less, for it is read
+/* As the living graph has it: until it is forgotten, and a target an instant less, for it is read
  * behind its own moment. */
 static void a_row_counts_until_its_vertex_expires(void **state) {
     (void)state;
@@ -145,10 +149,10 @@ static void a_schema_with_more_aggregates_changes_no_row(void **state) {
     static const uint32_t fanouts[] = {4};
     weir_sample_step steps[8];
     weir_nn_opts opts = {.task = 0, .hidden = 8, .steps = steps};
-    opts.step_count = weir_train_steps(old, 0, &(weir_train_reach){fanouts, 1, false}, steps, 8);
+    opts.step_count = weir_train_steps(old, 0, &(weir_train_reach){.fanouts = fanouts, .layers = 1}, NULL, steps, 8);
     assert_ok(weir_nn_shape_open(old, &opts, &w.shape));
     assert_ok(weir_nn_shape_fits(w.shape, weir_snapshot_schema(w.snapshot)));
-    assert_ok(weir_inputs_open(w.shape, w.snapshot, &w.inputs));
+    assert_ok(weir_inputs_open(w.shape, weir_snapshot_schema(w.snapshot), w.source, &w.inputs));
     const weir_nn_inputs *inputs = weir_nn_vertex(w.shape, LEARN_WHO);
     assert_int_equal(inputs->aggregate_count, 1);
     static uint64_t vertices[TIMES];
@@ -161,7 +165,8 @@ static void a_schema_with_more_aggregates_changes_no_row(void **state) {
         vertices[i] = index;
         before_us[i] = ROW_US - (int64_t)(i % (EDGES + 1)) * LEARN_SECOND;
     }
-    assert_ok(weir_inputs_rows(w.inputs, LEARN_WHO, vertices, before_us, TIMES, numbers, slots));
+    const weir_sample_vertices of = {.vertices = vertices, .before_us = before_us, .count = TIMES, .type = LEARN_WHO};
+    assert_ok(weir_inputs_rows(w.inputs, &of, numbers, slots));
     for (uint32_t i = 0; i < TIMES; i++) {
         double older = (double)(EDGES - 1) - (double)(i % (EDGES + 1));
         double found = (double)numbers[(size_t)i * inputs->width + inputs->numbers[1].column];
@@ -174,7 +179,7 @@ static void a_schema_with_more_aggregates_changes_no_row(void **state) {
 static weir_err open_and_close(void *context) {
     const world *w = context;
     weir_inputs *inputs;
-    weir_err err = weir_inputs_open(w->shape, w->snapshot, &inputs);
+    weir_err err = weir_inputs_open(w->shape, weir_snapshot_schema(w->snapshot), w->source, &inputs);
     weir_inputs_close(inputs);
     return err;
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace.c - spans of stages, kept as the text that the file will have. */
+#include <inttypes.h>
+
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/thread.h>
+
+#include "trace.h"
+
+#define TRACE_BYTES_MAX ((size_t)64 << 20) /* of a rank */
+#define TRACE_NO_MEMORY "for a trace"
+
+struct weir_train_trace {
+    weir_comm *comm;
+    weir_mutex mutex;
+    weir_buf spans;
+    uint64_t omitted; /* spans that had no room */
+    int64_t zero_us;
+};
+
+static const char *const trace_names[WEIR_STAGES] = {"sample", "ask",     "answer", "encode",
+                                                     "wait",   "compute", "sum",    "update"};
+
+weir_err weir_train_trace_open(weir_comm *comm, weir_train_trace **tracep) {
+    weir_train_trace *t = *tracep = weir_calloc(1, sizeof *t);
+    if (!t) return WEIR_NOMEM(TRACE_NO_MEMORY);
+    weir_mutex_init(&t->mutex, WEIR_RANK_LEAF, "train trace");
+    t->comm = comm;
+    uint32_t rank = weir_comm_rank(comm);
+    weir_buf_printf(&t->spans, "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"rank %u\"}},\n",
+                    rank, rank);
+    for (uint32_t stage = 0; stage < WEIR_STAGES; stage++)
+        weir_buf_printf(&t->spans,
+                        "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}},\n",
+                        rank, stage, trace_names[stage]);
+    weir_comm_barrier(comm);
+    t->zero_us = weir_clock_mono_us(weir_clock_system());
+    return weir_buf_err(&t->spans);
+}
+
+void weir_train_trace_add(weir_train_trace *trace, weir_train_stage stage, uint64_t batch, int64_t begin_us,
+                          int64_t end_us) {
+    if (!trace) return;
+    WEIR_ASSERT(stage < WEIR_STAGES && begin_us <= end_us);
+    weir_mutex_lock(&trace->mutex);
+    if (trace->spans.length < TRACE_BYTES_MAX)
+        weir_buf_printf(&trace->spans,
+                        "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"name\":\"%s\",\"ts\":%" PRId64 ",\"dur\":%" PRId64
+                        ",\"args\":{\"batch\":%" PRIu64 "}},\n",
+                        weir_comm_rank(trace->comm), stage, trace_names[stage], begin_us - trace->zero_us,
+                        end_us - begin_us, batch);
+    else
+        trace->omitted++;
+    weir_mutex_unlock(&trace->mutex);
+}
+
+weir_err weir_train_trace_write(weir_train_trace *trace, const char *path) {
+    static const char head[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", tail[] = "]}\n";
+    uint32_t ranks = weir_comm_ranks(trace->comm);
+    uint64_t *lengths = weir_calloc(ranks, sizeof *lengths), *received = weir_calloc(ranks, sizeof *received);
+    weir_buf all = {0};
+    weir_err err = lengths && received ? weir_buf_err(&trace->spans) : WEIR_NOMEM(TRACE_NO_MEMORY);
+
+    /* Every span's line ends with a comma; what a rank says last does, too, and is there for the file to be JSON. */
+    weir_buf_printf(&trace->spans,
+                    "{\"ph\":\"i\",\"pid\":%u,\"tid\":0,\"ts\":0,\"s\":\"p\",\"name\":\"spans that had no room\","
+                    "\"args\":{\"count\":%" PRIu64 "}}%s\n",
+                    weir_comm_rank(trace->comm), trace->omitted, weir_comm_rank(trace->comm) + 1 < ranks ? "," : "");
+    weir_buf_append(&all, head, sizeof head - 1);
+    if (!err) err = weir_buf_err(&trace->spans);
+    err = weir_comm_fail(trace->comm, err);
+    if (!err) {
+        lengths[0] = trace->spans.length;
+        err = weir_comm_exchange(trace->comm, trace->spans.bytes, lengths, &all, received);
+    }
+    weir_buf_append(&all, tail, sizeof tail - 1);
+    if (!err && weir_comm_rank(trace->comm) == 0) err = weir_buf_err(&all);
+    if (!err && weir_comm_rank(trace->comm) == 0) err = weir_file_replace(path, all.bytes, all.length);
+    weir_buf_free(&all);
+    weir_free(lengths);
+    weir_free(received);
+    return err;
+}
+
+void weir_train_trace_close(weir_train_trace *trace) {
+    if (!trace) return;
+    weir_buf_free(&trace->spans);
+    weir_mutex_destroy(&trace->mutex);
+    weir_free(trace);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trace.h - when each stage of each batch began and ended, on all ranks, as Chrome's trace format: for chrome://tracing
+ * and ui.perfetto.dev. Private to this folder.
+ *
+ * THREADS: spans may be added by any thread.
+ */
+#ifndef WEIR_TRAINER_TRAIN_TRACE_H
+#define WEIR_TRAINER_TRAIN_TRACE_H
+
+#include <weir/trainer/comm/comm.h>
+
+typedef enum weir_train_stage {
+    WEIR_STAGE_SAMPLE,
+    WEIR_STAGE_ASK,
+    WEIR_STAGE_ANSWER,
+    WEIR_STAGE_ENCODE,
+    WEIR_STAGE_WAIT, /* of the thread that computes, for a batch */
+    WEIR_STAGE_COMPUTE,
+    WEIR_STAGE_SUM,
+    WEIR_STAGE_UPDATE,
+    WEIR_STAGES
+} weir_train_stage;
+
+typedef struct weir_train_trace weir_train_trace;
+
+/* All ranks together: time 0 is when all have come here.  WEIR_ENOMEM.  [main] */
+weir_err weir_train_trace_open(weir_comm *comm, weir_train_trace **tracep);
+/* One batch in one stage; times of the system's monotonic clock. What does not fit is counted.  trace may be NULL.
+ * [any] */
+void weir_train_trace_add(weir_train_trace *trace, weir_train_stage stage, uint64_t batch, int64_t begin_us,
+                          int64_t end_us);
+/* All ranks together: rank 0 writes what all have seen. Errors of the file, WEIR_ELIMIT, WEIR_ENOMEM.  [main] */
+weir_err weir_train_trace_write(weir_train_trace *trace, const char *path);
+void weir_train_trace_close(weir_train_trace *trace); /* NULL is allowed */
+
+#endif /* WEIR_TRAINER_TRAIN_TRACE_H */
