@@ -2,8 +2,8 @@
 /*
  * peers.c - how many connections there are, in all and of each address.
  *
- * A table of open addressing with room for twice the connections, so that it never fills; an IPv6 peer is its /64,
- * because a household or a server gets no less.
+ * The table has room for as many addresses as connections from the start; an IPv6 peer is its /64, because a household
+ * or a server gets no less.
  *
  * Wrong keys outlive the connection that they came on. They are kept in sets of a few places, of which the oldest gives
  * way: a client with more addresses than there are places is forgotten now and then, and costs no more memory.
@@ -14,12 +14,14 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/base/metrics.h>
+#include <weir/store/base/table.h>
 
 #include "private.h"
 
 typedef struct peer {
+    uint32_t tag;
+    uint32_t count; /* of its connections */
     uint64_t id;
-    uint32_t count; /* 0: free */
 } peer;
 
 #define STRIKE_SETS 1024u
@@ -34,26 +36,20 @@ typedef struct peer_strikes {
 struct weir_http_peers {
     weir_mutex mutex;
     uint32_t connections, connections_max, per_ip;
-    uint32_t mask;
-    peer *table; /* under mutex, with connections */
+    weir_table table; /* under mutex, with connections */
     peer_strikes strikes[STRIKE_SETS][STRIKE_WAYS];
 };
 
 weir_err weir_http_peers_open(uint32_t connections, uint32_t per_ip, weir_http_peers **peersp) {
     *peersp = NULL;
-    uint32_t size = 16;
-    while (size < connections * 2)
-        size *= 2;
     weir_http_peers *peers = weir_calloc(1, sizeof *peers);
-    if (peers) peers->table = weir_calloc(size, sizeof *peers->table);
-    if (!peers || !peers->table) {
+    if (!peers || !weir_table_reserve(&peers->table, connections, sizeof(peer))) {
         weir_free(peers);
         return WEIR_NOMEM("for a table of %u connections", connections);
     }
     weir_mutex_init(&peers->mutex, WEIR_RANK_LEAF, "http peers");
     peers->connections_max = connections;
     peers->per_ip = per_ip;
-    peers->mask = size - 1;
     *peersp = peers;
     return WEIR_OK;
 }
@@ -69,25 +65,24 @@ static uint64_t peer_id(const struct sockaddr *address) {
     return weir_xxh3(v6, 8, 6);
 }
 
-/* The peer's entry, or the free one where it would stand. */
 static peer *peer_find(weir_http_peers *peers, uint64_t id) {
     WEIR_ASSERT(weir_mutex_held(&peers->mutex));
-    uint32_t i = (uint32_t)id & peers->mask;
-    while (peers->table[i].count && peers->table[i].id != id)
-        i = (i + 1) & peers->mask;
-    return &peers->table[i];
+    peer *found = weir_table_first(&peers->table, id, sizeof *found);
+    while (found && found->id != id)
+        found = weir_table_next(&peers->table, found, sizeof *found);
+    return found;
 }
 
 bool weir_http_peers_enter(weir_http_peers *peers, const struct sockaddr *address, uint64_t *peerp) {
     *peerp = peer_id(address);
     weir_mutex_lock(&peers->mutex);
     peer *found = peer_find(peers, *peerp);
-    bool room = peers->connections < peers->connections_max && found->count < peers->per_ip;
+    bool room = peers->connections < peers->connections_max && (found ? found->count : 0) < peers->per_ip;
     if (room) {
+        if (!found) found = weir_table_add(&peers->table, *peerp, sizeof *found);
         found->id = *peerp;
         found->count++;
         peers->connections++;
-        WEIR_ASSERT(peers->connections <= peers->mask / 2 + 1); /* the table keeps free entries */
         weir_metric_set(WEIR_METRIC_HTTP_CONNECTIONS, peers->connections);
     }
     weir_mutex_unlock(&peers->mutex);
@@ -101,27 +96,13 @@ bool weir_http_peers_crowded(weir_http_peers *peers) {
     return crowded;
 }
 
-/* Takes an entry out and moves those behind it that would no longer be found. */
-static void peer_remove(weir_http_peers *peers, uint32_t hole) {
-    for (uint32_t i = (hole + 1) & peers->mask; peers->table[i].count; i = (i + 1) & peers->mask) {
-        uint32_t home = (uint32_t)peers->table[i].id & peers->mask;
-        if (((i - home) & peers->mask) < ((i - hole) & peers->mask)) continue;
-        peers->table[hole] = peers->table[i];
-        hole = i;
-    }
-    peers->table[hole] = (peer){0};
-}
-
 void weir_http_peers_leave(weir_http_peers *peers, uint64_t id) {
     weir_mutex_lock(&peers->mutex);
     peer *found = peer_find(peers, id);
-    WEIR_ASSERT(found->count && peers->connections);
+    WEIR_ASSERT(found && peers->connections);
     peers->connections--;
     weir_metric_set(WEIR_METRIC_HTTP_CONNECTIONS, peers->connections);
-    if (!--found->count) {
-        found->count = 1; /* still an entry while it is taken out */
-        peer_remove(peers, (uint32_t)(found - peers->table));
-    }
+    if (!--found->count) weir_table_remove(&peers->table, found, sizeof *found);
     weir_mutex_unlock(&peers->mutex);
 }
 
@@ -149,6 +130,6 @@ uint32_t weir_http_peers_strike(weir_http_peers *peers, uint64_t id, int64_t now
 void weir_http_peers_close(weir_http_peers *peers) {
     if (!peers) return;
     weir_mutex_destroy(&peers->mutex);
-    weir_free(peers->table);
+    weir_table_free(&peers->table);
     weir_free(peers);
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* repeats.c - a ring of ids in the order of their offsets, and an index of open addressing into it; both grow with the
- * ids that the window really has. */
+/* repeats.c - a ring of ids in the order of their offsets, and a table that finds an id in it; both grow with the ids
+ * that the window really has. */
 #include <stdbool.h>
-#include <string.h>
 
 #include <weir/ingest/pipeline/repeats.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
+#include <weir/store/base/table.h>
 
-#define RING_MIN    64u /* a power of two */
-#define FREE        UINT32_MAX
-#define NOTES_A_GO  4096u
-#define LOAD_BYTES  (4u << 20)
-#define INDEX_TIMES 2u /* slots of the index for each entry of the ring */
+#define RING_MIN   64u /* a power of two */
+#define NOTES_A_GO 4096u
+#define LOAD_BYTES (4u << 20)
 
 typedef struct repeats_entry {
     uint64_t event, offset;
@@ -20,12 +18,19 @@ typedef struct repeats_entry {
     bool again; /* the index found an older one of the id, which no window reached any more */
 } repeats_entry;
 
+/* An id, by the newest entry that has it. */
+typedef struct repeats_id {
+    uint32_t tag, number;
+} repeats_id;
+
+/* Entries are numbered as they come, beyond 2^32 from 0 again: the capacity divides that, so the last bits of a number
+ * are its place in the ring. */
 struct weir_repeats {
     uint32_t window;
     uint32_t capacity, count; /* of the ring: a power of two, or 0 */
-    uint32_t oldest;          /* its place in the ring             */
+    uint32_t oldest;          /* its number                        */
     repeats_entry *ring;
-    uint32_t *index; /* INDEX_TIMES the capacity: never full */
+    weir_table ids;
 };
 
 weir_err weir_repeats_open(uint32_t window, weir_repeats **repeatsp) {
@@ -43,70 +48,44 @@ weir_err weir_repeats_open(uint32_t window, weir_repeats **repeatsp) {
 void weir_repeats_close(weir_repeats *repeats) {
     if (!repeats) return;
     weir_free(repeats->ring);
-    weir_free(repeats->index);
+    weir_table_free(&repeats->ids);
     weir_free(repeats);
 }
 
+static repeats_entry *repeats_at(const weir_repeats *repeats, uint32_t number) {
+    return &repeats->ring[number & (repeats->capacity - 1)];
+}
+
 /* Event ids are keyed hashes: no sender can choose where they stand. */
-static uint32_t repeats_home(const weir_repeats *repeats, uint64_t event) {
-    return (uint32_t)(event >> 16) & (repeats->capacity * INDEX_TIMES - 1);
+static repeats_id *repeats_find(const weir_repeats *repeats, uint64_t event) {
+    repeats_id *id = weir_table_first(&repeats->ids, event, sizeof *id);
+    while (id && repeats_at(repeats, id->number)->event != event)
+        id = weir_table_next(&repeats->ids, id, sizeof *id);
+    return id;
 }
 
-/* Where the index has this id, or the free slot where it would. */
-static uint32_t repeats_slot(const weir_repeats *repeats, uint64_t event) {
-    uint32_t mask = repeats->capacity * INDEX_TIMES - 1, slot = repeats_home(repeats, event);
-    while (repeats->index[slot] != FREE && repeats->ring[repeats->index[slot]].event != event)
-        slot = (slot + 1) & mask;
-    return slot;
-}
-
-static uint32_t repeats_place(const weir_repeats *repeats, uint32_t number) {
-    return (repeats->oldest + number) & (repeats->capacity - 1);
-}
-
-/* Frees a slot, and moves up those after it that would no longer be found. */
-static void repeats_unindex(weir_repeats *repeats, uint32_t hole) {
-    uint32_t mask = repeats->capacity * INDEX_TIMES - 1;
-    for (uint32_t i = (hole + 1) & mask; repeats->index[i] != FREE; i = (i + 1) & mask) {
-        uint32_t home = repeats_home(repeats, repeats->ring[repeats->index[i]].event);
-        if (((i - home) & mask) < ((i - hole) & mask)) continue;
-        repeats->index[hole] = repeats->index[i];
-        hole = i;
-    }
-    repeats->index[hole] = FREE;
-}
-
-static weir_err repeats_grow(weir_repeats *repeats) {
-    weir_repeats grown = *repeats;
-    grown.capacity = repeats->capacity ? repeats->capacity * 2 : RING_MIN;
-    grown.ring = weir_calloc(grown.capacity, sizeof *grown.ring);
-    grown.index = weir_malloc((size_t)grown.capacity * INDEX_TIMES * sizeof *grown.index);
-    if (!grown.ring || !grown.index) {
-        weir_free(grown.ring);
-        weir_free(grown.index);
-        return WEIR_NOMEM("for the event ids of a partition; lower ingest.event_window");
-    }
-    memset(grown.index, 0xff, (size_t)grown.capacity * INDEX_TIMES * sizeof *grown.index);
-    grown.oldest = 0;
-    for (uint32_t i = 0; i < repeats->count; i++) { /* of two with one id the newer one comes later */
-        grown.ring[i] = repeats->ring[repeats_place(repeats, i)];
-        grown.index[repeats_slot(&grown, grown.ring[i].event)] = i;
-    }
-    WEIR_ASSERT((grown.capacity & (grown.capacity - 1)) == 0 && grown.capacity > grown.count);
+/* Of the table a half is free then, more than it would see to by itself: most ids are new, and found to be so at the
+ * first place. */
+static bool repeats_grow(weir_repeats *repeats) {
+    uint32_t capacity = repeats->capacity ? repeats->capacity * 2 : RING_MIN;
+    if (!weir_table_reserve(&repeats->ids, capacity, sizeof(repeats_id))) return false;
+    repeats_entry *ring = weir_calloc(capacity, sizeof *ring);
+    if (!ring) return false;
+    for (uint32_t i = 0; i < repeats->count; i++)
+        ring[(repeats->oldest + i) & (capacity - 1)] = *repeats_at(repeats, repeats->oldest + i);
     weir_free(repeats->ring);
-    weir_free(repeats->index);
-    *repeats = grown;
-    return WEIR_OK;
+    repeats->ring = ring;
+    repeats->capacity = capacity;
+    return true;
 }
 
 weir_repeat weir_repeats_ask(const weir_repeats *repeats, uint64_t event, uint32_t content, uint64_t offset,
                              uint64_t *firstp) {
+    const repeats_id *id = repeats_find(repeats, event);
     *firstp = offset;
-    if (repeats->count == 0) return WEIR_REPEAT_FIRST;
-    uint32_t slot = repeats_slot(repeats, event);
-    if (repeats->index[slot] == FREE) return WEIR_REPEAT_FIRST;
-    const repeats_entry *first = &repeats->ring[repeats->index[slot]];
-    WEIR_ASSERT(first->event == event && first->offset < offset);
+    if (!id) return WEIR_REPEAT_FIRST;
+    const repeats_entry *first = repeats_at(repeats, id->number);
+    WEIR_ASSERT(id->number - repeats->oldest < repeats->count && first->offset < offset);
     if (offset - first->offset > repeats->window) return WEIR_REPEAT_FIRST; // PIPELINE-R1
     *firstp = first->offset;
     return first->content == content ? WEIR_REPEAT_SAME : WEIR_REPEAT_OTHER;
@@ -114,40 +93,46 @@ weir_repeat weir_repeats_ask(const weir_repeats *repeats, uint64_t event, uint32
 
 weir_err weir_repeats_add(weir_repeats *repeats, uint64_t event, uint32_t content, uint64_t offset) {
     if (repeats->window == 0) return WEIR_OK;
-    weir_err err = repeats->count == repeats->capacity ? repeats_grow(repeats) : WEIR_OK;
-    if (err) return err;
+    if (repeats->count == repeats->capacity && !repeats_grow(repeats))
+        return WEIR_NOMEM("for the event ids of a partition; lower ingest.event_window");
+    uint32_t number = repeats->oldest + repeats->count;
     WEIR_ASSERT(repeats->count < repeats->capacity);
-    WEIR_ASSERT(repeats->count == 0 || repeats->ring[repeats_place(repeats, repeats->count - 1)].offset < offset);
-    uint32_t slot = repeats_slot(repeats, event), place = repeats_place(repeats, repeats->count);
-    repeats->ring[place] = (repeats_entry){event, offset, content, repeats->index[slot] != FREE};
-    repeats->index[slot] = place;
+    WEIR_ASSERT(repeats->count == 0 || repeats_at(repeats, number - 1)->offset < offset);
+    repeats_id *id = repeats_find(repeats, event);
+    *repeats_at(repeats, number) = (repeats_entry){event, offset, content, id != NULL};
+    if (!id) id = weir_table_add(&repeats->ids, event, sizeof *id);
+    id->number = number;
     repeats->count++;
     return WEIR_OK;
 }
 
 void weir_repeats_undo(weir_repeats *repeats, uint64_t offset) {
     while (repeats->count) {
-        uint32_t place = repeats_place(repeats, repeats->count - 1);
-        const repeats_entry undone = repeats->ring[place];
-        if (undone.offset < offset) return; // PIPELINE-R2
+        uint32_t number = repeats->oldest + repeats->count - 1;
+        const repeats_entry *undone = repeats_at(repeats, number);
+        if (undone->offset < offset) return; // PIPELINE-R2
+        repeats_id *id = repeats_find(repeats, undone->event);
+        bool older = false;
+        WEIR_ASSERT(id && id->number == number);
+        while (undone->again && !older && number-- != repeats->oldest)
+            older = repeats_at(repeats, number)->event == undone->event;
+        if (older) {
+            id->number = number;
+        } else {
+            weir_table_remove(&repeats->ids, id, sizeof *id);
+        }
         repeats->count--;
-        uint32_t slot = repeats_slot(repeats, undone.event), older = repeats->count;
-        while (undone.again && older && repeats->ring[repeats_place(repeats, older - 1)].event != undone.event)
-            older--;
-        if (undone.again && older)
-            repeats->index[slot] = repeats_place(repeats, older - 1);
-        else
-            repeats_unindex(repeats, slot);
     }
 }
 
 void weir_repeats_forget(weir_repeats *repeats, uint64_t offset) {
     while (repeats->count) {
-        const repeats_entry *oldest = &repeats->ring[repeats->oldest];
+        const repeats_entry *oldest = repeats_at(repeats, repeats->oldest);
         if (oldest->offset >= offset || offset - oldest->offset <= repeats->window) return;
-        uint32_t slot = repeats_slot(repeats, oldest->event);
-        if (repeats->index[slot] == repeats->oldest) repeats_unindex(repeats, slot);
-        repeats->oldest = repeats_place(repeats, 1);
+        repeats_id *id = repeats_find(repeats, oldest->event);
+        WEIR_ASSERT(id);
+        if (id->number == repeats->oldest) weir_table_remove(&repeats->ids, id, sizeof *id);
+        repeats->oldest++;
         repeats->count--;
     }
 }

@@ -87,7 +87,8 @@ static void aggregate_set_begin(aggregate_set *set) {
     set->round = 1;
 }
 
-/* Whether it is new. There is room: a window has half as many edges as there are slots. */
+/* Whether it is new. There is room: a window has half as many edges as there are slots. It is emptied for each
+ * window by counting the round up: too often for a weir_table, which would have to be cleared. */
 static bool aggregate_set_add(aggregate_set *set, weir_vertex value) {
     uint64_t slot = (weir_vertex_fold(value) * 0x9E3779B97F4A7C15u) >> 32;
     for (;; slot++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.c - stripes of a chained hash table; what was not asked for since it was passed over makes room.
+ * cache.c - stripes of a chained hash table; what was not asked for since it was passed over makes room. No weir_table:
+ * windows come and go all the time, and weir_cache_ahead looks at its places while they change.
  *
  * A window is one block: header, entries, rows. Updating one makes a new block: windows are short, and readers copy out
  * under the stripe's lock, so that there is never a pointer into a window outside of it. A hit changes one byte of the

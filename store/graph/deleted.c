@@ -91,20 +91,21 @@ void weir_deleted_freeze(weir_deleted *deleted) {
 }
 
 static weir_deleted_answer *deleted_answer_of(const weir_deleted *deleted, weir_vertex vertex) {
-    return &deleted->answers[weir_deletion_hash(vertex) & (deleted->answer_count - 1)];
+    return &deleted->answers[weir_hash_mix(weir_vertex_fold(vertex)) & (deleted->answer_count - 1)];
 }
 
 /* An answer about a vertex that was sealed now is another one from now on. While answers are forgotten, in parts, the
  * table still says what they lack. */
 void weir_deleted_sealed(weir_deleted *deleted) {
     WEIR_ON_ROLE(WORKER);
-    const weir_deletion_table sealed = deleted->old; /* only this thread empties it */
+    const weir_table sealed = deleted->old.places; /* only this thread empties it */
+    const weir_deletion_place *places = sealed.entries;
     if (sealed.count == 0) return;
     for (size_t i = 0; i < sealed.capacity;) {
         pthread_rwlock_wrlock(&deleted->lock);
         deleted->seals += i == 0;
         for (size_t end = i + FORGOTTEN_PART; i < end && i < sealed.capacity; i++)
-            if (sealed.places[i].count) deleted_answer_of(deleted, sealed.places[i].vertex)->known = false;
+            if (places[i].tag) deleted_answer_of(deleted, places[i].vertex)->known = false;
         pthread_rwlock_unlock(&deleted->lock);
     }
     pthread_rwlock_wrlock(&deleted->lock);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/hash.h>
 
 #include "deleted_filter.h"
 
@@ -43,20 +44,15 @@ void weir_deleted_filter_close(weir_deleted_filter *filter) {
     weir_free(filter);
 }
 
-static uint64_t deleted_filter_mix(uint64_t h) {
-    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
-    return h ^ h >> 32;
-}
-
 static atomic_uint_fast64_t *deleted_filter_block_of(const weir_deleted_filter *filter, weir_vertex vertex) {
-    uint64_t hash = deleted_filter_mix(weir_vertex_fold(vertex));
+    uint64_t hash = weir_hash_mix(weir_vertex_fold(vertex));
     size_t block = (size_t)((hash >> 32) * filter->blocks >> 32); /* fewer than 2^32, of 64 bytes */
     return filter->words + block * BLOCK_WORDS;
 }
 
 void weir_deleted_filter_add(weir_deleted_filter *filter, weir_vertex vertex) {
     atomic_uint_fast64_t *block = deleted_filter_block_of(filter, vertex);
-    uint64_t bits = deleted_filter_mix(weir_vertex_low(vertex) + 0x9e3779b97f4a7c15ull);
+    uint64_t bits = weir_hash_mix(weir_vertex_low(vertex) + 0x9e3779b97f4a7c15ull);
     for (unsigned i = 0; i < BITS_SET; i++, bits >>= 9)
         atomic_fetch_or_explicit(&block[bits >> 6 & 7], 1ull << (bits & 63), memory_order_relaxed);
     if (!atomic_load_explicit(&filter->any, memory_order_acquire))
@@ -74,7 +70,7 @@ void weir_deleted_filter_ahead(const weir_deleted_filter *filter, weir_vertex ve
 bool weir_deleted_filter_may_have(const weir_deleted_filter *filter, weir_vertex vertex) {
     if (!weir_deleted_filter_any(filter)) return false;
     const atomic_uint_fast64_t *block = deleted_filter_block_of(filter, vertex);
-    uint64_t bits = deleted_filter_mix(weir_vertex_low(vertex) + 0x9e3779b97f4a7c15ull);
+    uint64_t bits = weir_hash_mix(weir_vertex_low(vertex) + 0x9e3779b97f4a7c15ull);
     for (unsigned i = 0; i < BITS_SET; i++, bits >>= 9)
         if (!(atomic_load_explicit(&block[bits >> 6 & 7], memory_order_relaxed) >> (bits & 63) & 1)) return false;
     return true;

@@ -6,29 +6,26 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <weir/store/base/table.h>
+
 #include "deleted.h"
 
 /* A vertex and the times that it was deleted at, rising: a producer that deletes one vertex again and again costs no
  * more than one that deletes many, as long as its times rise. */
 typedef struct weir_deletion_place {
-    weir_vertex vertex;
-    uint32_t count, capacity; /* of many; a count of 0: the place is empty; a capacity of 0: there is one time */
+    uint32_t tag;
+    uint32_t count; /* of times; many have room up to the next power of two */
     union {
-        int64_t one;
+        int64_t one; /* if the count is 1 */
         int64_t *many;
     } times;
+    weir_vertex vertex;
 } weir_deletion_place;
 
-/* Open addressing. */
 typedef struct weir_deletion_table {
-    weir_deletion_place *places;
-    size_t vertices, capacity; /* a power of two, or 0 */
-    size_t count;              /* of times, of all vertices */
+    weir_table places;
+    size_t count; /* of times, of all vertices */
 } weir_deletion_table;
-
-static inline size_t weir_deletion_hash(weir_vertex vertex) {
-    return (size_t)(weir_vertex_fold(vertex) * 0x9e3779b97f4a7c15ull >> 20);
-}
 
 /* Twice is once: *newp.  false: no memory. */
 bool weir_deletion_table_insert(weir_deletion_table *table, weir_vertex vertex, int64_t time_us, bool *newp);

@@ -34,10 +34,10 @@ static int deleted_walk_compare(const void *a, const void *b) {
 }
 
 static void deleted_walk_copy_table(weir_deleted_walk *walk, const weir_deletion_table *table) {
-    for (size_t i = 0; i < table->capacity; i++)
-        for (uint32_t j = 0; j < table->places[i].count; j++)
-            walk->pending[walk->count++] =
-                (deleted_walk_item){table->places[i].vertex, weir_deletion_times(&table->places[i])[j]};
+    const weir_deletion_place *places = table->places.entries;
+    for (size_t i = 0; i < table->places.capacity; i++)
+        for (uint32_t j = 0; j < places[i].count; j++)
+            walk->pending[walk->count++] = (deleted_walk_item){places[i].vertex, weir_deletion_times(&places[i])[j]};
 }
 
 static weir_err deleted_walk_copy_pending(weir_deleted_walk *walk, weir_deleted *deleted) {

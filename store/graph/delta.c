@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * delta.c - stripes of hash tables over one arena.
+ * delta.c - stripes of tables over one arena.
  *
  * A vertex with a million edges in one seal interval must not make an insert slow: entries arrive nearly in time order,
  * so the place is looked for from the newest end, by doubling steps and then by halves.
@@ -14,7 +14,7 @@
 
 #include "delta_private.h"
 
-#define SLOTS_MIN      64u  /* a power of two */
+#define PILED_MIN      64u
 #define DELETION_BYTES 192u /* of one here and in the table that readers ask (deleted.h), at most */
 #define PILED_BYTES    72u  /* of a node: where it stands, and its places while it is sorted (delta_walk.c) */
 
@@ -47,8 +47,9 @@ void weir_delta_release(weir_delta *delta) {
     if (!delta || atomic_fetch_sub_explicit(&delta->references, 1, memory_order_acq_rel) != 1) return;
     for (size_t i = 0; i < STRIPES; i++) {
         weir_mutex_destroy(&delta->stripes[i].mutex);
-        weir_free(delta->stripes[i].slots);
+        weir_table_free(&delta->stripes[i].slots);
     }
+    weir_free(delta->piled);
     weir_free(delta->deletions);
     weir_arena_close(delta->arena);
     weir_free(delta);
@@ -63,7 +64,7 @@ bool weir_delta_is_pile(const weir_delta *delta) {
 }
 
 void weir_delta_unpile(weir_delta *delta) {
-    WEIR_ASSERT(delta->stripes[0].count == 0);
+    WEIR_ASSERT(delta->piled_count == 0);
     delta->pile = false;
 }
 
@@ -77,69 +78,46 @@ size_t weir_delta_records(const weir_delta *delta) {
 
 /* --- finding ---------------------------------------------------------------------------------------------------- */
 
-/* Ids are hashes, but those of tests are small: mix before taking bits. */
-static uint64_t delta_mix(weir_vertex vertex) {
-    uint64_t h = weir_vertex_fold(vertex);
-    h ^= h >> 32;
-    h *= 0xd6e8feb86659fd93ull;
-    return h ^ h >> 32;
+/* By the upper half of the bits: the table of a stripe takes the lower one. */
+static size_t delta_stripe_number(weir_vertex vertex) {
+    return (weir_hash_mix(weir_vertex_fold(vertex)) >> 32) % STRIPES;
 }
 
-static delta_stripe *delta_stripe_of(weir_delta *delta, weir_vertex vertex) {
-    return &delta->stripes[delta->pile ? 0 : delta_mix(vertex) % STRIPES];
-}
-
-static size_t delta_slot_of(const delta_stripe *s, weir_vertex vertex) {
-    size_t slot = (size_t)(delta_mix(vertex) >> 8) & (s->capacity - 1);
-    while (s->slots[slot] && s->slots[slot]->vertex != vertex)
-        slot = (slot + 1) & (s->capacity - 1);
-    return slot;
+/* In a pile nothing is found. */
+static delta_node *delta_node_find(const delta_stripe *s, weir_vertex vertex) {
+    const delta_slot *slot = weir_table_first(&s->slots, weir_vertex_fold(vertex), sizeof *slot);
+    while (slot && slot->node->vertex != vertex)
+        slot = weir_table_next(&s->slots, slot, sizeof *slot);
+    return slot ? slot->node : NULL;
 }
 
 /* --- applying --------------------------------------------------------------------------------------------------- */
 
-static bool delta_slots_grow(delta_stripe *s) {
-    size_t capacity = s->capacity ? s->capacity * 2 : SLOTS_MIN;
-    delta_node **old = s->slots, **slots = weir_calloc(capacity, sizeof(delta_node *));
-    size_t old_capacity = s->capacity;
-    if (!slots) return false;
-    s->slots = slots;
-    s->capacity = capacity;
-    for (size_t i = 0; i < old_capacity; i++) {
-        if (old[i]) slots[delta_slot_of(s, old[i]->vertex)] = old[i];
-    }
-    weir_free(old);
+static bool delta_pile_reserve(weir_delta *delta) {
+    if (delta->piled_count < delta->piled_capacity) return true;
+    size_t capacity = delta->piled_capacity ? delta->piled_capacity * 2 : PILED_MIN;
+    delta_node **piled = weir_realloc_array(delta->piled, capacity, sizeof *piled);
+    if (!piled) return false;
+    delta->piled = piled;
+    delta->piled_capacity = capacity;
     return true;
 }
 
-/* In a pile no place is looked for. */
-static delta_node *delta_node_pile(weir_delta *delta, delta_stripe *s, weir_vertex vertex) {
-    if (s->count == s->capacity) {
-        size_t capacity = s->capacity ? s->capacity * 2 : SLOTS_MIN;
-        delta_node **slots = weir_realloc_array(s->slots, capacity, sizeof *slots);
-        if (!slots) return NULL;
-        s->slots = slots;
-        s->capacity = capacity;
-    }
-    delta_node *n = weir_arena_calloc(delta->arena, 1, sizeof *n);
+static delta_node *delta_node_get(weir_delta *delta, delta_stripe *s, weir_vertex vertex) {
+    delta_node *n = delta_node_find(s, vertex);
+    if (n) return n;
+    bool room =
+        delta->pile ? delta_pile_reserve(delta) : weir_table_reserve(&s->slots, s->slots.count + 1, sizeof(delta_slot));
+    if (room) n = weir_arena_calloc(delta->arena, 1, sizeof *n);
     if (!n) return NULL;
     n->vertex = vertex;
-    s->slots[s->count++] = n;
-    return n;
-}
-
-static delta_node *delta_node_get(weir_delta *delta, delta_stripe *s, weir_vertex vertex) {
-    if (delta->pile) return delta_node_pile(delta, s, vertex);
-    if (s->count * 4 >= s->capacity * 3 && !delta_slots_grow(s)) return NULL;
-    size_t slot = delta_slot_of(s, vertex);
-    if (!s->slots[slot]) {
-        delta_node *n = weir_arena_calloc(delta->arena, 1, sizeof *n);
-        if (!n) return NULL;
-        n->vertex = vertex;
-        s->slots[slot] = n;
-        s->count++;
+    if (delta->pile) {
+        delta->piled[delta->piled_count++] = n;
+    } else {
+        delta_slot *slot = weir_table_add(&s->slots, weir_vertex_fold(vertex), sizeof *slot);
+        slot->node = n;
     }
-    return s->slots[slot];
+    return n;
 }
 
 static delta_list *delta_list_get(weir_delta *delta, delta_node *n, weir_list id) {
@@ -259,23 +237,20 @@ static bool delta_apply_one(weir_delta *delta, delta_node *n, const weir_mutatio
     return true;
 }
 
-/* The owner alone changes slots and nodes, so it may look at them without the lock. A vertex that stands behind its
- * place is fetched when it is looked for. */
+/* The owner alone changes slots and nodes, so it may look at them without the lock. */
 void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_stage stage) {
-    uint64_t hash = delta_mix(vertex);
-    const delta_stripe *s = &delta->stripes[hash % STRIPES];
-    if (s->capacity == 0 || delta->pile) return;
-    delta_node *const *slot = &s->slots[(size_t)(hash >> 8) & (s->capacity - 1)];
+    const weir_table *slots = &delta->stripes[delta_stripe_number(vertex)].slots;
     if (stage == WEIR_DELTA_SLOT) {
-        __builtin_prefetch(slot);
-    } else if (*slot) {
-        __builtin_prefetch(stage == WEIR_DELTA_NODE ? (const void *)*slot : (*slot)->lists);
+        weir_table_ahead(slots, weir_vertex_fold(vertex), sizeof(delta_slot));
+    } else {
+        const delta_slot *slot = weir_table_first(slots, weir_vertex_fold(vertex), sizeof *slot);
+        if (slot) __builtin_prefetch(stage == WEIR_DELTA_NODE ? (const void *)slot->node : slot->node->lists);
     }
 }
 
 weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, size_t count) {
     WEIR_ASSERT(count > 0 && !atomic_load_explicit(&delta->frozen, memory_order_relaxed));
-    delta_stripe *s = delta_stripe_of(delta, mutations[0].vertex);
+    delta_stripe *s = &delta->stripes[delta_stripe_number(mutations[0].vertex)];
     weir_mutex_lock(&s->mutex); /* GRAPH-S2: all of the event at this vertex, or nothing of it */
     size_t records = weir_delta_records(delta);
     delta_node *n = delta_node_get(delta, s, mutations[0].vertex);
@@ -285,12 +260,12 @@ weir_err weir_delta_apply(weir_delta *delta, const weir_mutation *mutations, siz
         fits = delta_apply_one(delta, n, &mutations[i], mutations, count);
     }
     if (n && !fits && delta->pile) { /* what is tried again comes as a node of its own: this one need not be sorted */
-        s->count--;
+        delta->piled_count--;
         atomic_store_explicit(&delta->records, records, memory_order_relaxed);
     }
     weir_mutex_unlock(&s->mutex);
-    size_t bytes = weir_arena_used(delta->arena) + delta->deletion_count * DELETION_BYTES;
-    if (delta->pile) bytes += s->count * PILED_BYTES;
+    size_t bytes =
+        weir_arena_used(delta->arena) + delta->deletion_count * DELETION_BYTES + delta->piled_count * PILED_BYTES;
     atomic_store_explicit(&delta->bytes, bytes, memory_order_relaxed);
     return fits ? WEIR_OK : WEIR_NOMEM("for the delta; raise store.memory");
 }
@@ -318,14 +293,8 @@ static bool delta_lock_unless_frozen(weir_delta *delta, delta_stripe *s) {
     return true;
 }
 
-/* In a pile nothing is found. */
-static const delta_node *delta_node_told(const weir_delta *delta, const delta_stripe *s, weir_vertex vertex) {
-    return delta->pile || !s->capacity ? NULL : s->slots[delta_slot_of(s, vertex)];
-}
-
-static const delta_list *delta_list_told(const weir_delta *delta, const delta_stripe *s, weir_vertex vertex,
-                                         weir_list id) {
-    const delta_node *n = delta_node_told(delta, s, vertex);
+static const delta_list *delta_list_told(const delta_stripe *s, weir_vertex vertex, weir_list id) {
+    const delta_node *n = delta_node_find(s, vertex);
     const delta_list *l = n ? n->lists : NULL;
     while (l && l->id < id)
         l = l->next;
@@ -348,12 +317,12 @@ static uint32_t delta_list_count_before(const delta_list *l, int64_t before_us) 
 
 size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us, weir_entry *entries,
                           size_t capacity, bool *completep) {
-    delta_stripe *s = delta_stripe_of(delta, vertex);
+    delta_stripe *s = &delta->stripes[delta_stripe_number(vertex)];
     size_t count = 0;
     *completep = true;
     if (weir_delta_records(delta) == 0) return 0; /* as while nothing comes in: not even a lock is taken */
     bool locked = delta_lock_unless_frozen(delta, s);
-    const delta_list *l = delta_list_told(delta, s, vertex, id);
+    const delta_list *l = delta_list_told(s, vertex, id);
     if (l) {
         uint32_t older = delta_list_count_before(l, before_us);
         count = older < capacity ? older : capacity;
@@ -366,9 +335,9 @@ size_t weir_delta_collect(weir_delta *delta, weir_vertex vertex, weir_list id, i
 }
 
 size_t weir_delta_count(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t before_us) {
-    delta_stripe *s = delta_stripe_of(delta, vertex);
+    delta_stripe *s = &delta->stripes[delta_stripe_number(vertex)];
     bool locked = delta_lock_unless_frozen(delta, s);
-    const delta_list *l = delta_list_told(delta, s, vertex, id);
+    const delta_list *l = delta_list_told(s, vertex, id);
     size_t count = l ? delta_list_count_before(l, before_us) : 0;
     if (locked) weir_mutex_unlock(&s->mutex);
     return count;
@@ -394,18 +363,18 @@ static bool delta_list_oldest(const delta_list *l, int64_t newer_than_us, int64_
 
 bool weir_delta_oldest(weir_delta *delta, weir_vertex vertex, weir_list id, int64_t newer_than_us, int64_t before_us,
                        int64_t *time_usp) {
-    delta_stripe *s = delta_stripe_of(delta, vertex);
+    delta_stripe *s = &delta->stripes[delta_stripe_number(vertex)];
     bool locked = delta_lock_unless_frozen(delta, s);
-    const delta_list *l = delta_list_told(delta, s, vertex, id);
+    const delta_list *l = delta_list_told(s, vertex, id);
     bool found = l && delta_list_oldest(l, newer_than_us, before_us, time_usp);
     if (locked) weir_mutex_unlock(&s->mutex);
     return found;
 }
 
 bool weir_delta_name(weir_delta *delta, weir_vertex vertex, weir_name *namep) {
-    delta_stripe *s = delta_stripe_of(delta, vertex);
+    delta_stripe *s = &delta->stripes[delta_stripe_number(vertex)];
     bool locked = delta_lock_unless_frozen(delta, s);
-    const delta_node *n = delta_node_told(delta, s, vertex);
+    const delta_node *n = delta_node_find(s, vertex);
     bool named = n && n->named;
     if (named) *namep = n->name;
     if (locked) weir_mutex_unlock(&s->mutex);

@@ -3,6 +3,8 @@
 #ifndef WEIR_STORE_DELTA_PRIVATE_H
 #define WEIR_STORE_DELTA_PRIVATE_H
 
+#include <weir/store/base/table.h>
+
 #include "delta.h"
 
 #define STRIPES 64u
@@ -23,11 +25,14 @@ typedef struct delta_node {
     weir_name name;
 } delta_node;
 
-/* Of a pile the first stripe has all nodes, as they came, each of one weir_delta_apply. */
+typedef struct delta_slot {
+    uint32_t tag;
+    delta_node *node;
+} delta_slot;
+
 typedef struct delta_stripe {
     _Alignas(64) weir_mutex mutex; /* guards slots and the nodes in them */
-    delta_node **slots;
-    size_t capacity, count;
+    weir_table slots;
 } delta_stripe;
 
 typedef struct delta_deletion {
@@ -38,9 +43,11 @@ typedef struct delta_deletion {
 struct weir_delta {
     atomic_uint references;
     atomic_bool frozen;
-    bool pile;
+    bool pile; /* all nodes are piled as they came, each of one weir_delta_apply, and none is in a stripe */
     atomic_size_t bytes, records;
-    weir_arena *arena;         /* [owner] */
+    weir_arena *arena;  /* [owner] */
+    delta_node **piled; /* [owner] then frozen */
+    size_t piled_count, piled_capacity;
     delta_deletion *deletions; /* [owner] then frozen */
     size_t deletion_count, deletion_capacity;
     delta_stripe stripes[STRIPES];

@@ -56,14 +56,19 @@ static int delta_order_compare_places(const void *a, const void *b) {
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* As they lie in the tables.  Returns how many there are. */
+/* As they lie in the pile or in the tables.  Returns how many there are. */
 static size_t delta_order_fill(const weir_delta *delta, delta_place *places) {
     size_t filled = 0;
+    for (; filled < delta->piled_count; filled++) {
+        const delta_node *n = delta->piled[filled];
+        if (filled + AHEAD_FAR < delta->piled_count) __builtin_prefetch(delta->piled[filled + AHEAD_FAR]);
+        places[filled] = (delta_place){n->vertex, n, filled};
+    }
     for (const delta_stripe *s = delta->stripes; s < delta->stripes + STRIPES; s++) {
-        size_t end = delta->pile ? s->count : s->capacity;
-        for (size_t i = 0; i < end; i++) {
-            if (i + AHEAD_FAR < end) __builtin_prefetch(s->slots[i + AHEAD_FAR]);
-            if (s->slots[i]) places[filled++] = (delta_place){s->slots[i]->vertex, s->slots[i], i};
+        const delta_slot *slots = s->slots.entries;
+        for (size_t i = 0, end = s->slots.capacity; i < end; i++) {
+            if (i + AHEAD_FAR < end) __builtin_prefetch(slots[i + AHEAD_FAR].node);
+            if (slots[i].tag) places[filled++] = (delta_place){slots[i].node->vertex, slots[i].node, i};
         }
     }
     return filled;
@@ -106,8 +111,9 @@ weir_err weir_delta_order_open(const weir_delta *delta, weir_delta_order **order
     weir_delta_order *order = weir_calloc(1, sizeof *order);
     if (!order) return WEIR_NOMEM("while sorting a delta for a seal");
     order->delta = delta;
+    order->count = delta->piled_count;
     for (size_t i = 0; i < STRIPES; i++)
-        order->count += delta->stripes[i].count;
+        order->count += delta->stripes[i].slots.count;
     unsigned bits = 0;
     while (bits < BUCKET_BITS_MAX && order->count >> (bits + BUCKET_BITS_LESS))
         bits++;

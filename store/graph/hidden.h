@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hidden.h - the deletions of edges that a reader of a list has met, newest first: what they hide comes after them. A
- * table with open addressing, so that a list of many thousands is passed in a time that grows with its length only.
+ * table, so that a list of many thousands is passed in a time that grows with its length only.
  */
 #ifndef WEIR_STORE_HIDDEN_H
 #define WEIR_STORE_HIDDEN_H
@@ -10,20 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <weir/store/base/arena.h>
+#include <weir/store/base/table.h>
 #include <weir/store/format/entry.h>
 
 /* All zero at first. */
 typedef struct weir_hidden {
-    struct weir_hidden_edge {
-        weir_vertex neighbor;
-        uint64_t event; /* 0: all of the neighbour */
-        bool used;
-        bool cold; /* the cold store has such a deletion */
-    } * edges;
-    size_t count, capacity; /* a power of two, or 0 */
-    bool neighbors;         /* there is one of all of a neighbour */
-    uint64_t steps;         /* places looked at */
+    weir_table edges;
+    bool neighbors; /* there is one of all of a neighbour */
+    uint64_t steps; /* searches of the table              */
 } weir_hidden;
 
 /* cold: it was met in the cold store. The table lies in the arena.  WEIR_ELIMIT, WEIR_ENOMEM. */

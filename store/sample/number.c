@@ -3,7 +3,8 @@
  * number.c - the children of a hop become its nodes, each once below its target.
  *
  * Edges stand by parent, parents by target: so one target's children are met together, and the table that finds those
- * which were met before is as small as one target's share. It is emptied by counting the epoch up.
+ * which were met before is as small as one target's share. It is emptied by counting the epoch up, once for each
+ * target: too often for a weir_table, which would have to be cleared.
  */
 #include <string.h>
 

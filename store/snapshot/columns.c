@@ -7,71 +7,62 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/assert.h>
 #include <weir/store/base/hash.h>
 
 /* --- texts ------------------------------------------------------------------------------------------------------- */
 
-static uint32_t texts_place(const weir_texts *texts, const char *text, size_t length) {
-    uint32_t at = (uint32_t)weir_xxh3(text, length, 0) & (texts->table_size - 1);
-    WEIR_ASSERT(texts->count < texts->table_size); /* or the search would not end */
-    for (; texts->table[at]; at = (at + 1) & (texts->table_size - 1)) {
-        uint32_t code = texts->table[at] - 1;
-        int64_t begin = texts->offsets[code], end = texts->offsets[code + 1];
+typedef struct texts_code {
+    uint32_t tag;
+    int32_t code;
+} texts_code;
+
+static const texts_code *texts_find(const weir_texts *texts, const char *text, size_t length, uint64_t hash) {
+    const texts_code *found = weir_table_first(&texts->codes, hash, sizeof *found);
+    for (; found; found = weir_table_next(&texts->codes, found, sizeof *found)) {
+        int64_t begin = texts->offsets[found->code], end = texts->offsets[found->code + 1];
         if ((size_t)(end - begin) == length && memcmp(texts->bytes.bytes + begin, text, length) == 0) break;
     }
-    return at;
+    return found;
 }
 
-static weir_err texts_grow(weir_texts *texts) {
-    uint32_t size = texts->table_size ? texts->table_size * 2 : 64;
-    uint32_t *table = weir_calloc(size, sizeof *table);
-    int64_t *offsets = weir_realloc_array(texts->offsets, size + 1, sizeof *offsets);
-    if (offsets) texts->offsets = offsets;
-    if (!table || !offsets) {
-        weir_free(table);
-        return WEIR_NOMEM("for the texts of a category");
+static bool texts_reserve(weir_texts *texts) {
+    if (texts->count == texts->capacity) {
+        uint32_t capacity = texts->capacity ? texts->capacity * 2 : 32;
+        int64_t *offsets = weir_realloc_array(texts->offsets, (size_t)capacity + 1, sizeof *offsets);
+        if (!offsets) return false;
+        texts->offsets = offsets;
+        texts->offsets[0] = 0;
+        texts->capacity = capacity;
     }
-    weir_free(texts->table);
-    texts->table = table;
-    texts->table_size = size;
-    texts->capacity = size / 2;
-    texts->offsets[0] = 0;
-    for (uint32_t code = 0; code < texts->count; code++) {
-        int64_t begin = texts->offsets[code];
-        size_t length = (size_t)(texts->offsets[code + 1] - begin);
-        texts->table[texts_place(texts, texts->bytes.bytes + begin, length)] = code + 1;
-    }
-    return WEIR_OK;
+    return weir_table_reserve(&texts->codes, (size_t)texts->count + 1, sizeof(texts_code));
 }
 
 weir_err weir_texts_code(weir_texts *texts, const char *text, size_t length, int32_t *codep) {
-    weir_err err = texts->count == texts->capacity ? texts_grow(texts) : WEIR_OK;
-    *codep = -1;
-    if (err) return err;
-    uint32_t at = texts_place(texts, text, length);
-    if (!texts->table[at]) {
-        if (texts->bytes.length + length > WEIR_TEXTS_BYTES_MAX) {
-            return WEIR_ERR(WEIR_ELIMIT, "a category has more than 1 GiB of different texts, which is not a category "
-                                         "any more; leave the feature out");
-        }
-        weir_buf_append(&texts->bytes, text, length);
-        if (weir_buf_err(&texts->bytes)) return WEIR_NOMEM("for the texts of a category");
-        texts->offsets[++texts->count] = (int64_t)texts->bytes.length;
-        texts->table[at] = texts->count;
-    }
-    *codep = (int32_t)(texts->table[at] - 1);
+    uint64_t hash = weir_xxh3(text, length, 0);
+    const texts_code *found = texts_find(texts, text, length, hash);
+    *codep = found ? found->code : -1;
+    if (found) return WEIR_OK;
+    if (texts->bytes.length + length > WEIR_TEXTS_BYTES_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "a category has more than 1 GiB of different texts, which is not a category "
+                                     "any more; leave the feature out");
+    if (!texts_reserve(texts)) return WEIR_NOMEM("for the texts of a category");
+    weir_buf_append(&texts->bytes, text, length);
+    if (weir_buf_err(&texts->bytes)) return WEIR_NOMEM("for the texts of a category");
+    texts_code *added = weir_table_add(&texts->codes, hash, sizeof *added);
+    *codep = added->code = (int32_t)texts->count++;
+    texts->offsets[texts->count] = (int64_t)texts->bytes.length;
     return WEIR_OK;
 }
 
 int32_t weir_texts_find(const weir_texts *texts, const char *text, size_t length) {
-    return texts->count ? (int32_t)texts->table[texts_place(texts, text, length)] - 1 : -1;
+    const texts_code *found = texts_find(texts, text, length, weir_xxh3(text, length, 0));
+    return found ? found->code : -1;
 }
 
 void weir_texts_free(weir_texts *texts) {
     weir_buf_free(&texts->bytes);
     weir_free(texts->offsets);
-    weir_free(texts->table);
+    weir_table_free(&texts->codes);
     *texts = (weir_texts){.count = 0};
 }
 

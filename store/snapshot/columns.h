@@ -3,6 +3,8 @@
 #ifndef WEIR_STORE_COLUMNS_H
 #define WEIR_STORE_COLUMNS_H
 
+#include <weir/store/base/table.h>
+
 #include "draft.h"
 
 #define WEIR_TEXTS_BYTES_MAX ((uint64_t)1 << 30) /* of one category */
@@ -12,8 +14,7 @@ typedef struct weir_texts {
     weir_buf bytes;
     int64_t *offsets; /* count + 1 */
     uint32_t count, capacity;
-    uint32_t *table; /* code + 1; 0 is empty */
-    uint32_t table_size;
+    weir_table codes;
 } weir_texts;
 
 /* WEIR_ELIMIT, WEIR_ENOMEM. */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/assert.h>
 #include <weir/store/base/bytes.h>
+#include <weir/store/base/table.h>
 #include <weir/store/format/key.h>
 #include <weir/store/format/stored.h>
 
@@ -19,54 +19,40 @@
 
 /* --- edges that were deleted, within one list -------------------------------------------------------------------- */
 
-/* Open addressing; a place is in use when its list number is the current one. */
-typedef struct scan_hidden_slot {
-    weir_vertex neighbor;
-    uint64_t event; /* 0: every edge to the neighbour */
-    uint64_t list;
-    int64_t time_us; /* of the oldest so far: an edge of this time or older ends after it */
-} scan_hidden_slot;
-
 typedef struct scan_hidden {
-    scan_hidden_slot *slots;
-    size_t capacity, count; /* a power of two; 0 at first */
-    uint64_t list;          /* counts lists, from 1 */
+    uint32_t tag;
+    uint64_t event;  /* 0: every edge to the neighbour */
+    int64_t time_us; /* of the oldest so far: an edge of this time or older ends after it */
+    weir_vertex neighbor;
 } scan_hidden;
 
-static size_t scan_hidden_place(const scan_hidden *h, weir_vertex neighbor, uint64_t event) {
-    size_t at = (size_t)((weir_vertex_fold(neighbor) ^ event * 0x9E3779B97F4A7C15ull) * 0xC2B2AE3D27D4EB4Full >> 20) &
-                (h->capacity - 1);
-    while (h->slots[at].list == h->list && (h->slots[at].neighbor != neighbor || h->slots[at].event != event))
-        at = (at + 1) & (h->capacity - 1);
-    return at;
+static scan_hidden *scan_hidden_find(const weir_table *table, weir_vertex neighbor, uint64_t event) {
+    scan_hidden *hidden = weir_table_first(table, weir_edge_fold(neighbor, event), sizeof *hidden);
+    while (hidden && (hidden->neighbor != neighbor || hidden->event != event))
+        hidden = weir_table_next(table, hidden, sizeof *hidden);
+    return hidden;
 }
 
-static weir_err scan_hidden_add(scan_hidden *h, weir_vertex neighbor, uint64_t event, int64_t time_us) {
-    if (2 * h->count >= h->capacity) {
-        scan_hidden bigger = {.capacity = h->capacity ? h->capacity * 2 : 64, .list = h->list, .count = h->count};
-        bigger.slots = weir_calloc(bigger.capacity, sizeof *bigger.slots);
-        if (!bigger.slots) return WEIR_NOMEM("for the deletions of a vertex's edges");
-        for (size_t i = 0; i < h->capacity; i++) {
-            const scan_hidden_slot *slot = &h->slots[i];
-            if (slot->list == h->list) bigger.slots[scan_hidden_place(&bigger, slot->neighbor, slot->event)] = *slot;
-        }
-        weir_free(h->slots);
-        *h = bigger;
+static weir_err scan_hidden_add(weir_table *table, weir_vertex neighbor, uint64_t event, int64_t time_us) {
+    scan_hidden *hidden = scan_hidden_find(table, neighbor, event);
+    if (!hidden) {
+        if (!weir_table_reserve(table, table->count + 1, sizeof *hidden))
+            return WEIR_NOMEM("for the deletions of a vertex's edges");
+        hidden = weir_table_add(table, weir_edge_fold(neighbor, event), sizeof *hidden);
+        hidden->neighbor = neighbor;
+        hidden->event = event;
     }
-    scan_hidden_slot *slot = &h->slots[scan_hidden_place(h, neighbor, event)];
-    if (slot->list != h->list) h->count++;
-    *slot = (scan_hidden_slot){neighbor, event, h->list, time_us};
-    WEIR_ASSERT(h->count < h->capacity); /* or a search would not end */
+    hidden->time_us = time_us;
     return WEIR_OK;
 }
 
 /* From when on the edge that the walk has reached is deleted. */
-static int64_t scan_hidden_from(const scan_hidden *h, weir_vertex neighbor, uint64_t event) {
+static int64_t scan_hidden_from(const weir_table *table, weir_vertex neighbor, uint64_t event) {
     int64_t until_us = INT64_MAX;
     const uint64_t events[] = {event, 0};
-    for (size_t i = 0; h->count && i < 2; i++) {
-        const scan_hidden_slot *slot = &h->slots[scan_hidden_place(h, neighbor, events[i])];
-        if (slot->list == h->list && slot->time_us < until_us) until_us = slot->time_us + 1;
+    for (size_t i = 0; i < 2; i++) {
+        const scan_hidden *hidden = scan_hidden_find(table, neighbor, events[i]);
+        if (hidden && hidden->time_us < until_us) until_us = hidden->time_us + 1;
     }
     return until_us;
 }
@@ -83,8 +69,8 @@ typedef struct snapshot_scan {
     weir_spill *met_spill;                             /* where they go     */
     int64_t *gone_us;                                  /* of each relation: as old or older has expired */
     int64_t *from_us;                                  /* and the first time at which it is visible     */
-    scan_hidden hidden;
-    weir_edge_key list; /* vertex, relation and direction of the last edge */
+    weir_table hidden;                                 /* scan_hidden, of the list at hand */
+    weir_edge_key list;                                /* vertex, relation and direction of the last edge */
 } snapshot_scan;
 
 static weir_err scan_damaged(char kind) {
@@ -126,8 +112,7 @@ static weir_err scan_visit_edge(snapshot_scan *s, const uint8_t *key, size_t key
     if (e.relation >= weir_schema_relation_count(s->draft->schema)) return scan_damaged('E');
     if (e.vertex != s->list.vertex || e.relation != s->list.relation || e.direction != s->list.direction) {
         s->list = e;
-        s->hidden.list++;
-        s->hidden.count = 0;
+        weir_table_free(&s->hidden);
     }
     if (e.time_us >= s->draft->as_of_us) return WEIR_OK; /* SNAPSHOT-Z3: of deletions too */
     if (e.deletion) return scan_hidden_add(&s->hidden, e.neighbor, e.event, e.time_us);
@@ -268,7 +253,7 @@ weir_err weir_draft_scan(weir_snapshot_draft *draft) {
     for (s.shard = 0; !err && s.shard < draft->shards; s.shard++)
         err = scan_shard(&s);
     weir_lives_free(&s.lives);
-    weir_free(s.hidden.slots);
+    weir_table_free(&s.hidden);
     weir_free(s.gone_us);
     weir_free(s.from_us);
     return err;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/hash.h>
+#include <weir/store/base/table.h>
 
 #define HOUR_US  3600000000ll
 #define DAY_US   (24 * HOUR_US)
@@ -41,61 +41,40 @@ typedef struct node {
     uint64_t set; /* the last set that it was in */
 } node;
 
-typedef struct table {
-    uint64_t *keys; /* 0: vacant */
-    int64_t *values;
-    size_t capacity, count;
-} table;
+typedef struct memo {
+    uint32_t tag;
+    uint64_t key;
+    int64_t value;
+} memo;
 
 enum { ACCOUNT, CARD, DEVICE, MERCHANT, KINDS };
 
 struct features {
-    table names; /* kind and number to node index */
-    table pairs; /* two nodes to the time of their first meeting */
+    weir_table names; /* kind and number to node index */
+    weir_table pairs; /* two nodes to the time of their first meeting */
     node *nodes;
     size_t node_count, node_capacity;
     uint64_t set; /* the set being gathered; 0 is none */
 };
 
-static weir_err table_grow(table *t);
-
-/* The slot of the key, made with value missing when it is new. */
-static weir_err table_slot(table *t, uint64_t key, int64_t missing, int64_t **valuep) {
-    if (t->count * 2 >= t->capacity) {
-        weir_err err = table_grow(t);
-        if (err) return err;
+/* The value of the key, made with value missing when it is new. */
+static weir_err memo_value(weir_table *table, uint64_t key, int64_t missing, int64_t **valuep) {
+    memo *k = weir_table_first(table, key, sizeof *k);
+    while (k && k->key != key)
+        k = weir_table_next(table, k, sizeof *k);
+    if (!k) {
+        if (!weir_table_reserve(table, table->count + 1, sizeof *k)) return WEIR_NOMEM("for features; use fewer days");
+        k = weir_table_add(table, key, sizeof *k);
+        k->key = key;
+        k->value = missing;
     }
-    size_t at = weir_xxh3(&key, sizeof key, 0) & (t->capacity - 1);
-    while (t->keys[at] && t->keys[at] != key)
-        at = (at + 1) & (t->capacity - 1);
-    if (!t->keys[at]) {
-        t->keys[at] = key;
-        t->values[at] = missing;
-        t->count++;
-    }
-    *valuep = &t->values[at];
+    *valuep = &k->value;
     return WEIR_OK;
-}
-
-static weir_err table_grow(table *t) {
-    table next = {.capacity = t->capacity ? 2 * t->capacity : 1024};
-    next.keys = weir_calloc(next.capacity, sizeof *next.keys);
-    next.values = weir_calloc(next.capacity, sizeof *next.values);
-    weir_err err = next.keys && next.values ? WEIR_OK : WEIR_NOMEM("for features; use fewer days");
-    for (size_t i = 0; !err && i < t->capacity; i++) {
-        int64_t *value = NULL;
-        if (t->keys[i]) err = table_slot(&next, t->keys[i], t->values[i], &value);
-    }
-    table *old = err ? &next : t;
-    weir_free(old->keys);
-    weir_free(old->values);
-    if (!err) *t = next;
-    return err;
 }
 
 static weir_err node_index(features *f, uint32_t kind, uint64_t number, int64_t time_us, uint32_t *indexp) {
     int64_t *index = NULL;
-    weir_err err = table_slot(&f->names, (uint64_t)(kind + 1) << 60 | number, -1, &index);
+    weir_err err = memo_value(&f->names, (uint64_t)(kind + 1) << 60 | number, -1, &index);
     if (err) return err;
     if (*index < 0) {
         if (f->node_count == f->node_capacity) {
@@ -115,7 +94,7 @@ static weir_err node_index(features *f, uint32_t kind, uint64_t number, int64_t 
 /* Days since a and b first met; 0 when they meet now. */
 static weir_err pair_age(features *f, uint32_t a, uint32_t b, int64_t time_us, float *agep) {
     int64_t *first = NULL;
-    weir_err err = table_slot(&f->pairs, (uint64_t)(a + 1) << 32 | b, time_us, &first);
+    weir_err err = memo_value(&f->pairs, (uint64_t)(a + 1) << 32 | b, time_us, &first);
     if (err) return err;
     *agep = (float)((double)(time_us - *first) / (double)DAY_US);
     return WEIR_OK;
@@ -456,10 +435,8 @@ weir_err features_open(features **featuresp) {
 
 void features_close(features *f) {
     if (!f) return;
-    weir_free(f->names.keys);
-    weir_free(f->names.values);
-    weir_free(f->pairs.keys);
-    weir_free(f->pairs.values);
+    weir_table_free(&f->names);
+    weir_table_free(&f->pairs);
     weir_free(f->nodes);
     weir_free(f);
 }

@@ -5,6 +5,7 @@
 
 #include <weir/ingest/pipeline/repeats.h>
 #include <weir/store/base/rng.h>
+#include <weir/store/base/table.h>
 
 #include "weir_test.h"
 
@@ -128,6 +129,34 @@ static void every_allocation(void **state) {
     weir_test_every_allocation(add_many, NULL);
 }
 
-WEIR_TESTS(WEIR_CASE(r1_the_first_of_an_id_stands), WEIR_CASE(r1_the_window_ends),
-           WEIR_CASE(without_a_window_nothing_repeats), WEIR_CASE(r2_spans_that_are_read_again_are_judged_as_before),
-           WEIR_CASE(every_allocation))
+static int compare_tags(const void *a, const void *b) {
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Of so many, a few have one tag: they are other ids all the same. */
+static void r1_ids_that_hash_alike_are_told_apart(void **state) {
+    enum { IDS = 300000 };
+    (void)state;
+    weir_repeats *repeats;
+    uint64_t first, alike = 0;
+    static uint32_t tags[IDS];
+    assert_ok(weir_repeats_open(IDS, &repeats));
+    for (uint64_t event = 0; event < IDS; event++) {
+        tags[event] = weir_table_tag(event);
+        assert_int_equal(ask_and_add(repeats, event, 0, event, &first), WEIR_REPEAT_FIRST);
+    }
+    qsort(tags, IDS, sizeof tags[0], compare_tags);
+    for (uint32_t i = 1; i < IDS; i++)
+        alike += tags[i] == tags[i - 1];
+    assert_true(alike > 0);
+    for (uint64_t event = 1; event < IDS; event++) {
+        assert_int_equal(weir_repeats_ask(repeats, event, 0, IDS, &first), WEIR_REPEAT_SAME);
+        assert_int_equal(first, event);
+    }
+    weir_repeats_close(repeats);
+}
+
+WEIR_TESTS(WEIR_CASE(r1_ids_that_hash_alike_are_told_apart), WEIR_CASE(r1_the_first_of_an_id_stands),
+           WEIR_CASE(r1_the_window_ends), WEIR_CASE(without_a_window_nothing_repeats),
+           WEIR_CASE(r2_spans_that_are_read_again_are_judged_as_before), WEIR_CASE(every_allocation))

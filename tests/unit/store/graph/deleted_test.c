@@ -12,7 +12,7 @@
 #include <weir/store/base/thread.h>
 #include <weir/store/format/key.h>
 
-#include "deleted.h"
+#include "deleted_private.h"
 
 #define ANSWER_BYTES 4096u /* of 128 vertices */
 
@@ -340,7 +340,26 @@ static void a_question_meets_it_while_it_is_sealed(void **state) {
     end(&w);
 }
 
-WEIR_TESTS(WEIR_CASE(every_answer_is_that_of_a_plain_list), WEIR_CASE(the_ends_of_time_are_times),
-           WEIR_CASE(what_is_sealed_takes_no_memory), WEIR_CASE(what_is_looked_up_is_paid_for),
-           WEIR_CASE(one_stranger_in_a_hundred_is_suspected), WEIR_CASE(one_vertex_may_be_deleted_for_ever),
-           WEIR_CASE(a_question_meets_it_while_it_is_sealed))
+static void vertices_of_one_hash_are_told_apart(void **state) {
+    enum { ALIKE = 200 };
+    (void)state;
+    weir_deletion_table table = {0};
+    bool is_new;
+    for (uint64_t n = 1; n <= ALIKE; n++) /* each once more than the one before, the newest first */
+        for (uint64_t i = n; i > 0; i--) {
+            assert_true(weir_deletion_table_insert(&table, weir_vertex_make(n, n), (int64_t)i, &is_new));
+            assert_true(is_new);
+        }
+    for (uint64_t n = 1; n <= ALIKE; n++) {
+        assert_int_equal(weir_deletion_table_newest(&table, weir_vertex_make(n, n), INT64_MAX), n);
+        assert_int_equal(weir_deletion_table_newest(&table, weir_vertex_make(n, n), 2), 1);
+    }
+    assert_int_equal(weir_deletion_table_newest(&table, weir_vertex_make(0, 0), INT64_MAX), WEIR_DELETED_NEVER);
+    assert_int_equal(table.count, ALIKE * (ALIKE + 1) / 2);
+    weir_deletion_table_free(&table);
+}
+
+WEIR_TESTS(WEIR_CASE(vertices_of_one_hash_are_told_apart), WEIR_CASE(every_answer_is_that_of_a_plain_list),
+           WEIR_CASE(the_ends_of_time_are_times), WEIR_CASE(what_is_sealed_takes_no_memory),
+           WEIR_CASE(what_is_looked_up_is_paid_for), WEIR_CASE(one_stranger_in_a_hundred_is_suspected),
+           WEIR_CASE(one_vertex_may_be_deleted_for_ever), WEIR_CASE(a_question_meets_it_while_it_is_sealed))

@@ -23,6 +23,13 @@ uint32_t weir_crc32c_naive(uint32_t crc, const void *bytes, size_t length);
 
 uint64_t weir_xxh3(const void *bytes, size_t length, uint64_t seed);
 
+/* Of a number, of which any bits are a place in a table then: those of tests are small, those of hashes are not. No two
+ * numbers become one. */
+static inline uint64_t weir_hash_mix(uint64_t number) {
+    number = (number ^ number >> 32) * 0xd6e8feb86659fd93ull;
+    return number ^ number >> 32;
+}
+
 /* SipHash-2-4 (Aumasson and Bernstein, 2012): who does not know the key can neither tell its outputs from chance nor
  * make two of them collide. The 128 bits are the first and the second word of the published output, each
  * little-endian. */

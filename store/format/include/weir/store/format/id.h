@@ -42,6 +42,10 @@ static inline weir_vertex weir_vertex_make(uint64_t high, uint64_t low) {
 static inline uint64_t weir_vertex_fold(weir_vertex vertex) {
     return weir_vertex_high(vertex) ^ weir_vertex_low(vertex);
 }
+/* The same of an edge of a list, by its neighbour and its event. */
+static inline uint64_t weir_edge_fold(weir_vertex neighbor, uint64_t event) {
+    return weir_vertex_fold(neighbor) ^ event * 0xd6e8feb86659fd93ull;
+}
 
 /* An id as it stands in arrays: two columns, which sort as the ids do. */
 typedef struct weir_vertex_pair {
