@@ -201,9 +201,12 @@ static void rows_of_what_is_not_there_are_refused(void **state) {
     uint32_t slots[NUMBERS];
     world w;
     world_open(&w);
-    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++)
-        assert_err(weir_inputs_rows(w.inputs, LEARN_WHO, &wild[i], &before_us, 1, numbers, slots), WEIR_ECORRUPT,
-                   "a neighbour is vertex");
+    for (uint32_t i = 0; i < 2 * sizeof wild / sizeof wild[0]; i++) { /* with aggregates, and of a type without */
+        const uint64_t vertex = i % 2 ? wild[i / 2] | 64 : wild[i / 2];
+        const weir_sample_vertices of = {
+            .vertices = &vertex, .before_us = &before_us, .count = 1, .type = i % 2 ? LEARN_PAY : LEARN_WHO};
+        assert_err(weir_inputs_rows(w.inputs, &of, numbers, slots), WEIR_ECORRUPT, "a neighbour is vertex");
+    }
     world_close(&w);
 }
 

@@ -111,13 +111,13 @@ static void p1_a_training_draws_every_subset_alike(void **state) {
         uint64_t list[2 * PARENTS];
         weir_comm *comm = NULL;
         weir_trained *trained = star_train(snapshot, &(weir_train_reach){.fanouts = &k, .layers = 1, .out_only = true});
-        const weir_targets *targets = weir_trained_targets(trained);
+        const weir_targets *targets = weir_trained_look(trained).targets;
         assert_int_equal(targets->count, PARENTS);
         for (uint64_t i = 0; i < targets->count; i++)
             list[i] = i;
         memset(&counts, 0, sizeof counts);
         assert_ok(weir_comm_start(NULL, NULL, &comm));
-        weir_batches_opts opts = {.shape = weir_trained_shape(trained),
+        weir_batches_opts opts = {.shape = weir_trained_look(trained).shape,
                                   .snapshot = snapshot,
                                   .targets = targets,
                                   .list = list,
@@ -139,7 +139,7 @@ static void p1_a_training_draws_every_subset_alike(void **state) {
 static void strategy_is(const weir_trained *trained, uint32_t at, weir_direction direction, uint32_t fanout,
                         weir_strategy strategy) {
     uint32_t count;
-    const weir_sample_step *steps = weir_nn_steps(weir_trained_shape(trained), &count);
+    const weir_sample_step *steps = weir_nn_steps(weir_trained_look(trained).shape, &count);
     assert_true(at < count);
     assert_int_equal(steps[at].direction, direction);
     assert_int_equal(steps[at].fanout, fanout);
