@@ -14,8 +14,8 @@
 #define VERTICES 3000u
 #define KEY_MAX  64u
 
-/* Hashes; ids that begin alike; small ones, as tests have; those that a table cannot tell apart; and hashes among which
- * a few begin alike. */
+/* Hashes; ids that begin alike; small ones, as tests have; those that a table cannot tell apart; and hashes of which a
+ * few begin alike. */
 enum { HASHES, ALIKE, SMALL, FOLDED, MIXED, SHAPES };
 
 static weir_vertex vertex_of(int shape, uint64_t n) {

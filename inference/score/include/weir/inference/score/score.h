@@ -123,7 +123,7 @@ typedef struct weir_score {
     weir_score_effort effort;
     const weir_score_reason *reasons; /* the largest change first */
     uint32_t reason_count;
-    uint32_t untried; /* first edges that were not left out, because they are more than WEIR_SCORE_EDGES_MAX */
+    uint32_t untried;  /* first edges that were not left out, because they are more than WEIR_SCORE_EDGES_MAX */
     double own_change; /* of the target's own row and aggregates; 0 when no reasons were wanted */
     const weir_real *embedding;
     uint32_t embedding_width;
