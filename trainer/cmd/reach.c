@@ -124,13 +124,12 @@ weir_err weir_cmd_reach_read(const weir_cli *cli, const weir_schema *schema, wei
     static const char *const names[] = {"fanouts", "strategy"};
     reach->reach.out_only = weir_cli_given(cli, "out-only");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char text[REACH_NAME_MAX], *rest = text;
+        char text[REACH_NAME_MAX], *rest;
         if (!weir_cli_given(cli, names[i])) continue;
         if (strlen(weir_cli_text(cli, names[i])) >= sizeof text)
             return WEIR_ERR(WEIR_EUSAGE, "--%s has more than %u letters", names[i], REACH_NAME_MAX - 1);
         strcpy(text, weir_cli_text(cli, names[i]));
-        for (char *word = strsep(&rest, " "); word; word = strsep(&rest, " ")) {
-            if (!*word && rest) continue;
+        for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
             weir_err err = reach_read_word(reach, schema, word, i == 0);
             if (err) return err;
         }
