@@ -73,7 +73,7 @@ weir_err weir_model_history_add(weir_model_history *history, const weir_models_e
         memmove(history->entries, history->entries + 1, --history->count * sizeof *entry);
     }
     if (!WEIR_GROW(history->entries, history->capacity, history->count))
-        return WEIR_NOMEM("for the history of %zu promotions", history->count);
+        return WEIR_NOMEM("for the history of %zu promotions", history->count + 1);
     WEIR_ASSERT(history->count < history->capacity && history->count < WEIR_MODELS_HISTORY_MAX);
     history->entries[history->count++] = *entry;
     return WEIR_OK;

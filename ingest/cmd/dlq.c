@@ -33,7 +33,7 @@ static weir_err dlq_replays_add(void *context, const weir_record *record) {
                         WEIR_DEAD_LETTER_REPLAY_TOPIC);
     }
     if (!WEIR_GROW(replays->items, replays->capacity, replays->count))
-        return WEIR_NOMEM("for %zu replayed letters", replays->count);
+        return WEIR_NOMEM("for %zu replayed letters", replays->count + 1);
     replays->items[replays->count++] = (dlq_replayed){weir_get_u64(record->key), record->time_us};
     return WEIR_OK;
 }

@@ -11,7 +11,7 @@
 
 static weir_err naive_push(weir_naive *naive, weir_naive_record record, const void *row, size_t length) {
     if (!WEIR_GROW(naive->records, naive->capacity, naive->count))
-        return WEIR_NOMEM("for %zu records; compare on a larger machine", naive->count);
+        return WEIR_NOMEM("for %zu records; compare on a larger machine", naive->count + 1);
     record.row = naive->rows.length;
     record.row_length = (uint32_t)length;
     if (length) weir_buf_append(&naive->rows, row, length);

@@ -87,7 +87,7 @@ static weir_err store_compare_add_letter(void *context, const weir_record *recor
     weir_err err = weir_dead_letter_read(record, &read);
     if (err) return err;
     if (!WEIR_GROW(c->letters, c->letter_capacity, c->letter_count))
-        return WEIR_NOMEM("for %zu dead letters", c->letter_count);
+        return WEIR_NOMEM("for %zu dead letters", c->letter_count + 1);
     c->letters[c->letter_count++] = (store_compare_letter){read.identity, read.offset, read.partition};
     return WEIR_OK;
 }
@@ -218,7 +218,7 @@ static weir_err store_compare_add_offset(store_comparison *c, const void *key, s
     store_compare_offset o = {.offset = weir_get_u64(value)};
     if (!weir_offset_key_read(key, length, &o.source, &o.partition)) return WEIR_OK;
     if (!WEIR_GROW(c->sealed, c->sealed_capacity, c->sealed_count))
-        return WEIR_NOMEM("for %zu offsets", c->sealed_count);
+        return WEIR_NOMEM("for %zu offsets", c->sealed_count + 1);
     c->sealed[c->sealed_count++] = o;
     return WEIR_OK;
 }

@@ -30,7 +30,7 @@ void weir_elog_segment_path(char path[ELOG_PATH_MAX], const weir_elog_origin *or
 weir_err weir_elog_row_insert(weir_elog_row *row, size_t at, const weir_elog_segment *segment) {
     WEIR_ASSERT(at <= row->count);
     if (!WEIR_GROW(row->segments, row->capacity, row->count))
-        return WEIR_NOMEM("for a list of %zu segments", row->count);
+        return WEIR_NOMEM("for a list of %zu segments", row->count + 1);
     memmove(row->segments + at + 1, row->segments + at, (row->count - at) * sizeof *row->segments);
     row->segments[at] = *segment;
     row->count++;

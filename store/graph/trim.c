@@ -68,7 +68,7 @@ weir_engine_writer *weir_trim_seal_begin(weir_trim *trim, weir_trimmed *trimmedp
 void weir_trim_seal_end(weir_trim *trim, weir_engine_writer *writer, weir_err err) {
     if (!err) err = weir_engine_writer_finish(writer);
     if (!err && !WEIR_GROW(trim->sealed, trim->sealed_capacity, trim->sealed_count))
-        err = WEIR_NOMEM("for %zu files of a trim", trim->sealed_count);
+        err = WEIR_NOMEM("for %zu files of a trim", trim->sealed_count + 1);
     if (!err) {
         trim->sealed[trim->sealed_count++] = writer;
         return;

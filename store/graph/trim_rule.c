@@ -64,7 +64,7 @@ static weir_err trim_deleted_us(weir_trimmer *t, weir_vertex vertex, int64_t tol
 
 static weir_err trim_note_put(weir_trimmer *t, int64_t time_us) {
     if (!WEIR_GROW(t->times, t->time_capacity, t->time_count))
-        return WEIR_NOMEM("for %zu puts of a vertex", t->time_count);
+        return WEIR_NOMEM("for %zu puts of a vertex", t->time_count + 1);
     t->times[t->time_count++] = time_us;
     return WEIR_OK;
 }

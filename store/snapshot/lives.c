@@ -76,7 +76,7 @@ weir_err weir_lives_add(weir_lives *lives, weir_life life) {
     }
     WEIR_ASSERT(begin <= end);
     if (begin == end && !WEIR_GROW(lives->of, lives->capacity, lives->count))
-        return WEIR_NOMEM("for %zu lives of a vertex", lives->count);
+        return WEIR_NOMEM("for %zu lives of a vertex", lives->count + 1);
     memmove(lives->of + begin + 1, lives->of + end, (lives->count - end) * sizeof *lives->of);
     lives->of[begin] = life;
     lives->count += 1 + begin - end;

@@ -119,7 +119,7 @@ static weir_err rows_hold(rows_walk *w, size_t life, const weir_spill_record *r)
         return WEIR_OK;
     }
     if (!WEIR_GROW(w->held, w->held_capacity, w->held_count))
-        return WEIR_NOMEM("for the %zu rows of a vertex", w->held_count);
+        return WEIR_NOMEM("for the %zu rows of a vertex", w->held_count + 1);
     w->held[w->held_count++] = (held_row){r->time_us, life, w->held_bytes.length, r->row_length};
     weir_buf_append(&w->held_bytes, r->row, r->row_length);
     return weir_buf_err(&w->held_bytes);

@@ -65,11 +65,15 @@ static weir_err reach_read_strategy(const weir_schema *schema, uint32_t relation
         if (relation != WEIR_SCHEMA_NONE) {
             const weir_schema_relation *r = weir_schema_relation_at(schema, relation);
             along->weight = weir_schema_feature_find(r->features, r->feature_count, by);
-            if (along->weight != WEIR_SCHEMA_NONE) return WEIR_OK;
+            if (along->weight != WEIR_SCHEMA_NONE && r->features[along->weight].kind == WEIR_SCHEMA_NUMBER)
+                return WEIR_OK;
+            along->weight = WEIR_SCHEMA_NONE;
         }
         if (weir_duration_parse(by, &along->half_life_us) || along->half_life_us <= 0)
-            return WEIR_ERR(WEIR_EUSAGE,
-                            "'%.60s' is neither a number feature of a relation nor a half-life such as 30d", by);
+            return WEIR_ERR(
+                WEIR_EUSAGE,
+                "'%.60s' is neither a half-life such as 30d nor, behind RELATION=weighted:, a number feature of it",
+                by);
     }
     return WEIR_OK;
 }
@@ -79,6 +83,8 @@ static weir_err reach_read_word(weir_cmd_reach *reach, const weir_schema *schema
     weir_train_reach *out = &reach->reach;
     char *value = strchr(word, '=');
     uint32_t count = 0;
+    if (!value && fanouts && out->along_count) /* only fan-outs were read yet */
+        return WEIR_ERR(WEIR_EUSAGE, "--fanouts begins with the numbers of all relations; put '%.60s' first", word);
     if (!value && fanouts) {
         if (!weir_cmd_train_list(word, 1, WEIR_TRAIN_FANOUT_MAX, WEIR_SAMPLE_HOPS_MAX, reach->fanouts, &out->layers))
             return WEIR_ERR(WEIR_EUSAGE, "--fanouts is 1 to %u numbers from 1 to %u, separated by commas",
@@ -129,7 +135,9 @@ weir_err weir_cmd_reach_read(const weir_cli *cli, const weir_schema *schema, wei
         if (strlen(weir_cli_text(cli, names[i])) >= sizeof text)
             return WEIR_ERR(WEIR_EUSAGE, "--%s has more than %u letters", names[i], REACH_NAME_MAX - 1);
         strcpy(text, weir_cli_text(cli, names[i]));
-        for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        char *word = strtok_r(text, " ", &rest);
+        if (!word) return WEIR_ERR(WEIR_EUSAGE, "--%s is empty; omit it for the default", names[i]);
+        for (; word; word = strtok_r(NULL, " ", &rest)) {
             weir_err err = reach_read_word(reach, schema, word, i == 0);
             if (err) return err;
         }

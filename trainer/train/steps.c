@@ -19,7 +19,6 @@ static weir_sample_step steps_step_of(const weir_train_reach *reach, const bool 
         step.weight = WEIR_SCHEMA_NONE;
         step.half_life_us = reach->half_life_us;
     }
-    if (direction == WEIR_IN && reach->out_only) step.fanout = 0;
     for (uint32_t i = 0; i < reach->along_count; i++) {
         const weir_train_along *along = &reach->alongs[i];
         if (along->relation != relation || along->direction != direction) continue;
@@ -29,6 +28,7 @@ static weir_sample_step steps_step_of(const weir_train_reach *reach, const bool 
         step.weight = along->weight;
         step.half_life_us = along->half_life_us;
     }
+    if (direction == WEIR_IN && reach->out_only) step.fanout = 0;
     return step;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace.c - spans of stages, kept as the text that the file will have. */
 #include <inttypes.h>
+#include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
@@ -10,11 +11,16 @@
 
 #include "trace.h"
 
-#define TRACE_BYTES_MAX ((size_t)64 << 20) /* of a rank */
+#define TRACE_BYTES_MAX ((size_t)64 << 20)   /* of a rank */
+#define TRACE_BYTES_ALL ((size_t)2000 << 20) /* of all: one exchange takes no 2 GiB */
+#define TRACE_HEAD      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+#define TRACE_TAIL      "]}\n"
 #define TRACE_NO_MEMORY "for a trace"
 
 struct weir_train_trace {
     weir_comm *comm;
+    const char *path;
+    size_t bytes_max;
     weir_mutex mutex;
     weir_buf spans;
     uint64_t omitted; /* spans that had no room */
@@ -24,11 +30,14 @@ struct weir_train_trace {
 static const char *const trace_names[WEIR_STAGES] = {"sample", "ask",     "answer", "encode",
                                                      "wait",   "compute", "sum",    "update"};
 
-weir_err weir_train_trace_open(weir_comm *comm, weir_train_trace **tracep) {
+weir_err weir_train_trace_open(weir_comm *comm, const char *path, weir_train_trace **tracep) {
     weir_train_trace *t = *tracep = weir_calloc(1, sizeof *t);
     if (!t) return WEIR_NOMEM(TRACE_NO_MEMORY);
     weir_mutex_init(&t->mutex, WEIR_RANK_LEAF, "train trace");
     t->comm = comm;
+    t->path = path;
+    t->bytes_max = TRACE_BYTES_ALL / weir_comm_ranks(comm) - 4096;
+    if (t->bytes_max > TRACE_BYTES_MAX) t->bytes_max = TRACE_BYTES_MAX;
     uint32_t rank = weir_comm_rank(comm);
     weir_buf_printf(&t->spans, "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"rank %u\"}},\n",
                     rank, rank);
@@ -36,6 +45,9 @@ weir_err weir_train_trace_open(weir_comm *comm, weir_train_trace **tracep) {
         weir_buf_printf(&t->spans,
                         "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}},\n",
                         rank, stage, trace_names[stage]);
+    weir_err err = rank == 0 ? weir_file_replace(path, TRACE_HEAD TRACE_TAIL, strlen(TRACE_HEAD TRACE_TAIL)) : WEIR_OK;
+    err = weir_comm_fail(comm, err);
+    if (err) return err;
     weir_comm_barrier(comm);
     t->zero_us = weir_clock_mono_us(weir_clock_system());
     return weir_buf_err(&t->spans);
@@ -46,7 +58,7 @@ void weir_train_trace_add(weir_train_trace *trace, weir_train_stage stage, uint6
     if (!trace) return;
     WEIR_ASSERT(stage < WEIR_STAGES && begin_us <= end_us);
     weir_mutex_lock(&trace->mutex);
-    if (trace->spans.length < TRACE_BYTES_MAX)
+    if (trace->spans.length < trace->bytes_max)
         weir_buf_printf(&trace->spans,
                         "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"name\":\"%s\",\"ts\":%" PRId64 ",\"dur\":%" PRId64
                         ",\"args\":{\"batch\":%" PRIu64 "}},\n",
@@ -57,8 +69,7 @@ void weir_train_trace_add(weir_train_trace *trace, weir_train_stage stage, uint6
     weir_mutex_unlock(&trace->mutex);
 }
 
-weir_err weir_train_trace_write(weir_train_trace *trace, const char *path) {
-    static const char head[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", tail[] = "]}\n";
+weir_err weir_train_trace_write(weir_train_trace *trace) {
     uint32_t ranks = weir_comm_ranks(trace->comm);
     uint64_t *lengths = weir_calloc(ranks, sizeof *lengths), *received = weir_calloc(ranks, sizeof *received);
     weir_buf all = {0};
@@ -69,16 +80,16 @@ weir_err weir_train_trace_write(weir_train_trace *trace, const char *path) {
                     "{\"ph\":\"i\",\"pid\":%u,\"tid\":0,\"ts\":0,\"s\":\"p\",\"name\":\"spans that had no room\","
                     "\"args\":{\"count\":%" PRIu64 "}}%s\n",
                     weir_comm_rank(trace->comm), trace->omitted, weir_comm_rank(trace->comm) + 1 < ranks ? "," : "");
-    weir_buf_append(&all, head, sizeof head - 1);
+    weir_buf_append(&all, TRACE_HEAD, strlen(TRACE_HEAD));
     if (!err) err = weir_buf_err(&trace->spans);
     err = weir_comm_fail(trace->comm, err);
     if (!err) {
         lengths[0] = trace->spans.length;
         err = weir_comm_exchange(trace->comm, trace->spans.bytes, lengths, &all, received);
     }
-    weir_buf_append(&all, tail, sizeof tail - 1);
+    weir_buf_append(&all, TRACE_TAIL, strlen(TRACE_TAIL));
     if (!err && weir_comm_rank(trace->comm) == 0) err = weir_buf_err(&all);
-    if (!err && weir_comm_rank(trace->comm) == 0) err = weir_file_replace(path, all.bytes, all.length);
+    if (!err && weir_comm_rank(trace->comm) == 0) err = weir_file_replace(trace->path, all.bytes, all.length);
     weir_buf_free(&all);
     weir_free(lengths);
     weir_free(received);

@@ -24,14 +24,15 @@ typedef enum weir_train_stage {
 
 typedef struct weir_train_trace weir_train_trace;
 
-/* All ranks together: time 0 is when all have come here.  WEIR_ENOMEM.  [main] */
-weir_err weir_train_trace_open(weir_comm *comm, weir_train_trace **tracep);
+/* All ranks together: time 0 is when all have come here. path: rank 0 writes a file without spans there, so that one
+ * that cannot be written is known before the work; borrowed. Errors of the file; WEIR_ENOMEM.  [main] */
+weir_err weir_train_trace_open(weir_comm *comm, const char *path, weir_train_trace **tracep);
 /* One batch in one stage; times of the system's monotonic clock. What does not fit is counted.  trace may be NULL.
  * [any] */
 void weir_train_trace_add(weir_train_trace *trace, weir_train_stage stage, uint64_t batch, int64_t begin_us,
                           int64_t end_us);
 /* All ranks together: rank 0 writes what all have seen. Errors of the file, WEIR_ELIMIT, WEIR_ENOMEM.  [main] */
-weir_err weir_train_trace_write(weir_train_trace *trace, const char *path);
+weir_err weir_train_trace_write(weir_train_trace *trace);
 void weir_train_trace_close(weir_train_trace *trace); /* NULL is allowed */
 
 #endif /* WEIR_TRAINER_TRAIN_TRACE_H */

@@ -7,6 +7,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/log.h>
 
 #include "training_private.h"
 
@@ -85,6 +86,8 @@ static weir_err training_find_matrices(const weir_trained *t, weir_nn_matrix_of 
 /* An import without times gives all edges one: the newest of a vertex are then those that come first by their hash. */
 static bool training_is_timeless(const weir_snapshot *snapshot, uint32_t relation) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
+    if (weir_schema_source_count(weir_snapshot_schema(snapshot)) > 0)
+        return false; /* of a living graph: all have one */
     for (uint64_t i = 1; i < e->edges; i++)
         if (e->times[i] != e->times[0]) return false;
     return true;
@@ -101,8 +104,11 @@ static weir_err training_shape_open(weir_trained *t) {
     if (!count)
         return WEIR_ERR(WEIR_ELIMIT,
                         "%u layers over this schema need more than %u steps, or see no relation at all; "
-                        "take fewer layers",
+                        "take fewer layers, or a fan-out above 0",
                         o->reach.layers, WEIR_SAMPLE_STEPS_MAX);
+    if (o->reach.along_count && !o->reach.out_only && steps[count - 1].hop != o->reach.layers)
+        return WEIR_ERR(WEIR_EINVAL, "all fan-outs of layer %u are 0; give %u numbers to --fanouts",
+                        steps[count - 1].hop + 1, steps[count - 1].hop);
     weir_nn_opts opts = {.task = o->task, .hidden = o->hidden, .steps = steps, .step_count = count};
     weir_nn_matrix_of *matrices = NULL;
     weir_err err = training_find_matrices(t, &matrices, &opts.matrix_count);
@@ -156,7 +162,7 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err) err = training_shape_open(t);
     for (uint32_t i = 0; !err && i < 2; i++)
         err = weir_comm_channel(t->comm, &t->channels[i]);
-    if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, &t->trace);
+    if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, &t->trace);
     if (!err) err = weir_training_scales(t);
     if (!err) err = training_network_open(t);
     return err ? err : training_begin(t);
@@ -230,7 +236,8 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
         err = weir_comm_fail(comm, training_epoch(t));
     if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_VALIDATION));
     if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_TEST));
-    if (!err && t->trace) err = weir_comm_fail(comm, weir_train_trace_write(t->trace, t->opts.trace));
+    weir_err untold = !err && t->trace ? weir_train_trace_write(t->trace) : WEIR_OK;
+    if (untold) weir_log_error("train.trace", untold); /* the training is worth more than its trace */
     if (err) {
         weir_trained_close(t);
         return err;

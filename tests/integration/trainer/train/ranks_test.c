@@ -405,9 +405,15 @@ static void sentences(void **state) {
     refuses(1, run, (const char *const[]){"--fanouts", "3,3 of=1,1", NULL}, "the schema has no relation 'of'");
     refuses(1, run, (const char *const[]){"--fanouts", "3,3 by.up=1,1", NULL}, "the schema has no relation 'by.up'");
     refuses(1, run, (const char *const[]){"--fanouts", "3,3 by.in=1", NULL}, "--fanouts of 'by' is 2 numbers from 0");
+    refuses(1, run, (const char *const[]){"--fanouts", "by=3,3 4,4", NULL}, "put '4,4' first");
+    refuses(1, run, (const char *const[]){"--fanouts", " ", NULL}, "--fanouts is empty");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,3 by=3,0", NULL}, "all fan-outs of layer 2 are 0");
+    refuses(1, run, (const char *const[]){"--fanouts", "3,3 by=0,0", NULL}, "or a fan-out above 0");
+    refuses(1, run, (const char *const[]){"--trace", "no/such/folder/t.json", NULL}, "no/such/folder");
+    refuses(1, run, (const char *const[]){"--strategy", "weighted:w", NULL}, "nor, behind RELATION=weighted:");
     refuses(1, run, (const char *const[]){"--strategy", "newest", NULL}, "--strategy knows recent, uniform, full,");
     refuses(1, run, (const char *const[]){"--strategy", "recent by=weighted:none", NULL},
-            "nor a half-life such as 30d");
+            "is neither a half-life such as 30d nor");
     refuses(1, run, (const char *const[]){"--strategy", "by=", NULL}, "--strategy knows recent,");
     refuses(1, run, (const char *const[]){"--validation", "0.6", "--test", "0.4", NULL}, "below 1 together");
     refuses(1, run, (const char *const[]){"--warm-up", "0.9", NULL}, "targets");
