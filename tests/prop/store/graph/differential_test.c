@@ -33,14 +33,14 @@
 #define PARTITIONS      5u
 #define FUTURE_US       20000
 #define STORES          10u   /* a case; a store's history stays short enough for an oracle that looks at all of it */
-#define MUTATIONS       7500u /* a store; all cases together 300,000, and 6,000,000 in ops/check --long */
+#define MUTATIONS       9600u /* a store; all cases together 400,000, and 8,000,000 in ops/check --long */
 #define ANSWERS_A_ROUND 40u
 #define LIMIT_MAX       300u
 #define MANY_MAX        40u
-#define UNDONE          1500u /* edges that are put, and then deleted: more than a read takes at once */
+#define UNDONE          2100u /* edges that are put, and then deleted: more than a read takes at once */
 #define LATE_US         2000u
 #define TRIM_LATE_US    200u
-#define LONG_STEPS      2000u /* a read that takes as many has passed most of them */
+#define LONG_STEPS      4000u /* a read that takes as many has passed most of them */
 #define RELATIONS       4u
 #define TEXT_BYTES      1024u
 
