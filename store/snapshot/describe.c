@@ -23,6 +23,9 @@ static weir_err describe_vertices(const weir_json_node *root, weir_snapshot_desc
     for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = weir_snapshot_read_name(row, weir_schema_vertex_at(d->schema, i)->name);
         if (!err) err = weir_snapshot_read_count(row, "count", &d->vertices[i]);
+        d->own[i] = d->vertices[i];
+        if (!err && d->part) err = weir_snapshot_read_count(row, "own", &d->own[i]);
+        if (!err && d->own[i] > d->vertices[i]) err = WEIR_JSON_ERR(row, "'own' is more than 'count'");
         if (!err) err = weir_snapshot_read_count(row, "lives", &d->lives[i]);
         if (!err) err = weir_snapshot_read_count(row, "rows", &d->rows[i]);
         if (!err) err = weir_snapshot_read_extras(row, &d->extras[i], &d->extra_counts[i]);
@@ -35,16 +38,17 @@ static weir_err describe_vertices(const weir_json_node *root, weir_snapshot_desc
 static weir_err describe_tables_open(weir_snapshot_description *d) {
     size_t types = weir_schema_vertex_count(d->schema) + 1, relations = weir_schema_relation_count(d->schema) + 1;
     d->vertices = weir_calloc(types, sizeof *d->vertices);
+    d->own = weir_calloc(types, sizeof *d->own);
     d->lives = weir_calloc(types, sizeof *d->lives);
     d->rows = weir_calloc(types, sizeof *d->rows);
     d->extras = weir_calloc(types, sizeof *d->extras);
     d->extra_counts = weir_calloc(types, sizeof *d->extra_counts);
-    d->edges = weir_calloc(relations, sizeof *d->edges);
+    d->edges = weir_calloc(2 * relations, sizeof *d->edges);
     d->deleted = weir_calloc(relations, sizeof *d->deleted);
     d->newest_us = weir_calloc(relations, sizeof *d->newest_us);
     d->labels = weir_calloc(weir_schema_label_count(d->schema) + 1, sizeof *d->labels);
-    if (d->vertices && d->lives && d->rows && d->extras && d->extra_counts && d->edges && d->deleted && d->newest_us &&
-        d->labels)
+    if (d->vertices && d->own && d->lives && d->rows && d->extras && d->extra_counts && d->edges && d->deleted &&
+        d->newest_us && d->labels)
         return WEIR_OK;
     return WEIR_NOMEM("while reading a snapshot's manifest");
 }
@@ -64,6 +68,7 @@ static weir_err describe_root(const weir_json_node *root, weir_snapshot_descript
     if (!err) err = describe_tables_open(d);
     if (!err) err = weir_json_need_i64(root, "as_of_us", INT64_MIN, INT64_MAX, &d->as_of_us);
     if (!err) err = weir_json_need_i64(root, "from_us", INT64_MIN, INT64_MAX, &d->from_us);
+    d->part = weir_json_find(root, "part") != NULL;
     if (!err) err = describe_vertices(root, d);
     if (err) return err;
 
@@ -72,7 +77,9 @@ static weir_err describe_root(const weir_json_node *root, weir_snapshot_descript
     row = err ? NULL : rows->first;
     for (uint32_t i = 0; !err && row; i++, row = row->next) {
         err = weir_snapshot_read_name(row, weir_schema_relation_at(d->schema, i)->name);
-        if (!err) err = weir_snapshot_read_count(row, "edges", &d->edges[i]);
+        if (!err) err = weir_snapshot_read_count(row, "edges", &d->edges[2 * i + WEIR_OUT]);
+        d->edges[2 * i + WEIR_IN] = d->edges[2 * i + WEIR_OUT];
+        if (!err && d->part) err = weir_snapshot_read_count(row, "edges_in", &d->edges[2 * i + WEIR_IN]);
         if (!err) err = weir_snapshot_read_count(row, "deleted", &d->deleted[i]);
         if (!err) err = weir_json_need_i64(row, "newest_us", INT64_MIN, INT64_MAX, &d->newest_us[i]);
     }
@@ -106,6 +113,7 @@ void weir_snapshot_description_free(weir_snapshot_description *d) {
     for (uint32_t i = 0; d->extras && i < weir_schema_vertex_count(d->schema); i++)
         weir_free(d->extras[i]);
     weir_free(d->vertices);
+    weir_free(d->own);
     weir_free(d->lives);
     weir_free(d->rows);
     weir_free(d->extras);

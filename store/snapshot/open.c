@@ -103,6 +103,7 @@ static weir_err snapshot_map_vertices(weir_snapshot *s, uint32_t type) {
     weir_npy_array array;
     snprintf(folder, sizeof folder, "vertices/%s", schema->name);
     v->count = s->description.vertices[type];
+    v->own = s->description.own[type];
     weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
     v->ids = array.data;
     if (!err) err = snapshot_map_spans(s, folder, "lives", "first", v->count, s->description.lives[type], &v->lives);
@@ -116,8 +117,7 @@ static weir_err snapshot_map_vertices(weir_snapshot *s, uint32_t type) {
                                    &v->columns);
     if (err) return err;
     v->extra_count = s->description.extra_counts[type];
-    return weir_snapshot_map_extras(s->arrays, folder, v->count, s->description.extras[type], v->extra_count,
-                                    &v->extras);
+    return weir_snapshot_map_extras(s->arrays, folder, v->own, s->description.extras[type], v->extra_count, &v->extras);
 }
 
 /* --- edges ------------------------------------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static weir_err snapshot_map_direction(weir_snapshot *s, uint32_t relation, weir
     snprintf(texts, sizeof texts, "relations/%s", schema->name);
     snprintf(folder, sizeof folder, "%s/%s", texts, direction == WEIR_OUT ? "out" : "in");
     e->vertices = s->description.vertices[direction == WEIR_OUT ? schema->from : schema->to];
-    e->edges = s->description.edges[relation];
+    e->edges = s->description.edges[2 * relation + direction];
     e->newest_us = s->description.newest_us[relation];
     e->expire_us = schema->expire_us;
     weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);
@@ -189,6 +189,11 @@ weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, 
     weir_err err = s->folder ? WEIR_OK : WEIR_NOMEM("while opening the snapshot %s", folder);
     if (!err) err = weir_npy_folder_open(folder, &s->arrays);
     if (!err) err = snapshot_read_manifest(s);
+    if (!err && s->description.part != opts->part)
+        err = WEIR_ERR(WEIR_EDATA,
+                       opts->part ? "%s is a whole snapshot, not a part of one; weir partition makes parts"
+                                  : "%s is a part of a snapshot; give the snapshot, or all parts with --parts",
+                       folder);
     if (!err && opts->verify) err = weir_manifest_verify(folder);
     if (!err) err = snapshot_map_all(s);
     if (!err && opts->load) err = weir_snapshot_load(s);

@@ -12,10 +12,11 @@
 typedef struct weir_snapshot_description {
     weir_schema *schema;
     int64_t as_of_us, from_us;
-    uint64_t *vertices, *lives, *rows; /* one a type */
+    bool part;
+    uint64_t *vertices, *own, *lives, *rows; /* one a type */
     weir_snapshot_described **extras;
     uint32_t *extra_counts;
-    uint64_t *edges;    /* one a relation */
+    uint64_t *edges;    /* relation * 2 + direction */
     uint64_t *deleted;  /* of those, one a relation */
     int64_t *newest_us; /* one a relation */
     uint64_t *labels;   /* one a label */

@@ -25,6 +25,11 @@
  *   OUT/labels/LABEL/targets.npy           int64, index of the vertex, or position in out of the edge
  *                   /values.npy, times.npy int32 index of the schema's value; int64. Newest first within a vertex
  *
+ * A PART of a snapshot (partitioner/parts) is such a folder, too, of a share of the graph: the first `own` vertices of
+ * a type are those of the share, ascending by id; behind them come others that these lead to, of which there is an id,
+ * and of some their edges, but no key, no life, no row and no line of a matrix. An edge of which one end's list is not
+ * here stands in the other's only.
+ *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
  *   SNAPSHOT-Z1  Each edge stands once in out and once in in. For any time t from `from` to as_of, a reader sees what a
@@ -107,6 +112,7 @@ typedef struct weir_snapshot weir_snapshot;
 typedef struct weir_snapshot_opts {
     bool load;   /* copies what a sampler reads into large pages, in pairs; else files are mapped */
     bool verify; /* checks the SHA-256 of every file before it is mapped                          */
+    bool part;   /* a part of a snapshot is wanted, not a whole one                               */
 } weir_snapshot_opts;
 
 /* Plain values, borrowed from the snapshot. */
@@ -138,6 +144,7 @@ typedef struct weir_snapshot_spans {
 
 typedef struct weir_snapshot_vertices {
     uint64_t count;
+    uint64_t own; /* of a part: the first so many are its own; else all */
     const weir_vertex_pair *ids;
     weir_snapshot_spans lives; /* times: the oldest put of each */
     weir_snapshot_spans rows;
@@ -145,7 +152,7 @@ typedef struct weir_snapshot_vertices {
     const uint8_t *key_bytes;
     const weir_snapshot_column *columns; /* one number a row */
     uint32_t column_count;
-    const weir_snapshot_extra *extras; /* one a vertex */
+    const weir_snapshot_extra *extras; /* one line a vertex of its own */
     uint32_t extra_count;
 } weir_snapshot_vertices;
 
@@ -168,8 +175,8 @@ typedef struct weir_snapshot_labels {
     const int32_t *values;
 } weir_snapshot_labels;
 
-/* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file: a missing one, a wrong length, an end that
- * leads outside. Lists and neighbours are checked where they are followed, or all of them by weir_snapshot_check.
+/* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_EDATA a part where a snapshot is wanted, or the other way round; WEIR_ECORRUPT,
+ * WEIR_EDATA name the file: a missing one, a wrong length, an end that leads outside. Lists and neighbours are checked where they are followed, or all of them by weir_snapshot_check.
  * [any] */
 weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp);
 void weir_snapshot_close(weir_snapshot *snapshot); /* NULL is allowed */
