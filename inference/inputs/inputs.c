@@ -83,21 +83,30 @@ static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, con
     return err;
 }
 
-weir_err weir_inputs_rows(weir_inputs *inputs, const weir_sample_vertices *of, weir_real *numbers, uint32_t *slots) {
-    const weir_nn_inputs *shape = weir_nn_vertex(inputs->shape, of->type);
+static weir_err inputs_take_rows(weir_inputs *in, const weir_sample_vertices *of, const inputs_sink *sink) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, of->type);
     weir_err err = WEIR_OK;
     for (uint32_t begin = 0; !err && begin < of->count; begin += INPUTS_AT_ONCE) {
         weir_sample_vertices some = *of;
+        inputs_sink to = *sink;
         some.count = of->count - begin < INPUTS_AT_ONCE ? of->count - begin : INPUTS_AT_ONCE;
-        some.targets = of->type == weir_nn_target_type(inputs->shape);
+        some.targets = of->type == weir_nn_target_type(in->shape);
         some.vertices = of->vertices ? of->vertices + begin : NULL;
         some.ids = of->ids ? of->ids + begin : NULL;
         some.before_us = of->before_us + begin;
-        const inputs_sink to = {.numbers = numbers + (size_t)begin * shape->width,
-                                .slots = slots ? slots + (size_t)begin * shape->category_count : NULL};
-        err = inputs_take(inputs, &some, &to);
+        if (to.numbers) to.numbers += (size_t)begin * inputs->width;
+        if (to.slots) to.slots += (size_t)begin * inputs->category_count;
+        err = inputs_take(in, &some, &to);
     }
     return err;
+}
+
+weir_err weir_inputs_rows(weir_inputs *inputs, const weir_sample_vertices *of, weir_real *numbers, uint32_t *slots) {
+    return inputs_take_rows(inputs, of, &(inputs_sink){.numbers = numbers, .slots = slots});
+}
+
+weir_err weir_inputs_learn_rows(weir_inputs *inputs, const weir_sample_vertices *of, weir_nn_learner *learner) {
+    return inputs_take_rows(inputs, of, &(inputs_sink){.learner = learner});
 }
 
 /* rows: count of the type's rows, by their places; NULL: all. */
@@ -168,11 +177,9 @@ weir_err weir_inputs_edges(weir_inputs *inputs, const weir_block_view *view, uin
     return inputs_take_edges(inputs, view, step, (inputs_sink){.numbers = numbers});
 }
 
-weir_err weir_inputs_learn(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner) {
+weir_err weir_inputs_learn_edges(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner) {
     const inputs_sink to = {.learner = learner};
     weir_err err = WEIR_OK;
-    for (uint32_t type = 0; !err && type < view->types; type++)
-        err = inputs_take_block(inputs, view, type, NULL, 0, &to);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = inputs_take_edges(inputs, view, step, to);
     return err;

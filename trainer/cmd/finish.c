@@ -99,8 +99,9 @@ static void report_write_provenance(report *f) {
     weir_json json = weir_json_begin(&f->provenance);
     weir_json_object(&json);
     weir_json_key_string(&json, "program", "weir " WEIR_VERSION);
-    weir_json_key_string(&json, "snapshot", c->snapshot_folder);
-    weir_json_key_time(&json, "as_of", weir_snapshot_as_of_us(c->snapshot));
+    weir_json_key_string(&json, c->part ? "parts" : "snapshot", c->part ? c->parts_folder : c->snapshot_folder);
+    if (c->part) weir_json_key_string(&json, "cutting", weir_part_cutting(c->part));
+    weir_json_key_time(&json, "as_of", weir_snapshot_as_of_us(c->opts.snapshot));
     weir_json_key_u64(&json, "seed", c->opts.seed);
     weir_json_key_u64(&json, "sample_seed", c->opts.sample_seed);
     weir_json_key_u64(&json, "ranks", weir_comm_ranks(c->comm));
@@ -166,7 +167,7 @@ static weir_err report_add_model(report *f) {
         .sample_seed = c->opts.sample_seed,
         .slope = f->trained.calibration.slope,
         .offset = f->trained.calibration.offset,
-        .schema_hash = weir_schema_hash(weir_snapshot_schema(c->snapshot)),
+        .schema_hash = weir_schema_hash(weir_snapshot_schema(c->opts.snapshot)),
         .metrics = f->metrics.bytes,
         .provenance = f->provenance.bytes,
     };

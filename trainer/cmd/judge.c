@@ -5,17 +5,12 @@
 
 #include "train_private.h"
 
-#define EXAMPLE_KEY_BYTES_MAX 80 /* the line is read by others, with a limit */
-
 static void judge_put_example(weir_json *json, const weir_snapshot *snapshot, const weir_judged_example *example) {
     if (!example->found) return;
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, example->type);
-    int64_t begin = v->key_offsets[example->vertex], end = v->key_offsets[example->vertex + 1];
-    if (begin < 0 || begin > end || end > v->key_offsets[v->count] || end - begin > EXAMPLE_KEY_BYTES_MAX) return;
     weir_json_key(json, "example");
     weir_json_object(json);
     weir_json_key_string(json, "type", weir_schema_vertex_at(weir_snapshot_schema(snapshot), example->type)->name);
-    weir_json_key_text(json, "key", (const char *)v->key_bytes + begin, (size_t)(end - begin));
+    weir_json_key_text(json, "key", example->key, example->key_length);
     weir_json_object_end(json);
 }
 
@@ -34,7 +29,7 @@ static weir_err judge_print(const weir_cmd_train *c, const weir_train_metrics *m
         weir_json_key_f64(&json, "auroc", m->auroc);
         weir_json_key_f64(&json, "precision_at_budget", m->budget_precision);
     }
-    judge_put_example(&json, c->snapshot, example);
+    judge_put_example(&json, c->opts.snapshot, example);
     weir_json_object_end(&json);
     weir_buf_byte(&out, '\n');
     weir_err err = weir_buf_err(&out);

@@ -109,9 +109,54 @@ static weir_err train_print_epoch(void *context, const weir_train_epoch *e) {
     return err;
 }
 
-static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
+/* This rank's part. All ranks must have one of the same cutting, or they would ask each other for the wrong rows. */
+static weir_err train_open_part(weir_cmd_train *c) {
+    const weir_part_opts opts = {.verify = true};
+    uint32_t rank = weir_comm_rank(c->comm), ranks = weir_comm_ranks(c->comm);
+    char path[4096], name[32];
+    weir_buf cuttings = {0};
+    snprintf(name, sizeof name, "part-%u", rank);
+    weir_err err = weir_path_join(path, sizeof path, c->parts_folder, name);
+    if (!err) err = weir_part_open(path, &opts, &c->part);
+    if (err) return err;
+    c->opts.part = c->part;
+    c->opts.snapshot = weir_part_snapshot(c->part);
+    if (weir_part_count(c->part) != ranks)
+        return WEIR_ERR(WEIR_EUSAGE, "%s has %u parts, but there are %u ranks; start as many by mpirun -n %u",
+                        c->parts_folder, weir_part_count(c->part), ranks, weir_part_count(c->part));
+    if (weir_part_index(c->part) != rank)
+        return WEIR_ERR(WEIR_EDATA, "%s is part %u of its cutting; give each folder the name it had", path,
+                        weir_part_index(c->part));
+    uint64_t *lengths = weir_calloc(ranks, sizeof *lengths);
+    size_t length = strlen(weir_part_cutting(c->part));
+    err = lengths ? WEIR_OK : WEIR_NOMEM("for the parts");
+    if (!err) err = weir_comm_gather(c->comm, weir_part_cutting(c->part), length, &cuttings, lengths);
+    for (uint32_t i = 0; !err && i < ranks; i++)
+        if (memcmp(cuttings.bytes + i * length, weir_part_cutting(c->part), length) != 0)
+            err = WEIR_ERR(WEIR_EDATA,
+                           "%s is of another cutting than part %u; cut the snapshot again, or copy all "
+                           "parts of one cutting",
+                           path, i);
+    weir_free(lengths);
+    weir_buf_free(&cuttings);
+    return err;
+}
+
+static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
     const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0};
-    c->snapshot_folder = weir_cli_positional(cli, 0);
+    c->snapshot_folder = weir_cli_positional_count(cli) ? weir_cli_positional(cli, 0) : NULL;
+    c->parts_folder = weir_cli_text(cli, "parts");
+    if (c->snapshot_folder && c->parts_folder)
+        return WEIR_ERR(WEIR_EUSAGE, "give the snapshot or --parts: each rank opens its own part, and nothing else");
+    if (c->parts_folder) return train_open_part(c);
+    if (!c->snapshot_folder)
+        return WEIR_ERR(WEIR_EUSAGE, "the snapshot to train from is missing; name its folder, or give --parts");
+    weir_err err = weir_snapshot_open(c->snapshot_folder, &opts, &c->whole);
+    c->opts.snapshot = c->whole;
+    return err;
+}
+
+static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->models = weir_cli_text(cli, "models");
     c->key = weir_cli_text(cli, "key");
     c->opts = weir_train_defaults();
@@ -126,15 +171,10 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err) err = train_check_shares(cli, &c->opts);
     if (!err && c->opts.resume && !c->opts.folder)
         err = WEIR_ERR(WEIR_EUSAGE, "--resume continues from a checkpoint in --folder, which is missing; name it");
-    if (!err) err = weir_snapshot_open(c->snapshot_folder, &opts, &c->snapshot);
-    c->opts.snapshot = c->snapshot;
+    if (!err) err = train_open_graph(cli, c);
     c->reach.reach = c->opts.reach;
-    if (!err) err = weir_cmd_reach_read(cli, weir_snapshot_schema(c->snapshot), &c->reach);
+    if (!err) err = weir_cmd_reach_read(cli, weir_snapshot_schema(c->opts.snapshot), &c->reach);
     c->opts.reach = c->reach.reach;
-    if (!err && weir_cli_given(cli, "parts")) {
-        err = weir_cmd_owners_open(weir_cli_text(cli, "parts"), c->snapshot, weir_comm_ranks(c->comm), &c->owners);
-        if (!err) c->opts.owners = weir_cmd_owners_of(c->owners);
-    }
     if (!err && weir_cli_given(cli, "judge")) return WEIR_OK; /* the task is the model's */
     return err ? err : train_find_task(cli, &c->opts);
 }
@@ -155,8 +195,8 @@ static weir_err train_run(weir_cli *cli) {
         weir_trained_close(trained);
         if (!err) weir_comm_barrier(c.comm);
     }
-    weir_cmd_owners_close(c.owners);
-    weir_snapshot_close(c.snapshot);
+    weir_part_close(c.part);
+    weir_snapshot_close(c.whole);
     weir_comm_stop(c.comm);
     return err;
 }
@@ -167,7 +207,10 @@ static const weir_option options[] = {
      NULL},
     {"trace", 0, "FILE", "write when each stage of each batch began and ended, for ui.perfetto.dev (default: do not)",
      NULL},
-    {"parts", 'p', "DIR", "parts made by weir partition, one a rank (default: ranks own vertices by their ids)", NULL},
+    {"parts", 'p', "DIR",
+     "instead of a snapshot: parts made by weir partition, of which each rank opens its own, part-RANK (default: each "
+     "rank opens the snapshot)",
+     NULL},
     {"key", 'k', "FILE", "sign the model with this secret key, made by weir model keygen (default: do not sign it)",
      NULL},
     {"task", 't', "NAME", "task of the schema (default: its only one)", NULL},
@@ -207,13 +250,14 @@ static const weir_option options[] = {
 const weir_command weir_command_train = {
     .name = "train",
     .summary = "train a graph network on a task of the schema from a snapshot",
-    .positional = "SNAPSHOT",
-    .positional_min = 1,
+    .positional = "[SNAPSHOT]",
+    .positional_min = 0,
     .positional_max = 1,
     .description = "Trains on earlier targets, stops by later ones, and is measured on the latest. Under mpirun the "
                    "ranks share the work: the same batches, the same losses.",
     .example = "weir train tonight --folder run --models models\n"
-               "mpirun -n 4 weir-train tonight --folder run --models models --epochs 40",
+               "mpirun -n 4 weir-train tonight --folder run --models models --epochs 40\n"
+               "mpirun -n 4 weir-train --parts parts --folder run --models models",
     .options = options,
     .run = train_run,
 };

@@ -16,14 +16,15 @@ typedef struct weir_cmd_reach {
 } weir_cmd_reach;
 
 typedef struct weir_cmd_train {
-    const char *snapshot_folder, *models, *key; /* models and key: NULL, not wanted */
+    const char *snapshot_folder, *parts_folder; /* one of them   */
+    const char *models, *key;                   /* NULL, not wanted */
     bool baselines;
     weir_train_opts opts;
     weir_cmd_reach reach;
     char masks[512]; /* the names in opts.cut point into it */
     weir_comm *comm;
-    weir_snapshot *snapshot;
-    struct weir_cmd_owners *owners; /* NULL: by the vertices' ids */
+    weir_snapshot *whole; /* opts.snapshot is this one, or the part's */
+    weir_part *part;
 } weir_cmd_train;
 
 /* reach begins with the defaults.  WEIR_EUSAGE. */
@@ -31,14 +32,6 @@ weir_err weir_cmd_reach_read(const weir_cli *cli, const weir_schema *schema, wei
 /* "10,5": numbers from least to most, separated by commas; false: it is not such a list. */
 bool weir_cmd_train_list(const char *text, uint32_t least, uint32_t most, uint32_t room, uint32_t *numbers,
                          uint32_t *countp);
-
-/* Who owns what, of `weir partition`. */
-typedef struct weir_cmd_owners weir_cmd_owners;
-/* WEIR_EUSAGE other parts than ranks; WEIR_EDATA parts of another snapshot; WEIR_ECORRUPT, WEIR_ENOMEM. */
-weir_err weir_cmd_owners_open(const char *folder, const weir_snapshot *snapshot, uint32_t ranks,
-                              weir_cmd_owners **ownersp);
-const uint32_t *const *weir_cmd_owners_of(const weir_cmd_owners *owners);
-void weir_cmd_owners_close(weir_cmd_owners *owners); /* NULL is allowed */
 
 /* On rank 0: the report to stdout and into the folder, the model into the register. */
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);

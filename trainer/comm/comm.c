@@ -179,6 +179,30 @@ weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *
     return WEIR_OK;
 }
 
+weir_err weir_comm_gather(weir_comm *comm, const void *bytes, uint64_t length, weir_buf *received,
+                          uint64_t *received_lengths) {
+    received_lengths[0] = length;
+    if (comm->alone) { /* COMM-M2 */
+        weir_buf_append(received, bytes, length);
+        return weir_buf_err(received);
+    }
+    MPI_Request request;
+    MPI_Iallgather(&length, 1, MPI_UINT64_T, received_lengths, 1, MPI_UINT64_T, comm->comm, &request);
+    comm_wait(&request);
+    weir_err err = comm_lay_out(received_lengths, comm->size, comm->received_counts, comm->received_places);
+    if (err) return err;
+    uint64_t sum = 0;
+    for (int i = 0; i < comm->size; i++)
+        sum += received_lengths[i];
+    char *room = weir_buf_reserve(received, sum + 1);
+    if (!room) return weir_buf_err(received);
+    MPI_Iallgatherv(bytes, (int)length, MPI_BYTE, room, comm->received_counts, comm->received_places, MPI_BYTE,
+                    comm->comm, &request);
+    comm_wait(&request);
+    weir_buf_commit(received, sum);
+    return WEIR_OK;
+}
+
 weir_err weir_comm_fail(const weir_comm *comm, weir_err err) {
     if (!err || comm->alone) return err;
     char sentence[WEIR_ERR_SENTENCE_MAX];

@@ -12,11 +12,11 @@
 
 typedef struct compare_search {
     weir_models *models;
-    const char *snapshot;
+    const char *snapshot, *parts;
     char id[WEIR_MODEL_ID_MAX];
 } compare_search;
 
-/* A model that was trained on the snapshot, by its provenance. Signed or not: one that is not to be trusted is refused,
+/* A model that was trained on the snapshot or on its parts, by its provenance. Signed or not: one that is not to be trusted is refused,
  * with a sentence, when it is judged. */
 static weir_err compare_see_model(void *context, const char *id) {
     const weir_model_opts opts = {.accept_unsigned = true};
@@ -30,7 +30,8 @@ static weir_err compare_see_model(void *context, const char *id) {
     const char *text = weir_model_text_of(model, WEIR_MODEL_PROVENANCE, &length);
     weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
     if (!err) err = weir_json_parse("the provenance", text, length, WEIR_JSON_DEPTH_MAX, arena, &root);
-    if (!err && strcmp(weir_json_node_text(weir_json_find(root, "snapshot")), s->snapshot) == 0)
+    if (!err && (strcmp(weir_json_node_text(weir_json_find(root, "snapshot")), s->snapshot) == 0 ||
+                 strcmp(weir_json_node_text(weir_json_find(root, "parts")), s->parts) == 0))
         snprintf(s->id, sizeof s->id, "%s", id);
     weir_arena_close(arena);
     weir_model_close(model);
@@ -38,7 +39,7 @@ static weir_err compare_see_model(void *context, const char *id) {
 }
 
 weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_ID_MAX]) {
-    compare_search s = {.snapshot = night->snapshot_folder};
+    compare_search s = {.snapshot = night->snapshot_folder, .parts = night->parts_folder};
     weir_err err = weir_models_open(night->models, weir_clock_system(), &s.models);
     if (!err) err = weir_models_list(s.models, compare_see_model, &s);
     weir_models_close(s.models);

@@ -17,6 +17,7 @@
 extern const weir_command weir_command_nightly;
 
 #define NIGHTLY_OWN_WORDS 24u /* of the longest command line, without those behind -- */
+#define NIGHTLY_DEPTH_MAX 7u  /* of weir partition */
 
 /* What an option names; else it lies in --data; else a setting says where. */
 static weir_err nightly_place(const weir_night *night, const char *option, const char *name, weir_config_key key,
@@ -46,7 +47,7 @@ static weir_err nightly_read_places(weir_night *night) {
 }
 
 static weir_err nightly_read_arguments(weir_cli *cli, weir_night *night) {
-    *night = (weir_night){.cli = cli, .lock = -1, .ranks = 1, .keep = 7};
+    *night = (weir_night){.cli = cli, .lock = -1, .ranks = 1, .depth = 1, .keep = 7};
     night->server = weir_cli_text(cli, "server");
     night->server_key_file = weir_cli_text(cli, "api-key-file");
     night->force = weir_cli_given(cli, "force");
@@ -55,6 +56,7 @@ static weir_err nightly_read_arguments(weir_cli *cli, weir_night *night) {
     weir_err err = weir_cli_u64(cli, "ranks", 1, WEIR_NIGHT_RANKS_MAX, &night->ranks);
     night->parts = night->ranks;
     if (!err) err = weir_cli_u64(cli, "parts", 1, WEIR_NIGHT_RANKS_MAX, &night->parts);
+    if (!err) err = weir_cli_u64(cli, "depth", 0, NIGHTLY_DEPTH_MAX, &night->depth);
     if (!err) err = weir_cli_u64(cli, "keep", 1, WEIR_NIGHT_KEEP_MAX, &night->keep);
     if (!err) err = weir_cli_f64(cli, "tolerance", 0, 1, &night->tolerance);
     if (!err && night->parts != night->ranks)
@@ -108,6 +110,8 @@ static const weir_option options[] = {
     {"checkpoint", 'c', "DIR", "read this checkpoint (default: ask the server, or read the store)", NULL},
     {"ranks", 'n', "N", "train with N ranks, by mpirun (default: 1)", NULL},
     {"parts", 'p', "K", "cut the graph into K parts for several ranks (default: as many as ranks)", NULL},
+    {"depth", 0, "N",
+     "how many steps from its own vertices a part has edges: one less than the network has layers (default: 1)", NULL},
     {"key", 'k', "FILE", "secret key that signs the model (default: models.key beside the data, or models.signing_key)",
      NULL},
     {"tolerance", 't', "X", "promote a model that is worse by up to X (default 0: only a better one)", NULL},

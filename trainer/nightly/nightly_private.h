@@ -73,7 +73,7 @@ typedef struct weir_night {
     const char *server, *server_key_file;
     char store[WEIR_NIGHT_PATH_MAX], checkpoints[WEIR_NIGHT_PATH_MAX], models[WEIR_NIGHT_PATH_MAX];
     char nights[WEIR_NIGHT_PATH_MAX], public_keys[WEIR_NIGHT_PATH_MAX], key[WEIR_NIGHT_PATH_MAX];
-    uint64_t ranks, parts, keep;
+    uint64_t ranks, parts, depth, keep;
     double tolerance;
     bool force, dry_run, accept_unsigned;
     /* this night */

@@ -97,7 +97,7 @@ static weir_err step_snapshot(weir_night *night, step_said *said) {
 }
 
 static weir_err step_partition(weir_night *night, step_said *said) {
-    char program[WEIR_NIGHT_PATH_MAX], count[24];
+    char program[WEIR_NIGHT_PATH_MAX], count[24], depth[24];
     weir_night_words words = {.count = 0};
     if (night->ranks < 2) {
         step_say(said, "one rank needs no parts");
@@ -112,22 +112,28 @@ static weir_err step_partition(weir_night *night, step_said *said) {
         if (err) return err;
     }
     snprintf(count, sizeof count, "%llu", (unsigned long long)night->parts);
-    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--parts", count, "--out", night->parts_folder);
+    snprintf(depth, sizeof depth, "%llu", (unsigned long long)night->depth);
+    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--parts", count, "--depth", depth, "--out",
+                         night->parts_folder);
     return step_program(night, WEIR_NIGHT_PARTITION, &words, true, said);
 }
 
 static weir_err step_train_model(weir_night *night, step_said *said) {
-    char program[WEIR_NIGHT_PATH_MAX], mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
+    char program[WEIR_NIGHT_PATH_MAX], cutter[WEIR_NIGHT_PATH_MAX], mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
     weir_night_words words = {.count = 0};
     weir_err err = weir_night_beside("weir-train", program);
     if (!err && night->ranks > 1) err = step_find_mpirun(mpirun);
     if (err) return err;
     snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)night->ranks);
     if (night->ranks > 1) WEIR_NIGHT_WORDS_ADD(&words, mpirun, "-n", ranks);
-    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--folder", night->train_folder, "--models",
-                         night->models);
-    if (weir_path_exists(night->parts_folder)) WEIR_NIGHT_WORDS_ADD(&words, "--parts", night->parts_folder);
-    WEIR_NIGHT_WORDS_ADD(&words, "--resume");
+    WEIR_NIGHT_WORDS_ADD(&words, program);
+    bool cut = night->dry_run ? night->ranks > 1 && !weir_night_beside("weir-partition", cutter)
+                              : weir_path_exists(night->parts_folder);
+    if (cut)
+        WEIR_NIGHT_WORDS_ADD(&words, "--parts", night->parts_folder);
+    else
+        WEIR_NIGHT_WORDS_ADD(&words, night->snapshot_folder);
+    WEIR_NIGHT_WORDS_ADD(&words, "--folder", night->train_folder, "--models", night->models, "--resume");
     if (*night->key) WEIR_NIGHT_WORDS_ADD(&words, "--key", night->key);
     step_add_train_options(night, &words);
     return step_program(night, WEIR_NIGHT_TRAIN, &words, true, said);

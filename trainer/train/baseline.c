@@ -230,6 +230,9 @@ weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline
     *treesp = (weir_train_trees){0};
     if (weir_nn_outputs(trained->shape) != 1)
         return WEIR_ERR(WEIR_EUNAVAILABLE, "boosted trees answer yes-or-no questions only");
+    if (trained->opts.part)
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "not learnt: one rank learns the trees, and has only its part; train once "
+                                           "on the whole snapshot to compare");
     if (!weir_boost_available())
         return WEIR_ERR(WEIR_EUNAVAILABLE, "this program was built without XGBoost; install libxgboost-dev and build "
                                            "again");

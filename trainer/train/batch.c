@@ -3,7 +3,7 @@
  * batch.c - one batch: sampled, asked of other ranks, answered and encoded. Its memory grows to the largest and stays:
  * a pass soon allocates nothing.
  *
- * A row that another rank owns is asked for by (type, vertex, time), once a batch, and comes back encoded: its owner
+ * A row that another rank owns is asked for by (type, vertex, time), once a batch (asks.h), and comes back encoded: its owner
  * reads the features, evaluates the aggregates and scales, by the very code that encodes its own rows. A rank's own
  * rows are encoded in place and never sent.
  */
@@ -22,13 +22,6 @@
 
 #define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
 #define RNG_ENTRIES     1u
-
-typedef struct batch_ask {
-    uint64_t vertex;
-    int64_t before_us;
-    uint32_t type;
-    uint32_t row; /* of the asker's type */
-} batch_ask;
 
 /* The inputs of one type. */
 typedef struct batch_type {
@@ -53,13 +46,9 @@ typedef struct batch_memory {
     size_t *edge_capacity;
     const weir_real **numbers_of;
     const uint32_t **slots_of;
-    weir_buf asks;       /* batch_ask, by owner */
-    uint64_t *ask_bytes; /* to each rank        */
-    weir_buf asked;      /* what other ranks ask of this one for their batch of the same number, by rank */
+    weir_train_asks asks;
+    weir_buf asked; /* what other ranks ask of this one for their batch of the same number, by rank */
     uint64_t *asked_bytes;
-    uint32_t *own_rows; /* of each type: rows that this rank owns, by their places; one type behind the other */
-    uint32_t *own_ends; /* of each type, where they end */
-    size_t own_row_capacity;
 } batch_memory;
 
 struct weir_train_sampler {
@@ -81,17 +70,6 @@ static batch_memory *batch_memory_of(weir_train_batch *batch) {
     return (batch_memory *)(void *)batch;
 }
 
-static uint32_t batch_rank(const weir_batches_opts *opts) {
-    return opts->owners.ranks > 1 ? weir_comm_rank(opts->channels[0]) : 0;
-}
-
-static uint32_t batch_owner(const weir_batches_opts *opts, uint32_t type, uint64_t vertex) {
-    const weir_train_owners *owners = &opts->owners;
-    if (owners->ranks == 1) return 0;
-    if (owners->of) return owners->of[type][vertex];
-    return (uint32_t)(weir_snapshot_vertices_of(opts->snapshot, type)->ids[vertex].low % owners->ranks);
-}
-
 static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
     return view->before_us[view->groups[view->input_nodes[row]]];
 }
@@ -99,8 +77,9 @@ static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
 /* --- sample: the block, keys of its nodes, and whose its rows are ------------------------------------------------ */
 
 /* TRAIN-E2: a node's key says where it stands in its target's own tree, and which target that is; where trees are
- * shared, which vertex it is, and how far from the targets. */
+ * shared, which vertex it is, and how far from the targets. Vertices by their ids: what a rank calls them is its own. */
 static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
+    const weir_snapshot *snapshot = m->opts->owners.snapshot;
     if (view->nodes > m->key_capacity) {
         uint64_t *keys = weir_realloc_array(m->keys, view->nodes, sizeof *keys);
         if (!keys) return WEIR_NOMEM(BATCH_NO_MEMORY);
@@ -109,54 +88,23 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     }
     memset(m->node_counts, 0, m->out.own_count * sizeof *m->node_counts);
     for (uint32_t i = 0; m->shared && i < (view->hops + 1) * view->types; i++) {
+        const weir_vertex_pair *ids = weir_snapshot_vertices_of(snapshot, i % view->types)->ids;
         for (uint32_t node = view->ranges[i].begin; node < view->ranges[i].end; node++) {
-            const uint64_t name[2] = {view->vertices[node], i}; /* i: hop and type */
+            weir_err err = weir_snapshot_check_vertex(snapshot, i % view->types, view->vertices[node]);
+            if (err) return err;
+            const uint64_t name[2] = {ids[view->vertices[node]].low, i}; /* i: hop and type */
             m->keys[node] = weir_xxh3(name, sizeof name, 0);
         }
     }
     for (uint32_t node = 0; !m->shared && node < view->nodes; node++) {
         uint32_t group = view->groups[node];
         WEIR_ASSERT(group < m->out.own_count);
-        const uint64_t name[3] = {(uint64_t)m->targets[group].vertex, (uint64_t)m->targets[group].before_us,
+        const uint64_t name[3] = {m->opts->targets->ids[m->own[group]], (uint64_t)m->targets[group].before_us,
                                   m->node_counts[group]++};
         m->keys[node] = weir_xxh3(name, sizeof name, 0);
     }
     m->out.keys = m->keys;
     return WEIR_OK;
-}
-
-/* Whose each row is: asks for what other ranks own, in their order, and remembers what this one does. */
-static weir_err batch_make_asks(batch_memory *m, const weir_block_view *view) {
-    uint32_t own = 0;
-    if (view->inputs > m->own_row_capacity) {
-        uint32_t *rows = weir_realloc_array(m->own_rows, view->inputs, sizeof *rows);
-        if (!rows) return WEIR_NOMEM(BATCH_NO_MEMORY);
-        m->own_rows = rows;
-        m->own_row_capacity = view->inputs;
-    }
-    for (uint32_t rank = 0; rank < m->opts->owners.ranks; rank++) {
-        size_t before = m->asks.length;
-        for (uint32_t type = 0; type < view->types; type++) {
-            weir_block_range range = view->input_ranges[type];
-            for (uint32_t row = range.begin; row < range.end; row++) {
-                uint64_t vertex = view->vertices[view->input_nodes[row]];
-                weir_err err = rank ? WEIR_OK : weir_snapshot_check_vertex(m->opts->snapshot, type, vertex);
-                if (err) return err;
-                if (batch_owner(m->opts, type, vertex) != rank) continue;
-                const batch_ask ask = {vertex, batch_row_time(view, row), type, row - range.begin};
-                if (rank == batch_rank(m->opts))
-                    m->own_rows[own++] = ask.row;
-                else
-                    weir_buf_append(&m->asks, &ask, sizeof ask);
-            }
-            if (rank == batch_rank(m->opts)) m->own_ends[type] = own;
-        }
-        m->ask_bytes[rank] = m->asks.length - before;
-    }
-    weir_err err = weir_buf_err(&m->asks);
-    m->out.remote = m->asks.length / sizeof(batch_ask);
-    WEIR_ASSERT(err || own + m->out.remote == view->inputs); // TRAIN-E4
-    return err;
 }
 
 weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, uint64_t number) {
@@ -169,14 +117,11 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     *batch = (weir_train_batch){.number = number, .begin = number * o->batch, .own = m->own, .keys = m->keys};
     batch->end = o->count - batch->begin < o->batch ? o->count : batch->begin + o->batch;
     for (uint64_t i = batch->begin; i < batch->end; i++) {
-        const weir_target *target = &o->targets->targets[o->list[i]];
-        if (batch_owner(o, target->type, (uint64_t)target->vertex) != batch_rank(o)) continue;
-        m->targets[batch->own_count] = *target;
+        if (weir_train_target_owner(&o->owners, o->targets, o->list[i]) != o->owners.rank) continue;
+        m->targets[batch->own_count] = o->targets->targets[o->list[i]];
         m->own[batch->own_count++] = o->list[i];
     }
-    weir_buf_clear(&m->asks);
-    memset(m->ask_bytes, 0, o->owners.ranks * sizeof *m->ask_bytes);
-    if (!batch->own_count) return WEIR_OK;
+    if (!batch->own_count) return weir_train_asks_make(&m->asks, &o->owners, NULL);
 
     weir_err err = weir_sample(sampler->sampler, m->targets, batch->own_count, m->block);
     if (err) return err;
@@ -186,7 +131,8 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     for (uint32_t step = 0; step < view->steps; step++)
         batch->edges += view->edges[step].count;
     err = batch_make_keys(m, view);
-    if (!err && o->owners.ranks > 1) err = batch_make_asks(m, view);
+    if (!err && o->owners.ranks > 1) err = weir_train_asks_make(&m->asks, &o->owners, view);
+    batch->remote = m->asks.asks.length / sizeof(weir_train_ask);
     return err;
 }
 
@@ -198,7 +144,7 @@ weir_err weir_train_batch_ask(weir_train_batch *batch) {
     WEIR_ON_ROLE(WORKER);
     if (o->owners.ranks == 1) return WEIR_OK;
     weir_buf_clear(&m->asked);
-    return weir_comm_exchange(o->channels[0], m->asks.bytes, m->ask_bytes, &m->asked, m->asked_bytes);
+    return weir_comm_exchange(o->channels[0], m->asks.asks.bytes, m->asks.bytes, &m->asked, m->asked_bytes);
 }
 
 /* --- answer: what other ranks asked ------------------------------------------------------------------------------- */
@@ -207,23 +153,18 @@ static size_t batch_row_bytes(const weir_nn_inputs *inputs) {
     return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);
 }
 
-static weir_err batch_answer(weir_train_fetcher *f, const batch_ask *ask) {
-    const weir_snapshot *snapshot = f->opts->snapshot;
-    bool there = ask->type < weir_nn_types(f->opts->shape) &&
-                 ask->vertex < weir_snapshot_vertices_of(snapshot, ask->type)->count;
-    if (!there || batch_owner(f->opts, ask->type, ask->vertex) != batch_rank(f->opts))
-        return WEIR_ERR(WEIR_ECORRUPT,
-                        "another rank asked for vertex %llu of type %u, which this rank does not own; all ranks need "
-                        "the same snapshot and the same parts",
-                        (unsigned long long)ask->vertex, ask->type);
+static weir_err batch_answer(weir_train_fetcher *f, const weir_train_ask *ask) {
+    uint64_t vertex;
+    weir_err err = weir_train_asked(&f->opts->owners, ask, &vertex);
+    if (err) return err;
     const weir_nn_inputs *inputs = weir_nn_vertex(f->opts->shape, ask->type);
     char *room = weir_buf_reserve(&f->answers, batch_row_bytes(inputs) + 1);
     if (!room) return weir_buf_err(&f->answers);
     weir_real *numbers = (weir_real *)(void *)room;
     uint32_t *slots = (uint32_t *)(void *)(room + inputs->width * sizeof *numbers);
     const weir_sample_vertices of = {
-        .vertices = &ask->vertex, .before_us = &ask->before_us, .count = 1, .type = (uint16_t)ask->type};
-    weir_err err = weir_inputs_rows(f->inputs, &of, numbers, slots);
+        .vertices = &vertex, .before_us = &ask->before_us, .count = 1, .type = (uint16_t)ask->type};
+    err = weir_inputs_rows(f->inputs, &of, numbers, slots);
     weir_buf_commit(&f->answers, batch_row_bytes(inputs));
     return err;
 }
@@ -235,8 +176,8 @@ static weir_err batch_answer_all(weir_train_fetcher *f, const batch_memory *m) {
     weir_buf_clear(&f->answers);
     for (uint32_t rank = 0; !err && rank < f->opts->owners.ranks; rank++) {
         size_t before = f->answers.length;
-        for (uint64_t n = m->asked_bytes[rank] / sizeof(batch_ask); !err && n > 0; n--) {
-            batch_ask ask;
+        for (uint64_t n = m->asked_bytes[rank] / sizeof(weir_train_ask); !err && n > 0; n--) {
+            weir_train_ask ask;
             memcpy(&ask, at, sizeof ask);
             err = batch_answer(f, &ask);
             at += sizeof ask;
@@ -271,9 +212,9 @@ static weir_err batch_grow(batch_memory *m) {
 /* Puts the answers where the asks came from. */
 static weir_err batch_put_answers(batch_memory *m, const weir_train_fetcher *f) {
     const char *answer = f->received.bytes, *end = answer + f->received.length;
-    for (size_t at = 0; at < m->asks.length; at += sizeof(batch_ask)) {
-        batch_ask ask;
-        memcpy(&ask, m->asks.bytes + at, sizeof ask);
+    for (size_t at = 0; at < m->asks.asks.length; at += sizeof(weir_train_ask)) {
+        weir_train_ask ask;
+        memcpy(&ask, m->asks.asks.bytes + at, sizeof ask);
         const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, ask.type);
         size_t numbers = inputs->width * sizeof(weir_real);
         WEIR_ASSERT(ask.row < m->types[ask.type].capacity);
@@ -336,10 +277,12 @@ static void batch_hide_entries(batch_memory *m) {
     const weir_block_view *view = m->out.nn.block;
     for (uint32_t type = 0; type < view->types; type++) {
         const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
+        const weir_vertex_pair *ids = weir_snapshot_vertices_of(m->opts->owners.snapshot, type)->ids;
         weir_block_range range = view->input_ranges[type];
         for (uint32_t row = range.begin; inputs->matrix_count && row < range.end; row++) {
             const weir_train_entries entries = {m->opts->hidden, m->opts->seed, m->out.number,
-                                                view->vertices[view->input_nodes[row]], batch_row_time(view, row)};
+                                                ids[view->vertices[view->input_nodes[row]]].low,
+                                                batch_row_time(view, row)};
             weir_train_entries_hide(inputs, &entries,
                                     m->types[type].numbers + (size_t)(row - range.begin) * inputs->width);
         }
@@ -354,8 +297,9 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
     if (!batch->own_count) return WEIR_OK;
     for (uint32_t type = 0; !err && type < view->types; type++) {
         bool all = m->opts->owners.ranks == 1;
-        uint32_t begin = all || type == 0 ? 0 : m->own_ends[type - 1], count = all ? 0 : m->own_ends[type] - begin;
-        err = weir_inputs_block(fetcher->inputs, view, type, all ? NULL : m->own_rows + begin, count,
+        uint32_t begin = all || type == 0 ? 0 : m->asks.own_ends[type - 1],
+                 count = all ? 0 : m->asks.own_ends[type] - begin;
+        err = weir_inputs_block(fetcher->inputs, view, type, all ? NULL : m->asks.own_rows + begin, count,
                                 m->types[type].numbers, m->types[type].slots);
     }
     if (!err && m->opts->hidden > 0) batch_hide_entries(m);
@@ -382,7 +326,7 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampl
     for (uint64_t i = 0; shared && i < opts->targets->count; i++)
         shared = first[i].before_us == first->before_us && !first[i].event;
     s->shared = of.shared = shared;
-    weir_err err = weir_sample_over_snapshot(opts->snapshot, &s->source);
+    weir_err err = weir_sample_over_snapshot(opts->owners.snapshot, &s->source);
     if (!err) err = weir_sampler_open(&of, s->source, &s->sampler);
     if (err) {
         weir_train_sampler_close(s);
@@ -407,8 +351,8 @@ weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetch
     f->lengths = weir_calloc(opts->owners.ranks, sizeof *f->lengths);
     f->received_lengths = weir_calloc(opts->owners.ranks, sizeof *f->received_lengths);
     weir_err err = f->lengths && f->received_lengths ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
-    if (!err) err = weir_sample_over_snapshot(opts->snapshot, &f->source);
-    if (!err) err = weir_inputs_open(opts->shape, weir_snapshot_schema(opts->snapshot), f->source, &f->inputs);
+    if (!err) err = weir_sample_over_snapshot(opts->owners.snapshot, &f->source);
+    if (!err) err = weir_inputs_open(opts->shape, weir_snapshot_schema(opts->owners.snapshot), f->source, &f->inputs);
     if (err) {
         weir_train_fetcher_close(f);
         return err;
@@ -445,12 +389,11 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->slots_of = weir_calloc(types, sizeof *m->slots_of);
     m->edges = weir_calloc(steps, sizeof *m->edges);
     m->edge_capacity = weir_calloc(steps, sizeof *m->edge_capacity);
-    m->ask_bytes = weir_calloc(opts->owners.ranks, sizeof *m->ask_bytes);
     m->asked_bytes = weir_calloc(opts->owners.ranks, sizeof *m->asked_bytes);
-    m->own_ends = weir_calloc(types, sizeof *m->own_ends);
     bool all = m->targets && m->own && m->node_counts && m->types && m->numbers_of && m->slots_of && m->edges &&
-               m->edge_capacity && m->ask_bytes && m->asked_bytes && m->own_ends;
+               m->edge_capacity && m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
+    if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
     if (err) {
         weir_train_batch_close(&m->out);
@@ -472,7 +415,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
         weir_free(m->types[i].slots);
     }
     weir_block_close(m->block);
-    weir_buf_free(&m->asks);
+    weir_train_asks_close(&m->asks);
     weir_buf_free(&m->asked);
     weir_free(m->targets);
     weir_free(m->own);
@@ -483,9 +426,6 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_free(m->edge_capacity);
     weir_free(m->numbers_of);
     weir_free(m->slots_of);
-    weir_free(m->ask_bytes);
     weir_free(m->asked_bytes);
-    weir_free(m->own_rows);
-    weir_free(m->own_ends);
     weir_free(m);
 }

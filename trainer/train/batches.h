@@ -9,7 +9,8 @@
  * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of
  * vertices that another rank owns are fetched by one exchange of questions and answers a batch, in which all ranks take
  * part in the same order.
- * The structure of the graph is mapped by every rank; features are read by their owner alone.
+ * Features are read by their owner alone. The edges that a block needs are in the rank's part; without parts, every rank
+ * has those of the whole snapshot.
  *
  * INVARIANTS
  *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.
@@ -27,30 +28,24 @@
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/train/targets.h>
 
+#include "asks.h"
 #include "trace.h"
 
 #define WEIR_BATCHES_AHEAD 6u /* one in each stage and with the caller, and two that wait */
 
 typedef struct weir_batches weir_batches;
 
-/* Who owns a vertex: [type][vertex] is a rank; NULL: by the remainder of its id. */
-typedef struct weir_train_owners {
-    uint32_t ranks;
-    const uint32_t *const *of;
-} weir_train_owners;
-
 typedef struct weir_batches_opts {
     const weir_nn_shape *shape;
-    const weir_snapshot *snapshot;
     const weir_targets *targets;
     const uint64_t *list; /* indices of targets, in the order of the pass; borrowed */
     uint64_t count;
-    uint32_t batch; /* targets of a global batch */
-    uint64_t seed;  /* of the sampler            */
-    double hidden;  /* share of the entries of matrices that a batch does not show; 0: none */
-    weir_train_owners owners;
-    weir_comm *channels[2];  /* of the stages ask and answer */
-    weir_train_trace *trace; /* NULL: none */
+    uint32_t batch;           /* targets of a global batch */
+    uint64_t seed;            /* of the sampler            */
+    double hidden;            /* share of the entries of matrices that a batch does not show; 0: none */
+    weir_train_owners owners; /* and the snapshot */
+    weir_comm *channels[2];   /* of the stages ask and answer */
+    weir_train_trace *trace;  /* NULL: none */
 } weir_batches_opts;
 
 /* Microseconds. A plain value. */

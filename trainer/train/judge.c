@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* judge.c - the last step of a training alone, with parameters from elsewhere. */
+#include <string.h>
+
 #include <weir/store/base/alloc.h>
 #include <weir/trainer/train/judge.h>
 
@@ -7,7 +9,7 @@
 
 static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
-    weir_targets_opts opts = {.cut = t->opts.cut};
+    weir_targets_opts opts = {.cut = t->opts.cut, .comm = t->opts.part ? t->comm : NULL};
     weir_buf text = {0};
     weir_json json = weir_json_begin(&text);
 
@@ -22,6 +24,7 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
         return WEIR_ERR(WEIR_EVERSION, "the model answers task '%s', which the snapshot's schema does not have",
                         weir_nn_task(t->shape));
     err = weir_nn_shape_fits(t->shape, schema);
+    if (!err) err = weir_training_check_depth(t);
 
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (err) return err;
@@ -33,6 +36,38 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     for (uint32_t i = 0; !err && i < 2; i++)
         err = weir_comm_channel(t->comm, &t->channels[i]);
     return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
+}
+
+/* What the network saw best of what was there to see. Its key is known to the rank that has it. */
+static weir_err judge_find_example(const weir_trained *t, weir_judged_example *example) {
+    const weir_train_owners owners = weir_training_owners(t);
+    const weir_targets *targets = t->targets;
+    uint64_t best = targets->count;
+    for (uint64_t i = weir_targets_begin(targets, WEIR_TARGETS_TEST); i < targets->ends[WEIR_TARGETS_TEST]; i++)
+        if (targets->classes_of[i] == 1 && (best == targets->count || t->scores[i] > t->scores[best])) best = i;
+    if (best == targets->count) return WEIR_OK;
+
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(t->opts.snapshot, weir_nn_target_type(t->shape));
+    const uint8_t *key = NULL;
+    uint64_t length = 0, *lengths = weir_calloc(owners.ranks, sizeof *lengths);
+    weir_buf told = {0};
+    if (weir_train_target_owner(&owners, targets, best) == owners.rank) {
+        uint64_t vertex = (uint64_t)targets->targets[best].vertex;
+        int64_t begin = v->key_offsets[vertex], end = v->key_offsets[vertex + 1];
+        bool fits = begin >= 0 && begin <= end && end <= v->key_offsets[v->count] &&
+                    end - begin <= WEIR_JUDGED_KEY_BYTES_MAX; /* the file is not trusted */
+        key = v->key_bytes + (fits ? begin : 0);
+        length = fits ? (uint64_t)(end - begin) : 0;
+    }
+    weir_err err = lengths ? WEIR_OK : WEIR_NOMEM("while judging a model; lower --batch");
+    if (!err) err = weir_comm_gather(t->comm, key, length, &told, lengths);
+    *example = (weir_judged_example){.found = !err && told.length > 0 && told.length <= sizeof example->key,
+                                     .type = weir_nn_target_type(t->shape),
+                                     .score = t->scores[best]};
+    if (example->found) memcpy(example->key, told.bytes, example->key_length = told.length);
+    weir_free(lengths);
+    weir_buf_free(&told);
+    return err;
 }
 
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
@@ -47,13 +82,7 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params);
     if (!err) err = weir_comm_fail(comm, weir_training_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
 
-    /* The example is what the network saw best of what was there to see. */
-    uint64_t end = err ? 0 : t->targets->ends[WEIR_TARGETS_TEST];
-    for (uint64_t i = err ? 0 : weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < end; i++) {
-        if (t->targets->classes_of[i] != 1 || (examplep->found && t->scores[i] <= examplep->score)) continue;
-        *examplep = (weir_judged_example){true, weir_nn_target_type(t->shape), (uint64_t)t->targets->targets[i].vertex,
-                                          t->scores[i]};
-    }
+    if (!err) err = weir_comm_fail(comm, judge_find_example(t, examplep));
     weir_trained_close(t);
     return err;
 }

@@ -49,14 +49,13 @@ static weir_err training_stream_open(weir_trained *t, uint64_t count, uint64_t s
                                      weir_batches **streamp) {
     const weir_batches_opts opts = {
         .shape = t->shape,
-        .snapshot = t->opts.snapshot,
         .targets = t->targets,
         .list = t->list,
         .count = count,
         .batch = t->opts.batch,
         .seed = seed,
         .hidden = hidden,
-        .owners = {weir_comm_ranks(t->comm), t->opts.owners},
+        .owners = weir_training_owners(t),
         .channels = {t->channels[0], t->channels[1]},
         .trace = t->trace,
     };

@@ -45,8 +45,8 @@ static uint64_t state_fingerprint(const weir_trained *t) {
     hash = weir_xxh3(numbers, sizeof numbers, hash);
     hash = weir_xxh3(seeds, sizeof seeds, hash);
     for (uint64_t i = 0; i < t->targets->count; i++) { /* their parts and classes: masks of one size differ too */
-        const weir_target *target = &t->targets->targets[i];
-        const uint64_t one[] = {(uint64_t)target->vertex, (uint64_t)target->before_us, t->targets->classes_of[i]};
+        const uint64_t one[] = {t->targets->ids[i], (uint64_t)t->targets->targets[i].before_us,
+                                t->targets->classes_of[i]};
         hash = weir_xxh3(one, sizeof one, hash);
     }
     weir_buf_free(&text);

@@ -103,7 +103,8 @@ weir_err weir_targets_still(weir_target_collector *c, const weir_targets_opts *o
                         "this snapshot is of a living graph, whose targets are cut by time; omit --masks and "
                         "--per-class, which are for imports");
     weir_err err = weir_targets_collect(c, still_take);
-    if (err) return err;
-    return opts->cut.split == WEIR_TARGETS_BY_MASKS ? still_part_by_masks(c, &opts->cut)
-                                                    : still_part_by_class(c, &opts->cut);
+    /* Who has a target has its masks, too; a draw is from all. */
+    if (!err && opts->cut.split == WEIR_TARGETS_BY_MASKS) err = still_part_by_masks(c, &opts->cut);
+    if (!err && opts->comm) err = weir_targets_gather(c, opts->comm);
+    return err || opts->cut.split == WEIR_TARGETS_BY_MASKS ? err : still_part_by_class(c, &opts->cut);
 }

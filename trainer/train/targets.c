@@ -18,7 +18,8 @@ weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *
             "copy",
             (unsigned long long)target->vertex, class_of, c->label->name, c->out->classes);
     if (!WEIR_GROW(c->candidates, c->capacity, c->count)) return WEIR_NOMEM("for the targets of training");
-    c->candidates[c->count++] = (weir_target_candidate){*target, class_of, WEIR_TARGETS_PARTS};
+    weir_vertex id = weir_vertex_of(weir_snapshot_vertices_of(c->snapshot, target->type)->ids[target->vertex]);
+    c->candidates[c->count++] = (weir_target_candidate){*target, id, class_of, 0, WEIR_TARGETS_PARTS};
     return WEIR_OK;
 }
 
@@ -131,7 +132,7 @@ static weir_err targets_take_labels(weir_target_collector *c, uint64_t vertex, u
 }
 
 weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take) {
-    uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->count, at = 0;
+    uint64_t vertices = weir_snapshot_vertices_of(c->snapshot, c->label->target)->own, at = 0;
     weir_err err = WEIR_OK;
     for (uint64_t vertex = 0; !err && vertex < vertices; vertex++) {
         uint64_t begin = at;
@@ -145,10 +146,9 @@ weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take) {
 /* --- parts ------------------------------------------------------------------------------------------------------ */
 
 static int targets_by_time(const void *a, const void *b) {
-    const weir_target *x = &((const weir_target_candidate *)a)->target,
-                      *y = &((const weir_target_candidate *)b)->target;
-    if (x->before_us != y->before_us) return x->before_us < y->before_us ? -1 : 1;
-    return x->vertex < y->vertex ? -1 : x->vertex > y->vertex;
+    const weir_target_candidate *x = a, *y = b;
+    if (x->target.before_us != y->target.before_us) return x->target.before_us < y->target.before_us ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
 }
 
 /* Moves a cut to the right until it separates different times (TRAIN-T1). */
@@ -159,26 +159,34 @@ static uint64_t targets_cut_at(const weir_target_candidate *candidates, uint64_t
     return cut;
 }
 
-static weir_err targets_keep(weir_target_collector *c, size_t begin) {
+static weir_err targets_keep(weir_target_collector *c, size_t begin, bool shared) {
     size_t count = c->count - begin;
     WEIR_ASSERT(begin <= c->count);
     const weir_target_candidate *kept = c->candidates + begin;
     weir_target *targets = weir_calloc(count + 1, sizeof *targets);
+    uint64_t *ids = weir_calloc(count + 1, sizeof *ids);
     uint32_t *classes = weir_calloc(count + 1, sizeof *classes);
+    uint32_t *ranks = shared ? weir_calloc(count + 1, sizeof *ranks) : NULL;
     c->out->targets = targets;
+    c->out->ids = ids;
     c->out->classes_of = classes;
-    if (!targets || !classes) return WEIR_NOMEM("for the targets of training");
+    c->out->ranks = ranks;
+    if (!targets || !ids || !classes || (shared && !ranks)) return WEIR_NOMEM("for the targets of training");
     for (size_t i = 0; i < count; i++) {
         targets[i] = kept[i].target;
+        ids[i] = weir_vertex_low(kept[i].id);
         classes[i] = kept[i].class_of;
+        if (ranks) ranks[i] = kept[i].rank;
     }
     c->out->count = count;
     return WEIR_OK;
 }
 
-static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets_cut *cut) {
+static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets_opts *opts) {
+    const weir_targets_cut *cut = &opts->cut;
     weir_err err =
         weir_targets_collect(c, c->task->moment == WEIR_SCHEMA_AT_PUT ? targets_take_lives : targets_take_labels);
+    if (!err && opts->comm) err = weir_targets_gather(c, opts->comm);
     if (err) return err;
     if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, targets_by_time);
 
@@ -197,13 +205,13 @@ static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets
     c->out->ends[WEIR_TARGETS_TRAIN] = targets_cut_at(kept, count, 1 - cut->validation - cut->test);
     c->out->ends[WEIR_TARGETS_VALIDATION] = targets_cut_at(kept, count, 1 - cut->test);
     c->out->ends[WEIR_TARGETS_TEST] = count;
-    return targets_keep(c, begin);
+    return targets_keep(c, begin, opts->comm != NULL);
 }
 
 static int targets_by_part(const void *a, const void *b) {
     const weir_target_candidate *x = a, *y = b;
     if (x->part != y->part) return x->part < y->part ? -1 : 1;
-    return x->target.vertex < y->target.vertex ? -1 : x->target.vertex > y->target.vertex;
+    return x->id < y->id ? -1 : x->id > y->id;
 }
 
 /* TRAIN-T3: what is in no part stands last, and is left out. */
@@ -218,7 +226,7 @@ static weir_err targets_cut_still(weir_target_collector *c, const weir_targets_o
         ends[part] = ends[part] > ends[part - 1] ? ends[part] : ends[part - 1];
     WEIR_ASSERT(ends[WEIR_TARGETS_TEST] <= c->count);
     c->count = ends[WEIR_TARGETS_TEST];
-    return targets_keep(c, 0);
+    return targets_keep(c, 0, opts->comm != NULL);
 }
 
 static weir_err targets_count_classes(weir_targets *t) {
@@ -306,7 +314,7 @@ weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opt
     weir_target_collector c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
     if (!c.out) return WEIR_NOMEM("for the targets of training");
     weir_err err = targets_find_task(&c, opts->task);
-    if (!err) err = cut->split == WEIR_TARGETS_BY_TIME ? targets_cut_by_time(&c, cut) : targets_cut_still(&c, opts);
+    if (!err) err = cut->split == WEIR_TARGETS_BY_TIME ? targets_cut_by_time(&c, opts) : targets_cut_still(&c, opts);
     if (!err) err = targets_count_classes(c.out);
     if (!err) err = targets_check(&c, cut);
     weir_free(c.candidates);
@@ -321,6 +329,8 @@ weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opt
 void weir_targets_close(weir_targets *targets) {
     if (!targets) return;
     weir_free((void *)(uintptr_t)targets->targets);
+    weir_free((void *)(uintptr_t)targets->ids);
+    weir_free((void *)(uintptr_t)targets->ranks);
     weir_free((void *)(uintptr_t)targets->classes_of);
     weir_free((void *)(uintptr_t)targets->class_counts);
     weir_free(targets);

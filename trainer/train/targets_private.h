@@ -8,7 +8,9 @@
 /* One target on its way: sorted before it is split into arrays. */
 typedef struct weir_target_candidate {
     weir_target target;
+    weir_vertex id; /* of its vertex: what all ranks call it */
     uint32_t class_of;
+    uint32_t rank;          /* that has it */
     weir_targets_part part; /* WEIR_TARGETS_PARTS: in none, or cut by time later */
 } weir_target_candidate;
 
@@ -34,6 +36,9 @@ bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex);
 /* Calls take with each vertex that the label is about, and with its labels [begin, end), newest first. */
 typedef weir_err (*weir_target_take)(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end);
 weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take);
+/* gather.c: the candidates of all ranks, on each of them, in the order of their vertices' ids (TRAIN-T5); of those of
+ * other ranks only what all have to know. All ranks together.  WEIR_ELIMIT, WEIR_ENOMEM, WEIR_ECORRUPT. */
+weir_err weir_targets_gather(weir_target_collector *c, weir_comm *comm);
 
 /* still.c: every vertex whose class is known, as of the snapshot's own time, in the part that a mask or the draw says
  * (TRAIN-T3); those in none are left out.  WEIR_EDATA the snapshot is not an import, a mask is not there, two overlap,

@@ -57,6 +57,22 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     return err;
 }
 
+weir_train_owners weir_training_owners(const weir_trained *t) {
+    return (weir_train_owners){t->opts.snapshot, t->opts.part, weir_comm_rank(t->comm), weir_comm_ranks(t->comm)};
+}
+
+weir_err weir_training_check_depth(const weir_trained *t) {
+    uint32_t count, hops = 0, depth = t->opts.part ? weir_part_depth(t->opts.part) : WEIR_SAMPLE_HOPS_MAX;
+    const weir_sample_step *steps = weir_nn_steps(t->shape, &count);
+    for (uint32_t i = 0; i < count; i++)
+        hops = steps[i].hop > hops ? steps[i].hop : hops;
+    if (hops <= depth + 1) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE,
+                    "a network of %u layers looks %u steps far, but the parts have the edges of %u; cut the snapshot "
+                    "again with weir partition --depth %u",
+                    hops, hops, depth + 1, hops - 1);
+}
+
 /* --- set up ------------------------------------------------------------------------------------------------------- */
 
 /* All that the snapshot has: only an import has any, and whoever makes it can leave out a matrix. */
@@ -83,14 +99,39 @@ static weir_err training_find_matrices(const weir_trained *t, weir_nn_matrix_of 
     return WEIR_OK;
 }
 
-/* An import without times gives all edges one: the newest of a vertex are then those that come first by their hash. */
-static bool training_is_timeless(const weir_snapshot *snapshot, uint32_t relation) {
-    const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
-    if (weir_schema_source_count(weir_snapshot_schema(snapshot)) > 0)
-        return false; /* of a living graph: all have one */
-    for (uint64_t i = 1; i < e->edges; i++)
-        if (e->times[i] != e->times[0]) return false;
-    return true;
+/* An import without times gives all edges one: the newest of a vertex are then those that come first by their hash. Of
+ * a living graph, all have one of their own. With parts, no rank has seen all edges of a relation. */
+static weir_err training_find_timeless(const weir_trained *t, bool timeless[WEIR_SCHEMA_RELATIONS_MAX]) {
+    const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
+    uint32_t relations = weir_schema_relation_count(schema), ranks = weir_comm_ranks(t->comm);
+    int64_t spans[WEIR_SCHEMA_RELATIONS_MAX][2];
+    weir_buf all = {0};
+    if (weir_schema_source_count(schema) > 0) return WEIR_OK;
+    for (uint32_t r = 0; r < relations; r++) {
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(t->opts.snapshot, r, WEIR_OUT);
+        spans[r][0] = INT64_MAX;
+        spans[r][1] = INT64_MIN;
+        for (uint64_t i = 0; i < e->edges; i++) {
+            if (e->times[i] < spans[r][0]) spans[r][0] = e->times[i];
+            if (e->times[i] > spans[r][1]) spans[r][1] = e->times[i];
+        }
+    }
+    uint64_t *lengths = weir_calloc(ranks, sizeof *lengths);
+    weir_err err = lengths ? WEIR_OK : WEIR_NOMEM(TRAINING_NO_MEMORY);
+    if (!err) err = weir_comm_gather(t->comm, spans, relations * sizeof spans[0], &all, lengths);
+    for (uint32_t rank = 0; !err && rank < ranks; rank++) {
+        for (uint32_t r = 0; r < relations; r++) {
+            int64_t span[2];
+            memcpy(span, all.bytes + (rank * (size_t)relations + r) * sizeof span, sizeof span);
+            if (span[0] < spans[r][0]) spans[r][0] = span[0];
+            if (span[1] > spans[r][1]) spans[r][1] = span[1];
+        }
+    }
+    for (uint32_t r = 0; r < relations; r++)
+        timeless[r] = spans[r][0] >= spans[r][1];
+    weir_free(lengths);
+    weir_buf_free(&all);
+    return err;
 }
 
 static weir_err training_shape_open(weir_trained *t) {
@@ -98,8 +139,8 @@ static weir_err training_shape_open(weir_trained *t) {
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
     bool timeless[WEIR_SCHEMA_RELATIONS_MAX] = {false};
-    for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++)
-        timeless[i] = training_is_timeless(o->snapshot, i);
+    weir_err err = training_find_timeless(t, timeless);
+    if (err) return err;
     uint32_t count = weir_train_steps(schema, o->task, &o->reach, timeless, steps, WEIR_SAMPLE_STEPS_MAX);
     if (!count)
         return WEIR_ERR(WEIR_ELIMIT,
@@ -111,11 +152,11 @@ static weir_err training_shape_open(weir_trained *t) {
                         steps[count - 1].hop + 1, steps[count - 1].hop);
     weir_nn_opts opts = {.task = o->task, .hidden = o->hidden, .steps = steps, .step_count = count};
     weir_nn_matrix_of *matrices = NULL;
-    weir_err err = training_find_matrices(t, &matrices, &opts.matrix_count);
+    err = training_find_matrices(t, &matrices, &opts.matrix_count);
     opts.matrices = matrices;
     if (!err) err = weir_nn_shape_open(schema, &opts, &t->shape);
     weir_free(matrices);
-    return err;
+    return err ? err : weir_training_check_depth(t);
 }
 
 static weir_err training_network_open(weir_trained *t) {
@@ -155,7 +196,7 @@ static weir_err training_begin(weir_trained *t) {
 }
 
 static weir_err training_set_up(weir_trained *t) {
-    const weir_targets_opts opts = {t->opts.task, t->opts.cut};
+    const weir_targets_opts opts = {t->opts.task, t->opts.cut, t->opts.part ? t->comm : NULL};
     weir_err err = training_check_opts(&t->opts);
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);

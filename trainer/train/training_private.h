@@ -33,6 +33,11 @@ struct weir_trained {
     weir_calibration calibration;
 };
 
+/* training.c: what this rank has, and who has the rest. */
+weir_train_owners weir_training_owners(const weir_trained *t);
+/* training.c: whether a network of this shape can look as far as its steps lead.  WEIR_EUSAGE the part ends before. */
+weir_err weir_training_check_depth(const weir_trained *t);
+
 /* pass.c: one epoch of learning; the list is made from the epoch's number.  [main] */
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);
 /* Scores of a part's targets into t->scores, with these parameters; on all ranks the same.  [main] */

@@ -46,6 +46,25 @@ static void exchange_round(weir_comm *comm, uint64_t seed, uint32_t round) {
     weir_buf_free(&in);
 }
 
+/* Everybody hears what each has told itself. */
+static void gather_round(weir_comm *comm, uint64_t seed, uint32_t round) {
+    uint32_t rank = weir_comm_rank(comm), ranks = weir_comm_ranks(comm);
+    uint64_t lengths[8];
+    char piece[PIECE];
+    weir_buf in = {0};
+    weir_buf_append(&in, "kept", 4);
+    assert_ok(weir_comm_gather(comm, piece, letter(seed, rank, rank, round, piece), &in, lengths));
+    const char *at = in.bytes + 4;
+    assert_memory_equal(in.bytes, "kept", 4);
+    for (uint32_t from = 0; from < ranks; from++) {
+        assert_int_equal(lengths[from], letter(seed, from, from, round, piece));
+        if (lengths[from]) assert_memory_equal(at, piece, lengths[from]);
+        at += lengths[from];
+    }
+    assert_true(at == in.bytes + in.length);
+    weir_buf_free(&in);
+}
+
 /* Small whole numbers: every order of a sum is exact. */
 static void sum_round(weir_comm *comm, uint32_t round) {
     uint32_t rank = weir_comm_rank(comm), ranks = weir_comm_ranks(comm);
@@ -86,6 +105,7 @@ static void rank_main(void) {
     weir_comm_broadcast(comm, &seed, sizeof seed);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         exchange_round(channel, seed, round);
+        gather_round(channel, seed, round);
         sum_round(comm, round);
     }
     m1_same_bits(comm);

@@ -32,7 +32,7 @@ static void world_open(world *w) {
     weir_nn_opts opts = {.task = LEARN_TASK_BAD, .hidden = HIDDEN, .steps = steps};
     opts.step_count =
         weir_train_steps(schema, LEARN_TASK_BAD, &(weir_train_reach){.fanouts = fanouts, .layers = 2}, NULL, steps, 8);
-    const weir_targets_opts which = {LEARN_TASK_BAD, {.warm_up = 0.1, .validation = 0.2, .test = 0.2}};
+    const weir_targets_opts which = {.task = LEARN_TASK_BAD, .cut = {.warm_up = 0.1, .validation = 0.2, .test = 0.2}};
     assert_ok(weir_targets_open(w->snapshot, &which, &w->targets));
     assert_ok(weir_nn_shape_open(schema, &opts, &w->shape));
     assert_ok(weir_nn_open(w->shape, weir_kernels_cpu(), &w->nn));
@@ -46,13 +46,12 @@ static void world_open(world *w) {
     for (uint64_t i = 0; i < w->targets->count; i++)
         w->list[i] = w->targets->count - 1 - i;
     w->opts = (weir_batches_opts){.shape = w->shape,
-                                  .snapshot = w->snapshot,
                                   .targets = w->targets,
                                   .list = w->list,
                                   .count = w->targets->count,
                                   .batch = 7,
                                   .seed = 5,
-                                  .owners = {1, NULL},
+                                  .owners = {w->snapshot, NULL, 0, 1},
                                   .channels = {w->comm, w->comm}};
 }
 

@@ -118,12 +118,11 @@ static void p1_a_training_draws_every_subset_alike(void **state) {
         memset(&counts, 0, sizeof counts);
         assert_ok(weir_comm_start(NULL, NULL, &comm));
         weir_batches_opts opts = {.shape = weir_trained_look(trained).shape,
-                                  .snapshot = snapshot,
                                   .targets = targets,
                                   .list = list,
                                   .count = targets->count,
                                   .batch = BATCH,
-                                  .owners = {1, NULL},
+                                  .owners = {snapshot, NULL, 0, 1},
                                   .channels = {comm, comm}};
         for (opts.seed = seed; opts.seed < seed + PASSES; opts.seed++)
             count_batches(&opts, snapshot, k, &counts);

@@ -317,9 +317,10 @@ static void shares_out_of_range(void **state) {
 static void t3_a_living_graph_is_cut_by_time_only(void **state) {
     (void)state;
     const learn_plan plan = {.seed = 1, .pays = 400, .people = 20, .bad = 0.5};
-    const weir_targets_opts by_class = {LEARN_TASK_BAD, {.split = WEIR_TARGETS_BY_CLASS, .each = {20, 20}}};
-    const weir_targets_opts by_masks = {LEARN_TASK_BAD,
-                                        {.split = WEIR_TARGETS_BY_MASKS, .masks = {"learn", "look", "judge"}}};
+    const weir_targets_opts by_class = {.task = LEARN_TASK_BAD,
+                                        .cut = {.split = WEIR_TARGETS_BY_CLASS, .each = {20, 20}}};
+    const weir_targets_opts by_masks = {.task = LEARN_TASK_BAD,
+                                        .cut = {.split = WEIR_TARGETS_BY_MASKS, .masks = {"learn", "look", "judge"}}};
     refused(&plan, &by_class, WEIR_EDATA, "of a living graph");
     refused(&plan, &by_masks, WEIR_EDATA, "of a living graph");
 }
@@ -351,7 +352,7 @@ static void t4_lives_are_targets_and_old_ones_are_not(void **state) {
              at + strlen(who));
     for (int64_t history_us = 0; history_us <= 400 * minute; history_us += 400 * minute) {
         const int64_t as_of_us = LEARN_START_US + 400 * minute + LEARN_RIPE_US;
-        const weir_targets_opts opts = {LEARN_TASK_BAD, {.validation = 0.25, .test = 0.25}};
+        const weir_targets_opts opts = {.task = LEARN_TASK_BAD, .cut = {.validation = 0.25, .test = 0.25}};
         learn_world w;
         weir_snapshot *snapshot;
         weir_targets *targets;

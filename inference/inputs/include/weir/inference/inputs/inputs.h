@@ -41,8 +41,9 @@ weir_err weir_inputs_block(weir_inputs *inputs, const weir_block_view *view, uin
                            uint32_t count, weir_real *numbers, uint32_t *slots);
 /* The edges of one step of a block. numbers: edges x width of the relation.  [owner] */
 weir_err weir_inputs_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, weir_real *numbers);
-/* Shows the learner every input row and every edge of a block.  [owner] */
-weir_err weir_inputs_learn(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner);
+/* Shows the learner vertices of one type, however many, or every edge of a block.  [owner] */
+weir_err weir_inputs_learn_rows(weir_inputs *inputs, const weir_sample_vertices *of, weir_nn_learner *learner);
+weir_err weir_inputs_learn_edges(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner);
 
 #ifdef __cplusplus
 }

@@ -50,6 +50,10 @@ void weir_comm_barrier(weir_comm *comm);
  * received, and puts how much came from each into received_lengths.  WEIR_ELIMIT 2 GiB or more; WEIR_ENOMEM. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths);
+/* Appends every rank's bytes, in the order of the ranks, to received, on all of them, and puts how many each had into
+ * received_lengths.  WEIR_ELIMIT 2 GiB or more; WEIR_ENOMEM. */
+weir_err weir_comm_gather(weir_comm *comm, const void *bytes, uint64_t length, weir_buf *received,
+                          uint64_t *received_lengths);
 
 /* Passes err on. With other ranks, an error ends them all first: it is said with this rank's number on stderr, and the
  * process ends with its exit status. */

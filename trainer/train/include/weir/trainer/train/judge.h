@@ -15,15 +15,18 @@
 extern "C" {
 #endif
 
-/* A target by its place in the snapshot. */
+#define WEIR_JUDGED_KEY_BYTES_MAX 80u /* it goes into a line that others read, with a limit */
+
+/* A target by its key. */
 typedef struct weir_judged_example {
-    bool found;
+    bool found; /* false: there is none, or its key is too long */
     uint32_t type;
-    uint64_t vertex;
     double score;
+    char key[WEIR_JUDGED_KEY_BYTES_MAX];
+    size_t key_length;
 } weir_judged_example;
 
-/* opts: snapshot, owners, batch, alerts, cut and sample_seed count; the task is the network's. params lie
+/* opts: snapshot, part, batch, alerts, cut and sample_seed count; the task is the network's. params lie
  * in the kernels' memory. *examplep is the test target of class 1 with the highest score. All ranks with equal
  * arguments.  WEIR_EVERSION the network was made for another schema; what weir_targets_open reports; WEIR_ENOMEM.
  * [main] */

@@ -12,6 +12,7 @@
  *   TRAIN-T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as
  *             of the snapshot's time, so that all edges are seen; a class is never an input.
  *   TRAIN-T4  No target is from before the history that the snapshot covers (weir_snapshot_from_us).
+ *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in however many parts.
  *
  * A target is one life of a vertex: its time, its features and its labels are of that. What a later message says of it
  * (an update, a deletion, a second put) changes neither its time nor its class nor its features.
@@ -24,6 +25,7 @@
 #include <weir/store/base/err.h>
 #include <weir/store/sample/source.h>
 #include <weir/store/snapshot/snapshot.h>
+#include <weir/trainer/comm/comm.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,6 +57,7 @@ typedef struct weir_targets_cut {
 typedef struct weir_targets_opts {
     uint32_t task; /* of the schema */
     weir_targets_cut cut;
+    weir_comm *comm; /* NULL: the snapshot is a whole one; else each rank has a part, and all of them call together */
 } weir_targets_opts;
 
 /* Plain values, in the order of parts and, within, of time and vertex; owned by the handle. */
@@ -62,7 +65,9 @@ typedef struct weir_targets {
     uint64_t count;
     uint64_t ends[WEIR_TARGETS_PARTS]; /* of each part, where it ends                              */
     uint32_t classes;                  /* 2: yes or no, else one a value of the label              */
-    const weir_target *targets;        /* of the snapshot: vertices are indices                    */
+    const weir_target *targets;        /* vertices are indices of their rank's snapshot            */
+    const uint64_t *ids;               /* one a target: the low half of its vertex's               */
+    const uint32_t *ranks;             /* one a target: who has it; NULL: the snapshot is whole    */
     const uint32_t *classes_of;        /* one a target                                             */
     const uint64_t *class_counts;      /* [part * classes + class]                                 */
     uint64_t young;                    /* excluded: their labels may still come                    */
@@ -72,7 +77,7 @@ typedef struct weir_targets {
 
 /* WEIR_EINVAL shares out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one class
  * only, in the part that is named, or masks that do not fit, and what to do; WEIR_ECORRUPT a list of the snapshot leads
- * outside; WEIR_ENOMEM.  The snapshot is only read.  [any] */
+ * outside; WEIR_ENOMEM, WEIR_ELIMIT.  The snapshot is only read.  [any] */
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
 void weir_targets_close(weir_targets *targets); /* NULL is allowed */
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part);

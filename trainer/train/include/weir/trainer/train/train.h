@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include <weir/inference/nn/nn.h>
+#include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/err.h>
 #include <weir/store/snapshot/snapshot.h>
 #include <weir/trainer/comm/comm.h>
@@ -85,9 +86,9 @@ typedef struct weir_train_reach {
 
 typedef struct weir_train_opts {
     const weir_snapshot *snapshot;
-    const uint32_t *const *owners; /* of each type, of each vertex a rank; NULL: by the ids         */
-    const char *folder;            /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written */
-    const char *trace;             /* file for when each stage of each batch was; NULL: none        */
+    const weir_part *part; /* this rank's, whose snapshot that is; NULL: each rank has the whole snapshot  */
+    const char *folder;    /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written               */
+    const char *trace;     /* file for when each stage of each batch was; NULL: none                      */
     uint32_t task;
     uint32_t hidden; /* width of the layers                          */
     weir_train_reach reach;
@@ -109,7 +110,8 @@ typedef struct weir_train_opts {
 
 /* opts with what has a default; the pointers stay the caller's. */
 weir_train_opts weir_train_defaults(void);
-/* All ranks with equal opts.  WEIR_EINVAL an option; WEIR_ELIMIT a network that is too large; WEIR_EDATA too little to
+/* All ranks with equal opts, but for the part.  WEIR_EINVAL an option; WEIR_EUSAGE the part does not reach as far as
+ * the network looks; WEIR_ELIMIT a network that is too large; WEIR_EDATA too little to
  * learn, or gradients that are not finite; WEIR_EVERSION a checkpoint of other options or another snapshot;
  * WEIR_ECONFIG, WEIR_ECORRUPT as weir_targets_open; WEIR_ENOMEM; what the files report.  [main] */
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
@@ -144,7 +146,7 @@ typedef struct weir_train_trees {
 } weir_train_trees;
 
 /* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. This rank
- * alone reads the snapshot.  WEIR_EUNAVAILABLE no library, no inputs, or not a yes-or-no question; WEIR_EINTERNAL what
+ * alone reads the snapshot.  WEIR_EUNAVAILABLE it has a part only, no library, no inputs, or not a yes-or-no question; WEIR_EINTERNAL what
  * the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
 weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
 

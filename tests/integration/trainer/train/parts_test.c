@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parts_test.c - training on parts: the snapshot is gone, and each rank has a folder with its own part alone. What one
+ * rank learns from the whole snapshot is the oracle.
+ */
+#include <libgen.h>
+#include <math.h>
+#include <string.h>
+
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+
+#include "learn_fixture.h"
+#include "ranks.h"
+#include "shell.h"
+
+#define EPOCHS        4u
+#define ARGUMENTS_MAX 48u
+#define RANKS_MAX     8u
+
+static const char *train_program(void) {
+    static char path[4096], weir[4096];
+    snprintf(weir, sizeof weir, "%s", weir_test_program());
+    snprintf(path, sizeof path, "%s/weir-train", dirname(weir));
+    return path;
+}
+
+static void make_snapshot(uint64_t pays) {
+    const learn_plan plan = {.seed = 3, .pays = pays, .people = 30, .bad = 0.3};
+    learn_snapshot(&plan, weir_test_path("snapshot"));
+}
+
+/* Parts of the snapshot `from` as alone-0/part-0, alone-1/part-1 and so on below NAME, and a program that trains rank R
+ * from alone-R. */
+static const char *cut(const char *from, const char *name, unsigned ranks, unsigned depth, const char *method) {
+    static char program[4096];
+    char line[16384];
+    snprintf(
+        line, sizeof line,
+        "cd %s && '%s' partition %s --parts %u --depth %u --method %s --out %s.all >/dev/null && mkdir %s && for r "
+        "in $(seq 0 %u); do mkdir %s/alone-$r && mv %s.all/part-$r %s/alone-$r/; done && rm -r %s.all && "
+        "printf '#!/bin/bash\\nexec %s --parts %s/%s/alone-${OMPI_COMM_WORLD_RANK:-0} \"$@\"\\n' >%s/train && "
+        "chmod +x %s/train",
+        weir_test_folder(), weir_test_program(), from, ranks, depth, method, name, name, ranks - 1, name, name, name,
+        name, train_program(), weir_test_folder(), name, name, name);
+    const char *const argv[] = {"/bin/bash", "-c", line, NULL};
+    weir_test_output output;
+    weir_test_run(argv, ranks_environment, &output);
+    if (output.status) fail_msg("%s\n%s%s", line, output.out, output.err);
+    weir_test_output_free(&output);
+    snprintf(program, sizeof program, "%s/%s/train", weir_test_folder(), name);
+    return program;
+}
+
+/* first: the snapshot, or NULL. more ends with NULL, or is NULL. */
+static void run(unsigned ranks, const char *program, const char *first, const char *folder, const char *const *more,
+                weir_test_output *outputp) {
+    const char *const fixed[] = {"--task",     "bad", "--folder",  folder, "--batch",      "64",   "--hidden", "16",
+                                 "--patience", "0",   "--warm-up", "0.05", "--validation", "0.25", "--test",   "0.25"};
+    const char *arguments[ARGUMENTS_MAX];
+    size_t count = 0;
+    if (first) arguments[count++] = first;
+    memcpy(arguments + count, fixed, sizeof fixed);
+    count += sizeof fixed / sizeof *fixed;
+    while (more && *more)
+        arguments[count++] = *more++;
+    arguments[count] = NULL;
+    ranks_run(ranks, program, arguments, outputp);
+}
+
+static void trains(unsigned ranks, const char *program, const char *first, const char *folder,
+                   const char *const *more) {
+    weir_test_output output;
+    run(ranks, program, first, folder, more, &output);
+    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
+    weir_test_output_free(&output);
+}
+
+static void refused(unsigned ranks, const char *program, const char *first, const char *const *more, const char *text) {
+    weir_test_output output;
+    run(ranks, program, first, weir_test_path("refused"), more, &output);
+    if (output.status == 0 || !strstr(output.err, text))
+        fail_msg("status %d, wanted '%s'\n%s", output.status, text, output.err);
+    weir_test_output_free(&output);
+}
+
+/* The numbers behind `key` in the lines of a run. */
+static size_t numbers_of(const char *folder, const char *key, double numbers[64]) {
+    char path[4200], *text = NULL;
+    size_t length, count = 0;
+    snprintf(path, sizeof path, "%s/epochs.jsonl", folder);
+    assert_ok(weir_file_load(path, 1u << 20, &text, &length));
+    for (char *line = text, *end; (end = strchr(line, '\n')) && count < 64; line = end + 1) {
+        *end = 0;
+        const char *at = strstr(line, key);
+        assert_non_null(at);
+        numbers[count++] = strtod(at + strlen(key), NULL);
+    }
+    weir_free(text);
+    return count;
+}
+
+static void same_losses(const char *one, const char *many, size_t epochs) {
+    double a[64], b[64], c[64], d[64];
+    assert_int_equal(numbers_of(one, "\"loss\":", a), epochs);
+    assert_int_equal(numbers_of(many, "\"loss\":", b), epochs);
+    assert_int_equal(numbers_of(one, "\"validation\":", c), epochs);
+    assert_int_equal(numbers_of(many, "\"validation\":", d), epochs);
+    for (size_t i = 0; i < epochs; i++) {
+        if (!(fabs(a[i] - b[i]) <= 1e-5 * fabs(a[i]))) fail_msg("epoch %zu: losses %.9g and %.9g", i + 1, a[i], b[i]);
+        if (!(fabs(c[i] - d[i]) <= 1e-3)) fail_msg("epoch %zu: validation %.9g and %.9g", i + 1, c[i], d[i]);
+    }
+}
+
+static const char *const usual[] = {"--fanouts", "6,6", "--epochs", "4", "--no-baselines", NULL};
+
+/* --- the snapshot is gone ----------------------------------------------------------------------------------------- */
+
+static void as_the_whole(unsigned ranks, const char *method) {
+    char alone[4096], parts[4096];
+    snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
+    snprintf(parts, sizeof parts, "%s", weir_test_path("parts-run"));
+    make_snapshot(600);
+    trains(1, train_program(), weir_test_path("snapshot"), alone, usual);
+    const char *program = cut("snapshot", "p", ranks, 1, method);
+    shell("cd $folder && rm -r snapshot");
+    trains(ranks, program, NULL, parts, usual);
+    same_losses(alone, parts, EPOCHS);
+}
+
+static void r1_one_part(void **state) {
+    (void)state;
+    as_the_whole(1, "metis");
+}
+
+static void r1_two_parts(void **state) {
+    (void)state;
+    as_the_whole(2, "metis");
+}
+
+static void r1_four_parts_drawn(void **state) {
+    (void)state;
+    as_the_whole(4, "random");
+}
+
+static void r1_eight_parts(void **state) {
+    (void)state;
+    as_the_whole(RANKS_MAX, "metis");
+}
+
+/* A target's edges, their ends' edges, and so on: parts of depth 1 end before a third layer does. */
+static void what_parts_do_not_reach_is_refused(void **state) {
+    (void)state;
+    static const char *const deep[] = {"--fanouts", "4,3,3", "--epochs", "2", "--no-baselines", NULL};
+    char alone[4096], parts[4096];
+    snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
+    snprintf(parts, sizeof parts, "%s", weir_test_path("parts-run"));
+    make_snapshot(400);
+    refused(2, cut("snapshot", "p", 2, 1, "metis"), NULL, deep, "cut the snapshot again with weir partition --depth 2");
+    const char *program = cut("snapshot", "q", 2, 2, "metis");
+    trains(1, train_program(), weir_test_path("snapshot"), alone, deep);
+    shell("cd $folder && rm -r snapshot");
+    trains(2, program, NULL, parts, deep);
+    same_losses(alone, parts, 2);
+}
+
+/* Saved by four ranks, continued by two: the targets and their order are those of the snapshot. */
+static void r2_resumed_by_other_ranks(void **state) {
+    (void)state;
+    static const char *const half[] = {"--fanouts", "6,6", "--epochs", "2", "--no-baselines", NULL};
+    static const char *const rest[] = {"--fanouts", "6,6", "--epochs", "4", "--no-baselines", "--resume", NULL};
+    char alone[4096], parts[4096], four[4096];
+    snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
+    snprintf(parts, sizeof parts, "%s", weir_test_path("parts-run"));
+    make_snapshot(600);
+    trains(1, train_program(), weir_test_path("snapshot"), alone, usual);
+    snprintf(four, sizeof four, "%s", cut("snapshot", "p4", 4, 1, "metis"));
+    const char *two = cut("snapshot", "p2", 2, 1, "hash");
+    shell("cd $folder && rm -r snapshot");
+    trains(4, four, NULL, parts, half);
+    trains(2, two, NULL, parts, rest);
+    same_losses(alone, parts, EPOCHS);
+}
+
+/* A finished model gets the same figures, and the same example by its key, which only one rank has. */
+static void judged_as_on_the_whole(void **state) {
+    (void)state;
+    make_snapshot(600);
+    char models[4096];
+    snprintf(models, sizeof models, "%s", weir_test_path("models"));
+    trains(1, train_program(), weir_test_path("snapshot"), weir_test_path("one"),
+           (const char *const[]){"--fanouts", "6,6", "--epochs", "2", "--no-baselines", "--models", models, NULL});
+    cut("snapshot", "p", 3, 1, "random");
+    char line[4096];
+    snprintf(line, sizeof line,
+             "cd $folder && m=$(echo models/*-*) && judge() { \"$@\" --judge $m --set models.require_signature=false "
+             "--warm-up 0.05 --validation 0.25 --test 0.25; } && judge '%s' snapshot >whole.json && rm -r snapshot && "
+             "judge mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 p/train >parts.json && grep -q "
+             "example whole.json && cmp whole.json parts.json",
+             train_program());
+    shell(line);
+}
+
+/* --- what does not fit -------------------------------------------------------------------------------------------- */
+
+static void sentences(void **state) {
+    (void)state;
+    char snapshot[4096], alone[4200];
+    make_snapshot(300);
+    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("snapshot"));
+    const char *program = cut("snapshot", "p", 2, 1, "metis");
+    snprintf(alone, sizeof alone, "%s/p/alone-0/part-0", weir_test_folder());
+    refused(1, program, NULL, usual, "has 2 parts, but there are 1 ranks; start as many by mpirun -n 2");
+    refused(1, train_program(), NULL, usual, "the snapshot to train from is missing");
+    refused(1, program, snapshot, usual, "give the snapshot or --parts");
+    refused(1, train_program(), alone, usual, "is a part of a snapshot; give the snapshot, or all parts with --parts");
+    refused(3, program, NULL, usual, "is not there");
+    shell("cd $folder && mv p/alone-1/part-1 p/kept && cp -r p/alone-0/part-0 p/alone-1/part-1");
+    refused(2, program, NULL, usual, "is part 0 of its cutting; give each folder the name it had");
+    shell("cd $folder && rm -r p/alone-1/part-1");
+    cut("snapshot", "other", 2, 1, "random");
+    shell("cd $folder && cp -r other/alone-1/part-1 p/alone-1/");
+    snprintf(alone, sizeof alone, "%s/p/train", weir_test_folder());
+    refused(2, alone, NULL, usual, "is of another cutting than part");
+}
+
+WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
+           WEIR_CASE(what_parts_do_not_reach_is_refused), WEIR_CASE(r2_resumed_by_other_ranks),
+           WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(sentences))

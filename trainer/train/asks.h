@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * asks.h - whose the input rows of a block are: what this rank owns, and what it asks others for. Private to this
+ * folder.
+ *
+ * With parts a rank has no more than its own: another rank's vertex is asked for by its number, which all parts agree
+ * on. Without, each rank has the whole snapshot, but reads the rows only of vertices that it owns by their ids.
+ */
+#ifndef WEIR_TRAINER_TRAIN_ASKS_H
+#define WEIR_TRAINER_TRAIN_ASKS_H
+
+#include <weir/partitioner/parts/parts.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/sample/block.h>
+#include <weir/store/snapshot/snapshot.h>
+#include <weir/trainer/train/targets.h>
+
+/* A plain value; all is borrowed. */
+typedef struct weir_train_owners {
+    const weir_snapshot *snapshot; /* what this rank has           */
+    const weir_part *part;         /* whose snapshot it is; NULL: the whole one */
+    uint32_t rank, ranks;
+} weir_train_owners;
+
+/* A row that another rank owns, as it goes over the wire. */
+typedef struct weir_train_ask {
+    uint64_t vertex; /* its number, or its index in the whole snapshot */
+    int64_t before_us;
+    uint32_t type;
+    uint32_t row; /* of the asker's type */
+} weir_train_ask;
+
+/* Of one block. Memory grows to the largest and stays. */
+typedef struct weir_train_asks {
+    weir_buf asks;       /* weir_train_ask, by rank and then as the rows are    */
+    uint64_t *bytes;     /* of them, to each rank                              */
+    uint64_t *places;    /* of each rank's next one, while they are laid out   */
+    uint32_t *own_rows;  /* rows of this rank by their places, type after type */
+    uint32_t *own_ends;  /* of each type, where they end                       */
+    uint32_t *owner_of;  /* of each row                                        */
+    size_t row_capacity; /* of own_rows and owner_of                           */
+} weir_train_asks;
+
+/* WEIR_ENOMEM. */
+weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, weir_train_asks *asks);
+void weir_train_asks_close(weir_train_asks *asks);
+/* For the input rows of this block; none of an earlier one are left. view may be NULL: no block.  WEIR_ECORRUPT an
+ * array of the snapshot leads outside; WEIR_ENOMEM. */
+weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *owners, const weir_block_view *view);
+
+/* The rank that owns the vertex of the snapshot with this index, which must be there. */
+uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64_t vertex);
+/* The same of the vertex of a target. */
+uint32_t weir_train_target_owner(const weir_train_owners *owners, const weir_targets *targets, uint64_t target);
+/* What a rank that asks for one of this rank's vertices means, as an index into the snapshot.  WEIR_ECORRUPT it is not
+ * this rank's. */
+weir_err weir_train_asked(const weir_train_owners *owners, const weir_train_ask *ask, uint64_t *vertexp);
+
+#endif /* WEIR_TRAINER_TRAIN_ASKS_H */
