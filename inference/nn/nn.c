@@ -47,6 +47,7 @@ static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slo
         const weir_nn_category *category = &inputs->categories[c];
         categories[c] =
             nn_add_tensor(nn, category->slots, hidden, true, "encode.%s.%s.embedding", inputs->name, category->name);
+        nn->tensors[nn->tensor_count - 1].looked_up = true;
     }
     slots->bias = nn_add_tensor(nn, 1, hidden, false, "encode.%s.bias", inputs->name);
 }

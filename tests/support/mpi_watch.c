@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpi_watch.c - loaded before MPI (LD_PRELOAD): counts what is exchanged between ranks, and makes it slow.
+ * mpi_watch.c - loaded before MPI (LD_PRELOAD): counts what is exchanged, summed and told between ranks, and makes
+ * exchanges slow.
  *
  *   WEIR_TEST_MPI=FILE            at the end each rank writes FILE.RANK: a line a channel, "calls messages bytes own"
  *   WEIR_TEST_MPI_DELAY_US=N      an exchange is not seen to be done until N microseconds after it began
  *
- * Channels are numbered as they first exchange something; `own` are bytes that a rank sends itself.
+ * Channels are numbered as they first exchange something; `own` are bytes that a rank sends itself. The last line is
+ * "sums floats rows": how many floats were summed over the ranks, and how many bytes each rank told all others.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -26,6 +28,7 @@ typedef struct channel {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static channel channels[CHANNELS];
 static int channel_count;
+static uint64_t floats, told;
 static struct {
     MPI_Request request; /* NULL: free */
     int64_t until_us;
@@ -67,6 +70,26 @@ int MPI_Ialltoallv(const void *bytes, const int counts[], const int places[], MP
     return status;
 }
 
+int MPI_Iallreduce(const void *bytes, void *received, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request *request) {
+    pthread_mutex_lock(&mutex);
+    if (type == MPI_FLOAT) floats += (uint64_t)count;
+    pthread_mutex_unlock(&mutex);
+    return PMPI_Iallreduce(bytes, received, count, type, op, comm, request);
+}
+
+int MPI_Iallgatherv(const void *bytes, int count, MPI_Datatype type, void *received, const int received_counts[],
+                    const int received_places[], MPI_Datatype received_type, MPI_Comm comm, MPI_Request *request) {
+    int size;
+    MPI_Comm_size(comm, &size);
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < size; i++)
+        told += (uint64_t)received_counts[i];
+    pthread_mutex_unlock(&mutex);
+    return PMPI_Iallgatherv(bytes, count, type, received, received_counts, received_places, received_type, comm,
+                            request);
+}
+
 int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
     int64_t until_us = 0;
     int at;
@@ -94,6 +117,7 @@ int MPI_Finalize(void) {
     for (int i = 0; file && i < channel_count; i++)
         fprintf(file, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", channels[i].calls, channels[i].messages,
                 channels[i].bytes, channels[i].own);
+    if (file) fprintf(file, "sums %" PRIu64 " %" PRIu64 "\n", floats, told);
     if (file && fclose(file)) abort();
     return PMPI_Finalize();
 }

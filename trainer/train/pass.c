@@ -76,11 +76,63 @@ static double training_batch_weight(const weir_trained *t, const weir_train_batc
     return sum;
 }
 
+/* The sum over the ranks of the gradients that there are: of all but embeddings, and of those rows of embeddings that
+ * any rank's part of the batch has read. */
+static weir_err training_sum_gradients(weir_trained *t) {
+    uint32_t tensors, ranks = weir_comm_ranks(t->comm);
+    const weir_nn_tensor *of = weir_nn_tensors(t->nn, &tensors);
+    if (ranks == 1) return WEIR_OK;
+
+    /* Which rows: each rank's to all. */
+    weir_buf_clear(&t->told);
+    weir_buf_clear(&t->heard);
+    weir_nn_rows_write(t->rows, &t->told);
+    weir_err err = weir_buf_err(&t->told);
+    if (!err) err = weir_comm_gather(t->comm, t->told.bytes, t->told.length, &t->heard, t->heard_lengths);
+    const char *at = t->heard.bytes;
+    for (uint32_t rank = 0; !err && rank < ranks; at += t->heard_lengths[rank++])
+        if (rank != weir_comm_rank(t->comm)) err = weir_nn_rows_add(t->rows, at, t->heard_lengths[rank]);
+    if (err) return err;
+
+    /* Those rows packed, and the tensors between the embeddings as they lie. */
+    size_t packed = weir_nn_rows_size(t->rows);
+    if (packed > t->packed_room) {
+        weir_nn_kernels(t->nn)->release(t->packed);
+        t->packed = NULL;
+        t->packed_room = 0;
+        err = weir_nn_kernels(t->nn)->alloc(packed * sizeof *t->packed, (void **)&t->packed);
+        if (err) return err;
+        t->packed_room = packed;
+    }
+    if (packed) weir_nn_rows_pack(t->rows, t->gradients, t->packed);
+    weir_comm_sum_floats(t->comm, t->packed, packed);
+    if (packed) weir_nn_rows_unpack(t->rows, t->packed, t->gradients);
+    for (uint32_t i = 0, first = 0; i < tensors; i++) {
+        if (of[first].looked_up) {
+            first = i + 1;
+        } else if (i + 1 == tensors || of[i + 1].looked_up) {
+            uint64_t end = of[i].offset + (uint64_t)of[i].rows * of[i].cols;
+            weir_comm_sum_floats(t->comm, t->gradients + of[first].offset, end - of[first].offset);
+            first = i + 1;
+        }
+    }
+    return WEIR_OK;
+}
+
+/* Gradients are 0 where none have been added. Of embeddings, those of the last step's rows are put back to 0. */
+static void training_zero_gradients(weir_trained *t) {
+    const weir_kernels *k = weir_nn_kernels(t->nn);
+    uint32_t tensors;
+    const weir_nn_tensor *of = weir_nn_tensors(t->nn, &tensors);
+    for (uint32_t i = 0; i < tensors; i++)
+        if (!of[i].looked_up)
+            k->zero(t->gradients + of[i].offset, (size_t)of[i].rows * of[i].cols * sizeof *t->gradients);
+    weir_nn_rows_zero(t->rows, t->gradients);
+}
+
 /* One training step, from an encoded batch to the parameters; all ranks together, each with its own targets. */
 static weir_err training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch) {
-    const weir_kernels *k = weir_nn_kernels(t->nn);
     const weir_nn_drop drop = {t->opts.dropout, t->opts.seed, weir_adamw_steps(t->adamw), batch->keys};
-    uint64_t count = weir_nn_parameter_count(t->nn);
     weir_clock *clock = weir_clock_system();
     double weights[WEIR_SCHEMA_LABEL_VALUES_MAX], divisor = training_batch_weight(t, batch), loss = 0, norm = 0;
     weir_err err = WEIR_OK;
@@ -88,8 +140,11 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
 
     /* Forward and backward: this rank's part of the loss and of the gradients. */
     int64_t begin_us = weir_clock_mono_us(clock);
-    k->zero(t->gradients, count * sizeof *t->gradients);
+    training_zero_gradients(t);
+    err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
+    if (err) return err;
     if (batch->own_count) {
+        weir_adamw_bring(t->adamw, t->rows, t->params);
         for (uint32_t c = 0; c < t->targets->classes; c++)
             weights[c] = training_class_weight(t, c);
         for (uint32_t i = 0; i < batch->own_count; i++)
@@ -105,10 +160,11 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
 
     /* The sum over the ranks, then one update that is the same on all of them. */
     int64_t middle_us = weir_clock_mono_us(clock);
-    weir_comm_sum_floats(t->comm, t->gradients, count);
+    err = training_sum_gradients(t);
+    if (err) return err;
     weir_comm_sum_doubles(t->comm, &loss, 1);
     int64_t summed_us = weir_clock_mono_us(clock);
-    err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->params, &norm);
+    err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->rows, t->params, &norm);
 
     weir_train_trace_add(t->trace, WEIR_STAGE_COMPUTE, batch->number, begin_us, middle_us);
     weir_train_trace_add(t->trace, WEIR_STAGE_SUM, batch->number, middle_us, summed_us);
@@ -151,6 +207,7 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         epoch->times.wait += stages.wait;
     }
     weir_batches_close(stream);
+    weir_adamw_bring(t->adamw, NULL, t->params); /* who judges, or saves, reads all */
     if (weight > 0) epoch->loss /= weight;
     if (batches) epoch->gradient_norm /= (double)batches;
     return err;

@@ -21,9 +21,10 @@
 enum { STATE_EPOCHS, STATE_BEST_EPOCH, STATE_BEST, STATE_STEPS, STATE_FINGERPRINT, STATE_COUNT };
 
 #define STATE_PATH_BYTES 4096
+#define STATE_MOMENT     (sizeof(weir_nn_moments) / sizeof(double))
 
-/* What a checkpoint must agree with to be continued: the network, the targets, and what moves the parameters. */
-static uint64_t state_fingerprint(const weir_trained *t) {
+/* The network, the targets, and what moves the parameters. */
+uint64_t weir_training_fingerprint(const weir_trained *t) {
     const weir_train_opts *o = &t->opts;
     const double numbers[] = {o->rate,
                               o->decay,
@@ -37,7 +38,7 @@ static uint64_t state_fingerprint(const weir_trained *t) {
                               (double)t->targets->ends[WEIR_TARGETS_VALIDATION],
                               (double)t->targets->ends[WEIR_TARGETS_TEST],
                               (double)weir_snapshot_as_of_us(o->snapshot)};
-    const uint64_t seeds[] = {o->seed, o->sample_seed, weir_nn_parameter_count(t->nn)};
+    const uint64_t seeds[] = {o->seed, o->sample_seed};
     weir_buf text = {0};
     weir_json json = weir_json_begin(&text);
     weir_nn_shape_print(t->shape, &json);
@@ -91,8 +92,10 @@ weir_err weir_training_state_save(const weir_trained *t) {
     uint64_t state[STATE_COUNT] = {[STATE_EPOCHS] = t->state.epochs,
                                    [STATE_BEST_EPOCH] = t->state.best_epoch,
                                    [STATE_STEPS] = weir_adamw_steps(t->adamw),
-                                   [STATE_FINGERPRINT] = state_fingerprint(t)};
+                                   [STATE_FINGERPRINT] = t->fingerprint};
     memcpy(&state[STATE_BEST], &t->state.best, sizeof t->state.best);
+    uint32_t count;
+    const weir_nn_moments *moments = weir_nn_learner_moments(t->learner, &count);
     WEIR_ASSERT(t->state.epochs > 0 && t->state.best_epoch > 0 && t->state.best_epoch <= t->state.epochs);
     weir_err err = weir_path_join(new, sizeof new, t->opts.folder, "checkpoint.new");
     if (!err) err = weir_path_join(now, sizeof now, t->opts.folder, "checkpoint");
@@ -102,6 +105,7 @@ weir_err weir_training_state_save(const weir_trained *t) {
     if (!err) err = state_remove(new);
     if (!err) err = weir_folder_create(new);
     if (!err) err = state_save_array(t, "state", WEIR_NPY_U64, state, STATE_COUNT);
+    if (!err) err = state_save_array(t, "moments", WEIR_NPY_F64, moments, count * STATE_MOMENT);
     if (!err) err = state_save_reals(t, "params", t->params);
     if (!err) err = state_save_reals(t, "best", t->best_params);
     if (!err) err = state_save_reals(t, "moment1", weir_adamw_moments(t->adamw, 0));
@@ -158,7 +162,7 @@ weir_err weir_training_state_load(weir_trained *t) {
         err = WEIR_ERR(WEIR_ENOTFOUND, "there is no checkpoint in %s", t->opts.folder);
     if (!err) err = weir_manifest_verify(folder);
     if (!err) err = state_load_array(folder, "state", WEIR_NPY_U64, state, STATE_COUNT);
-    if (!err && state[STATE_FINGERPRINT] != state_fingerprint(t))
+    if (!err && state[STATE_FINGERPRINT] != t->fingerprint)
         err = WEIR_ERR(WEIR_EVERSION,
                        "the checkpoint %s is of other options, another seed or another snapshot; remove it to begin "
                        "anew",
@@ -168,6 +172,10 @@ weir_err weir_training_state_load(weir_trained *t) {
         err =
             WEIR_ERR(WEIR_ECORRUPT, "the checkpoint %s says epoch %llu, of them %llu the best; remove it to begin anew",
                      folder, (unsigned long long)state[STATE_EPOCHS], (unsigned long long)state[STATE_BEST_EPOCH]);
+    uint32_t count;
+    weir_nn_moments *moments = weir_nn_learner_moments(t->learner, &count);
+    if (!err) err = state_load_array(folder, "moments", WEIR_NPY_F64, moments, count * STATE_MOMENT);
+    if (!err) weir_nn_learner_finish(t->learner); /* the scales that the parameters have learnt with */
     if (!err) err = state_load_reals(t, folder, "params", t->params);
     if (!err) err = state_load_reals(t, folder, "best", t->best_params);
     if (!err) err = state_load_reals(t, folder, "moment1", weir_adamw_moments(t->adamw, 0));

@@ -169,12 +169,16 @@ static weir_err training_network_open(weir_trained *t) {
     err = k->alloc(bytes, (void **)&t->params);
     if (!err) err = k->alloc(bytes, (void **)&t->best_params);
     if (!err) err = k->alloc(bytes, (void **)&t->gradients);
+    if (!err) k->zero(t->gradients, bytes);
+    if (!err) err = weir_nn_rows_open(t->nn, &t->rows);
     t->logits = weir_calloc(logits, sizeof *t->logits);
     t->dlogits = weir_calloc(logits, sizeof *t->dlogits);
     t->labels = weir_calloc(t->opts.batch, sizeof *t->labels);
     t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
-    if (!err && !(t->logits && t->dlogits && t->labels && t->scores && t->list)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
+    t->heard_lengths = weir_calloc(weir_comm_ranks(t->comm), sizeof *t->heard_lengths);
+    if (!err && !(t->heard_lengths && t->logits && t->dlogits && t->labels && t->scores && t->list))
+        err = WEIR_NOMEM(TRAINING_NO_MEMORY);
     if (!err) err = weir_nn_workspace_open(t->nn, true, &t->train_workspace);
     if (!err) err = weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
     if (!err) err = weir_adamw_open(t->nn, &opts, &t->adamw);
@@ -204,6 +208,7 @@ static weir_err training_set_up(weir_trained *t) {
     for (uint32_t i = 0; !err && i < 2; i++)
         err = weir_comm_channel(t->comm, &t->channels[i]);
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, &t->trace);
+    if (!err) t->fingerprint = weir_training_fingerprint(t);
     if (!err) err = weir_training_scales(t);
     if (!err) err = training_network_open(t);
     return err ? err : training_begin(t);
@@ -298,7 +303,13 @@ void weir_trained_close(weir_trained *trained) {
         k->release(trained->params);
         k->release(trained->best_params);
         k->release(trained->gradients);
+        k->release(trained->packed);
     }
+    weir_nn_rows_close(trained->rows);
+    weir_buf_free(&trained->told);
+    weir_buf_free(&trained->heard);
+    weir_free(trained->heard_lengths);
+    weir_nn_learner_close(trained->learner);
     weir_nn_close(trained->nn);
     weir_nn_shape_free(trained->shape);
     weir_targets_close(trained->targets);

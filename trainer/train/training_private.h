@@ -19,15 +19,22 @@ struct weir_trained {
     weir_comm *comm, *channels[2]; /* of sums, and of the stages that talk */
     weir_train_trace *trace;       /* NULL: none is wanted */
     weir_nn_shape *shape;
+    uint64_t fingerprint;     /* of what a checkpoint must agree with, without the scales */
+    weir_nn_learner *learner; /* of the scales: a checkpoint has its moments              */
     weir_nn *nn;
     weir_targets *targets;
     weir_adamw *adamw;
     weir_nn_workspace *train_workspace, *judge_workspace;
     weir_real *params, *best_params, *gradients; /* in the kernels' memory */
-    weir_real *logits, *dlogits;                 /* batch x outputs        */
-    uint32_t *labels;                            /* batch                  */
-    double *scores;                              /* one a target           */
-    uint64_t *list;                              /* of the pass at hand    */
+    weir_nn_rows *rows;                          /* of embeddings: those that have gradients in the step at hand */
+    weir_buf told, heard;                        /* which rows: by this rank, and by all */
+    uint64_t *heard_lengths;
+    weir_real *packed; /* their gradients, in the kernels' memory */
+    size_t packed_room;
+    weir_real *logits, *dlogits; /* batch x outputs        */
+    uint32_t *labels;            /* batch                  */
+    double *scores;              /* one a target           */
+    uint64_t *list;              /* of the pass at hand    */
     weir_training_state state;
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];
     weir_calibration calibration;
@@ -46,10 +53,13 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
 weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
                                weir_train_metrics *metricsp);
 
-/* scales.c: the shape's scales from the first targets of training. */
+/* scales.c: the shape's scales, and t->learner, from targets of training. */
 weir_err weir_training_scales(weir_trained *t);
 
-/* state.c: saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION
+/* state.c: what a checkpoint must agree with to be continued, of a shape whose scales are not learnt yet: these differ
+ * in their last bits between one rank and many. */
+uint64_t weir_training_fingerprint(const weir_trained *t);
+/* Saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION
  * it is of other options, another seed or another snapshot; WEIR_ECORRUPT. */
 weir_err weir_training_state_save(const weir_trained *t);
 weir_err weir_training_state_load(weir_trained *t);

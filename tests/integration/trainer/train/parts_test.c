@@ -214,7 +214,7 @@ static void sentences(void **state) {
     refused(1, train_program(), NULL, usual, "the snapshot to train from is missing");
     refused(1, program, snapshot, usual, "give the snapshot or --parts");
     refused(1, train_program(), alone, usual, "is a part of a snapshot; give the snapshot, or all parts with --parts");
-    refused(3, program, NULL, usual, "is not there");
+    refused(3, program, NULL, usual, "has 2 parts, but there are 3 ranks");
     shell("cd $folder && mv p/alone-1/part-1 p/kept && cp -r p/alone-0/part-0 p/alone-1/part-1");
     refused(2, program, NULL, usual, "is part 0 of its cutting; give each folder the name it had");
     shell("cd $folder && rm -r p/alone-1/part-1");

@@ -293,8 +293,8 @@ static void e4_a_row_of_its_own_is_not_sent(void **state) {
     trains(3, weir_test_path("run"), "2", NULL);
     for (unsigned rank = 0; rank < 3; rank++) {
         uint64_t asks[4], answers[4];
-        watched(rank, 0, asks);
-        watched(rank, 1, answers);
+        watched(rank, 1, asks); /* 0 is the channel of what comes before the batches */
+        watched(rank, 2, answers);
         assert_true(asks[0] > 0 && asks[0] == answers[0]);
         assert_true(asks[1] <= 2 * asks[0] && answers[1] <= 2 * answers[0]); /* one message to each of the others */
         assert_int_equal(asks[3], 0);
@@ -307,6 +307,74 @@ static void e4_a_row_of_its_own_is_not_sent(void **state) {
     uint64_t people = (answered - asked * PAY_BYTES) / (WHO_BYTES - PAY_BYTES);
     assert_true(people > 0 && people < asked);
     assert_int_equal(answered, people * WHO_BYTES + (asked - people) * PAY_BYTES);
+}
+
+#define TOWNS       2000u
+#define TOWN_SLOTS  65537u /* what an import gives a category */
+#define TOWN_PEOPLE 900u
+#define TOWN_HIDDEN 16u
+
+/* People of towns, who know each other: a town has an embedding, and a batch meets some of them. */
+static void make_towns(void) {
+    char nodes[4200], edges[4200];
+    weir_buf n = {0}, e = {0};
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 4, 0);
+    weir_buf_text(&n, "id,label,type,town\n");
+    weir_buf_text(&e, "src,dst,type,timestamp\n");
+    for (unsigned i = 0; i < TOWN_PEOPLE; i++) {
+        unsigned town = (unsigned)weir_rng_below(&rng, TOWNS);
+        weir_buf_printf(&n, "%u,%u,person,town %u\n", i, town % 2, town);
+        for (unsigned k = 0; k < 3; k++)
+            weir_buf_printf(&e, "%u,%u,knows,\n", i, (unsigned)weir_rng_below(&rng, TOWN_PEOPLE));
+    }
+    snprintf(nodes, sizeof nodes, "%s", weir_test_path("nodes.csv"));
+    snprintf(edges, sizeof edges, "%s", weir_test_path("edges.csv"));
+    assert_ok(weir_file_replace(nodes, n.bytes, n.length));
+    assert_ok(weir_file_replace(edges, e.bytes, e.length));
+    shell("cd $folder && $weir snapshot import towns --nodes nodes.csv --edges edges.csv");
+    weir_buf_free(&n);
+    weir_buf_free(&e);
+}
+
+static void trains_towns(unsigned ranks, const char *folder) {
+    char snapshot[4096];
+    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("towns"));
+    const char *const arguments[] = {snapshot,  "--folder",    folder, "--per-class", "200,100", "--epochs",
+                                     "3",       "--patience",  "0",    "--hidden",    "16",      "--fanouts",
+                                     "4,4",     "--negatives", "0",    "--batch",     "40",      "--no-baselines",
+                                     "--decay", "0.1",         NULL};
+    weir_test_output output;
+    ranks_run(ranks, train_program(), arguments, &output);
+    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
+    weir_test_output_free(&output);
+}
+
+/* Of a table of 65,537 embeddings, ranks sum the rows that a step has read: as many floats as rows were told, at most,
+ * and the losses are those of one rank. */
+static void b3_ranks_sum_the_rows_of_a_batch(void **state) {
+    (void)state;
+    static history one, two;
+    char alone[4096], together[4096], path[4200], *text = NULL;
+    size_t length;
+    uint64_t floats = 0, told = 0;
+    snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
+    snprintf(together, sizeof together, "%s", weir_test_path("together"));
+    make_towns();
+    trains_towns(1, alone);
+    watch("0");
+    trains_towns(2, together);
+    history_read(alone, &one);
+    history_read(together, &two);
+    same_history(&one, &two);
+    snprintf(path, sizeof path, "%s.0", weir_test_path("sent"));
+    assert_ok(weir_file_load(path, 4096, &text, &length));
+    assert_int_equal(sscanf(strstr(text, "sums "), "sums %" SCNu64 " %" SCNu64, &floats, &told), 2);
+    weir_free(text);
+    /* 3 epochs of 10 steps; what is not embeddings is some thousand floats. */
+    const uint64_t steps = 30, table = (uint64_t)TOWN_SLOTS * TOWN_HIDDEN;
+    print_message("%" PRIu64 " floats a step, of a table of %" PRIu64 "\n", floats / steps, table);
+    assert_true(floats > steps * TOWN_HIDDEN && floats < steps * 5000 + told / 4 * TOWN_HIDDEN);
+    assert_true(floats < steps * table / 20);
 }
 
 /* However long an exchange takes, and so however far the stages are apart, the losses are the same bits. */
@@ -450,6 +518,6 @@ static void a_schema_without_a_task(void **state) {
 WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_lose_what_one_does),
            WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
            WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(e4_a_row_of_its_own_is_not_sent),
-           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
-           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it),
-           WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
+           WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch), WEIR_CASE(a_rank_that_is_killed_is_named),
+           WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))

@@ -143,7 +143,7 @@ static void adamw_first_step_is_the_rate(void **state) {
         squares += (double)g[i] * (double)g[i];
     }
     assert_ok(weir_adamw_open(f.nn, &(weir_adamw_opts){.decay = 0.1, .norm_max = 1}, &adamw));
-    assert_ok(weir_adamw_step_take(adamw, 0.01, g, f.params, &norm));
+    assert_ok(weir_adamw_step_take(adamw, 0.01, g, NULL, f.params, &norm));
     near(norm, sqrt(squares), 1e-9 * norm);
     uint32_t tensors;
     const weir_nn_tensor *t = weir_nn_tensors(f.nn, &tensors);
@@ -157,7 +157,7 @@ static void adamw_first_step_is_the_rate(void **state) {
     near((double)weir_adamw_moments(adamw, 0)[1], 0.1 * 3 / norm, 1e-7); /* shortened to a length of 1 */
     g[7] = (weir_real)NAN;
     memcpy(before, f.params, count * sizeof *before);
-    assert_err(weir_adamw_step_take(adamw, 0.01, g, f.params, NULL), WEIR_EDATA, "learning rate");
+    assert_err(weir_adamw_step_take(adamw, 0.01, g, NULL, f.params, NULL), WEIR_EDATA, "learning rate");
     assert_memory_equal(before, f.params, count * sizeof *before);
     assert_int_equal(weir_adamw_steps(adamw), 1);
     weir_adamw_close(adamw);
@@ -224,6 +224,122 @@ static void two_communities_batch(nn_fixture *f, uint32_t first, uint32_t count)
     }
 }
 
+/* Gradients of everything but embeddings, and of those rows of embeddings that a random batch names. */
+static void some_gradients(nn_fixture *f, const weir_nn_rows *rows, weir_real *g) {
+    uint32_t tensors, count;
+    const weir_nn_tensor *t = weir_nn_tensors(f->nn, &tensors), *of;
+    memset(g, 0, weir_nn_parameter_count(f->nn) * sizeof *g);
+    for (uint32_t n = 0; n < tensors; n++)
+        for (uint64_t i = 0; !t[n].looked_up && i < (uint64_t)t[n].rows * t[n].cols; i++)
+            g[t[n].offset + i] = (weir_real)nn_normal(f);
+    for (uint32_t n = 0;; n++) {
+        const uint32_t *ids = weir_nn_rows_look(rows, n, &of, &count);
+        if (!of) break;
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t c = 0; c < of->cols; c++)
+                g[of->offset + (uint64_t)ids[i] * of->cols + c] = (weir_real)nn_normal(f);
+    }
+}
+
+/* By chance, the later rows of each tensor ever less often: some wait for hundreds of steps, some for ever. */
+static void some_rows(nn_fixture *f, weir_nn_rows *rows) {
+    const weir_nn_tensor *of;
+    weir_buf bytes = {0};
+    uint32_t none;
+    assert_ok(weir_nn_rows_of_batch(rows, NULL));
+    for (uint32_t n = 0; (void)weir_nn_rows_look(rows, n, &of, &none), of; n++) {
+        uint32_t ids[64], count = 0;
+        for (uint32_t row = 0; row + 1 < of->rows; row++)
+            if (weir_rng_below(&f->rng, (uint64_t)1 << 2 * row) == 0) ids[count++] = row;
+        weir_buf_append(&bytes, &count, sizeof count);
+        weir_buf_append(&bytes, ids, count * sizeof *ids);
+    }
+    assert_ok(weir_nn_rows_add(rows, bytes.bytes, bytes.length));
+    weir_buf_free(&bytes);
+}
+
+/* Rows that wait until they are read end where a step over all of them takes them. */
+static void b3_rows_that_wait_lose_nothing(void **state) {
+    (void)state;
+    const weir_adamw_opts opts = {.decay = 0.1, .norm_max = 3};
+    nn_fixture f;
+    weir_adamw *dense = NULL, *sparse = NULL;
+    weir_nn_rows *rows = NULL;
+    nn_open(&f, weir_test_seed(), "find", 8);
+    uint64_t count = weir_nn_parameter_count(f.nn);
+    weir_real *g = fixture_array(count, sizeof *g), *waits = fixture_array(count, sizeof *waits);
+    memcpy(waits, f.params, count * sizeof *waits);
+    assert_ok(weir_adamw_open(f.nn, &opts, &dense));
+    assert_ok(weir_adamw_open(f.nn, &opts, &sparse));
+    assert_ok(weir_nn_rows_open(f.nn, &rows));
+    for (unsigned step = 0; step < 900; step++) {
+        double rate = step < 600 ? 0.01 : 0.002, norms[2];
+        some_rows(&f, rows);
+        some_gradients(&f, rows, g);
+        weir_adamw_bring(sparse, rows, waits);
+        assert_ok(weir_adamw_step_take(dense, rate, g, NULL, f.params, &norms[0]));
+        assert_ok(weir_adamw_step_take(sparse, rate, g, rows, waits, &norms[1]));
+        near(norms[0], norms[1], 1e-12 * norms[0]);
+        if (step % 100 == 99) weir_adamw_bring(sparse, NULL, waits);
+        if (step == 149) assert_memory_equal(f.params + count - 9, waits + count - 9, 9 * sizeof *g);
+    }
+    weir_adamw_bring(sparse, NULL, waits);
+    for (uint64_t i = 0; i < count; i++)
+        near((double)waits[i], (double)f.params[i], 2e-6);
+    weir_nn_rows_close(rows);
+    weir_adamw_close(dense);
+    weir_adamw_close(sparse);
+    free(g);
+    free(waits);
+    nn_close(&f);
+}
+
+/* The rows that a batch's slots name, each once and in order; packed and put back. */
+static void rows_are_those_of_the_slots(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_nn_rows *rows = NULL;
+    weir_buf told = {0};
+    nn_open(&f, weir_test_seed(), "find", 8);
+    nn_random_batch(&f);
+    assert_ok(weir_nn_rows_open(f.nn, &rows));
+    assert_ok(weir_nn_rows_of_batch(rows, &f.batch));
+    const weir_nn_inputs *inputs = weir_nn_vertex(f.shape, 0);
+    weir_block_range range = f.batch.block->input_ranges[0];
+    size_t size = 0;
+    for (uint32_t n = 0; n < inputs->category_count; n++) {
+        const weir_nn_tensor *of;
+        bool seen[64] = {false};
+        uint32_t count, at = 0;
+        const uint32_t *ids = weir_nn_rows_look(rows, n, &of, &count);
+        assert_int_equal(of->rows, inputs->categories[n].slots);
+        for (uint32_t row = 0; row < range.end - range.begin; row++)
+            seen[f.slots[0][row * inputs->category_count + n]] = true;
+        for (uint32_t row = 0; row < of->rows; row++)
+            if (seen[row]) assert_int_equal(ids[at++], row);
+        assert_int_equal(at, count);
+        size += (size_t)count * of->cols;
+    }
+    assert_int_equal(weir_nn_rows_size(rows), size);
+    uint64_t count = weir_nn_parameter_count(f.nn);
+    weir_real *packed = fixture_array(size, sizeof *packed), *back = fixture_array(count, sizeof *back);
+    weir_nn_rows_pack(rows, f.params, packed);
+    weir_nn_rows_unpack(rows, packed, back);
+    for (uint64_t i = 0, same = 0; i < count; i++) {
+        same += back[i] == f.params[i];
+        if (i + 1 == count) assert_int_equal(same, size);
+    }
+    weir_nn_rows_write(rows, &told);
+    told.bytes[4] = 99; /* a row that there is not */
+    assert_err(weir_nn_rows_add(rows, told.bytes, told.length), WEIR_ECORRUPT, "another rank names rows");
+    assert_err(weir_nn_rows_add(rows, told.bytes, 3), WEIR_ECORRUPT, "another rank names rows");
+    weir_buf_free(&told);
+    weir_nn_rows_close(rows);
+    free(packed);
+    free(back);
+    nn_close(&f);
+}
+
 static double accuracy(nn_fixture *f, weir_nn_workspace *w, uint32_t first, uint32_t count) {
     weir_real logits[PEOPLE];
     uint32_t right = 0;
@@ -247,7 +363,7 @@ static double train_step(nn_fixture *f, weir_nn_workspace *w, weir_adamw *adamw,
     double value = weir_loss_binary(&loss, dlogits);
     memset(gradients, 0, weir_nn_parameter_count(f->nn) * sizeof *gradients);
     assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients));
-    assert_ok(weir_adamw_step_take(adamw, 0.01, gradients, f->params, NULL));
+    assert_ok(weir_adamw_step_take(adamw, 0.01, gradients, NULL, f->params, NULL));
     return value;
 }
 
@@ -288,4 +404,5 @@ static void two_communities_are_learnt(void **state) {
 
 WEIR_TESTS(WEIR_CASE(binary_loss_by_hand), WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences),
            WEIR_CASE(b2_parts_add_up_to_the_whole), WEIR_CASE(there_is_no_way_back_without_a_tape),
-           WEIR_CASE(adamw_first_step_is_the_rate), WEIR_CASE(two_communities_are_learnt))
+           WEIR_CASE(adamw_first_step_is_the_rate), WEIR_CASE(b3_rows_that_wait_lose_nothing),
+           WEIR_CASE(rows_are_those_of_the_slots), WEIR_CASE(two_communities_are_learnt))

@@ -40,7 +40,8 @@ typedef struct weir_nn_tensor {
     const char *name; /* "encode.payment.weight", "layer1.paid_by.out.weight", "head.bias" */
     uint64_t offset;
     uint32_t rows, cols;
-    bool decays; /* under weight decay: weights and embeddings do, biases and gains do not */
+    bool decays;    /* under weight decay: weights and embeddings do, biases and gains do not */
+    bool looked_up; /* a category's embeddings: a batch reads those rows alone that its slots name */
 } weir_nn_tensor;
 
 /* The shape and the kernels are borrowed.  WEIR_ENOMEM.  [any] */

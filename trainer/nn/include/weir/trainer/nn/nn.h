@@ -6,6 +6,7 @@
  *   NN-B1  Gradients are those of finite differences: relative error below 1e-3 in float, 1e-6 in double.
  *   NN-B2  A loss is a sum over its targets, divided by what the caller names: the parts of a batch, however it is
  *          shared among ranks, add up to the loss and the gradient of the whole.
+ *   NN-B3  An embedding that is looked up seldom becomes what it would be if every step had gone over all of them.
  *
  * THREADS: [owner] all.
  */
@@ -13,6 +14,7 @@
 #define WEIR_TRAINER_NN_NN_H
 
 #include <weir/inference/nn/nn.h>
+#include <weir/store/base/buf.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,6 +49,31 @@ double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits);
 /* Whichever the number of outputs asks for: 1 is binary. */
 double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits);
 
+/* --- rows of embeddings ------------------------------------------------------------------------------------------ */
+
+/* Which rows of the tensors that are looked up a batch reads: all others have no gradient. Of a million buckets a batch
+ * names some thousand. */
+typedef struct weir_nn_rows weir_nn_rows;
+
+/* The network is borrowed.  WEIR_ENOMEM. */
+weir_err weir_nn_rows_open(const weir_nn *nn, weir_nn_rows **rowsp);
+void weir_nn_rows_close(weir_nn_rows *rows); /* NULL is allowed */
+/* The rows of one batch; NULL: of none. What was there before is forgotten.  WEIR_ENOMEM. */
+weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch);
+/* For other ranks: appends the rows as bytes; and adds those of others, which must be of an equal network.
+ * WEIR_ECORRUPT they are not; WEIR_ENOMEM. */
+void weir_nn_rows_write(const weir_nn_rows *rows, weir_buf *out);
+weir_err weir_nn_rows_add(weir_nn_rows *rows, const char *bytes, size_t length);
+/* Of the n-th tensor that is looked up: its rows, ascending, each once. *tensorp NULL: there are no more tensors. */
+const uint32_t *weir_nn_rows_look(const weir_nn_rows *rows, uint32_t n, const weir_nn_tensor **tensorp,
+                                  uint32_t *countp);
+/* Numbers in all these rows. */
+size_t weir_nn_rows_size(const weir_nn_rows *rows);
+/* Copies the rows from a flat array to packed ones, one after the other, or back. Both in the kernels' memory. */
+void weir_nn_rows_pack(const weir_nn_rows *rows, const weir_real *flat, weir_real *packed);
+void weir_nn_rows_unpack(const weir_nn_rows *rows, const weir_real *packed, weir_real *flat);
+void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat);
+
 /* --- AdamW ------------------------------------------------------------------------------------------------------- */
 
 typedef struct weir_adamw weir_adamw;
@@ -56,17 +83,24 @@ typedef struct weir_adamw_opts {
     double norm_max;                     /* gradients longer than this are shortened to it; 0: never */
 } weir_adamw_opts;
 
-/* The network is borrowed.  WEIR_EINVAL opts out of range; WEIR_ENOMEM. */
+/* Rows that have no gradient move, too: by what is left of their moments, and by decay. They do so when they are read
+ * the next time, step by step, as if it had been done in each (NN-B3).
+ *
+ * The network is borrowed.  WEIR_EINVAL opts out of range; WEIR_ENOMEM. */
 weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp);
 void weir_adamw_close(weir_adamw *adamw); /* NULL is allowed */
-/* One step. *normp: the length of the gradients before they were shortened (may be NULL).
+/* Before a batch reads them: these rows (NULL: all) become what they are after the steps so far. */
+void weir_adamw_bring(weir_adamw *adamw, const weir_nn_rows *rows, weir_real *params);
+/* One step. rows: those of looked-up tensors that have gradients; NULL: all. *normp: the length of the gradients before
+ * they were shortened (may be NULL).
  * WEIR_EDATA gradients that are not finite: parameters and moments stay as they were; what the kernels report. */
-weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, weir_real *params,
-                              double *normp);
+weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, const weir_nn_rows *rows,
+                              weir_real *params, double *normp);
 
 /* For checkpoints: both moments, in the kernels' memory, and how many steps were taken. */
 weir_real *weir_adamw_moments(weir_adamw *adamw, unsigned which); /* 0 or 1 */
 uint64_t weir_adamw_steps(const weir_adamw *adamw);
+/* After the moments were set: all rows are as of this step. */
 void weir_adamw_steps_set(weir_adamw *adamw, uint64_t steps);
 
 #ifdef __cplusplus
