@@ -7,7 +7,7 @@
 
 static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opts) {
     const char *method = weir_cli_text(cli, "method");
-    uint64_t parts = 0;
+    uint64_t parts = 0, depth = 1;
     opts->out = weir_cli_text(cli, "out");
     opts->snapshot = weir_cli_positional(cli, 0);
     opts->clock = weir_clock_system();
@@ -16,7 +16,9 @@ static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opt
     if (!opts->out) return WEIR_ERR(WEIR_EUSAGE, "--out is missing; name a new folder for the parts");
     if (!weir_cli_given(cli, "parts")) return WEIR_ERR(WEIR_EUSAGE, "--parts is missing; one for each rank");
     weir_err err = weir_cli_u64(cli, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
+    if (!err) err = weir_cli_u64(cli, "depth", 0, WEIR_PARTS_DEPTH_MAX, &depth);
     opts->parts = (uint32_t)parts;
+    opts->depth = (uint32_t)depth;
     return err ? err : weir_cli_u64(cli, "seed", 0, INT64_MAX, &opts->seed);
 }
 
@@ -46,6 +48,9 @@ static weir_err partition_run(weir_cli *cli) {
 
 static const weir_option options[] = {
     {"parts", 'k', "N", "how many parts", NULL},
+    {"depth", 'd', "N",
+     "steps from its own vertices of which a part has the edges: one less than the layers of the network (default: 1)",
+     NULL},
     {"out", 'o', "DIR", "new folder for the parts", NULL},
     {"method", 'm', "METHOD", "how vertices are assigned (default: metis)", "metis|random|hash"},
     {"seed", 's', "N", "the same seed gives the same parts (default: 1)", NULL},
@@ -60,7 +65,8 @@ static const weir_command command = {
     .positional_max = 1,
     .description =
         "METIS cuts few edges and gives each part its share of training vertices and of degrees; random and hash are "
-        "for comparison. The snapshot is verified first. The folder appears under its name complete or not at all.",
+        "for comparison. A part is a snapshot of its own vertices and what they lead to: all that a rank reads. The "
+        "whole snapshot is verified first. The folder appears under its name complete or not at all.",
     .example = "weir partition snapshot --parts 4 --out parts\n"
                "weir partition snapshot --parts 4 --out parts-hash --method hash --json",
     .options = options,

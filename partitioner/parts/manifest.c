@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.c - manifest.json of a part: what a reader must know before it opens an array. */
+/* manifest.c - manifest.json of a part: that of a snapshot of what is here, and whose all of it is. */
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/file.h>
@@ -8,20 +9,42 @@
 #include "plan.h"
 
 static weir_err part_put_head(weir_json *json, const weir_parts_draft *draft) {
-    weir_buf schema = {0};
-    weir_schema_print(weir_snapshot_schema(draft->snapshot), &schema);
+    const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
+    weir_buf text = {0};
+    char hash[17];
+    weir_schema_print(schema, &text);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_schema_hash(schema));
+    weir_json_key_u64(json, "format", WEIR_SNAPSHOT_FORMAT);
+    weir_json_key_i64(json, "as_of_us", weir_snapshot_as_of_us(draft->snapshot));
+    weir_json_key_i64(json, "from_us", weir_snapshot_from_us(draft->snapshot));
+    weir_json_key_string(json, "schema_name", weir_schema_name(schema));
+    weir_json_key_string(json, "schema_hash", hash);
+    weir_json_key_text(json, "schema", text.bytes, text.length);
+    weir_err err = weir_buf_err(&text);
+    weir_buf_free(&text);
+    return err;
+}
+
+static void part_put_section(weir_json *json, const weir_parts_draft *draft) {
+    weir_json_key(json, "part");
+    weir_json_object(json);
     weir_json_key_u64(json, "format", WEIR_PARTS_FORMAT);
     weir_json_key_u64(json, "part", draft->part);
     weir_json_key_u64(json, "parts", draft->plan->parts);
+    weir_json_key_u64(json, "depth", draft->opts->depth);
     weir_json_key_string(json, "method", weir_parts_method_name(draft->opts->method));
     weir_json_key_u64(json, "seed", draft->opts->seed);
     weir_json_key_string(json, "cutting", draft->cutting);
-    weir_json_key_i64(json, "as_of_us", weir_snapshot_as_of_us(draft->snapshot));
-    weir_json_key_i64(json, "from_us", weir_snapshot_from_us(draft->snapshot));
-    weir_json_key_text(json, "schema", schema.bytes, schema.length);
-    weir_err err = weir_buf_err(&schema);
-    weir_buf_free(&schema);
-    return err;
+    weir_json_key(json, "starts");
+    weir_json_array(json);
+    for (uint32_t type = 0; type < draft->plan->types; type++) {
+        weir_json_array(json);
+        for (uint32_t p = 0; p <= draft->plan->parts; p++)
+            weir_json_i64(json, draft->plan->starts[type][p]);
+        weir_json_array_end(json);
+    }
+    weir_json_array_end(json);
+    weir_json_object_end(json);
 }
 
 static void part_put_vertices(weir_json *json, const weir_parts_draft *draft, const weir_parts_counts *counts) {
@@ -32,12 +55,10 @@ static void part_put_vertices(weir_json *json, const weir_parts_draft *draft, co
         const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
         weir_json_object(json);
         weir_json_key_string(json, "name", weir_schema_vertex_at(schema, type)->name);
-        weir_json_key(json, "starts");
-        weir_json_array(json);
-        for (uint32_t p = 0; p <= draft->plan->parts; p++)
-            weir_json_i64(json, draft->plan->starts[type][p]);
-        weir_json_array_end(json);
-        weir_json_key_u64(json, "halo", counts->halos[type]);
+        weir_json_key_u64(json, "count", draft->local.here[type].count);
+        weir_json_key_u64(json, "own", draft->local.here[type].own);
+        weir_json_key_u64(json, "lives", counts->lives[type]);
+        weir_json_key_u64(json, "rows", counts->rows[type]);
         weir_json_key(json, "extras");
         weir_json_array(json);
         for (uint32_t i = 0; i < vertices->extra_count; i++) {
@@ -58,12 +79,13 @@ static void part_put_relations_and_labels(weir_json *json, const weir_parts_draf
     weir_json_key(json, "relations");
     weir_json_array(json);
     for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
+        const weir_snapshot_edges *out = weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT);
         weir_json_object(json);
         weir_json_key_string(json, "name", weir_schema_relation_at(schema, r)->name);
-        weir_json_key_u64(json, "out", counts->edges[2 * r + WEIR_OUT]);
-        weir_json_key_u64(json, "in", counts->edges[2 * r + WEIR_IN]);
-        weir_json_key_i64(json, "newest_us", weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->newest_us);
-        weir_json_key_u64(json, "deleted", weir_snapshot_edges_of(draft->snapshot, r, WEIR_OUT)->until_us != NULL);
+        weir_json_key_u64(json, "edges", counts->edges[2 * r + WEIR_OUT]);
+        weir_json_key_u64(json, "edges_in", counts->edges[2 * r + WEIR_IN]);
+        weir_json_key_u64(json, "deleted", out->until_us != NULL); /* in all parts, so that all have the same arrays */
+        weir_json_key_i64(json, "newest_us", out->newest_us);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);
@@ -84,6 +106,7 @@ weir_err weir_parts_write_manifest(const weir_parts_draft *draft, const weir_par
     weir_json json = weir_json_begin(&out);
     weir_json_object(&json);
     weir_err err = part_put_head(&json, draft);
+    part_put_section(&json, draft);
     part_put_vertices(&json, draft, counts);
     part_put_relations_and_labels(&json, draft, counts);
     weir_json_object_end(&json);

@@ -43,8 +43,9 @@ static weir_err parts_name_cutting(weir_parts_draft *draft) {
         snprintf(path, sizeof path, "%s/MANIFEST", opts->snapshot);
         err = weir_sha256_file(path, digest, &length);
     }
-    weir_buf_printf(&text, "%s %u %s %llu %lld", digest, opts->parts, weir_parts_method_name(opts->method),
-                    (unsigned long long)opts->seed, (long long)weir_snapshot_as_of_us(draft->snapshot));
+    weir_buf_printf(&text, "%s %u %u %s %llu %lld", digest, opts->parts, opts->depth,
+                    weir_parts_method_name(opts->method), (unsigned long long)opts->seed,
+                    (long long)weir_snapshot_as_of_us(draft->snapshot));
     if (!err) err = weir_buf_err(&text);
     if (!err) weir_sha256_hex(text.bytes, text.length, draft->cutting);
     weir_buf_free(&text);
@@ -68,6 +69,33 @@ static weir_err parts_write_map(const weir_parts_draft *draft) {
     return err ? err : weir_manifest_write(folder);
 }
 
+static void parts_report_part(const weir_parts_draft *draft, const weir_parts_counts *counts,
+                              weir_parts_report *report) {
+    uint64_t vertices = 0, edges = 0;
+    for (uint32_t type = 0; type < draft->local.types; type++)
+        vertices += draft->local.here[type].count;
+    for (uint32_t r = 0; r < 2 * weir_schema_relation_count(weir_snapshot_schema(draft->snapshot)); r++)
+        edges += counts->edges[r];
+    report->here_vertices += vertices;
+    report->here_edges += edges;
+    if (vertices > report->here_vertices_max) report->here_vertices_max = vertices;
+    if (edges > report->here_edges_max) report->here_edges_max = edges;
+}
+
+static weir_err parts_write_parts(weir_parts_draft *draft, weir_parts_report *report) {
+    weir_parts_counts *counts = weir_calloc(1, sizeof *counts);
+    if (!counts) return WEIR_NOMEM("while writing parts");
+    weir_err err = weir_parts_local_open(draft->snapshot, &draft->local);
+    for (draft->part = 0; !err && draft->part < draft->plan->parts; draft->part++) {
+        err = weir_parts_local_fill(&draft->local, draft->plan, draft->part, draft->opts->depth);
+        if (!err) err = weir_parts_write_part(draft, counts);
+        if (!err) parts_report_part(draft, counts, report);
+    }
+    weir_parts_local_close(&draft->local);
+    weir_free(counts);
+    return err;
+}
+
 static weir_err parts_write_all(weir_parts_draft *draft, weir_parts_report *report) {
     struct rusage usage = {0};
     char path[WEIR_PARTS_PATH_MAX];
@@ -76,8 +104,7 @@ static weir_err parts_write_all(weir_parts_draft *draft, weir_parts_report *repo
     weir_err err = weir_folder_create(draft->folder);
     if (!err) err = parts_name_cutting(draft);
     if (!err) err = parts_write_map(draft);
-    for (draft->part = 0; !err && draft->part < draft->plan->parts; draft->part++)
-        err = weir_parts_write_part(draft);
+    if (!err) err = parts_write_parts(draft, report);
     if (err) return err;
 
     report->write_seconds = parts_seconds_since(draft->opts->clock, begin_us);
@@ -140,9 +167,11 @@ weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *
     weir_parts_graph graph = {0};
     weir_parts_plan plan = {0};
     int32_t *part_of = NULL, *scratch = NULL;
-    *reportp = (weir_parts_report){.parts = opts->parts, .seed = opts->seed};
+    *reportp = (weir_parts_report){.parts = opts->parts, .depth = opts->depth, .seed = opts->seed};
     if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
+    if (opts->depth > WEIR_PARTS_DEPTH_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "a depth of %u is not 0 to %u", opts->depth, WEIR_PARTS_DEPTH_MAX);
     if (weir_path_exists(opts->out))
         return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder, or remove it", opts->out);
     weir_err err = weir_snapshot_check(snapshot);

@@ -45,6 +45,32 @@ weir_err weir_parts_plan_open(const weir_parts_graph *graph, const int32_t *part
                               weir_parts_plan *plan);
 void weir_parts_plan_close(weir_parts_plan *plan);
 
+/* --- one part ---------------------------------------------------------------------------------------------------- */
+
+#define WEIR_PARTS_ELSEWHERE INT64_C(-1)
+
+/* The vertices of one type that a part has, by place: first its own, in the order of the snapshot; then what these lead
+ * to, a step after the other, each step in that order. */
+typedef struct weir_parts_here {
+    int64_t *vertices; /* which one of the snapshot */
+    size_t count, capacity;
+    size_t own, listed; /* the first so many are owned; have lists of edges */
+    size_t stepped;     /* where those of the last step begin */
+    int64_t *place_of;  /* by vertex of the snapshot, or WEIR_PARTS_ELSEWHERE */
+} weir_parts_here;
+
+typedef struct weir_parts_local {
+    const weir_snapshot *snapshot;
+    uint32_t types;
+    weir_parts_here *here; /* by type */
+} weir_parts_local;
+
+/* local.c. Nothing is here yet; the snapshot must have passed weir_snapshot_check.  WEIR_ENOMEM. */
+weir_err weir_parts_local_open(const weir_snapshot *snapshot, weir_parts_local *local);
+/* The vertices of this part, and of no other: PARTS-P2, PARTS-P3.  WEIR_ENOMEM. */
+weir_err weir_parts_local_fill(weir_parts_local *local, const weir_parts_plan *plan, uint32_t part, uint32_t depth);
+void weir_parts_local_close(weir_parts_local *local);
+
 /* folder/part-P of this plan, into a folder that is there.  cutting: 64 hex digits. */
 typedef struct weir_parts_draft {
     const weir_snapshot *snapshot;
@@ -53,6 +79,7 @@ typedef struct weir_parts_draft {
     char folder[4096];
     char cutting[65];
     uint32_t part;
+    weir_parts_local local; /* of this part */
 } weir_parts_draft;
 
 #define WEIR_PARTS_PATH_MAX 4608u
@@ -60,11 +87,14 @@ typedef struct weir_parts_draft {
 /* "FOLDER/part-P/…" of this draft.  WEIR_ELIMIT. */
 weir_err weir_parts_path(const weir_parts_draft *draft, char path[WEIR_PARTS_PATH_MAX], const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* write.c: all files of draft->part. counts: edges of owned vertices, relation * 2 + direction; labels; halos. */
+/* What was written of draft->part. */
 typedef struct weir_parts_counts {
-    uint64_t edges[2 * WEIR_SCHEMA_RELATIONS_MAX], labels[WEIR_SCHEMA_LABELS_MAX], halos[WEIR_SCHEMA_VERTICES_MAX];
+    uint64_t lives[WEIR_SCHEMA_VERTICES_MAX], rows[WEIR_SCHEMA_VERTICES_MAX];
+    uint64_t edges[2 * WEIR_SCHEMA_RELATIONS_MAX]; /* relation * 2 + direction */
+    uint64_t labels[WEIR_SCHEMA_LABELS_MAX];
 } weir_parts_counts;
-weir_err weir_parts_write_part(const weir_parts_draft *draft);
+/* write.c: all files of draft->part. */
+weir_err weir_parts_write_part(const weir_parts_draft *draft, weir_parts_counts *counts);
 /* manifest.c */
 weir_err weir_parts_write_manifest(const weir_parts_draft *draft, const weir_parts_counts *counts);
 

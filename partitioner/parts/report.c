@@ -16,6 +16,11 @@ void weir_parts_report_text(const weir_parts_report *report, weir_buf *out) {
                         q->training_balance, q->degree_balance, (unsigned long long)q->halo,
                         (unsigned long long)q->halo_max, q->seconds);
     }
+    weir_buf_printf(out,
+                    "of depth %u: %llu vertices and %llu entries of their lists over all parts, in the largest %llu "
+                    "and %llu\n",
+                    report->depth, (unsigned long long)report->here_vertices, (unsigned long long)report->here_edges,
+                    (unsigned long long)report->here_vertices_max, (unsigned long long)report->here_edges_max);
     weir_buf_printf(out, "written in %.3f s; %.1f MiB of memory at most\n", report->write_seconds,
                     (double)report->peak_bytes / 1048576.0);
 }
@@ -44,6 +49,11 @@ void weir_parts_report_json(const weir_parts_report *report, weir_buf *out) {
         weir_json_object_end(&json);
     }
     weir_json_array_end(&json);
+    weir_json_key_u64(&json, "depth", report->depth);
+    weir_json_key_u64(&json, "here_vertices", report->here_vertices);
+    weir_json_key_u64(&json, "here_vertices_max", report->here_vertices_max);
+    weir_json_key_u64(&json, "here_edges", report->here_edges);
+    weir_json_key_u64(&json, "here_edges_max", report->here_edges_max);
     weir_json_key_f64(&json, "write_seconds", report->write_seconds);
     weir_json_key_u64(&json, "peak_bytes", report->peak_bytes);
     weir_json_object_end(&json);

@@ -2,8 +2,8 @@
 /*
  * write.c - the arrays of one part, gathered from those of the snapshot.
  *
- * Owned vertices of a type are old_of[starts[p]] to before old_of[starts[p + 1]], in the snapshot's order; so reads
- * are mostly sequential, and every file is written from front to end.
+ * The vertices of a part are in the snapshot's order within a step from its own (local.c); so reads are mostly
+ * sequential, and every file is written from front to end.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,18 +29,20 @@ weir_err weir_parts_path(const weir_parts_draft *draft, char path[WEIR_PARTS_PAT
     return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", draft->folder);
 }
 
-/* The owned vertices of a type, as places in the snapshot. */
-typedef struct part_owned {
+/* Some of the vertices of a type that are here, the first ones, as places in the snapshot. */
+typedef struct part_some {
     const int64_t *old;
     uint64_t count;
-    int64_t first; /* its new number */
-} part_owned;
+} part_some;
 
-static part_owned part_owned_of(const weir_parts_draft *draft, uint32_t type) {
-    const int64_t *starts = draft->plan->starts[type];
-    int64_t first = starts[draft->part];
-    WEIR_ASSERT(draft->part < draft->plan->parts && first <= starts[draft->part + 1]);
-    return (part_owned){draft->plan->old_of[type] + first, (uint64_t)(starts[draft->part + 1] - first), first};
+static const weir_parts_here *part_here(const weir_parts_draft *draft, uint32_t type) {
+    const weir_parts_here *here = &draft->local.here[type];
+    WEIR_ASSERT(type < draft->local.types && here->own <= here->listed && here->listed <= here->count);
+    return here;
+}
+
+static part_some part_own(const weir_parts_draft *draft, uint32_t type) {
+    return (part_some){part_here(draft, type)->vertices, part_here(draft, type)->own};
 }
 
 /* Writes the numbers of one array. */
@@ -76,7 +78,7 @@ static weir_err part_write_plain(const weir_parts_draft *draft, const char *fold
 /* --- rows of vertices ------------------------------------------------------------------------------------------ */
 
 typedef struct part_gather {
-    part_owned rows;
+    part_some rows;
     const uint8_t *source;
     size_t size;      /* of one number    */
     uint64_t columns; /* numbers of a row */
@@ -93,7 +95,7 @@ static weir_err part_fill_rows(weir_npy_writer *writer, const void *context) {
 
 /* columns 0: one dimension. */
 static weir_err part_write_rows(const weir_parts_draft *draft, const char *folder, const char *name, weir_npy_type type,
-                                part_owned rows, const void *source, uint64_t columns) {
+                                part_some rows, const void *source, uint64_t columns) {
     const part_gather g = {rows, source, weir_npy_size(type), columns ? columns : 1};
     return part_write_array(draft, folder, name, type, rows.count, columns, part_fill_rows, &g);
 }
@@ -101,15 +103,16 @@ static weir_err part_write_rows(const weir_parts_draft *draft, const char *folde
 /* --- lists: of edges, lives, rows, keys ------------------------------------------------------------------------- */
 
 typedef struct part_lists {
-    part_owned rows;
+    part_some rows;        /* that have a list */
+    uint64_t vertices;     /* and behind them those that have none: so many in all */
     const int64_t *indptr; /* of the snapshot */
     const int64_t *neighbors;
     const uint8_t *source;
     size_t size;
-    const int64_t *new_of; /* of what neighbours are; NULL: numbers are copied */
+    const int64_t *place_of; /* of what neighbours are */
 } part_lists;
 
-static uint64_t part_count_listed(part_owned rows, const int64_t *indptr) {
+static uint64_t part_count_listed(part_some rows, const int64_t *indptr) {
     uint64_t count = 0;
     for (uint64_t i = 0; i < rows.count; i++)
         count += (uint64_t)(indptr[rows.old[i] + 1] - indptr[rows.old[i]]);
@@ -132,8 +135,11 @@ static weir_err part_fill_neighbors(weir_npy_writer *writer, const void *context
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
         int64_t end = l->indptr[l->rows.old[i] + 1];
-        for (int64_t at = l->indptr[l->rows.old[i]]; !err && at < end; at++)
-            err = weir_npy_write_i64(writer, l->new_of[l->neighbors[at]]);
+        for (int64_t at = l->indptr[l->rows.old[i]]; !err && at < end; at++) {
+            int64_t place = l->place_of[l->neighbors[at]];
+            WEIR_ASSERT(place != WEIR_PARTS_ELSEWHERE); /* PARTS-P3 */
+            err = weir_npy_write_i64(writer, place);
+        }
     }
     return err;
 }
@@ -146,7 +152,13 @@ static weir_err part_fill_indptr(weir_npy_writer *writer, const void *context) {
         at += l->indptr[l->rows.old[i] + 1] - l->indptr[l->rows.old[i]];
         err = weir_npy_write_i64(writer, at);
     }
+    for (uint64_t i = l->rows.count; !err && i < l->vertices; i++)
+        err = weir_npy_write_i64(writer, at);
     return err;
+}
+
+static weir_err part_write_indptr(const weir_parts_draft *draft, const char *folder, const char *name, part_lists l) {
+    return part_write_array(draft, folder, name, WEIR_NPY_I64, l.vertices + 1, 0, part_fill_indptr, &l);
 }
 
 static weir_err part_write_lists(const weir_parts_draft *draft, const char *folder, const char *name,
@@ -191,7 +203,7 @@ static weir_err part_create_folder(const weir_parts_draft *draft, const char *fo
 
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
-static weir_err part_write_extras(const weir_parts_draft *draft, const char *folder, part_owned rows,
+static weir_err part_write_extras(const weir_parts_draft *draft, const char *folder, part_some rows,
                                   const weir_snapshot_vertices *vertices) {
     char name[PART_NAME_MAX];
     weir_err err = WEIR_OK;
@@ -204,14 +216,15 @@ static weir_err part_write_extras(const weir_parts_draft *draft, const char *fol
     return err;
 }
 
-static weir_err part_write_spans(const weir_parts_draft *draft, const char *folder, const char *times, part_owned rows,
-                                 const weir_snapshot_spans *spans) {
-    const part_lists l = {.rows = rows, .indptr = spans->indptr};
-    uint64_t count = part_count_listed(rows, spans->indptr);
+static weir_err part_write_spans(const weir_parts_draft *draft, const char *folder, const char *times, uint32_t type,
+                                 const weir_snapshot_spans *spans, uint64_t *countp) {
+    const part_lists l = {
+        .rows = part_own(draft, type), .vertices = part_here(draft, type)->count, .indptr = spans->indptr};
+    *countp = part_count_listed(l.rows, spans->indptr);
     weir_err err = part_create_folder(draft, folder);
-    if (!err) err = part_write_array(draft, folder, "indptr", WEIR_NPY_I64, rows.count + 1, 0, part_fill_indptr, &l);
-    if (!err) err = part_write_lists(draft, folder, times, WEIR_NPY_I64, l, spans->times, count);
-    return err ? err : part_write_lists(draft, folder, "until", WEIR_NPY_I64, l, spans->until_us, count);
+    if (!err) err = part_write_indptr(draft, folder, "indptr", l);
+    if (!err) err = part_write_lists(draft, folder, times, WEIR_NPY_I64, l, spans->times, *countp);
+    return err ? err : part_write_lists(draft, folder, "until", WEIR_NPY_I64, l, spans->until_us, *countp);
 }
 
 /* One number a row, in the order of these lists. */
@@ -229,31 +242,50 @@ static weir_err part_write_columns(const weir_parts_draft *draft, const char *fo
     return err;
 }
 
-static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type) {
+/* PARTS-P1: of those that others own there are ids, which sampling draws by, and nothing else. */
+static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type, weir_parts_counts *counts) {
     const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
-    part_owned rows = part_owned_of(draft, type);
+    const weir_parts_here *here = part_here(draft, type);
+    part_some own = part_own(draft, type), all = {here->vertices, here->count};
     char folder[128], room[136];
     snprintf(folder, sizeof folder, "vertices/%s",
              weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
     weir_err err = part_create_folder(draft, folder);
-    if (!err) err = part_write_rows(draft, folder, "ids", WEIR_NPY_U64, rows, vertices->ids, 2);
+    if (!err) err = part_write_rows(draft, folder, "ids", WEIR_NPY_U64, all, vertices->ids, 2);
     snprintf(room, sizeof room, "%s/lives", folder);
-    if (!err) err = part_write_spans(draft, room, "first", rows, &vertices->lives);
+    if (!err) err = part_write_spans(draft, room, "first", type, &vertices->lives, &counts->lives[type]);
     snprintf(room, sizeof room, "%s/rows", folder);
-    if (!err) err = part_write_spans(draft, room, "times", rows, &vertices->rows);
-    const part_lists keys = {.rows = rows, .indptr = vertices->key_offsets};
-    if (!err)
-        err = part_write_array(draft, folder, "key_offsets", WEIR_NPY_I64, rows.count + 1, 0, part_fill_indptr, &keys);
+    if (!err) err = part_write_spans(draft, room, "times", type, &vertices->rows, &counts->rows[type]);
+    const part_lists keys = {.rows = own, .vertices = here->count, .indptr = vertices->key_offsets};
+    if (!err) err = part_write_indptr(draft, folder, "key_offsets", keys);
     if (!err)
         err = part_write_lists(draft, folder, "key_bytes", WEIR_NPY_U8, keys, vertices->key_bytes,
-                               part_count_listed(rows, keys.indptr));
-    const part_lists l = {.rows = rows, .indptr = vertices->rows.indptr};
-    if (!err)
-        err = part_write_columns(draft, folder, vertices->columns, vertices->column_count, l,
-                                 part_count_listed(rows, l.indptr));
+                               part_count_listed(own, keys.indptr));
+    const part_lists l = {.rows = own, .indptr = vertices->rows.indptr};
+    if (!err) err = part_write_columns(draft, folder, vertices->columns, vertices->column_count, l, counts->rows[type]);
     for (uint32_t i = 0; !err && i < vertices->column_count; i++)
         err = part_write_texts(draft, folder, &vertices->columns[i]);
-    return err ? err : part_write_extras(draft, folder, rows, vertices);
+    return err ? err : part_write_extras(draft, folder, own, vertices);
+}
+
+typedef struct part_others {
+    const weir_parts_here *here;
+    const int64_t *new_of;
+} part_others;
+
+static weir_err part_fill_numbers(weir_npy_writer *writer, const void *context) {
+    const part_others *o = context;
+    weir_err err = WEIR_OK;
+    for (size_t place = o->here->own; !err && place < o->here->count; place++)
+        err = weir_npy_write_i64(writer, o->new_of[o->here->vertices[place]]);
+    return err;
+}
+
+/* Of those that others own: whom to ask for what they are like. */
+static weir_err part_write_numbers(const weir_parts_draft *draft, uint32_t type) {
+    const part_others o = {part_here(draft, type), draft->plan->new_of[type]};
+    return part_write_array(draft, "numbers", weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name,
+                            WEIR_NPY_I64, o.here->count - o.here->own, 0, part_fill_numbers, &o);
 }
 
 /* --- relations ------------------------------------------------------------------------------------------------- */
@@ -263,15 +295,17 @@ static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t rel
     const weir_schema_relation *r = weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation);
     bool out = direction == WEIR_OUT;
     const weir_snapshot_edges *edges = weir_snapshot_edges_of(draft->snapshot, relation, direction);
-    const part_lists l = {.rows = part_owned_of(draft, out ? r->from : r->to),
+    const weir_parts_here *here = part_here(draft, out ? r->from : r->to);
+    const part_lists l = {.rows = {here->vertices, here->listed},
+                          .vertices = here->count,
                           .indptr = edges->indptr,
                           .neighbors = edges->neighbors,
-                          .new_of = draft->plan->new_of[out ? r->to : r->from]};
+                          .place_of = part_here(draft, out ? r->to : r->from)->place_of};
     uint64_t count = *countp = part_count_listed(l.rows, l.indptr);
     char folder[128];
     snprintf(folder, sizeof folder, "relations/%s/%s", r->name, out ? "out" : "in");
     weir_err err = part_create_folder(draft, folder);
-    if (!err) err = part_write_array(draft, folder, "indptr", WEIR_NPY_I64, l.rows.count + 1, 0, part_fill_indptr, &l);
+    if (!err) err = part_write_indptr(draft, folder, "indptr", l);
     if (!err) err = part_write_array(draft, folder, "neighbors", WEIR_NPY_I64, count, 0, part_fill_neighbors, &l);
     if (!err) err = part_write_lists(draft, folder, "times", WEIR_NPY_I64, l, edges->times, count);
     if (!err) err = part_write_lists(draft, folder, "events", WEIR_NPY_U64, l, edges->events, count);
@@ -280,7 +314,7 @@ static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t rel
     return err ? err : part_write_columns(draft, folder, edges->columns, edges->column_count, l, count);
 }
 
-/* PARTS-P2: each list goes to the part of the vertex whose list it is, and nowhere else. */
+/* PARTS-P2: a list is there whole, or not at all. */
 static weir_err part_write_relation(const weir_parts_draft *draft, uint32_t relation, weir_parts_counts *counts) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, WEIR_OUT);
     char folder[96];
@@ -312,11 +346,11 @@ static weir_err part_take(part_taken *t, uint64_t place, int64_t target) {
 
 static weir_err part_take_of_vertices(const weir_parts_draft *draft, uint32_t type, const weir_snapshot_labels *labels,
                                       part_taken *t) {
-    part_owned rows = part_owned_of(draft, type);
+    const weir_parts_here *here = part_here(draft, type);
     weir_err err = WEIR_OK;
     for (uint64_t i = 0; !err && i < labels->count; i++) {
-        int64_t here = draft->plan->new_of[type][labels->targets[i]] - rows.first;
-        if (here >= 0 && here < (int64_t)rows.count) err = part_take(t, i, here);
+        int64_t place = here->place_of[labels->targets[i]];
+        if (place != WEIR_PARTS_ELSEWHERE && place < (int64_t)here->own) err = part_take(t, i, place);
     }
     return err;
 }
@@ -334,12 +368,11 @@ static uint64_t part_label_from(const weir_snapshot_labels *labels, int64_t plac
     return low;
 }
 
-/* Lists of owned vertices in their order; in the part, each begins at `here`. */
+/* Lists of owned vertices are the first of a part, in their order: each begins at `here`. */
 static weir_err part_take_of_edges(const weir_parts_draft *draft, uint32_t relation, const weir_snapshot_labels *labels,
                                    part_taken *t) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, relation, WEIR_OUT);
-    part_owned rows =
-        part_owned_of(draft, weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation)->from);
+    part_some rows = part_own(draft, weir_schema_relation_at(weir_snapshot_schema(draft->snapshot), relation)->from);
     int64_t here = 0;
     weir_err err = WEIR_OK;
     for (uint64_t v = 0; !err && v < rows.count; v++) {
@@ -363,7 +396,7 @@ static weir_err part_write_labels(const weir_parts_draft *draft, uint32_t label,
     char folder[96];
     weir_err err = l->on_relation ? part_take_of_edges(draft, l->target, labels, &t)
                                   : part_take_of_vertices(draft, l->target, labels, &t);
-    const part_owned rows = {t.places, t.count, 0};
+    const part_some rows = {t.places, t.count};
     *countp = t.count;
     snprintf(folder, sizeof folder, "labels/%s", l->name);
     if (!err) err = part_create_folder(draft, folder);
@@ -375,61 +408,16 @@ static weir_err part_write_labels(const weir_parts_draft *draft, uint32_t label,
     return err;
 }
 
-/* --- halo ------------------------------------------------------------------------------------------------------ */
-
-typedef struct part_marked {
-    const uint8_t *marks;
-    uint64_t count;
-} part_marked;
-
-static weir_err part_fill_halo(weir_npy_writer *writer, const void *context) {
-    const part_marked *m = context;
-    weir_err err = WEIR_OK;
-    for (uint64_t v = 0; !err && v < m->count; v++) {
-        if (m->marks[v]) err = weir_npy_write_i64(writer, (int64_t)v);
-    }
-    return err;
-}
-
-static weir_err part_write_halo(const weir_parts_draft *draft, uint32_t type, uint64_t *countp) {
-    const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
-    part_owned rows = part_owned_of(draft, type);
-    part_marked m = {.count = weir_snapshot_vertices_of(draft->snapshot, type)->count};
-    uint8_t *marks = weir_calloc(m.count + 1, 1);
-    if (!marks) return WEIR_NOMEM("while marking %llu vertices", (unsigned long long)m.count);
-    for (uint32_t r = 0; r < 2 * weir_schema_relation_count(schema); r++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(schema, r / 2);
-        bool out = r % 2 == WEIR_OUT;
-        if ((out ? relation->to : relation->from) != type) continue;
-        const weir_snapshot_edges *e = weir_snapshot_edges_of(draft->snapshot, r / 2, out ? WEIR_OUT : WEIR_IN);
-        part_owned own = part_owned_of(draft, out ? relation->from : relation->to);
-        for (uint64_t v = 0; v < own.count; v++) {
-            for (int64_t at = e->indptr[own.old[v]]; at < e->indptr[own.old[v] + 1]; at++)
-                marks[draft->plan->new_of[type][e->neighbors[at]]] = 1;
-        }
-    }
-    WEIR_ASSERT((uint64_t)rows.first + rows.count <= m.count);
-    memset(marks + rows.first, 0, rows.count); /* PARTS-P3 */
-    m.marks = marks;
-    for (uint64_t v = 0; v < m.count; v++)
-        *countp += marks[v];
-    weir_err err = part_write_array(draft, "halo", weir_schema_vertex_at(schema, type)->name, WEIR_NPY_I64, *countp, 0,
-                                    part_fill_halo, &m);
-    weir_free(marks);
-    return err;
-}
-
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
-weir_err weir_parts_write_part(const weir_parts_draft *draft) {
+weir_err weir_parts_write_part(const weir_parts_draft *draft, weir_parts_counts *counts) {
     char path[WEIR_PARTS_PATH_MAX];
-    weir_parts_counts *counts = weir_calloc(1, sizeof *counts);
-    if (!counts) return WEIR_NOMEM("while writing a part");
     const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
-    weir_err err = part_create_folder(draft, "halo");
+    *counts = (weir_parts_counts){0};
+    weir_err err = part_create_folder(draft, "numbers");
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++) {
-        err = part_write_vertices(draft, i);
-        if (!err) err = part_write_halo(draft, i, &counts->halos[i]);
+        err = part_write_vertices(draft, i, counts);
+        if (!err) err = part_write_numbers(draft, i);
     }
     for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++)
         err = part_write_relation(draft, i, counts);
@@ -438,7 +426,5 @@ weir_err weir_parts_write_part(const weir_parts_draft *draft) {
     if (!err) err = weir_parts_write_manifest(draft, counts);
     if (!err) err = weir_parts_path(draft, path, ".");
     if (!err) path[strlen(path) - 2] = '\0';
-    if (!err) err = weir_manifest_write(path);
-    weir_free(counts);
-    return err;
+    return err ? err : weir_manifest_write(path);
 }

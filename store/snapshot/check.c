@@ -180,8 +180,13 @@ static weir_err snapshot_check_direction(const weir_snapshot *s, uint32_t relati
 static weir_err snapshot_check_labels(const weir_snapshot *s, uint32_t label) {
     const weir_schema_label *schema = weir_schema_label_at(s->description.schema, label);
     const weir_snapshot_labels *l = &s->labels[label];
-    uint64_t targets =
-        schema->on_relation ? s->edges[2 * schema->target + WEIR_OUT].edges : s->vertices[schema->target].count;
+    uint64_t targets; /* of a part: of its own vertices, whose lists are the first */
+    if (schema->on_relation) {
+        uint32_t from = weir_schema_relation_at(s->description.schema, schema->target)->from;
+        targets = (uint64_t)s->edges[2 * schema->target + WEIR_OUT].indptr[s->vertices[from].own];
+    } else {
+        targets = s->vertices[schema->target].own;
+    }
     char array[512];
     snprintf(array, sizeof array, "labels/%s/", schema->name);
     for (uint64_t i = 0; i < l->count; i++) {

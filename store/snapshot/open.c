@@ -256,7 +256,7 @@ const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapsho
 
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
-    return weir_ids_find(v->ids, v->count, id, indexp);
+    return weir_ids_find(v->ids, v->own, id, indexp);
 }
 
 /* --- as of a time: of snapshots and of parts --------------------------------------------------------------------- */

@@ -70,17 +70,20 @@ typedef struct weir_parts_quality {
 } weir_parts_quality;
 
 typedef struct weir_parts_report {
-    uint32_t parts;
+    uint32_t parts, depth;
     uint64_t seed, vertices, edges, training;
     weir_parts_quality rows[WEIR_PARTS_METHODS]; /* the method that was asked for comes first */
     uint32_t row_count;
+    /* What the parts of that method have, owned or not: over all, and the most of one. An edge counts in each list that
+     * names it. */
+    uint64_t here_vertices, here_vertices_max, here_edges, here_edges_max;
     double write_seconds;
     uint64_t peak_bytes; /* of the process */
 } weir_parts_report;
 
 /* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or than
- * vertices, a depth above WEIR_PARTS_DEPTH_MAX, a path that is too long, or METIS cannot count so far; WEIR_ECORRUPT the snapshot; WEIR_EIO, WEIR_EFULL,
- * WEIR_ENOMEM.  Blocks.  [main] */
+ * vertices, a depth above WEIR_PARTS_DEPTH_MAX, a path that is too long, or METIS cannot count so far; WEIR_ECORRUPT
+ * the snapshot; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
 void weir_parts_report_text(const weir_parts_report *report, weir_buf *out);
 void weir_parts_report_json(const weir_parts_report *report, weir_buf *out);

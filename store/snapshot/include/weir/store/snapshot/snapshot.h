@@ -176,8 +176,8 @@ typedef struct weir_snapshot_labels {
 } weir_snapshot_labels;
 
 /* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_EDATA a part where a snapshot is wanted, or the other way round; WEIR_ECORRUPT,
- * WEIR_EDATA name the file: a missing one, a wrong length, an end that leads outside. Lists and neighbours are checked where they are followed, or all of them by weir_snapshot_check.
- * [any] */
+ * WEIR_EDATA name the file: a missing one, a wrong length, an end that leads outside. Lists and neighbours are checked
+ * where they are followed, or all of them by weir_snapshot_check.  [any] */
 weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp);
 void weir_snapshot_close(weir_snapshot *snapshot); /* NULL is allowed */
 /* Walks all lists, neighbours, times and labels.  WEIR_ECORRUPT names the array and the place.  [any] */
@@ -203,7 +203,7 @@ bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64
 void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
                                   const weir_snapshot_labels *labels, uint64_t *beginp, uint64_t *endp);
 
-/* Index of a vertex within its type; false: it does not exist.  [any] */
+/* Index of a vertex within its type; false: it does not exist, or of a part: it is not one of its own.  [any] */
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp);
 
 /* --- from and to other worlds ----------------------------------------------------------------------------------- */
