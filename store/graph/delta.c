@@ -237,13 +237,14 @@ static bool delta_apply_one(weir_delta *delta, delta_node *n, const weir_mutatio
     return true;
 }
 
-/* The owner alone changes slots and nodes, so it may look at them without the lock. */
+/* The owner alone changes slots and nodes, so it may look at them without the lock. It does not search: to wait for
+ * places on the way would cost more than is gained where a vertex stands further on. */
 void weir_delta_ahead(const weir_delta *delta, weir_vertex vertex, weir_delta_stage stage) {
     const weir_table *slots = &delta->stripes[delta_stripe_number(vertex)].slots;
     if (stage == WEIR_DELTA_SLOT) {
         weir_table_ahead(slots, weir_vertex_fold(vertex), sizeof(delta_slot));
     } else {
-        const delta_slot *slot = weir_table_first(slots, weir_vertex_fold(vertex), sizeof *slot);
+        const delta_slot *slot = weir_table_home(slots, weir_vertex_fold(vertex), sizeof *slot);
         if (slot) __builtin_prefetch(stage == WEIR_DELTA_NODE ? (const void *)slot->node : slot->node->lists);
     }
 }

@@ -65,6 +65,14 @@ static inline void *weir_table_next(const weir_table *table, const void *entry, 
     return weir_table_search(table, place + 1, *(const uint32_t *)entry, entry_bytes);
 }
 
+/* What a search will meet first, if that may have the hash; else NULL: nothing behind it is looked at. */
+static inline void *weir_table_home(const weir_table *table, uint64_t hash, size_t entry_bytes) {
+    uint32_t tag = weir_table_tag(hash);
+    if (!table->capacity) return NULL;
+    char *entry = (char *)table->entries + (tag & (table->capacity - 1)) * entry_bytes;
+    return *(const uint32_t *)(const void *)entry == tag ? entry : NULL;
+}
+
 /* A search for the hash follows soon: begins to fetch where it will look. */
 static inline void weir_table_ahead(const weir_table *table, uint64_t hash, size_t entry_bytes) {
     if (table->capacity)
