@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.h - files that are durable when we say so. Every call goes through fault.h.
+ * file.h - files that are durable when we say so. What opens, locks, reads, writes, syncs, renames or removes goes
+ * through fault.h; a look at a status does not.
  *
  * A new file is durable only when the file AND its folder have been synced; a replaced one only when
  * the temporary was synced before the rename and the folder after it. weir_file_replace does all of it.
