@@ -103,6 +103,9 @@ const weir_id_key *weir_graph_id_key(const weir_graph *graph);
 /* The key that the store in a folder was made with, whether or not the store can be opened.  WEIR_ENOTFOUND,
  * WEIR_EVERSION, WEIR_ECORRUPT. */
 weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp);
+/* The schema that the store in a folder was last opened for writing with.  WEIR_ENOTFOUND; WEIR_ECORRUPT names the
+ * file; WEIR_ELIMIT, WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk.  [any] */
+weir_err weir_graph_schema_of(const char *folder, weir_schema **schemap);
 
 /* --- sources ---------------------------------------------------------------------------------------------------- */
 
