@@ -68,7 +68,6 @@ weir_err weir_cli_u64(const weir_cli *cli, const char *option, uint64_t min, uin
 weir_err weir_cli_f64(const weir_cli *cli, const char *option, double min, double max, double *valuep);
 weir_err weir_cli_us(const weir_cli *cli, const char *option, int64_t *usp);        /* "15m"                     */
 weir_err weir_cli_time(const weir_cli *cli, const char *option, int64_t *wall_usp); /* RFC 3339                  */
-weir_err weir_cli_size(const weir_cli *cli, const char *option, uint64_t *bytesp);  /* "64MiB"                   */
 size_t weir_cli_positional_count(const weir_cli *cli);
 const char *weir_cli_positional(const weir_cli *cli, size_t index); /* NULL past the end */
 const weir_config *weir_cli_config(const weir_cli *cli);            /* NULL: a command without_config */
