@@ -241,7 +241,7 @@ static weir_err cmd_load_read_options(cmd_load *load) {
     if (schema) {
         err = weir_schema_load_named(schema, &load->schema);
     } else if (weir_path_exists(stored)) {
-        err = weir_schema_load(stored, &load->schema);
+        err = weir_graph_schema_of(load->store, &load->schema);
     } else {
         err = WEIR_ERR(WEIR_EUSAGE, "there is no store in %s to take the schema from; give --schema", load->store);
     }

@@ -121,7 +121,9 @@ void weir_buf_free(weir_buf *buf) {
 void weir_buf_shrink(weir_buf *buf) {
     WEIR_ASSERT(!buf->bytes || buf->length < buf->capacity);
     if (!buf->length) {
+        weir_code failed = buf->failed; /* what is not there may be what did not fit */
         weir_buf_free(buf);
+        buf->failed = failed;
         return;
     }
     char *bytes = weir_realloc_array(buf->bytes, buf->length + 1, 1);

@@ -11,14 +11,14 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
 
-#define DEPTH_MAX 8u /* of what is looked at whole: a log, say */
+#define DEPTH_MAX 8u  /* of what is looked at whole: a log, say */
+#define LINKS_MAX 40u /* as many as the kernel follows */
 
 static weir_err guard_status(const char *path, const struct stat *status) {
     uid_t own = geteuid();
@@ -43,13 +43,67 @@ static weir_err guard_folder_of(const char *path) {
     return guard_status(folder, &status);
 }
 
+/* The way to a file, name by name, as the kernel goes it. */
+typedef struct guard_way {
+    char at[PATH_MAX];   /* where it has come, without a link; "": the root */
+    char rest[PATH_MAX]; /* what follows                                    */
+    unsigned links;
+} guard_way;
+
+/* at is a link: what it leads to comes in its place. Whoever may put another there leads the rest elsewhere. */
+static weir_err guard_way_follow(guard_way *way, size_t folder_length, const char *target, size_t length) {
+    weir_err err = guard_folder_of(way->at);
+    if (err) return err;
+    size_t left = strlen(way->rest);
+    if (++way->links > LINKS_MAX) return WEIR_ERRNO(ELOOP, "cannot look at %s", way->at);
+    if (length + 1 + left >= sizeof way->rest)
+        return WEIR_ERRNO(ENAMETOOLONG, "cannot follow the link %.200s…", way->at);
+    memmove(way->rest + length + 1, way->rest, left + 1);
+    memcpy(way->rest, target, length);
+    way->rest[length] = '/';
+    way->at[target[0] == '/' ? 0 : folder_length] = 0;
+    return WEIR_OK;
+}
+
+/* Takes the first name of the rest. */
+static weir_err guard_way_step(guard_way *way) {
+    char target[PATH_MAX];
+    size_t begin = strspn(way->rest, "/"), length = strcspn(way->rest + begin, "/"), before = strlen(way->at);
+    if (before + 1 + length >= sizeof way->at) return WEIR_ERRNO(ENAMETOOLONG, "cannot use the path %.200s…", way->at);
+    char *name = way->at + before + 1;
+    memcpy(name, way->rest + begin, length);
+    name[length] = 0;
+    memmove(way->rest, way->rest + begin + length, strlen(way->rest + begin + length) + 1);
+    if (length == 0 || strcmp(name, ".") == 0) return WEIR_OK;
+    if (strcmp(name, "..") == 0) {
+        char *slash = strrchr(way->at, '/');
+        if (slash) *slash = 0;
+        return WEIR_OK;
+    }
+    way->at[before] = '/';
+    ssize_t target_length = readlink(way->at, target, sizeof target - 1);
+    if (target_length > 0) return guard_way_follow(way, before, target, (size_t)target_length);
+    return errno == EINVAL ? WEIR_OK : WEIR_ERRNO(errno, "cannot look at %s", way->at); /* EINVAL: no link */
+}
+
+/* The folder of each link on the way, and that of what the last of them leads to. */
+static weir_err guard_links(const char *path) {
+    guard_way way = {0};
+    size_t length = strlen(path);
+    weir_err err = WEIR_OK;
+    if (length >= sizeof way.rest) return WEIR_ERRNO(ENAMETOOLONG, "cannot use the path %.200s…", path);
+    memcpy(way.rest, path, length + 1);
+    if (path[0] != '/' && !getcwd(way.at, sizeof way.at)) return WEIR_ERRNO(errno, "cannot look at %s", path);
+    if (strcmp(way.at, "/") == 0) way.at[0] = 0;
+    while (!err && way.rest[0])
+        err = guard_way_step(&way);
+    return err ? err : guard_folder_of(way.at[0] ? way.at : "/");
+}
+
 weir_err weir_guard_check(const char *path, const struct stat *status) {
-    char real[PATH_MAX];
     weir_err err = guard_status(path, status);
     if (!err) err = guard_folder_of(path);
-    if (err) return err;
-    if (!realpath(path, real)) return WEIR_ERRNO(errno, "cannot look at %s", path);
-    return guard_folder_of(real);
+    return err ? err : guard_links(path);
 }
 
 weir_err weir_path_guarded(const char *path) {

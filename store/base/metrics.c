@@ -175,12 +175,6 @@ int64_t weir_metric_gauge(weir_metric metric) {
     return atomic_load_explicit(&gauges[metric], memory_order_relaxed);
 }
 
-uint64_t weir_metric_observations(weir_metric metric) {
-    histogram_view h;
-    histogram_view_get(metric, &h);
-    return h.count;
-}
-
 uint64_t weir_metric_quantile(weir_metric metric, double quantile) {
     histogram_view h;
     histogram_view_get(metric, &h);

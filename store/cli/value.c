@@ -78,16 +78,6 @@ weir_err weir_cli_time(const weir_cli *cli, const char *option, int64_t *wall_us
     return WEIR_OK;
 }
 
-weir_err weir_cli_size(const weir_cli *cli, const char *option, uint64_t *bytesp) {
-    const char *text = weir_cli_text(cli, option);
-    uint64_t bytes;
-    if (!text) return WEIR_OK;
-    if (weir_size_parse(text, &bytes))
-        return WEIR_ERR(WEIR_EUSAGE, "--%s is '%.60s'; it must be a size such as 4096, 64KiB or 1GiB", option, text);
-    *bytesp = bytes;
-    return WEIR_OK;
-}
-
 size_t weir_cli_positional_count(const weir_cli *cli) {
     return cli->positional_count;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - what the commands of `weir store` share; `weir store checkpoint` and `restore`. */
-#include <stdio.h>
-
 #include <weir/store/base/thread.h>
 #include <weir/store/cmd/store.h>
 
@@ -15,12 +13,9 @@ weir_err weir_cmd_store_open(const weir_cli *cli, bool read_only, weir_cmd_store
     const weir_graph_opts opts = {.memory_bytes = weir_config_u64(weir_cli_config(cli), WEIR_CONFIG_STORE_MEMORY),
                                   .future_us = weir_config_us(weir_cli_config(cli), WEIR_CONFIG_INGEST_FUTURE_MAX),
                                   .read_only = read_only};
-    char path[4096];
     WEIR_ON_ROLE(MAIN);
     *storep = (weir_cmd_store){0};
-    int length = snprintf(path, sizeof path, "%s/schema.yaml", folder);
-    if (length < 0 || length >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", folder);
-    weir_err err = weir_schema_load(path, &storep->schema);
+    weir_err err = weir_graph_schema_of(folder, &storep->schema);
     if (weir_err_is(err, WEIR_ENOTFOUND)) {
         err = WEIR_ERR(WEIR_ENOTFOUND, "there is no store in %s; name its folder with --path", folder);
     }

@@ -204,9 +204,16 @@ weir_err weir_engine_mend(weir_engine *engine) {
 
 /* --- another in its place --------------------------------------------------------------------------------------- */
 
+static bool mend_is_damaged(weir_engine *engine) {
+    weir_mutex_lock(&engine->mutex);
+    bool damaged = engine->damaged;
+    weir_mutex_unlock(&engine->mutex);
+    return damaged;
+}
+
 /* The folders are exchanged in one step, so whatever happens there is one with this name that is whole. What would not
  * open is found out before the other is closed: that one may be open only because it was opened before it was damaged.
- */
+ * The other one compacts again unless it is damaged: as long as it is well nobody opens it a second time. */
 weir_err weir_engine_replace(weir_engine *engine, const char *folder) {
     if (weir_rocks_torn()) return weir_engine_health(engine);
     weir_err back = WEIR_OK, err = mend_may_close(engine);
@@ -218,7 +225,7 @@ weir_err weir_engine_replace(weir_engine *engine, const char *folder) {
     bool exchanged = !err;
     if (!err) err = weir_engine_rocks_open(engine, true, &engine->db);
     if (err && exchanged) back = weir_folder_swap(engine->folder, folder);
-    if (err && !back) back = weir_engine_rocks_open(engine, false, &engine->db);
+    if (err && !back) back = weir_engine_rocks_open(engine, !mend_is_damaged(engine), &engine->db);
     mend_open_door(engine);
     if (!err) mend_well_again(engine, false);
     if (back) weir_engine_stopped(engine, back); /* weir_engine_mend opens it */

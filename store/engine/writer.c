@@ -140,9 +140,9 @@ void weir_engine_writer_cancel(weir_engine_writer *writer) {
     weir_engine *engine = writer ? writer->engine : NULL;
     if (!writer) return;
     WEIR_ASSERT(writer->number < atomic_load(&engine->next_file));
+    unlink(writer->path);               /* before another gets its name */
     uint64_t next = writer->number + 1; /* one that failed left no file: the next has its name, and says the same */
     if (!writer->ingested) (void)atomic_compare_exchange_strong(&engine->next_file, &next, writer->number);
-    unlink(writer->path);
     engine_writer_free(writer); /* before the engine may be replaced: it is made of its options */
     weir_engine_leave(engine);
 }

@@ -162,6 +162,25 @@ static weir_err description_write_schema(const weir_graph *graph, const char *pa
     return err;
 }
 
+/* A user's schema with a fault is a matter of configuration; this one the program wrote. */
+static weir_err description_load_schema(const char *path, weir_schema **schemap) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_err err = weir_schema_load(path, schemap);
+    if (!weir_err_is(err, WEIR_ECONFIG)) return err;
+    weir_err_sentence(err, sentence, sizeof sentence);
+    return WEIR_ERR(WEIR_ECORRUPT,
+                    "the schema that the store keeps cannot be read: %s; bring it back from a copy, restore a "
+                    "checkpoint, or fill a new data folder from the log",
+                    sentence);
+}
+
+weir_err weir_graph_schema_of(const char *folder, weir_schema **schemap) {
+    char path[WEIR_GRAPH_PATH_MAX];
+    *schemap = NULL;
+    weir_err err = weir_graph_path(folder, "schema.yaml", path);
+    return err ? err : description_load_schema(path, schemap);
+}
+
 weir_err weir_graph_check_schema(weir_graph *graph) {
     char path[WEIR_GRAPH_PATH_MAX], sentence[WEIR_ERR_SENTENCE_MAX];
     weir_schema *stored = NULL;
@@ -175,7 +194,7 @@ weir_err weir_graph_check_schema(weir_graph *graph) {
             "copy, restore a checkpoint, or fill a new data folder from the log",
             path);
     }
-    err = weir_schema_load(path, &stored);
+    err = description_load_schema(path, &stored);
     if (err) return err;
     weir_err difference = weir_schema_compatible(stored, graph->schema);
     bool same = weir_schema_hash(stored) == weir_schema_hash(graph->schema);

@@ -389,7 +389,9 @@ static weir_err trim_catch_up(weir_trim *trim) {
     }
 }
 
-/* While the shard is held. An error leaves the shard as it is, and this one open. */
+/* While the shard is held. An error leaves the shard as it is, and this one open. What the graph says of trims stays at
+ * this one's time then: another shard's may rely on it, and as that is no later than what the sources have agreed on,
+ * a reader is told less only if their time goes back. */
 static weir_err trim_put_in_place(weir_trim *trim) {
     weir_err err = atomic_load(&trim->failed) ? weir_err_kept_get(&trim->seal_err) : WEIR_OK;
     if (!err) err = trim_take_in(trim->sealed, &trim->sealed_count);

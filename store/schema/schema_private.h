@@ -139,7 +139,6 @@ weir_err weir_schema_read_key(const weir_schema_def *def, const char *key, bool 
 
 /* print.c */
 void weir_schema_print_slot(const weir_schema *schema, weir_schema_section_id section, uint32_t id, weir_buf *out);
-/* Plain when every YAML reader would take it as a text, else in double quotes. */
 #define WEIR_SCHEMA_DURATION_BYTES 24u
 /* In the largest unit that divides it; zero_word: what 0 is called, or NULL. Returns buffer or zero_word. */
 const char *weir_schema_duration_text(int64_t us, const char *zero_word, char buffer[WEIR_SCHEMA_DURATION_BYTES]);

@@ -177,6 +177,22 @@ static weir_err snapshot_check_direction(const weir_snapshot *s, uint32_t relati
 
 /* --- labels ------------------------------------------------------------------------------------------------------ */
 
+/* Vertex by vertex, and newest first within one: readers look no further. */
+static weir_err snapshot_check_label_order(const weir_snapshot *s, const char *array, const weir_snapshot_labels *l,
+                                           const weir_snapshot_edges *out) {
+    uint64_t before = 0, vertex = 0;
+    for (uint64_t i = 0; i < l->count; i++, before = vertex) {
+        if (!out) vertex = (uint64_t)l->targets[i];
+        while (out && l->targets[i] >= out->indptr[vertex + 1])
+            vertex++;
+        if (vertex < before || (out && l->targets[i] < out->indptr[vertex]))
+            return snapshot_wrong_number(s, array, "has a target before that of the label before it", i);
+        if (i > 0 && vertex == before && l->times[i] > l->times[i - 1])
+            return snapshot_wrong_number(s, array, "is newer than the one before it", i);
+    }
+    return WEIR_OK;
+}
+
 static weir_err snapshot_check_labels(const weir_snapshot *s, uint32_t label) {
     const weir_schema_label *schema = weir_schema_label_at(s->description.schema, label);
     const weir_snapshot_labels *l = &s->labels[label];
@@ -197,7 +213,8 @@ static weir_err snapshot_check_labels(const weir_snapshot *s, uint32_t label) {
         if (l->times[i] >= s->description.as_of_us)
             return snapshot_wrong_number(s, array, "is not before as_of", i); /* SNAPSHOT-Z3 */
     }
-    return WEIR_OK;
+    return snapshot_check_label_order(s, array, l,
+                                      schema->on_relation ? &s->edges[2 * schema->target + WEIR_OUT] : NULL);
 }
 
 weir_err weir_snapshot_check(const weir_snapshot *s) {

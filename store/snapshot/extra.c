@@ -20,6 +20,14 @@ static weir_err draft_extra_write(weir_snapshot_draft *draft, uint32_t type, con
         return WEIR_ERR(WEIR_EDATA, "'%.64s' cannot name an array; use at most %u letters, digits, _ and -", name,
                         WEIR_SNAPSHOT_EXTRA_NAME_MAX);
     }
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < draft->extra_count; i++)
+        others += draft->extras[i].type == type;
+    if (others == WEIR_SNAPSHOT_EXTRAS_MAX)
+        return WEIR_ERR(WEIR_ELIMIT,
+                        "'%s' is one array too many: vertices of a type have at most %u arrays of matrices and masks; "
+                        "leave some out",
+                        name, WEIR_SNAPSHOT_EXTRAS_MAX);
     weir_draft_extra *grown = weir_realloc_array(draft->extras, draft->extra_count + 1, sizeof *grown);
     if (grown) draft->extras = grown;
     char *copy = grown ? weir_strdup(name) : NULL;

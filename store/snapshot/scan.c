@@ -2,8 +2,9 @@
 /*
  * scan.c - one ordered walk over each shard, sorted into spills.
  *
- * Keys come by kind, then by vertex. A list of edges comes newest first, and a deletion of an edge comes before the
- * edges that it ends, so it is applied here. Deletions of vertices are applied when the spills are read.
+ * Records come vertex by vertex, and of each by kind. A list of edges comes newest first, and a deletion of an edge
+ * comes before the edges that it ends, so it is applied here. Deletions of vertices are applied when the spills are
+ * read.
  */
 #include <stdio.h>
 #include <string.h>

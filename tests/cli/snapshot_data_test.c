@@ -113,6 +113,17 @@ static void a_vertex_has_a_line_for_each_change(void **state) {
                 "n.csv:3: the id 'a' is there twice, and no timestamp says that this line is later");
 }
 
+/* What could not be opened is not made. */
+static void a_type_has_no_more_arrays_than_are_read(void **state) {
+    (void)state;
+    must("masks() { printf id; printf ',mask.m%s' $(seq $1); printf '\\n1'; printf ',%.0s1' $(seq $1); echo; };"
+         "masks 256 > most.csv; masks 257 > more.csv; printf 'src,dst\n1,1\n' > e.csv;"
+         "weir snapshot import a --nodes most.csv --edges e.csv && weir snapshot check a",
+         "^a: 1 vertices, 1 edges");
+    cli_refused("weir snapshot import b --nodes more.csv --edges e.csv", "at most 256 arrays");
+    must("test ! -e b && test ! -e b.partial && test ! -e b.store && test ! -e b.csv && echo clean", "^clean$");
+}
+
 static void what_is_wrong_is_named(void **state) {
     (void)state;
     must("printf 'src,dst\\n1,2\\n' > e.csv; printf 'id\\n1\\n' > n.csv; printf 'id\\n1\\n1\\n2\\n' > twice.csv;"
@@ -138,4 +149,5 @@ static void what_is_wrong_is_named(void **state) {
 
 WEIR_TESTS(WEIR_CASE(cora_comes_out_as_it_went_in), WEIR_CASE(undirected_edges_stand_both_ways),
            WEIR_CASE(csv_is_a_fixpoint), WEIR_CASE(npz_is_a_fixpoint), WEIR_CASE(types_texts_times_and_quotes),
-           WEIR_CASE(a_vertex_has_a_line_for_each_change), WEIR_CASE(what_is_wrong_is_named))
+           WEIR_CASE(a_vertex_has_a_line_for_each_change), WEIR_CASE(a_type_has_no_more_arrays_than_are_read),
+           WEIR_CASE(what_is_wrong_is_named))

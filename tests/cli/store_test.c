@@ -81,6 +81,16 @@ static void answers_of_what_is_sealed(void **state) {
     drop(&f);
 }
 
+static void a_damaged_schema_is_said_to_be_damaged(void **state) {
+    (void)state;
+    fixture f;
+    make_store(&f);
+    check("sed -i 's/vertices:/\tvertices:/' store/schema.yaml; weir store stats -p store", 65, "^$");
+    cli_refused("weir store stats -p store", "cannot be read: store/schema.yaml:3:1: .*; .*restore a checkpoint");
+    cli_refused("weir load --data . none.jsonl", "cannot be read: ./store/schema.yaml:3:1: ");
+    drop(&f);
+}
+
 static void checkpoint_and_restore(void **state) {
     (void)state;
     fixture f;
@@ -290,6 +300,7 @@ static void a_trimmed_store_is_what_the_log_says(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(a_trimmed_store_is_what_the_log_says), WEIR_CASE(answers_of_what_is_sealed),
-           WEIR_CASE(checkpoint_and_restore), WEIR_CASE(verify_against_log_finds_what_is_missing_and_what_is_more),
+           WEIR_CASE(a_damaged_schema_is_said_to_be_damaged), WEIR_CASE(checkpoint_and_restore),
+           WEIR_CASE(verify_against_log_finds_what_is_missing_and_what_is_more),
            WEIR_CASE(verify_against_log_finds_the_later_of_two_contents),
            WEIR_CASE(verify_against_log_finds_another_row))

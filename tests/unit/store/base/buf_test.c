@@ -217,6 +217,23 @@ static void a_meter_counts_what_is_held(void **state) {
     assert_int_equal(b.left, ALL);
 }
 
+/* What did not fit was all that there was. */
+static void shrinking_hides_no_failure(void **state) {
+    (void)state;
+    weir_buf buf = {.length_max = 4};
+    weir_buf_text(&buf, "fits");
+    weir_buf_clear(&buf);
+    weir_buf_text(&buf, "does not");
+    weir_buf_shrink(&buf);
+    assert_err(weir_buf_err(&buf), WEIR_ELIMIT, "longer than the 4 bytes");
+    assert_null(buf.bytes);
+    weir_buf_text(&buf, "late");
+    assert_int_equal(buf.length, 0);
+    weir_buf_clear(&buf);
+    assert_ok(weir_buf_err(&buf));
+    weir_buf_free(&buf);
+}
+
 static weir_err write_metered(void *context) {
     (void)context;
     budget b = {.left = 1 << 20};
@@ -239,4 +256,5 @@ WEIR_TESTS(WEIR_CASE(empty_buffer_is_a_plain_zero), WEIR_CASE(growing_equals_a_l
            WEIR_CASE(printf_of_any_length), WEIR_CASE(decimals_equal_those_of_printf), WEIR_CASE(limit_and_one_past_it),
            WEIR_CASE(sizes_that_overflow_are_a_limit), WEIR_CASE(out_of_memory_keeps_what_is_there),
            WEIR_CASE(reserved_room_is_committed), WEIR_CASE(fails_cleanly_at_every_allocation),
-           WEIR_CASE(a_meter_counts_what_is_held), WEIR_CASE(a_meter_counts_no_failed_allocation))
+           WEIR_CASE(a_meter_counts_what_is_held), WEIR_CASE(shrinking_hides_no_failure),
+           WEIR_CASE(a_meter_counts_no_failed_allocation))

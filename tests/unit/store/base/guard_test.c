@@ -85,6 +85,37 @@ static void a_link_is_as_guarded_as_its_ends(void **state) {
     assert_err(weir_path_guarded(weir_test_path("none")), WEIR_ENOTFOUND, "none");
 }
 
+/* PATH leads to TARGET, in a folder of its own. */
+static void link_in(const char *name, const char *target, char path[4096]) {
+    snprintf(path, 4096, "%s/link", weir_test_path(name));
+    assert_int_equal(mkdir(weir_test_path(name), 0750), 0);
+    assert_int_equal(symlink(target, path), 0);
+}
+
+/* Whoever can put another link in the place of one leads it where he likes. */
+static void every_link_on_the_way_is_looked_at(void **state) {
+    (void)state;
+    static const char *const folders[] = {"first", "second", "third", "fourth"};
+    char fourth[4096], third[4096], second[4096], first[4096];
+    make();
+    link_in("fourth", folder, fourth); /* of a folder, by its whole path and by one from where the link is */
+    link_in("third", "../fourth/link/file", third);
+    link_in("second", third, second);
+    link_in("first", "./../second/../second//link", first);
+    assert_ok(weir_path_guarded(first));
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        assert_int_equal(chmod(weir_test_path(folders[i]), 0777), 0);
+        assert_err(weir_path_guarded(first), WEIR_EPERM, weir_test_path(folders[i]));
+        assert_int_equal(chmod(weir_test_path(folders[i]), 0750), 0);
+    }
+    assert_int_equal(unlink(second), 0);
+    assert_int_equal(symlink(first, second), 0);
+    assert_err(weir_path_guarded(first), WEIR_EIO, NULL); /* in a circle */
+    assert_int_equal(unlink(first), 0);
+    assert_int_equal(symlink("link", first), 0);
+    assert_err(weir_path_guarded(first), WEIR_EIO, NULL);
+}
+
 static void a_folder_is_looked_at_to_its_last_file(void **state) {
     (void)state;
     char deep[4096], leaf[4200];
@@ -109,4 +140,5 @@ static void a_folder_is_looked_at_to_its_last_file(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(no_bit_lets_others_write), WEIR_CASE(strangers_are_refused),
-           WEIR_CASE(a_link_is_as_guarded_as_its_ends), WEIR_CASE(a_folder_is_looked_at_to_its_last_file))
+           WEIR_CASE(a_link_is_as_guarded_as_its_ends), WEIR_CASE(every_link_on_the_way_is_looked_at),
+           WEIR_CASE(a_folder_is_looked_at_to_its_last_file))

@@ -18,7 +18,7 @@
 /* What the last run of `tool show` saw. */
 static struct {
     bool ran, verbose;
-    uint64_t count, bytes;
+    uint64_t count;
     double share;
     int64_t wait_us, since_us;
     char path[64], format[16], positional[64], level[16], name[64];
@@ -41,7 +41,6 @@ static weir_err run_show(weir_cli *cli) {
     if (!err) err = weir_cli_f64(cli, "share", 0, 1, &seen.share);
     if (!err) err = weir_cli_us(cli, "wait", &seen.wait_us);
     if (!err) err = weir_cli_time(cli, "since", &seen.since_us);
-    if (!err) err = weir_cli_size(cli, "bytes", &seen.bytes);
     if (!err && !strcmp(seen.path, "no-such")) err = WEIR_ERR(WEIR_ENOTFOUND, "there is no folder\t%s", seen.path);
     if (!err && !strcmp(seen.path, "mistake")) err = WEIR_ERR(WEIR_EINTERNAL, "two and two are five");
     if (!err && !strcmp(seen.path, "usage")) err = WEIR_ERR(WEIR_EUSAGE, "it cannot be both");
@@ -55,7 +54,6 @@ static const weir_option show_options[] = {
     {"share", 0, "X", "how much", NULL},
     {"wait", 0, "DURATION", "how long", NULL},
     {"since", 0, "TIME", "from when", NULL},
-    {"bytes", 0, "SIZE", "how large", NULL},
     {"verbose", 'v', NULL, "say more", NULL},
     {"a-rather-long-option-with-a-name", 0, "AND-A-VALUE", "help on the next line", NULL},
     {0},
@@ -156,8 +154,8 @@ static void options_in_every_form(void **state) {
     assert_string_equal(seen.positional, "a,b,");
     assert_string_equal(seen.name, "tool show");
     assert_false(seen.verbose);
-    assert_int_equal(run("tool show -vn7 -pDIR - --share 0.25 --wait 15m --since 1970-01-02 --bytes 2KiB"), 0);
-    assert_true(seen.verbose && seen.count == 7 && seen.share == 0.25 && seen.bytes == 2048);
+    assert_int_equal(run("tool show -vn7 -pDIR - --share 0.25 --wait 15m --since 1970-01-02"), 0);
+    assert_true(seen.verbose && seen.count == 7 && seen.share == 0.25);
     assert_true(seen.wait_us == 900 * WEIR_US_PER_S && seen.since_us == 86400 * WEIR_US_PER_S);
     assert_string_equal(seen.positional, "-,");
     assert_int_equal(run("tool show --count 5 --count 6 -- --count -n"), 0);
@@ -210,8 +208,8 @@ static void wrong_values_name_option_and_range(void **state) {
                  counts[i]);
         fails(line, 64, sentence);
     }
-    static const char *const others[] = {"--share=1.01", "--share=nan",    "--share=", "--share=0x1", "--wait=5",
-                                         "--wait=x",     "--since=monday", "--since=", "--bytes=1KB", "--bytes="};
+    static const char *const others[] = {"--share=1.01", "--share=nan", "--share=",       "--share=0x1",
+                                         "--wait=5",     "--wait=x",    "--since=monday", "--since="};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         char line[128];
         snprintf(line, sizeof line, "tool show a %s", others[i]);

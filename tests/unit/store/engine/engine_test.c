@@ -4,6 +4,7 @@
 
 #include <weir/store/base/rng.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -292,6 +293,34 @@ static void full_disk_changes_nothing(void **state) {
     weir_engine_close(engine);
 }
 
+/* --- files that are begun and thrown away ------------------------------------------------------------------------ */
+
+static weir_engine *begun_meanwhile_in; /* NULL: nothing is begun */
+static weir_engine_writer *begun_meanwhile;
+
+/* In the place of libc's: what another thread may do just before a file goes. */
+int unlink(const char *name) {
+    weir_engine *engine = begun_meanwhile_in;
+    begun_meanwhile_in = NULL;
+    if (engine) assert_ok(weir_engine_writer_open(engine, &begun_meanwhile));
+    return unlinkat(AT_FDCWD, name, 0);
+}
+
+/* Nobody gets the name of a file that is still to be removed. */
+static void what_is_thrown_away_takes_no_other_file_with_it(void **state) {
+    (void)state;
+    weir_engine *engine = engine_open(true);
+    weir_engine_writer *writer;
+    char key[32];
+    assert_ok(weir_engine_writer_open(engine, &writer));
+    begun_meanwhile_in = engine;
+    weir_engine_writer_cancel(writer);
+    assert_ok(weir_engine_writer_add(begun_meanwhile, key, key_of(1, key), "v", 1));
+    assert_ok(weir_engine_writer_ingest(begun_meanwhile));
+    assert_int_equal(count_with(engine, "v"), 1);
+    weir_engine_close(engine);
+}
+
 /* --- checkpoints beside readers ----------------------------------------------------------------------------------- */
 
 #define CHECKPOINTS 150
@@ -368,4 +397,5 @@ WEIR_TESTS(WEIR_CASE(checkpoints_beside_readers_end_and_are_whole), WEIR_CASE(ne
            WEIR_CASE(n1_a_file_is_seen_whole_or_not_at_all), WEIR_CASE(n2_what_ingest_returned_for_survives_a_kill),
            WEIR_CASE(n3_a_flipped_bit_is_an_error), WEIR_CASE(n3_an_opening_bears_any_bit_of_what_describes_a_file),
            WEIR_CASE(n1_a_file_that_was_not_taken_is_not_seen), WEIR_CASE(keys_that_do_not_rise_are_refused),
-           WEIR_CASE(bad_folders_are_one_sentence_each), WEIR_CASE(full_disk_changes_nothing))
+           WEIR_CASE(bad_folders_are_one_sentence_each), WEIR_CASE(full_disk_changes_nothing),
+           WEIR_CASE(what_is_thrown_away_takes_no_other_file_with_it))

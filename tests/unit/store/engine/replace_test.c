@@ -146,6 +146,18 @@ static void is_as_it_was(weir_engine *engine) {
     assert_ok(weir_engine_health(engine));
 }
 
+/* More files than there may be runs of them. */
+static void merges_by_itself(weir_engine *engine) {
+    weir_engine_stats stats = {0};
+    for (int i = 0; i < 32; i++)
+        assert_ok(write_file(engine, 50, "old"));
+    for (int i = 0; i < 1000 && !stats.compacted_bytes; i++) {
+        usleep(10000);
+        weir_engine_stats_get(engine, &stats);
+    }
+    assert_true(stats.compacted_bytes > 0);
+}
+
 static void one_that_does_not_open_stays_beside(void **state) {
     (void)state;
     weir_engine *engine = make_both();
@@ -186,6 +198,7 @@ static void a_file_system_that_cannot(void **state) {
     assert_err(replace(engine), WEIR_EUNAVAILABLE, "cannot exchange");
     assert_ok(weir_fault_arm(NULL));
     is_as_it_was(engine);
+    merges_by_itself(engine);
     assert_ok(replace(engine));
     weir_engine_close(engine);
 }

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <weir/store/base/alloc.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
 
@@ -111,6 +112,27 @@ static void a_lost_description_is_not_made_anew(void **state) {
     trouble_free(&s);
 }
 
+/* The user's own schema is whole: nothing of the configuration is to be mended. */
+static void a_damaged_schema_is_the_stores_damage(void **state) {
+    (void)state;
+    trouble_store s = {0};
+    char path[512], *text;
+    size_t length;
+    make(&s, 50);
+    snprintf(path, sizeof path, "%s/schema.yaml", weir_test_path("store"));
+    assert_ok(weir_file_load(path, 1u << 20, &text, &length));
+    text[length / 2] = (char)(text[length / 2] ^ 1 << 7); /* no UTF-8 any more */
+    assert_ok(weir_file_replace(path, text, length));
+    assert_err(trouble_open(&s, MEMORY, 0), WEIR_ECORRUPT, path);
+    text[length / 2] = (char)(text[length / 2] ^ 1 << 7);
+    assert_ok(weir_file_replace(path, text, length));
+    weir_free(text);
+    assert_ok(trouble_open(&s, MEMORY, 0));
+    assert_int_equal(count_edges(&s), 50);
+    assert_ok(trouble_close(&s));
+    trouble_free(&s);
+}
+
 /* Every operation of the making fails: the next opening makes it whole. */
 static void cut_short(const char *how) {
     bool met = true;
@@ -165,5 +187,5 @@ static void a_checkpoint_carries_it(void **state) {
 
 WEIR_TESTS(WEIR_CASE(exchanged_shards_are_refused), WEIR_CASE(another_stores_shard_and_a_missing_one_are_refused),
            WEIR_CASE(a_missing_shard_is_not_a_damaged_one), WEIR_CASE(a_lost_description_is_not_made_anew),
-           WEIR_CASE(a_creation_that_fails_once_is_begun_again),
+           WEIR_CASE(a_damaged_schema_is_the_stores_damage), WEIR_CASE(a_creation_that_fails_once_is_begun_again),
            WEIR_CASE(a_creation_that_was_cut_short_is_begun_again), WEIR_CASE(a_checkpoint_carries_it))

@@ -326,7 +326,7 @@ static void wrong_number(const char *array, uint64_t place, const void *number, 
 }
 
 static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
-    const int64_t many = 99, minus = -1, two = 2, hundred = 100, eleven = 11;
+    const int64_t many = 99, minus = -1, one = 1, two = 2, hundred = 100, eleven = 11;
     const int32_t code = 7, minus_code = -2;
     const uint64_t event = 5;
     weir_snapshot_stats stats;
@@ -353,8 +353,10 @@ static void z1_z2_every_kind_of_wrong_number_is_found(void **state) {
     wrong_number("vertices/a/feature.c", 0, &code, 4, "has no text");
     wrong_number("vertices/a/feature.c", 0, &minus_code, 4, "has no text");
     wrong_number("labels/l/targets", 0, &many, 8, "has no target");
+    wrong_number("labels/l/targets", 0, &one, 8, "has a target before that of the label before it");
     wrong_number("labels/l/values", 0, &code, 4, "has no value");
     wrong_number("labels/l/times", 0, &hundred, 8, "is not before as_of");
+    wrong_number("labels/l/times", 0, &two, 8, "is newer than the one before it");
     assert_ok(reopen(&s));
     assert_ok(weir_snapshot_check(s));
     weir_snapshot_close(s);

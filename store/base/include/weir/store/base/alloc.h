@@ -2,9 +2,9 @@
 /*
  * alloc.h - all of Weir's memory goes through here.
  *
- * So that a test can fail the N-th allocation for every N and see that nothing leaks, and so that
- * a running server can say what it holds. alloc.c is the only file that calls malloc and free; a
- * check enforces it. Counters are atomics, mostly with one writer each.  Every function is [any].
+ * So that a test can fail the N-th allocation for every N and see that nothing leaks, and so that a running server can
+ * say what it holds. Of our C only alloc.c calls malloc and free, and engine/unfailing.c, which stands where RocksDB
+ * does; tests/lint/symbols checks it. Counters are atomics, mostly with one writer each.  Every function is [any].
  */
 #ifndef WEIR_STORE_BASE_ALLOC_H
 #define WEIR_STORE_BASE_ALLOC_H

@@ -63,7 +63,7 @@ typedef enum weir_code {
 #undef WEIR_CODE_ENUM
 } weir_code;
 
-/* Where an error is born; only WEIR_ERR makes them. */
+/* Where an error is born; only WEIR_ERR_BY makes them. */
 typedef struct weir_err_site {
     const char *file;
     const char *function;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.h - files that are durable when we say so. Every call goes through fault.h.
+ * file.h - files that are durable when we say so. What opens, locks, reads, writes, syncs, renames or removes goes
+ * through fault.h; a look at a status does not.
  *
  * A new file is durable only when the file AND its folder have been synced; a replaced one only when
  * the temporary was synced before the rename and the folder after it. weir_file_replace does all of it.
@@ -73,9 +74,9 @@ typedef enum weir_file_rule {
 /* The same with rules, a set of bits.  WEIR_EPERM says what to do. */
 weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, char **bytesp, size_t *lengthp);
 /* Whether only root and the user of this process can change what is at path, or put something else in its place:
- * it and the folder that it is in, and that of a link on the way, belong to one of the two and are written by neither
- * group nor others. A sticky bit is no excuse, since whoever comes first may make the file.  WEIR_EPERM says what to
- * do; WEIR_ENOTFOUND.  [any] */
+ * it and the folder that it is in, and that of each link on the way, belong to one of the two and are written by
+ * neither group nor others. A sticky bit is no excuse, since whoever comes first may make the file.  WEIR_EPERM says
+ * what to do; WEIR_ENOTFOUND.  [any] */
 weir_err weir_path_guarded(const char *path);
 /* The same of a folder and of all that is below it.  WEIR_ELIMIT as weir_folder_list, or folders more than 8 deep;
  * WEIR_ENOMEM.  [any] */

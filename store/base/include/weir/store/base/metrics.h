@@ -27,7 +27,6 @@ void weir_metric_set(weir_metric metric, int64_t value);   /* gauges     */
 void weir_metric_observe(weir_metric metric, uint64_t us); /* histograms */
 uint64_t weir_metric_counter(weir_metric metric);
 int64_t weir_metric_gauge(weir_metric metric);
-uint64_t weir_metric_observations(weir_metric metric);
 /* quantile in [0, 1], in microseconds; 0 when nothing was observed. */
 uint64_t weir_metric_quantile(weir_metric metric, double quantile);
 

@@ -34,8 +34,8 @@ typedef struct weir_queue_stats {
 
 /* WEIR_EINVAL capacity or item_bytes 0, or their product overflows; WEIR_ENOMEM. */
 weir_err weir_queue_open(size_t capacity, size_t item_bytes, weir_queue **queuep);
-/* Blocks for room up to wait_us (0: not at all).  WEIR_ETIMEOUT; WEIR_ECLOSED; WEIR_ECANCELLED it would wait, and
- * waiting is interrupted. */
+/* Blocks for room up to wait_us (0: not at all).  WEIR_ETIMEOUT; WEIR_ECLOSED; WEIR_ECANCELLED it is full, and
+ * waiting is interrupted, whatever wait_us is. */
 weir_err weir_queue_push(weir_queue *queue, const void *item, int64_t wait_us);
 /* Blocks for the first item up to wait_us, then takes up to item_max without blocking. That nothing came in time is no
  * error: success with *item_countp 0.  WEIR_ECLOSED closed and empty; WEIR_EINVAL item_max is 0. */

@@ -65,8 +65,8 @@ typedef void (*weir_thread_main)(void *context);
 
 #define WEIR_THREAD_NAME_MAX 15u /* what Linux shows in /proc and gdb */
 
-/* Starts a thread with signals blocked.  WEIR_ENOMEM; WEIR_EUNAVAILABLE the system refuses more threads;
- * WEIR_EINVAL a name that is empty or too long.  [any] */
+/* Starts a thread with signals blocked, but for those of a defect (SIGSEGV and the like).  WEIR_ENOMEM;
+ * WEIR_EUNAVAILABLE the system refuses more threads; WEIR_EINVAL a name that is empty or too long.  [any] */
 weir_err weir_thread_start(const char *name, weir_role role, weir_thread_main main, void *context,
                            weir_thread **threadp);
 /* Waits for its end and frees the handle; NULL is allowed.  Blocks.  [any] */

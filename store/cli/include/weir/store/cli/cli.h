@@ -3,9 +3,9 @@
  * cli.h - a command is a table: its help, its errors and its completion are made from it.
  *
  * Every command understands --help, --config FILE, --set KEY=VALUE, --check-config and --print-config[=markdown]
- * without listing them, the first of a path --version too. They may stand before or after a subcommand's name; an
- * option given twice counts as given last, but each --set counts; `--` ends the options. Results go to stdout,
- * everything else to stderr. Exit status: 0, or that of err.h.
+ * without listing them; they may stand before or after a subcommand's name. The first of a path understands --version,
+ * too, before it. An option given twice counts as given last, but each --set counts; `--` ends the options. Results go
+ * to stdout, everything else to stderr. Exit status: 0, or that of err.h.
  *
  *     static weir_err run_ls(weir_cli *cli) { … weir_cli_text(cli, "path") … }
  *     static const weir_option ls_options[] = {{"path", 'p', "DIR", "folder of the log", NULL}, {0}};
@@ -68,10 +68,9 @@ weir_err weir_cli_u64(const weir_cli *cli, const char *option, uint64_t min, uin
 weir_err weir_cli_f64(const weir_cli *cli, const char *option, double min, double max, double *valuep);
 weir_err weir_cli_us(const weir_cli *cli, const char *option, int64_t *usp);        /* "15m"                     */
 weir_err weir_cli_time(const weir_cli *cli, const char *option, int64_t *wall_usp); /* RFC 3339                  */
-weir_err weir_cli_size(const weir_cli *cli, const char *option, uint64_t *bytesp);  /* "64MiB"                   */
 size_t weir_cli_positional_count(const weir_cli *cli);
 const char *weir_cli_positional(const weir_cli *cli, size_t index); /* NULL past the end */
-const weir_config *weir_cli_config(const weir_cli *cli);
+const weir_config *weir_cli_config(const weir_cli *cli);            /* NULL: a command without_config */
 /* How the user reached this command: "weir log ls". */
 const char *weir_cli_path(const weir_cli *cli);
 /* Writes all of it to stdout.  WEIR_EIO, WEIR_EFULL (a closed pipe: WEIR_ECLOSED, which weir_cli_main turns into a

@@ -35,7 +35,8 @@ typedef enum weir_config_key {
 
 /* All defaults.  WEIR_ENOMEM. */
 weir_err weir_config_open(weir_config **configp);
-/* Each overrides what came before.  WEIR_ECONFIG names place, key, value, what is allowed; WEIR_ENOTFOUND the file. */
+/* Each overrides what came before.  WEIR_ECONFIG names place, key, value, what is allowed; WEIR_ENOMEM; of the file
+ * WEIR_ENOTFOUND and the like. */
 weir_err weir_config_load_file(weir_config *config, const char *path);
 weir_err weir_config_load_text(weir_config *config, const char *name, const char *text, size_t length);
 weir_err weir_config_load_environment(weir_config *config, char *const *environment);

@@ -72,7 +72,8 @@ void weir_engine_cache_close(weir_engine_cache *cache);
 weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep);
 void weir_engine_close(weir_engine *engine);
 
-/* A cursor over a consistent view from the moment it was opened; belongs to one thread.  WEIR_ENOMEM.  [owner]
+/* A cursor over a consistent view from the moment it was opened. Any thread opens one; it belongs to one thread then.
+ * WEIR_ENOMEM; WEIR_EIO, WEIR_ECORRUPT of the files that are opened for it; while RocksDB is closed, as above.  [any]
  * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
  * filters skip files. SCAN: in full order over everything, reads ahead, and leaves alone what others keep in the cache.
  * PROBE: in full order, too, for a reader that looks up single keys: reads the blocks that it needs. */
@@ -82,12 +83,13 @@ weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_
  * until weir_engine_cursor_next_file puts it into the next file that may have some of that: then seek. No key of this
  * file, or of those that follow, has a rank less than *rankp, so a reader who has enough may stop. A record may be in
  * several files; a key without a rank may be in none. false: there are no more files, or an error. What is seen is that
- * of one moment since the opening. Where the files are not known one by one all of them are read as one.  [owner] */
+ * of one moment since the opening. Where the files are not known one by one all of them are read as one.  Errors as
+ * above.  [any] */
 weir_err weir_engine_cursor_open_files(weir_engine *engine, const void *prefix, uint64_t from_rank,
                                        weir_engine_cursor **cursorp);
 bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp);
 /* A POINT cursor for a caller that already holds one: it does not wait for the engine to be opened again or
- * replaced, which waits for the one that is held.  Errors as above.  [owner] */
+ * replaced, which waits for the one that is held.  Errors as above.  [any] */
 weir_err weir_engine_cursor_open_beside(const weir_engine_cursor *held, weir_engine_cursor **cursorp);
 /* Stands at the first key >= key.  [owner] */
 void weir_engine_cursor_seek(weir_engine_cursor *cursor, const void *key, size_t length);
@@ -100,7 +102,7 @@ bool weir_engine_cursor_valid(const weir_engine_cursor *cursor);
 const void *weir_engine_cursor_key(const weir_engine_cursor *cursor, size_t *lengthp);
 const void *weir_engine_cursor_value(const weir_engine_cursor *cursor, size_t *lengthp);
 void weir_engine_cursor_next(weir_engine_cursor *cursor);
-/* Whether it stopped at an error rather than at the end.  WEIR_ECORRUPT, WEIR_EIO. */
+/* Whether it stopped at an error rather than at the end.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor);
 void weir_engine_cursor_close(weir_engine_cursor *cursor);
 
@@ -110,7 +112,8 @@ void weir_engine_cursor_close(weir_engine_cursor *cursor);
 weir_err weir_engine_health(weir_engine *engine);
 /* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned. To be
  * called now and then while weir_engine_health is not success, and before what failed is tried again; by the thread
- * that writes. Readers wait up to a second meanwhile.  Blocks.  [owner] */
+ * that writes. To open RocksDB again it lets no reader in for up to a second, until those inside have gone (WEIR_EBUSY:
+ * they have not), and then for as long as closing and opening take.  Blocks.  [owner] */
 weir_err weir_engine_mend(weir_engine *engine);
 
 /* Puts the engine in `folder`, which is closed and lies beside this one, in this one's place: readers meet one or the
@@ -152,10 +155,11 @@ typedef weir_err (*weir_engine_visit)(void *context, const void *key, size_t key
 weir_err weir_engine_salvage(weir_engine *engine, const weir_engine_range *ranges, size_t count,
                              weir_engine_visit visit, void *context);
 
-/* A sorted file in the engine's folder. Keys must rise strictly, or weir_engine_writer_add returns WEIR_EORDER.
- * WEIR_EPERM the engine is open for reading only; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM.  [owner] */
+/* A sorted file in the engine's folder; several may be written at once, each by one thread. Keys have 1 to 64 bytes and
+ * must rise strictly, or weir_engine_writer_add returns WEIR_EORDER.  WEIR_EPERM the engine is open for reading only;
+ * WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; while RocksDB is closed, as above.  [any] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
-/* The same for a large file: index and filter are in parts, as those of what merges make.  [owner] */
+/* The same for a large file: index and filter are in parts, as those of what merges make.  [any] */
 weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer **writerp);
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
                                 size_t value_length);
@@ -175,6 +179,7 @@ void weir_engine_writer_cancel(weir_engine_writer *writer);
 weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp);
 /* Compacts everything now; for tools and benches.  WEIR_EPERM read-only; what a write may fail with.  Blocks.  [any] */
 weir_err weir_engine_compact(weir_engine *engine);
+/* All 0 while RocksDB is closed.  [any] */
 void weir_engine_stats_get(weir_engine *engine, weir_engine_stats *statsp);
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
  *
  *   'E' edge      row of the relation's features; empty for none or a deletion
  *   'F' features  vertex type 2, row of its features
+ *   'I' event     empty
  *   'K' put       empty
  *   'L' label     row with the label's one value
  *   'N' name      vertex type 2, time of a put that carried it 8, key

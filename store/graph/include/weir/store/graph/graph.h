@@ -103,6 +103,9 @@ const weir_id_key *weir_graph_id_key(const weir_graph *graph);
 /* The key that the store in a folder was made with, whether or not the store can be opened.  WEIR_ENOTFOUND,
  * WEIR_EVERSION, WEIR_ECORRUPT. */
 weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp);
+/* The schema that the store in a folder was last opened for writing with.  WEIR_ENOTFOUND; WEIR_ECORRUPT names the
+ * file; WEIR_ELIMIT, WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk.  [any] */
+weir_err weir_graph_schema_of(const char *folder, weir_schema **schemap);
 
 /* --- sources ---------------------------------------------------------------------------------------------------- */
 
@@ -137,7 +140,7 @@ weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partitio
 /* Hands over one run of a source partition: batches[s] is the encoded batch (mutation.h) for shard s, all with one
  * span; a shard without mutations gets an empty batch, because the offset is news too. Copies.  Waits while a shard's
  * queue or delta is full (GRAPH-S6).  Spans of a partition are submitted in order by one thread; what a shard has
- * already is skipped (GRAPH-S4).  [ingest]
+ * already is skipped (GRAPH-S4).  [any]
  * WEIR_EPERM, WEIR_EINVAL, WEIR_ECORRUPT a batch that cannot be decoded, WEIR_ELIMIT too many source partitions:
  * nothing of the run was taken. Some shards may have taken it, and it is submitted again or is still in the log, after
  * WEIR_ENOMEM, WEIR_ECLOSED, WEIR_ECANCELLED (weir_graph_interrupt), and after the error that has stopped a shard, in
@@ -232,7 +235,7 @@ typedef struct weir_edge {
  * by neighbour, then event). Expired edges are not visible; before a time that the relation's `history` does not reach
  * none is.  [any]
  * WEIR_EINVAL no such relation, limit 0 or above WEIR_WINDOW_MAX; WEIR_ELIMIT the arena is full; WEIR_ECORRUPT,
- * WEIR_EIO. */
+ * WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                               int64_t before_us, uint32_t limit, weir_arena *arena, const weir_edge **edgesp,
                               uint32_t *countp);
@@ -262,7 +265,8 @@ typedef struct weir_row_view {
  * features nor labels then. Names have no time: they stay.
  *
  * The features of a vertex before before_us, as far as they were put in the life that it has then; none if it is not
- * there, or was forgotten since its newest row. Errors as for neighbours.  [any] */
+ * there, or was forgotten since its newest row. A feature that none of the newest 16,384 rows has is told as missing.
+ * Errors as for neighbours.  [any] */
 weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena,
                              weir_row_view *viewp);
 /* The newest value of a label that was known before before_us. Of a vertex that was deleted, or whose type expires: of

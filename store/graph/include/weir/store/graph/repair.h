@@ -26,8 +26,9 @@ typedef bool (*weir_graph_repair_go_on)(void *context); /* asked now and then; f
 
 /* Damaged or lost sorted files of a shard come back out of the checkpoints of this store that are in a folder, if one
  * has the very same; that takes the reading of the shard, and none of the log. *restoredp counts those, *leftp what is
- * damaged still. If nothing is left, nothing need be made anew, and the shard is opened again as soon as no long read
- * is in it.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
+ * damaged still; UINT32_MAX: there was no checkpoint to look into, and nothing was read. If nothing is left, nothing
+ * need be made anew, and the shard is opened again as soon as no long read is in it.  WEIR_EFULL, WEIR_EIO,
+ * WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
 weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *checkpoints,
                                  weir_graph_repair_go_on go_on, void *context, uint32_t *restoredp, uint32_t *leftp);
 

@@ -45,7 +45,8 @@ typedef struct weir_sample_opts {
     uint32_t edges_max;   /* of one target: then its tree is cut, and says so; 0: no such limit     */
     uint64_t seed;
     /* Targets of one time share what lies below them: a vertex that several reach at a hop is one node there. For
-     * batches whose targets all have the same time; the tree of a target is then drawn without its name. */
+     * batches whose targets all have the same time; the tree of a target is then drawn without its name. Not with
+     * edges_max. */
     bool shared;
 } weir_sample_opts;
 

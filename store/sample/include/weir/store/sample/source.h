@@ -41,8 +41,8 @@ typedef struct weir_sample_ask {
     const uint64_t *parents;       /* arrays       */
     const weir_vertex *parent_ids; /* a graph      */
     const int64_t *before_us;      /* one a parent */
-    uint32_t count;
-    uint32_t limit; /* W */
+    uint32_t count;                /* at most 64   */
+    uint32_t limit;                /* W            */
     uint16_t relation;
     uint16_t type; /* of the parents */
     weir_direction direction;
@@ -106,8 +106,8 @@ struct weir_sample_source {
     void (*close)(weir_sample_source *source);
 };
 
-/* Over a living graph: vertices are called by their ids. bytes_max bounds one call's windows, and the rows of one
- * block.  WEIR_ENOMEM.  [any] */
+/* Over a living graph: vertices are called by their ids. bytes_max bounds one call's windows, one call's features
+ * and the rows of one block, each by itself.  WEIR_ENOMEM.  [any] */
 weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample_source **sourcep);
 
 /* One relation and direction as arrays. Edges of vertex v: indptr[v] up to indptr[v + 1], newest first. Two strides, so

@@ -74,7 +74,7 @@ typedef struct weir_snapshot_draft weir_snapshot_draft;
 
 typedef struct weir_snapshot_build_opts {
     const char *out;      /* a folder that must not exist                                        */
-    int64_t as_of_us;     /* WEIR_BEFORE_ALL: just after the newest event, weir_graph_latest at most */
+    int64_t as_of_us;     /* WEIR_BEFORE_ALL: just after the newest event, or after weir_graph_latest */
     int64_t history_us;   /* keep what a target of that age or younger sees; 0: of any age       */
     bool without_deleted; /* leave out what a deletion before as_of hides, for earlier targets too */
     uint64_t seed;        /* recorded: of whatever was drawn for it                              */
@@ -220,14 +220,17 @@ typedef struct weir_snapshot_import_opts {
 } weir_snapshot_import_opts;
 
 /* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays. It works in OUT.store and
- * OUT.csv, and removes them.  WEIR_EEXIST one of the three is there; WEIR_EDATA file, line and column.  Blocks. */
+ * OUT.csv, and removes them.  WEIR_EEXIST one of the three is there; WEIR_EDATA file, line and column; WEIR_EINVAL
+ * neither edges nor npz; WEIR_EUSAGE `undirected`, and edges lead to another type; errors of files, of a store and of
+ * a build.  Blocks. */
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
 
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
 
 /* CSV: a folder with nodes.csv and edges.csv. NPZ: one file, of one vertex type and one relation whose features are
  * numbers; it is packed in a folder OUT.partial first. OUT must not exist; an import reads either back: README.md.
- * WEIR_EEXIST; WEIR_EINVAL what an archive cannot hold; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks. */
+ * WEIR_EEXIST; WEIR_EINVAL what an archive cannot hold; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM: of CSV, what
+ * was begun is left there.  Blocks. */
 weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out);
 
 #ifdef __cplusplus

@@ -52,7 +52,7 @@ typedef struct weir_public_key {
 } weir_public_key;
 
 /* A new pair in two new files, the secret one with mode 0600 from its first moment.  WEIR_EEXIST either is there
- * already: nothing is overwritten; WEIR_EIO and the like.  [any] */
+ * already: nothing is overwritten; WEIR_EIO and the like: what was begun is left there.  [any] */
 weir_err weir_key_pair_write(const char *secret_path, const char *public_path, weir_public_key *publicp);
 /* WEIR_ENOTFOUND; WEIR_EPERM others than its owner may read it; WEIR_EDATA it is not a key; WEIR_ENOMEM.  [any] */
 weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp);
