@@ -36,6 +36,7 @@ static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cli_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
     if (!err) err = weir_cli_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
     if (!err) err = weir_cli_f64(cli, "test", 0.001, 0.9, &o->cut.test);
+    if (!err) err = weir_cli_f64(cli, "cache", 0, 1000, &o->cache_share);
     return err ? err : weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
 }
 
@@ -156,6 +157,15 @@ static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
     return err;
 }
 
+static void train_read_policy(const weir_cli *cli, weir_train_opts *o) {
+    static const char *const names[] = {
+        [WEIR_TRAIN_CACHED_PATHS] = "paths", [WEIR_TRAIN_CACHED_DEGREE] = "degree", [WEIR_TRAIN_CACHED_HALO] = "halo"};
+    const char *name = weir_cli_text(cli, "cache-policy");
+    o->cached = WEIR_TRAIN_CACHED_VIP;
+    for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
+        if (names[i] && strcmp(name, names[i]) == 0) o->cached = (weir_train_cached)i;
+}
+
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->models = weir_cli_text(cli, "models");
     c->key = weir_cli_text(cli, "key");
@@ -165,6 +175,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->baselines = !weir_cli_given(cli, "no-baselines");
     c->opts.resume = weir_cli_given(cli, "resume");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
+    train_read_policy(cli, &c->opts);
     weir_err err = train_read_numbers(cli, &c->opts);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);
@@ -239,6 +250,13 @@ static const weir_option options[] = {
     {"per-class", 0, "N,M", "draw N of each class to train on and M for validation; the rest is the test", NULL},
     {"input-dropout", 0, "X", "share of the entries of an import's matrices that a step does not see (default: 0)",
      NULL},
+    {"cache", 0, "X",
+     "rows of other ranks that a rank keeps, in vertices that a rank owns on average; of an import without times "
+     "(default: 0)",
+     NULL},
+    {"cache-policy", 0, "NAME",
+     "which rows: by the chance that a batch reads them, by walks, by degree, or those next to its own (default: vip)",
+     "vip|paths|degree|halo"},
     {"unit-rows", 0, NULL, "divide each row of an import's matrices by its length", NULL},
     {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "seed of everything that is drawn (default: 1)", NULL},

@@ -6,6 +6,7 @@
 #include <weir/store/base/assert.h>
 
 #include "asks.h"
+#include "cache.h"
 
 #define ASKS_NO_MEMORY "for a batch; lower --batch or the fan-outs"
 
@@ -44,14 +45,18 @@ static weir_err asks_grow(weir_train_asks *a, size_t rows) {
     if (own) a->own_rows = own;
     uint32_t *owner_of = weir_realloc_array(a->owner_of, rows, sizeof *owner_of);
     if (owner_of) a->owner_of = owner_of;
-    if (!own || !owner_of) return WEIR_NOMEM(ASKS_NO_MEMORY);
+    weir_train_ask *hits = weir_realloc_array(a->hits, rows, sizeof *hits);
+    if (hits) a->hits = hits;
+    if (!own || !owner_of || !hits) return WEIR_NOMEM(ASKS_NO_MEMORY);
     a->row_capacity = rows;
     return WEIR_OK;
 }
 
-weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, const weir_block_view *view) {
+weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, const weir_train_cache *cache,
+                              const weir_block_view *view) {
     uint64_t remote = 0;
     uint32_t own = 0;
+    a->hit_count = 0;
     weir_buf_clear(&a->asks);
     memset(a->bytes, 0, owners->ranks * sizeof *a->bytes);
     weir_err err = view ? asks_grow(a, view->inputs) : WEIR_OK;
@@ -65,11 +70,16 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
             err = weir_snapshot_check_vertex(owners->snapshot, type, vertex);
             if (err) return err;
             uint32_t owner = a->owner_of[row] = weir_train_owner(owners, type, vertex);
+            uint32_t place = owner == owners->rank ? WEIR_TRAIN_CACHE_MISS : weir_train_cache_find(cache, type, vertex);
             WEIR_ASSERT(owner < owners->ranks);
-            if (owner == owners->rank)
+            if (owner == owners->rank) {
                 a->own_rows[own++] = row - range.begin;
-            else
+            } else if (place != WEIR_TRAIN_CACHE_MISS) {
+                a->hits[a->hit_count++] = (weir_train_ask){place, 0, type, row - range.begin};
+                a->owner_of[row] = owners->rank; /* nobody is asked */
+            } else {
                 a->bytes[owner] += sizeof(weir_train_ask);
+            }
         }
         a->own_ends[type] = own;
     }
@@ -79,7 +89,7 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
         a->places[rank] = remote;
         remote += a->bytes[rank];
     }
-    WEIR_ASSERT(own + remote / sizeof(weir_train_ask) == view->inputs); /* TRAIN-E4 */
+    WEIR_ASSERT(own + a->hit_count + remote / sizeof(weir_train_ask) == view->inputs); /* TRAIN-E4 */
     char *asks = weir_buf_reserve(&a->asks, remote + 1);
     if (!asks) return weir_buf_err(&a->asks);
     for (uint32_t type = 0; remote && type < view->types; type++) {
@@ -115,5 +125,82 @@ void weir_train_asks_close(weir_train_asks *asks) {
     weir_free(asks->own_rows);
     weir_free(asks->own_ends);
     weir_free(asks->owner_of);
+    weir_free(asks->hits);
     *asks = (weir_train_asks){.bytes = NULL};
+}
+
+/* --- answers ------------------------------------------------------------------------------------------------------ */
+
+static size_t answers_row_bytes(const weir_nn_inputs *inputs) {
+    return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);
+}
+
+weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_answers *answers) {
+    *answers = (weir_train_answers){.lengths = weir_calloc(owners->ranks, sizeof *answers->lengths),
+                                    .received_lengths = weir_calloc(owners->ranks, sizeof *answers->lengths)};
+    if (answers->lengths && answers->received_lengths) return WEIR_OK;
+    weir_train_answers_close(answers);
+    return WEIR_NOMEM(ASKS_NO_MEMORY);
+}
+
+void weir_train_answers_close(weir_train_answers *answers) {
+    weir_buf_free(&answers->answers);
+    weir_buf_free(&answers->received);
+    weir_free(answers->lengths);
+    weir_free(answers->received_lengths);
+    *answers = (weir_train_answers){.lengths = NULL};
+}
+
+static weir_err answers_add(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
+                            const weir_nn_shape *shape, const weir_train_ask *ask) {
+    uint64_t vertex;
+    weir_err err = weir_train_asked(owners, ask, &vertex);
+    if (err) return err;
+    const weir_nn_inputs *of = weir_nn_vertex(shape, ask->type);
+    char *room = weir_buf_reserve(&a->answers, answers_row_bytes(of) + 1);
+    if (!room) return weir_buf_err(&a->answers);
+    weir_real *numbers = (weir_real *)(void *)room;
+    uint32_t *slots = (uint32_t *)(void *)(room + of->width * sizeof *numbers);
+    const weir_sample_vertices row = {
+        .vertices = &vertex, .before_us = &ask->before_us, .count = 1, .type = (uint16_t)ask->type};
+    err = weir_inputs_rows(inputs, &row, numbers, slots);
+    weir_buf_commit(&a->answers, answers_row_bytes(of));
+    return err;
+}
+
+weir_err weir_train_answers_exchange(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
+                                     const weir_nn_shape *shape, const weir_buf *asked, const uint64_t *asked_bytes,
+                                     weir_comm *comm) {
+    const char *at = asked->bytes;
+    weir_err err = WEIR_OK;
+    weir_buf_clear(&a->answers);
+    weir_buf_clear(&a->received);
+    for (uint32_t rank = 0; !err && rank < owners->ranks; rank++) {
+        size_t before = a->answers.length;
+        for (uint64_t n = asked_bytes[rank] / sizeof(weir_train_ask); !err && n > 0; n--) {
+            weir_train_ask ask;
+            memcpy(&ask, at, sizeof ask);
+            err = answers_add(a, owners, inputs, shape, &ask);
+            at += sizeof ask;
+        }
+        a->lengths[rank] = a->answers.length - before;
+    }
+    return err ? err : weir_comm_exchange(comm, a->answers.bytes, a->lengths, &a->received, a->received_lengths);
+}
+
+weir_err weir_train_answers_put(const weir_train_answers *a, const weir_nn_shape *shape, const weir_buf *asks,
+                                weir_real *const *numbers, uint32_t *const *slots) {
+    const char *answer = a->received.bytes, *end = answer + a->received.length;
+    for (size_t at = 0; at < asks->length; at += sizeof(weir_train_ask)) {
+        weir_train_ask ask;
+        memcpy(&ask, asks->bytes + at, sizeof ask);
+        const weir_nn_inputs *of = weir_nn_vertex(shape, ask.type);
+        size_t bytes = of->width * sizeof(weir_real);
+        if ((size_t)(end - answer) < answers_row_bytes(of))
+            return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too little; all ranks need the same program");
+        memcpy(numbers[ask.type] + (size_t)ask.row * of->width, answer, bytes);
+        memcpy(slots[ask.type] + (size_t)ask.row * of->category_count, answer + bytes, answers_row_bytes(of) - bytes);
+        answer += answers_row_bytes(of);
+    }
+    return WEIR_OK;
 }

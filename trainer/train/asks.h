@@ -9,6 +9,7 @@
 #ifndef WEIR_TRAINER_TRAIN_ASKS_H
 #define WEIR_TRAINER_TRAIN_ASKS_H
 
+#include <weir/inference/inputs/inputs.h>
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/sample/block.h>
@@ -30,23 +31,45 @@ typedef struct weir_train_ask {
     uint32_t row; /* of the asker's type */
 } weir_train_ask;
 
+struct weir_train_cache;
+
 /* Of one block. Memory grows to the largest and stays. */
 typedef struct weir_train_asks {
-    weir_buf asks;       /* weir_train_ask, by rank and then as the rows are    */
-    uint64_t *bytes;     /* of them, to each rank                              */
-    uint64_t *places;    /* of each rank's next one, while they are laid out   */
-    uint32_t *own_rows;  /* rows of this rank by their places, type after type */
-    uint32_t *own_ends;  /* of each type, where they end                       */
+    weir_buf asks;        /* weir_train_ask, by rank and then as the rows are    */
+    uint64_t *bytes;      /* of them, to each rank                              */
+    uint64_t *places;     /* of each rank's next one, while they are laid out   */
+    uint32_t *own_rows;   /* rows of this rank by their places, type after type */
+    uint32_t *own_ends;   /* of each type, where they end                       */
+    weir_train_ask *hits; /* rows that the cache has: `vertex` is their place in it */
+    uint32_t hit_count;
     uint32_t *owner_of;  /* of each row                                        */
-    size_t row_capacity; /* of own_rows and owner_of                           */
+    size_t row_capacity; /* of own_rows, owner_of and hits                     */
 } weir_train_asks;
 
 /* WEIR_ENOMEM. */
 weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, weir_train_asks *asks);
 void weir_train_asks_close(weir_train_asks *asks);
-/* For the input rows of this block; none of an earlier one are left. view may be NULL: no block.  WEIR_ECORRUPT an
+/* For the input rows of this block; none of an earlier one are left. cache, view may be NULL: none.  WEIR_ECORRUPT an
  * array of the snapshot leads outside; WEIR_ENOMEM. */
-weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *owners, const weir_block_view *view);
+weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *owners,
+                              const struct weir_train_cache *cache, const weir_block_view *view);
+
+/* Rows as they go over the wire: numbers, then slots. What other ranks ask is answered in its order. */
+typedef struct weir_train_answers {
+    weir_buf answers, received;
+    uint64_t *lengths, *received_lengths; /* to and from each rank */
+} weir_train_answers;
+
+weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_answers *answers);
+void weir_train_answers_close(weir_train_answers *answers);
+/* Answers `asked`, so many bytes from each rank, and takes the answers of the others: all ranks together.
+ * WEIR_ECORRUPT another rank asked for what is not this one's; errors of the exchange and of the source. */
+weir_err weir_train_answers_exchange(weir_train_answers *answers, const weir_train_owners *owners, weir_inputs *inputs,
+                                     const weir_nn_shape *shape, const weir_buf *asked, const uint64_t *asked_bytes,
+                                     weir_comm *comm);
+/* What came, to where it was asked for: numbers and slots are one a type.  WEIR_ECORRUPT it is too little. */
+weir_err weir_train_answers_put(const weir_train_answers *answers, const weir_nn_shape *shape, const weir_buf *asks,
+                                weir_real *const *numbers, uint32_t *const *slots);
 
 /* The rank that owns the vertex of the snapshot with this index, which must be there. */
 uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64_t vertex);

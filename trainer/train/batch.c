@@ -19,6 +19,7 @@
 #include <weir/store/sample/sampler.h>
 
 #include "batch.h"
+#include "cache.h"
 
 #define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
 #define RNG_ENTRIES     1u
@@ -44,6 +45,8 @@ typedef struct batch_memory {
     batch_type *types;
     weir_real **edges;
     size_t *edge_capacity;
+    weir_real **numbers_to;
+    uint32_t **slots_to;
     const weir_real **numbers_of;
     const uint32_t **slots_of;
     weir_train_asks asks;
@@ -62,8 +65,7 @@ struct weir_train_fetcher {
     const weir_batches_opts *opts;
     weir_sample_source *source;
     weir_inputs *inputs;
-    weir_buf answers, received;
-    uint64_t *lengths, *received_lengths;
+    weir_train_answers answers;
 };
 
 static batch_memory *batch_memory_of(weir_train_batch *batch) {
@@ -121,7 +123,7 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
         m->targets[batch->own_count] = o->targets->targets[o->list[i]];
         m->own[batch->own_count++] = o->list[i];
     }
-    if (!batch->own_count) return weir_train_asks_make(&m->asks, &o->owners, NULL);
+    if (!batch->own_count) return weir_train_asks_make(&m->asks, &o->owners, o->cache, NULL);
 
     weir_err err = weir_sample(sampler->sampler, m->targets, batch->own_count, m->block);
     if (err) return err;
@@ -131,8 +133,10 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     for (uint32_t step = 0; step < view->steps; step++)
         batch->edges += view->edges[step].count;
     err = batch_make_keys(m, view);
-    if (!err && o->owners.ranks > 1) err = weir_train_asks_make(&m->asks, &o->owners, view);
+    if (!err && o->owners.ranks > 1) err = weir_train_asks_make(&m->asks, &o->owners, o->cache, view);
     batch->remote = m->asks.asks.length / sizeof(weir_train_ask);
+    batch->cached = m->asks.hit_count;
+    batch->rows = view->inputs;
     return err;
 }
 
@@ -148,44 +152,6 @@ weir_err weir_train_batch_ask(weir_train_batch *batch) {
 }
 
 /* --- answer: what other ranks asked ------------------------------------------------------------------------------- */
-
-static size_t batch_row_bytes(const weir_nn_inputs *inputs) {
-    return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);
-}
-
-static weir_err batch_answer(weir_train_fetcher *f, const weir_train_ask *ask) {
-    uint64_t vertex;
-    weir_err err = weir_train_asked(&f->opts->owners, ask, &vertex);
-    if (err) return err;
-    const weir_nn_inputs *inputs = weir_nn_vertex(f->opts->shape, ask->type);
-    char *room = weir_buf_reserve(&f->answers, batch_row_bytes(inputs) + 1);
-    if (!room) return weir_buf_err(&f->answers);
-    weir_real *numbers = (weir_real *)(void *)room;
-    uint32_t *slots = (uint32_t *)(void *)(room + inputs->width * sizeof *numbers);
-    const weir_sample_vertices of = {
-        .vertices = &vertex, .before_us = &ask->before_us, .count = 1, .type = (uint16_t)ask->type};
-    err = weir_inputs_rows(f->inputs, &of, numbers, slots);
-    weir_buf_commit(&f->answers, batch_row_bytes(inputs));
-    return err;
-}
-
-/* Answers in the order of the asks, which is by rank. */
-static weir_err batch_answer_all(weir_train_fetcher *f, const batch_memory *m) {
-    const char *at = m->asked.bytes;
-    weir_err err = WEIR_OK;
-    weir_buf_clear(&f->answers);
-    for (uint32_t rank = 0; !err && rank < f->opts->owners.ranks; rank++) {
-        size_t before = f->answers.length;
-        for (uint64_t n = m->asked_bytes[rank] / sizeof(weir_train_ask); !err && n > 0; n--) {
-            weir_train_ask ask;
-            memcpy(&ask, at, sizeof ask);
-            err = batch_answer(f, &ask);
-            at += sizeof ask;
-        }
-        f->lengths[rank] = f->answers.length - before;
-    }
-    return err;
-}
 
 /* Room for the rows of every type. */
 static weir_err batch_grow(batch_memory *m) {
@@ -209,23 +175,23 @@ static weir_err batch_grow(batch_memory *m) {
     return WEIR_OK;
 }
 
-/* Puts the answers where the asks came from. */
-static weir_err batch_put_answers(batch_memory *m, const weir_train_fetcher *f) {
-    const char *answer = f->received.bytes, *end = answer + f->received.length;
-    for (size_t at = 0; at < m->asks.asks.length; at += sizeof(weir_train_ask)) {
-        weir_train_ask ask;
-        memcpy(&ask, m->asks.asks.bytes + at, sizeof ask);
-        const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, ask.type);
-        size_t numbers = inputs->width * sizeof(weir_real);
-        WEIR_ASSERT(ask.row < m->types[ask.type].capacity);
-        if ((size_t)(end - answer) < batch_row_bytes(inputs))
-            return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too little; all ranks need the same program");
-        memcpy(m->types[ask.type].numbers + (size_t)ask.row * inputs->width, answer, numbers);
-        memcpy(m->types[ask.type].slots + (size_t)ask.row * inputs->category_count, answer + numbers,
-               batch_row_bytes(inputs) - numbers);
-        answer += batch_row_bytes(inputs);
+/* Rows that the cache has, and those of the answers, to their places. */
+static weir_err batch_put_rows(batch_memory *m, const weir_train_fetcher *f) {
+    uint32_t types = weir_nn_types(m->opts->shape);
+    for (uint32_t i = 0; i < m->asks.hit_count; i++) {
+        const weir_train_ask *hit = &m->asks.hits[i];
+        const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, hit->type);
+        batch_type *t = &m->types[hit->type];
+        WEIR_ASSERT(hit->row < t->capacity);
+        weir_train_cache_copy(m->opts->cache, hit->type, (uint32_t)hit->vertex,
+                              t->numbers + (size_t)hit->row * inputs->width,
+                              t->slots + (size_t)hit->row * inputs->category_count);
     }
-    return WEIR_OK;
+    for (uint32_t type = 0; type < types; type++) {
+        m->numbers_to[type] = m->types[type].numbers;
+        m->slots_to[type] = m->types[type].slots;
+    }
+    return weir_train_answers_put(&f->answers, m->opts->shape, &m->asks.asks, m->numbers_to, m->slots_to);
 }
 
 weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher) {
@@ -234,12 +200,9 @@ weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fe
     WEIR_ON_ROLE(WORKER);
     weir_err err = batch->own_count ? batch_grow(m) : WEIR_OK;
     if (err || o->owners.ranks == 1) return err;
-    weir_buf_clear(&fetcher->received);
-    err = batch_answer_all(fetcher, m);
-    if (!err)
-        err = weir_comm_exchange(o->channels[1], fetcher->answers.bytes, fetcher->lengths, &fetcher->received,
-                                 fetcher->received_lengths);
-    return err ? err : batch_put_answers(m, fetcher);
+    err = weir_train_answers_exchange(&fetcher->answers, &o->owners, fetcher->inputs, o->shape, &m->asked,
+                                      m->asked_bytes, o->channels[1]);
+    return err ? err : batch_put_rows(m, fetcher);
 }
 
 /* --- encode: what is not there yet, as floats --------------------------------------------------------------------- */
@@ -348,9 +311,7 @@ weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetch
     weir_train_fetcher *f = weir_calloc(1, sizeof *f);
     if (!f) return WEIR_NOMEM(BATCH_NO_MEMORY);
     f->opts = opts;
-    f->lengths = weir_calloc(opts->owners.ranks, sizeof *f->lengths);
-    f->received_lengths = weir_calloc(opts->owners.ranks, sizeof *f->received_lengths);
-    weir_err err = f->lengths && f->received_lengths ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
+    weir_err err = weir_train_answers_open(&opts->owners, &f->answers);
     if (!err) err = weir_sample_over_snapshot(opts->owners.snapshot, &f->source);
     if (!err) err = weir_inputs_open(opts->shape, weir_snapshot_schema(opts->owners.snapshot), f->source, &f->inputs);
     if (err) {
@@ -365,10 +326,7 @@ void weir_train_fetcher_close(weir_train_fetcher *fetcher) {
     if (!fetcher) return;
     weir_inputs_close(fetcher->inputs);
     weir_sample_source_close(fetcher->source);
-    weir_buf_free(&fetcher->answers);
-    weir_buf_free(&fetcher->received);
-    weir_free(fetcher->lengths);
-    weir_free(fetcher->received_lengths);
+    weir_train_answers_close(&fetcher->answers);
     weir_free(fetcher);
 }
 
@@ -385,13 +343,15 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->own = weir_calloc(opts->batch, sizeof *m->own);
     m->node_counts = weir_calloc(opts->batch, sizeof *m->node_counts);
     m->types = weir_calloc(types, sizeof *m->types);
+    m->numbers_to = weir_calloc(types, sizeof *m->numbers_to);
+    m->slots_to = weir_calloc(types, sizeof *m->slots_to);
     m->numbers_of = weir_calloc(types, sizeof *m->numbers_of);
     m->slots_of = weir_calloc(types, sizeof *m->slots_of);
     m->edges = weir_calloc(steps, sizeof *m->edges);
     m->edge_capacity = weir_calloc(steps, sizeof *m->edge_capacity);
     m->asked_bytes = weir_calloc(opts->owners.ranks, sizeof *m->asked_bytes);
-    bool all = m->targets && m->own && m->node_counts && m->types && m->numbers_of && m->slots_of && m->edges &&
-               m->edge_capacity && m->asked_bytes;
+    bool all = m->targets && m->own && m->node_counts && m->types && m->numbers_to && m->slots_to && m->numbers_of &&
+               m->slots_of && m->edges && m->edge_capacity && m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
@@ -424,6 +384,8 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_free(m->types);
     weir_free(m->edges);
     weir_free(m->edge_capacity);
+    weir_free(m->numbers_to);
+    weir_free(m->slots_to);
     weir_free(m->numbers_of);
     weir_free(m->slots_of);
     weir_free(m->asked_bytes);

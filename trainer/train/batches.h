@@ -40,12 +40,13 @@ typedef struct weir_batches_opts {
     const weir_targets *targets;
     const uint64_t *list; /* indices of targets, in the order of the pass; borrowed */
     uint64_t count;
-    uint32_t batch;           /* targets of a global batch */
-    uint64_t seed;            /* of the sampler            */
-    double hidden;            /* share of the entries of matrices that a batch does not show; 0: none */
-    weir_train_owners owners; /* and the snapshot */
-    weir_comm *channels[2];   /* of the stages ask and answer */
-    weir_train_trace *trace;  /* NULL: none */
+    uint32_t batch;                 /* targets of a global batch */
+    uint64_t seed;                  /* of the sampler            */
+    double hidden;                  /* share of the entries of matrices that a batch does not show; 0: none */
+    weir_train_owners owners;       /* and the snapshot                            */
+    struct weir_train_cache *cache; /* of rows of other ranks; NULL: none; borrowed */
+    weir_comm *channels[2];         /* of the stages ask and answer */
+    weir_train_trace *trace;        /* NULL: none */
 } weir_batches_opts;
 
 /* Microseconds. A plain value. */
@@ -63,7 +64,9 @@ typedef struct weir_train_batch {
     weir_nn_batch nn;     /* what the network takes                         */
     const uint64_t *keys; /* of each node: for dropout                      */
     uint64_t edges;       /* sampled                                        */
-    uint64_t remote;      /* rows that came from other ranks                */
+    uint64_t rows;        /* input rows: own, and these two                 */
+    uint64_t remote;      /* of other ranks, that were asked for            */
+    uint64_t cached;      /* of other ranks, that the cache had             */
 } weir_train_batch;
 
 /* Starts three threads.  opts.list and what opts points to are borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT

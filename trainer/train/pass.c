@@ -56,6 +56,7 @@ static weir_err training_stream_open(weir_trained *t, uint64_t count, uint64_t s
         .seed = seed,
         .hidden = hidden,
         .owners = weir_training_owners(t),
+        .cache = t->cache,
         .channels = {t->channels[0], t->channels[1]},
         .trace = t->trace,
     };
@@ -175,7 +176,9 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
     epoch->gradient_norm += norm;
     epoch->edges += batch->edges;
     epoch->targets += batch->own_count;
+    epoch->rows += batch->rows;
     epoch->remote_rows += batch->remote;
+    epoch->cached_rows += batch->cached;
     return err;
 }
 

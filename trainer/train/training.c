@@ -210,6 +210,9 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);
     if (!err) err = weir_training_scales(t);
+    const weir_train_cache_opts cache = {t->shape,      weir_training_owners(t), t->targets,
+                                         t->opts.batch, t->opts.cached,          t->opts.cache_share};
+    if (!err) err = weir_train_cache_open(&cache, t->comm, &t->cache);
     if (!err) err = training_network_open(t);
     return err ? err : training_begin(t);
 }
@@ -309,6 +312,7 @@ void weir_trained_close(weir_trained *trained) {
     weir_buf_free(&trained->told);
     weir_buf_free(&trained->heard);
     weir_free(trained->heard_lengths);
+    weir_train_cache_close(trained->cache);
     weir_nn_learner_close(trained->learner);
     weir_nn_close(trained->nn);
     weir_nn_shape_free(trained->shape);

@@ -7,6 +7,7 @@
 #include <weir/trainer/train/train.h>
 
 #include "batches.h"
+#include "cache.h"
 
 /* How far a training has come: what a checkpoint holds besides arrays. */
 typedef struct weir_training_state {
@@ -19,6 +20,7 @@ struct weir_trained {
     weir_comm *comm, *channels[2]; /* of sums, and of the stages that talk */
     weir_train_trace *trace;       /* NULL: none is wanted */
     weir_nn_shape *shape;
+    weir_train_cache *cache;  /* NULL: none                                               */
     uint64_t fingerprint;     /* of what a checkpoint must agree with, without the scales */
     weir_nn_learner *learner; /* of the scales: a checkpoint has its moments              */
     weir_nn *nn;

@@ -201,6 +201,98 @@ static void judged_as_on_the_whole(void **state) {
     shell(line);
 }
 
+/* --- what a rank keeps of others ---------------------------------------------------------------------------------- */
+
+#define CORA_WIDTH 1433u
+#define ASK_BYTES  24u /* vertex, time, type and place */
+
+typedef struct kept {
+    double loss[64], rows[64], asked[64], kept[64];
+    uint64_t bytes; /* of asks and answers, of all ranks, from the first batch on */
+} kept;
+
+static void trains_cora(const char *program, const char *folder, const char *share, const char *policy, kept *k) {
+    const char *const arguments[] = {"--folder",
+                                     folder,
+                                     "--out-only",
+                                     "--fanouts",
+                                     "5,5",
+                                     "--epochs",
+                                     "2",
+                                     "--patience",
+                                     "0",
+                                     "--hidden",
+                                     "8",
+                                     "--per-class",
+                                     "20,30",
+                                     "--batch",
+                                     "60",
+                                     "--no-baselines",
+                                     "--cache",
+                                     share,
+                                     "--cache-policy",
+                                     policy,
+                                     NULL};
+    weir_test_output output;
+    assert_int_equal(setenv("LD_PRELOAD", WEIR_TEST_MPI, 1), 0);
+    assert_int_equal(setenv("WEIR_TEST_MPI", weir_test_path("sent"), 1), 0);
+    ranks_run(3, program, arguments, &output);
+    unsetenv("LD_PRELOAD");
+    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
+    weir_test_output_free(&output);
+    assert_int_equal(numbers_of(folder, "\"loss\":", k->loss), 2);
+    assert_int_equal(numbers_of(folder, "\"rows\":", k->rows), 2);
+    assert_int_equal(numbers_of(folder, "\"remote_rows\":", k->asked), 2);
+    assert_int_equal(numbers_of(folder, "\"cached_rows\":", k->kept), 2);
+    k->bytes = 0;
+    for (unsigned rank = 0; rank < 3; rank++) {
+        char path[4200], *text = NULL;
+        size_t length;
+        snprintf(path, sizeof path, "%s.%u", weir_test_path("sent"), rank);
+        assert_ok(weir_file_load(path, 4096, &text, &length));
+        const char *at = strchr(text, '\n'); /* behind the channel of what comes before the batches */
+        for (unsigned channel = 0; channel < 2; channel++) {
+            unsigned long long calls, messages, bytes, own;
+            assert_int_equal(sscanf(at, "%llu %llu %llu %llu", &calls, &messages, &bytes, &own), 4);
+            assert_int_equal(own, 0);
+            k->bytes += bytes;
+            at = strchr(at + 1, '\n');
+        }
+        weir_free(text);
+    }
+}
+
+/* What is kept changes no bit of a loss, and is not asked for: the more, the less is sent. */
+static void e4_what_is_kept_is_not_asked_for(void **state) {
+    (void)state;
+    static const char *const shares[] = {"0", "0.05", "0.3", "3"};
+    static const char *const policies[] = {"vip", "paths", "degree", "halo"};
+    static kept none, some;
+    char line[8192];
+    snprintf(line, sizeof line,
+             "cd $folder && $weir snapshot import cora --nodes '%s/tests/data/cora/nodes.csv' --edges "
+             "'%s/tests/data/cora/edges.csv' --bits nonzero --undirected >/dev/null",
+             getenv("WEIR_SOURCE_DIR"), getenv("WEIR_SOURCE_DIR"));
+    shell(line);
+    const char *program = cut("cora", "p", 3, 1, "random");
+    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+        double asked = INFINITY;
+        uint64_t bytes = UINT64_MAX;
+        for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+            trains_cora(program, weir_test_path("run"), shares[i], policies[p], i ? &some : &none);
+            const kept *k = i ? &some : &none;
+            assert_memory_equal(k->loss, none.loss, sizeof k->loss);
+            assert_memory_equal(k->rows, none.rows, sizeof k->rows);
+            assert_true(k->asked[0] + k->kept[0] == none.asked[0] && none.kept[0] == 0); /* of rank 0 */
+            assert_true(k->asked[0] < asked && k->bytes < bytes);
+            assert_int_equal(k->bytes % (ASK_BYTES + CORA_WIDTH * sizeof(float)), 0); /* asked, and answered */
+            asked = k->asked[0];
+            bytes = k->bytes;
+        }
+        if (p < 2) assert_true(asked == 0 && bytes == 0); /* all that batches may read */
+    }
+}
+
 /* --- what does not fit -------------------------------------------------------------------------------------------- */
 
 static void sentences(void **state) {
@@ -213,6 +305,8 @@ static void sentences(void **state) {
     refused(1, program, NULL, usual, "has 2 parts, but there are 1 ranks; start as many by mpirun -n 2");
     refused(1, train_program(), NULL, usual, "the snapshot to train from is missing");
     refused(1, program, snapshot, usual, "give the snapshot or --parts");
+    refused(2, program, NULL, (const char *const[]){"--cache", "0.5", NULL},
+            "a cache of rows is of graphs without times");
     refused(1, train_program(), alone, usual, "is a part of a snapshot; give the snapshot, or all parts with --parts");
     refused(3, program, NULL, usual, "has 2 parts, but there are 3 ranks");
     shell("cd $folder && mv p/alone-1/part-1 p/kept && cp -r p/alone-0/part-0 p/alone-1/part-1");
@@ -226,4 +320,4 @@ static void sentences(void **state) {
 
 WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
            WEIR_CASE(what_parts_do_not_reach_is_refused), WEIR_CASE(r2_resumed_by_other_ranks),
-           WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(sentences))
+           WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for), WEIR_CASE(sentences))

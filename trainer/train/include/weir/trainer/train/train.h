@@ -53,8 +53,9 @@ typedef struct weir_train_epoch {
     double loss;       /* of training, per unit of weight   */
     double validation; /* average precision, or accuracy   */
     bool best;
-    double gradient_norm;                 /* mean of the steps'            */
-    uint64_t edges, targets, remote_rows; /* on this rank   */
+    double gradient_norm;                    /* mean of the steps'            */
+    uint64_t edges, targets;                 /* on this rank, and: */
+    uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and in the cache */
     weir_train_times times;
     int64_t elapsed_us;
 } weir_train_epoch;
@@ -84,6 +85,15 @@ typedef struct weir_train_reach {
     uint32_t along_count;
 } weir_train_reach;
 
+/* Which rows of other ranks a rank keeps, of a graph that stands still. */
+typedef enum weir_train_cached {
+    WEIR_TRAIN_CACHED_NONE,
+    WEIR_TRAIN_CACHED_VIP,    /* those that a batch reads with the highest chance             */
+    WEIR_TRAIN_CACHED_PATHS,  /* those that most walks from its training targets lead to      */
+    WEIR_TRAIN_CACHED_DEGREE, /* those that its lists name most often                         */
+    WEIR_TRAIN_CACHED_HALO    /* those next to its own                                        */
+} weir_train_cached;
+
 typedef struct weir_train_opts {
     const weir_snapshot *snapshot;
     const weir_part *part; /* this rank's, whose snapshot that is; NULL: each rank has the whole snapshot  */
@@ -96,10 +106,12 @@ typedef struct weir_train_opts {
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
     double rate, decay, dropout, norm_max;
-    double input_dropout;       /* of the entries of an import's matrices */
-    double positive_weight;     /* of class 1; 0: 1 */
-    weir_targets_cut cut;       /* into parts */
-    bool unit_rows;             /* of an import's matrices: each is divided by its length */
+    double input_dropout;   /* of the entries of an import's matrices */
+    double positive_weight; /* of class 1; 0: 1 */
+    weir_targets_cut cut;   /* into parts */
+    bool unit_rows;         /* of an import's matrices: each is divided by its length */
+    weir_train_cached cached;
+    double cache_share;         /* rows that are kept, by the vertices that a rank owns on average */
     uint64_t seed, sample_seed; /* sample_seed: of judging and serving */
     bool resume;
     const weir_kernels *kernels; /* NULL: those of the processor */

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache.c - the rows that are worth it, fetched once from their owners. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+
+#include "cache.h"
+
+#define CACHE_NO_MEMORY "for a cache of rows; lower --cache"
+
+typedef struct cache_type {
+    uint32_t *place_of; /* of each vertex of the snapshot */
+    weir_real *numbers;
+    uint32_t *slots;
+    uint32_t count;
+} cache_type;
+
+struct weir_train_cache {
+    const weir_nn_shape *shape;
+    cache_type *types;
+    uint32_t type_count;
+    uint64_t rows;
+};
+
+typedef struct cache_candidate {
+    double weight;
+    uint64_t id, vertex;
+    uint32_t type;
+} cache_candidate;
+
+/* By weight; equal ones by id, so that it is the same every time. */
+static int cache_by_weight(const void *a, const void *b) {
+    const cache_candidate *x = a, *y = b;
+    if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static bool cache_has_inputs(const weir_nn_shape *shape, uint32_t type) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(shape, type);
+    return inputs->width + inputs->category_count > 0;
+}
+
+/* Vertices with inputs, of all ranks. */
+static uint64_t cache_count_vertices(const weir_train_cache_opts *o) {
+    uint64_t count = 0;
+    for (uint32_t type = 0; type < weir_nn_types(o->shape); type++) {
+        if (!cache_has_inputs(o->shape, type)) continue;
+        count += o->owners.part ? (uint64_t)weir_part_starts(o->owners.part, type)[o->owners.ranks]
+                                : weir_snapshot_vertices_of(o->owners.snapshot, type)->count;
+    }
+    return count;
+}
+
+/* Vertices of other ranks that batches may read, the best first, as many as are to be kept. */
+static weir_err cache_choose(const weir_train_cache_opts *o, cache_candidate **chosenp, size_t *countp) {
+    uint32_t types = weir_nn_types(o->shape);
+    double **weights = weir_calloc(types, sizeof *weights);
+    size_t capacity = 0, most = (size_t)(o->share * (double)cache_count_vertices(o) / o->owners.ranks);
+    *chosenp = NULL;
+    *countp = 0;
+    weir_err err = weights ? weir_train_weigh(o, weights) : WEIR_NOMEM(CACHE_NO_MEMORY);
+    for (uint32_t type = 0; !err && type < types; type++) {
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(o->owners.snapshot, type);
+        for (uint64_t i = 0; !err && cache_has_inputs(o->shape, type) && i < v->count; i++) {
+            if (!(weights[type][i] > 0) || weir_train_owner(&o->owners, type, i) == o->owners.rank) continue;
+            if (!WEIR_GROW(*chosenp, capacity, *countp)) {
+                err = WEIR_NOMEM(CACHE_NO_MEMORY);
+                break;
+            }
+            (*chosenp)[(*countp)++] = (cache_candidate){weights[type][i], v->ids[i].low, i, type};
+        }
+    }
+    if (!err && *countp) qsort(*chosenp, *countp, sizeof **chosenp, cache_by_weight);
+    if (*countp > most) *countp = most;
+    for (uint32_t type = 0; weights && type < types; type++)
+        weir_free(weights[type]);
+    weir_free(weights);
+    return err;
+}
+
+static weir_err cache_open_types(weir_train_cache *cache, const weir_train_cache_opts *o, const cache_candidate *chosen,
+                                 size_t count) {
+    cache->type_count = weir_nn_types(o->shape);
+    cache->types = weir_calloc(cache->type_count, sizeof *cache->types);
+    if (!cache->types) return WEIR_NOMEM(CACHE_NO_MEMORY);
+    for (uint32_t type = 0; type < cache->type_count; type++) {
+        cache_type *t = &cache->types[type];
+        uint64_t vertices = weir_snapshot_vertices_of(o->owners.snapshot, type)->count;
+        t->place_of = weir_calloc(vertices + 1, sizeof *t->place_of);
+        if (!t->place_of) return WEIR_NOMEM(CACHE_NO_MEMORY);
+        memset(t->place_of, 0xff, vertices * sizeof *t->place_of); /* WEIR_TRAIN_CACHE_MISS */
+    }
+    for (size_t i = 0; i < count; i++) {
+        cache_type *t = &cache->types[chosen[i].type];
+        t->place_of[chosen[i].vertex] = t->count++;
+    }
+    for (uint32_t type = 0; type < cache->type_count; type++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(o->shape, type);
+        cache_type *t = &cache->types[type];
+        t->numbers = weir_calloc((size_t)t->count * inputs->width + 1, sizeof *t->numbers);
+        t->slots = weir_calloc((size_t)t->count * inputs->category_count + 1, sizeof *t->slots);
+        if (!t->numbers || !t->slots) return WEIR_NOMEM(CACHE_NO_MEMORY);
+    }
+    return WEIR_OK;
+}
+
+/* Asks for the chosen rows, and answers what others ask: each rank once. */
+static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts *o, weir_comm *comm,
+                            const cache_candidate *chosen, size_t count) {
+    weir_sample_source *source = NULL;
+    weir_inputs *inputs = NULL;
+    weir_train_answers answers = {.lengths = NULL};
+    weir_buf asks = {0}, asked = {0};
+    uint64_t *bytes = weir_calloc(o->owners.ranks, sizeof *bytes);
+    uint64_t *asked_bytes = weir_calloc(o->owners.ranks, sizeof *asked_bytes);
+    weir_real **numbers = weir_calloc(cache->type_count, sizeof *numbers);
+    uint32_t **slots = weir_calloc(cache->type_count, sizeof *slots);
+    weir_err err = bytes && asked_bytes && numbers && slots ? WEIR_OK : WEIR_NOMEM(CACHE_NO_MEMORY);
+    for (uint32_t rank = 0; !err && rank < o->owners.ranks; rank++) {
+        for (size_t i = 0; i < count; i++) {
+            const cache_candidate *c = &chosen[i];
+            if (weir_train_owner(&o->owners, c->type, c->vertex) != rank) continue;
+            uint64_t name = c->vertex;
+            if (o->owners.part) name = (uint64_t)weir_part_number(o->owners.part, c->type, c->vertex);
+            const weir_train_ask ask = {name, o->targets->targets[0].before_us, c->type,
+                                        cache->types[c->type].place_of[c->vertex]};
+            weir_buf_append(&asks, &ask, sizeof ask);
+            bytes[rank] += sizeof ask;
+        }
+    }
+    if (!err) err = weir_buf_err(&asks);
+    if (!err) err = weir_comm_exchange(comm, asks.bytes, bytes, &asked, asked_bytes);
+    if (!err) err = weir_train_answers_open(&o->owners, &answers);
+    if (!err) err = weir_sample_over_snapshot(o->owners.snapshot, &source);
+    if (!err) err = weir_inputs_open(o->shape, weir_snapshot_schema(o->owners.snapshot), source, &inputs);
+    if (!err) err = weir_train_answers_exchange(&answers, &o->owners, inputs, o->shape, &asked, asked_bytes, comm);
+    for (uint32_t type = 0; !err && type < cache->type_count; type++) {
+        numbers[type] = cache->types[type].numbers;
+        slots[type] = cache->types[type].slots;
+    }
+    if (!err) err = weir_train_answers_put(&answers, o->shape, &asks, numbers, slots);
+    weir_inputs_close(inputs);
+    weir_sample_source_close(source);
+    weir_train_answers_close(&answers);
+    weir_buf_free(&asks);
+    weir_buf_free(&asked);
+    weir_free(bytes);
+    weir_free(asked_bytes);
+    weir_free(numbers);
+    weir_free(slots);
+    return err;
+}
+
+weir_err weir_train_cache_open(const weir_train_cache_opts *o, weir_comm *comm, weir_train_cache **cachep) {
+    const weir_targets *t = o->targets;
+    cache_candidate *chosen = NULL;
+    size_t count = 0;
+    *cachep = NULL;
+    if (o->policy == WEIR_TRAIN_CACHED_NONE || !(o->share > 0) || o->owners.ranks == 1) return WEIR_OK;
+    for (uint64_t i = 1; i < t->count; i++)
+        if (t->targets[i].before_us != t->targets[0].before_us)
+            return WEIR_ERR(WEIR_EINVAL,
+                            "a cache of rows is of graphs without times: here a row depends on the time of "
+                            "its target; omit --cache");
+    weir_train_cache *cache = weir_calloc(1, sizeof *cache);
+    if (!cache) return WEIR_NOMEM(CACHE_NO_MEMORY);
+    cache->shape = o->shape;
+    weir_err err = cache_choose(o, &chosen, &count);
+    if (!err) err = cache_open_types(cache, o, chosen, count);
+    if (!err) err = cache_fetch(cache, o, comm, chosen, count);
+    cache->rows = count;
+    weir_free(chosen);
+    if (err) {
+        weir_train_cache_close(cache);
+        return err;
+    }
+    *cachep = cache;
+    return WEIR_OK;
+}
+
+void weir_train_cache_close(weir_train_cache *cache) {
+    if (!cache) return;
+    for (uint32_t type = 0; cache->types && type < cache->type_count; type++) {
+        weir_free(cache->types[type].place_of);
+        weir_free(cache->types[type].numbers);
+        weir_free(cache->types[type].slots);
+    }
+    weir_free(cache->types);
+    weir_free(cache);
+}
+
+uint64_t weir_train_cache_rows(const weir_train_cache *cache) {
+    return cache ? cache->rows : 0;
+}
+
+uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex) {
+    return cache ? cache->types[type].place_of[vertex] : WEIR_TRAIN_CACHE_MISS;
+}
+
+void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_t place, weir_real *numbers,
+                           uint32_t *slots) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(cache->shape, type);
+    const cache_type *t = &cache->types[type];
+    WEIR_ASSERT(place < t->count);
+    memcpy(numbers, t->numbers + (size_t)place * inputs->width, inputs->width * sizeof *numbers);
+    memcpy(slots, t->slots + (size_t)place * inputs->category_count, inputs->category_count * sizeof *slots);
+}

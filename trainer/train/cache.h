@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cache.h - rows of other ranks' vertices that a rank keeps from the beginning, so that no batch asks for them. Private
+ * to this folder.
+ *
+ * Of a graph that stands still only: there all targets have one time, and a vertex has one row. Where times differ a
+ * row is as of its target's time, and one from a cache would be wrong.
+ */
+#ifndef WEIR_TRAINER_TRAIN_CACHE_H
+#define WEIR_TRAINER_TRAIN_CACHE_H
+
+#include <weir/inference/nn/nn.h>
+#include <weir/trainer/comm/comm.h>
+#include <weir/trainer/train/train.h>
+
+#include "asks.h"
+
+#define WEIR_TRAIN_CACHE_MISS UINT32_MAX
+
+typedef struct weir_train_cache weir_train_cache;
+
+/* A plain value; all is borrowed. */
+typedef struct weir_train_cache_opts {
+    const weir_nn_shape *shape;
+    weir_train_owners owners;
+    const weir_targets *targets;
+    uint32_t batch; /* targets of a global batch */
+    weir_train_cached policy;
+    double share; /* rows that are kept, by the vertices that a rank owns on average */
+} weir_train_cache_opts;
+
+/* Chooses the rows and asks their owners for them: all ranks together. *cachep NULL: nothing is to be kept.
+ * WEIR_EINVAL the graph does not stand still; WEIR_ENOMEM; errors of the exchange and of the source.  [main] */
+weir_err weir_train_cache_open(const weir_train_cache_opts *opts, weir_comm *comm, weir_train_cache **cachep);
+void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here and below */
+uint64_t weir_train_cache_rows(const weir_train_cache *cache);
+/* The place of the row of this vertex of the snapshot, or WEIR_TRAIN_CACHE_MISS. */
+uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex);
+void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_t place, weir_real *numbers,
+                           uint32_t *slots);
+
+/* What a policy thinks of the vertices of the snapshot that the rank has: weights[type][vertex], above 0 if a batch of
+ * the rank may read it. Of VIP: with which chance one does. The caller frees them.  WEIR_ENOMEM. */
+weir_err weir_train_weigh(const weir_train_cache_opts *opts, double **weights);
+
+#endif /* WEIR_TRAINER_TRAIN_CACHE_H */
