@@ -301,6 +301,7 @@ static void source_run_account(weir_source_run *run) {
     weir_metric_add(WEIR_METRIC_INGEST_BYTES, run->bytes);
     weir_metric_add(WEIR_METRIC_INGEST_MUTATIONS, run->mutations);
     weir_metric_add(WEIR_METRIC_INGEST_REPEATED, run->repeated);
+    weir_metric_add(WEIR_METRIC_INGEST_TOMBSTONES, run->tombstones);
 }
 
 weir_err weir_source_run_records(weir_source_run *run, weir_source_partition *part, const weir_consumer_record *records,
