@@ -173,7 +173,7 @@ weir_err weir_eventlog_reader_open(weir_eventlog *log, uint32_t partition, uint6
                                    weir_eventlog_reader **readerp);
 /* Up to capacity records, oldest first; *countp is 0 at the durable end, which is success. Their bytes are borrowed
  * until the next call on the reader.  [owner]   WEIR_ECORRUPT names file and position; WEIR_ENOTFOUND retention has run
- * past the reader, or the topic is gone or was created anew; WEIR_EIO; WEIR_ENOMEM. */
+ * past the reader, or, read-only, the topic is gone or was created anew; WEIR_EIO; WEIR_ENOMEM. */
 weir_err weir_eventlog_reader_next(weir_eventlog_reader *reader, weir_record *records, size_t capacity, size_t *countp);
 void weir_eventlog_reader_close(weir_eventlog_reader *reader); /* NULL is allowed  [owner] */
 
