@@ -300,8 +300,8 @@ weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_
     p.w = workspace;
     p.tape = &workspace->tape;
     WEIR_ASSERT(workspace->nn == nn);
-    weir_err err = forward_check_batch(&p);
-    if (!err) err = weir_nn_workspace_begin(workspace);
+    weir_err err = weir_nn_workspace_begin(workspace); /* first: what is refused leaves no tape either */
+    if (!err) err = forward_check_batch(&p);
     if (err) return err;
     *p.tape = (weir_nn_tape){.block = batch->block, .drop = drop ? *drop : (weir_nn_drop){0}};
 

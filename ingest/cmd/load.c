@@ -168,7 +168,7 @@ static weir_err cmd_load_append_lines(cmd_load_log *c, size_t count) {
     WEIR_ASSERT(count <= LINES_MAX);
     for (size_t i = 0; i < count; i++) {
         if (weir_line_names_columns(&c->line[i], c->source)) continue;
-        if (c->line[i].cut) {
+        if (c->line[i].cut > 0) {
             return WEIR_ERR(WEIR_ELIMIT, "line %" PRIu64 " is longer than %u bytes", c->line[i].number + 1,
                             WEIR_LINE_MAX);
         }

@@ -263,21 +263,21 @@ weir_err weir_eventlog_stats_get(weir_eventlog *log, uint32_t partition, weir_ev
     return WEIR_OK;
 }
 
-/* Marks salted with another creation id are unreadable to us; that is how a topic created anew shows first. */
-weir_err weir_elog_refresh(weir_eventlog *log) {
+weir_err weir_elog_or_gone(const weir_eventlog *log, weir_err err) {
     uint64_t creation_id;
     uint32_t partitions;
+    weir_err topic_err = weir_elog_topic_load(log->folder, &creation_id, &partitions);
+    if (!weir_err_is(topic_err, WEIR_ENOTFOUND) && (topic_err || creation_id == log->creation_id)) return err;
+    return WEIR_ERR(WEIR_ENOTFOUND,
+                    "topic %s was removed or created anew while it was read; open it again and "
+                    "read from its first offset",
+                    log->topic);
+}
+
+/* Marks salted with another creation id are unreadable to us; that is how a topic created anew shows first. */
+weir_err weir_elog_refresh(weir_eventlog *log) {
     weir_err err = weir_elog_marks_load(&log->marks);
-    if (err) {
-        weir_err topic_err = weir_elog_topic_load(log->folder, &creation_id, &partitions);
-        if (weir_err_is(topic_err, WEIR_ENOTFOUND) || (!topic_err && creation_id != log->creation_id)) {
-            err = WEIR_ERR(WEIR_ENOTFOUND,
-                           "topic %s was removed or created anew while it was read; open it again and "
-                           "read from its first offset",
-                           log->topic);
-        }
-        return err;
-    }
+    if (err) return weir_elog_or_gone(log, err);
     for (uint32_t i = 0; i < log->partition_count; i++) {
         weir_elog_partition *partition = &log->partitions[i];
         uint64_t durable = weir_elog_marks_get(&log->marks, i);

@@ -274,6 +274,8 @@ weir_err weir_elog_partition_view(weir_elog_partition *partition, uint64_t mark)
 weir_err weir_elog_partition_relist(weir_elog_partition *partition);
 /* WEIR_EINVAL: the topic has no such partition. */
 weir_err weir_elog_check_partition(const weir_eventlog *log, uint32_t partition);
+/* Read-only: of a file that could not be read, err, or WEIR_ENOTFOUND the topic is gone or was created anew. */
+weir_err weir_elog_or_gone(const weir_eventlog *log, weir_err err);
 /* Read-only: takes newer marks from the disk.  WEIR_ENOTFOUND the topic is gone or was created anew; WEIR_EIO. */
 weir_err weir_elog_refresh(weir_eventlog *log);
 

@@ -58,11 +58,14 @@ static weir_err elog_reader_enter(weir_eventlog_reader *reader, uint64_t first) 
     WEIR_ASSERT(!reader->file);
     weir_elog_segment_path(path, &reader->partition->origin, first);
     weir_err err = weir_file_open(path, WEIR_FILE_READ, &reader->file);
-    if (weir_err_is(err, WEIR_ENOTFOUND)) return elog_reader_missing(reader, path);
-    if (!err) err = weir_elog_segment_check(reader->file, &reader->partition->origin, first);
+    if (weir_err_is(err, WEIR_ENOTFOUND))
+        err = elog_reader_missing(reader, path);
+    else if (!err)
+        err = weir_elog_segment_check(reader->file, &reader->partition->origin, first);
     if (err) {
         elog_reader_leave(reader);
-        return err;
+        /* Who appends holds the topic: what it lacks is damage, whatever else has gone with it. */
+        return reader->log->opts.read_only ? weir_elog_or_gone(reader->log, err) : err;
     }
     weir_elog_window_reset(&reader->window, reader->file);
     reader->segment_first = first;

@@ -27,7 +27,7 @@ typedef struct weir_consumer weir_consumer;
 /* Borrowed until the next poll. */
 typedef struct weir_consumer_record {
     uint32_t partition;
-    bool cut; /* value is only the beginning */
+    uint64_t cut; /* value is only the beginning: so many bytes more it has */
     uint64_t offset;
     int64_t time_us;
     int64_t stored_ms; /* of Kafka: see weir_kafka_record */

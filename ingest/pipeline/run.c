@@ -91,13 +91,13 @@ static weir_err source_run_set_aside(weir_source_run *run, const weir_consumer_r
         .identity = worker->identity,
         .offset = record->offset,
         .partition = record->partition,
-        .cut = record->cut,
+        .cut = record->cut > 0,
         .time_us = record->time_us,
         .key = record->key,
         .key_length = record->key_length,
         .bytes = record->value,
         .length = record->value_length,
-        .value_length = record->value_length,
+        .value_length = record->value_length + record->cut,
     };
     run->letters++;
     weir_err err;
@@ -202,7 +202,7 @@ static weir_err source_run_map_tombstone(weir_source_run *run, const weir_consum
 static weir_err source_run_map(weir_source_run *run, const weir_consumer_record *record, weir_mapped *event) {
     weir_worker *worker = run->worker;
     const void *value = record->value ? record->value : "";
-    if (record->cut) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
+    if (record->cut > 0) return WEIR_ERR(WEIR_EDATA, "the line is longer than a message may be");
     if (!record->value && worker->from.stream == WEIR_PIPELINE_KAFKA)
         return source_run_map_tombstone(run, record, event);
     weir_err err;
@@ -301,6 +301,7 @@ static void source_run_account(weir_source_run *run) {
     weir_metric_add(WEIR_METRIC_INGEST_BYTES, run->bytes);
     weir_metric_add(WEIR_METRIC_INGEST_MUTATIONS, run->mutations);
     weir_metric_add(WEIR_METRIC_INGEST_REPEATED, run->repeated);
+    weir_metric_add(WEIR_METRIC_INGEST_TOMBSTONES, run->tombstones);
 }
 
 weir_err weir_source_run_records(weir_source_run *run, weir_source_partition *part, const weir_consumer_record *records,

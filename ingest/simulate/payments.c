@@ -221,9 +221,10 @@ static void payments_close(weir_simulate *base) {
 static weir_err payments_check_options(weir_simulate_payments_opts *opts) {
     weir_err err = weir_sim_check("accounts", opts->accounts, WEIR_SIMULATE_ACCOUNTS_MIN, WEIR_SIMULATE_ACCOUNTS_MAX);
     if (err) return err;
-    if (opts->merchants == 0) opts->merchants = opts->accounts / 20;
-    if (opts->merchants < WEIR_SIMULATE_MERCHANTS_MIN && opts->accounts < 20 * WEIR_SIMULATE_MERCHANTS_MIN)
-        opts->merchants = WEIR_SIMULATE_MERCHANTS_MIN;
+    if (opts->merchants == 0) {
+        opts->merchants = opts->accounts / 20;
+        if (opts->merchants < WEIR_SIMULATE_MERCHANTS_MIN) opts->merchants = WEIR_SIMULATE_MERCHANTS_MIN;
+    }
     if (opts->per_day == 0) opts->per_day = opts->accounts / 2 * 5;
     err = weir_sim_check("merchants", opts->merchants, WEIR_SIMULATE_MERCHANTS_MIN, WEIR_SIMULATE_MERCHANTS_MAX);
     if (!err)

@@ -49,6 +49,7 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     if (!err) err = training_check_range("hidden", o->hidden, 1, WEIR_NN_HIDDEN_MAX);
     if (!err) err = training_check_range("epochs", o->epochs, 1, 100000);
     if (!err) err = training_check_range("batch", o->batch, 1, WEIR_SAMPLE_TARGETS_MAX);
+    if (!err) err = training_check_range("alerts", o->alerts, 1, 1000000);
     if (!err) err = training_check_range("rate", o->rate, 1e-9, 10);
     if (!err) err = training_check_range("decay", o->decay, 0, 10);
     if (!err) err = training_check_range("dropout", o->dropout, 0, 0.95);

@@ -289,7 +289,7 @@ static void e4_what_is_kept_is_not_asked_for(void **state) {
             asked = k->asked[0];
             bytes = k->bytes;
         }
-        if (p < 2) assert_true(asked == 0 && bytes == 0); /* all that batches may read */
+        if (p < 2) assert_true(asked == 0); /* all that training may read; who judges reads more */
     }
 }
 

@@ -143,11 +143,14 @@ static void another_block_is_refused(void **state) {
     weir_real logits[NN_TARGETS];
     nn_open(&f, 1, "find", 8);
     nn_random_batch(&f);
-    assert_ok(weir_nn_workspace_open(f.nn, false, &workspace));
+    assert_ok(weir_nn_workspace_open(f.nn, true, &workspace));
+    assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, workspace, logits, NULL));
+    assert_non_null(weir_nn_tape_of(workspace));
     weir_block_view view = *f.batch.block;
     f.batch.block = &view;
     view.hops = 1;
     assert_err(weir_nn_forward(f.nn, f.params, &f.batch, NULL, workspace, logits, NULL), WEIR_EINVAL, "own steps");
+    assert_null(weir_nn_tape_of(workspace)); /* that of the pass before is not this one's */
     view.hops = 2;
     view.inputs = 0;
     assert_err(weir_nn_forward(f.nn, f.params, &f.batch, NULL, workspace, logits, NULL), WEIR_EINVAL,

@@ -446,6 +446,51 @@ static void a_recreated_topic_has_another_id(void **state) {
     assert_ok(weir_eventlog_close(log));
 }
 
+/* Reads on to the end of the segment that is open, and steps to the next. */
+static weir_err read_to_the_step(weir_eventlog_reader *reader) {
+    weir_record records[16];
+    size_t count = 1;
+    weir_err err = WEIR_OK;
+    while (!err && count)
+        err = weir_eventlog_reader_next(reader, records, 16, &count);
+    return err;
+}
+
+/* A reader that is behind asks for no marks before its step: the step must see that the topic has gone. */
+static void a_reader_that_is_behind_sees_that_the_topic_is_gone(void **state) {
+    (void)state;
+    weir_eventlog *log = fixture_open(weir_test_folder(), 1, WEIR_EVENTLOG_SEGMENT_MIN);
+    fixture_append(log, 0, 0, 100);
+    assert_ok(weir_eventlog_sync(log));
+    assert_true(fixture_stats(log, 0).segments > 1);
+    assert_ok(weir_eventlog_close(log));
+    weir_eventlog *other = fixture_open_read_only(weir_test_folder());
+    weir_eventlog_reader *readers[3];
+    weir_record record;
+    size_t count;
+    for (int i = 0; i < 3; i++) {
+        assert_ok(weir_eventlog_reader_open(other, 0, 0, &readers[i]));
+        assert_ok(weir_eventlog_reader_next(readers[i], &record, 1, &count));
+        assert_int_equal(count, 1);
+    }
+
+    weir_elog_segment second = other->partitions[0].row.segments[1];
+    const char *path = fixture_segment(weir_test_folder(), 0, second.first);
+    assert_int_equal(rename(path, weir_test_path("aside")), 0); /* with its topic there it is damage, as ever */
+    assert_err(read_to_the_step(readers[0]), WEIR_ECORRUPT, "bring the file back");
+    assert_ok(weir_folder_remove(weir_test_path("t")));
+    assert_err(read_to_the_step(readers[1]), WEIR_ENOTFOUND, "removed or created anew");
+    log = fixture_open(weir_test_folder(), 1, WEIR_EVENTLOG_SEGMENT_MIN); /* the same files of another topic */
+    fixture_append(log, 0, 0, 100);
+    assert_ok(weir_eventlog_sync(log));
+    assert_true(weir_path_exists(path));
+    assert_err(read_to_the_step(readers[2]), WEIR_ENOTFOUND, "removed or created anew");
+    for (int i = 0; i < 3; i++)
+        weir_eventlog_reader_close(readers[i]);
+    assert_ok(weir_eventlog_close(other));
+    assert_ok(weir_eventlog_close(log));
+}
+
 /* What a producer has put into a partition must be found there by every later version. */
 static void partition_of_a_key_is_the_same_for_ever(void **state) {
     (void)state;
@@ -495,5 +540,5 @@ WEIR_TESTS(WEIR_CASE(append_then_read_back), WEIR_CASE(close_makes_durable_and_r
            WEIR_CASE(batch_bytes_max_and_one_past_it), WEIR_CASE(options_at_and_past_their_limits),
            WEIR_CASE(topic_names_at_and_past_their_limits), WEIR_CASE(wrong_arguments_change_nothing),
            WEIR_CASE(read_only_refuses_to_write), WEIR_CASE(a_topic_that_is_not_there_is_not_created),
-           WEIR_CASE(a_recreated_topic_has_another_id), WEIR_CASE(partition_of_a_key_is_the_same_for_ever),
-           WEIR_CASE(topics_are_listed_by_name))
+           WEIR_CASE(a_recreated_topic_has_another_id), WEIR_CASE(a_reader_that_is_behind_sees_that_the_topic_is_gone),
+           WEIR_CASE(partition_of_a_key_is_the_same_for_ever), WEIR_CASE(topics_are_listed_by_name))

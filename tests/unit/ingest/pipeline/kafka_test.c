@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <weir/ingest/kafka/kafka.h>
+#include <weir/store/base/metrics.h>
 
 #include "fixture.h"
 #include "positions.h"
@@ -59,6 +60,21 @@ static void produce(fixture *f, const mock_broker *mock, uint64_t begin, uint64_
     assert_int_equal(acknowledged, end - begin);
     weir_kafka_producer_close(producer);
     assert_ok(weir_eventlog_sync(f->logs[0]));
+}
+
+/* A client of its own: weir_kafka_produce gives every record a value. */
+static void produce_tombstones(const mock_broker *mock, int count) {
+    char text[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    assert_int_equal(rd_kafka_conf_set(conf, "bootstrap.servers", mock->address, text, sizeof text), RD_KAFKA_CONF_OK);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text);
+    assert_non_null(rk);
+    for (int i = 0; i < count; i++)
+        assert_int_equal(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC("cards"), RD_KAFKA_V_PARTITION(0),
+                                           RD_KAFKA_V_KEY("a", 1), RD_KAFKA_V_VALUE(NULL, 0), RD_KAFKA_V_END),
+                         RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(rd_kafka_flush(rk, 30000), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_destroy(rk);
 }
 
 /* Until so many records were handed over: what the broker has told of may be less for a moment. */
@@ -264,7 +280,28 @@ static void a_log_is_not_a_topic_of_the_same_name(void **state) {
     mock_close(&mock);
 }
 
+static void tombstones_that_mean_nothing_are_counted(void **state) {
+    (void)state;
+    mock_broker mock = mock_open("cards", 1);
+    fixture f = {.schema = fixture_schema(cards)};
+    weir_pipeline_source_stats stats;
+    uint64_t counted = weir_metric_counter(WEIR_METRIC_INGEST_TOMBSTONES);
+    fixture_open_logs(&f);
+    fixture_open_graph(&f);
+    produce(&f, &mock, 0, 20);
+    produce_tombstones(&mock, 7);
+    kafka_start(&f, &mock);
+    wait_for_records(&f, 27);
+    weir_pipeline_source_stats_get(f.pipeline, 0, &stats);
+    assert_int_equal(stats.tombstones, 7);
+    assert_int_equal(stats.dead_letters, 0);
+    fixture_compare(&f);
+    fixture_close(&f); /* its threads have ended: all is counted */
+    assert_int_equal(weir_metric_counter(WEIR_METRIC_INGEST_TOMBSTONES) - counted, 7);
+    mock_close(&mock);
+}
+
 WEIR_TESTS(WEIR_CASE(a_topic_is_read_on_where_the_store_is), WEIR_CASE(a_broker_that_is_away_is_waited_for),
            WEIR_CASE(a_refusal_that_ends_is_waited_for), WEIR_CASE(a_recreated_topic_is_found_out),
            WEIR_CASE(a_topic_is_known_by_what_is_sealed), WEIR_CASE(a_topic_with_fewer_partitions_is_another),
-           WEIR_CASE(a_log_is_not_a_topic_of_the_same_name))
+           WEIR_CASE(a_log_is_not_a_topic_of_the_same_name), WEIR_CASE(tombstones_that_mean_nothing_are_counted))

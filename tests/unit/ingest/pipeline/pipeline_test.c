@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <weir/ingest/pipeline/lines.h>
 #include <weir/ingest/simulate/simulate.h>
 #include <weir/store/base/fault.h>
 
@@ -676,6 +677,13 @@ static void a_file_of_csv_is_loaded_once(void **state) {
     fixture_close(&f);
 }
 
+static void check_cut(void *context, uint64_t number, const weir_dead_letter *letter) {
+    (void)number;
+    assert_true(letter->cut);
+    assert_int_equal(letter->length, WEIR_LINE_MAX);
+    assert_int_equal(letter->value_length, *(const size_t *)context);
+}
+
 static void a_line_beyond_the_limit_is_a_letter_cut(void **state) {
     (void)state;
     fixture f = {.schema = fixture_schema(table)};
@@ -692,6 +700,7 @@ static void a_line_beyond_the_limit_is_a_letter_cut(void **state) {
     assert_int_equal(records, 2);
     assert_int_equal(letters, 1);
     assert_int_equal(neighbors(&f, "a", "x"), 1);
+    assert_int_equal(fixture_letters(check_cut, &length), 1);
     fixture_close(&f);
 }
 

@@ -289,6 +289,10 @@ static void options_out_of_range_are_refused(void **state) {
     REFUSES(start_us, WEIR_SIMULATE_START_MAX + 1, WEIR_EINVAL, "start");
     opts.per_day = WEIR_SIMULATE_PER_DAY_MAX;
     REFUSES(label_delay_us, WEIR_SIMULATE_LABEL_DELAY_MAX, WEIR_ELIMIT, "would wait at a time");
+    opts = weir_simulate_payments_defaults();
+    opts.accounts = 20 * WEIR_SIMULATE_MERCHANTS_MIN - 1; /* so few that 0 stands for the least */
+    REFUSES(merchants, 1, WEIR_EINVAL, "merchants is 1");
+    REFUSES(merchants, WEIR_SIMULATE_MERCHANTS_MIN - 1, WEIR_EINVAL, "merchants");
 #undef REFUSES
 }
 

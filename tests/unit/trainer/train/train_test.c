@@ -250,6 +250,11 @@ static void options_out_of_range(void **state) {
     opts = opts_of(snapshot);
     opts.dropout = NAN;
     refused(&opts, WEIR_EINVAL, "dropout is nan");
+    opts = opts_of(snapshot);
+    opts.alerts = 0;
+    refused(&opts, WEIR_EINVAL, "alerts is 0");
+    opts.alerts = 1000001;
+    refused(&opts, WEIR_EINVAL, "alerts is 1e+06");
     weir_snapshot_close(snapshot);
 }
 

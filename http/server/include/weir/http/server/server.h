@@ -20,8 +20,8 @@
  *              GET and HEAD, whose answers it cannot read, reach a handler.
  *
  * Every error is application/problem+json (RFC 9457), except what the parser below us refuses before there is a
- * request, and the 503 for a connection too many. Every reply but these, and but one that cuts off a body on its way,
- * carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.
+ * request, and the 503 for a connection too many. Every reply but these, and but one that cuts off a request that is
+ * still arriving, carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.
  */
 #ifndef WEIR_HTTP_SERVER_SERVER_H
 #define WEIR_HTTP_SERVER_SERVER_H
@@ -131,7 +131,7 @@ const char *weir_http_header(const weir_http_request *request, const char *name)
 const char *weir_http_body(const weir_http_request *request, size_t *lengthp);
 /* How long until the connection is closed, with or without a reply (SERVER-W1); 0: that time has come. */
 int64_t weir_http_left_us(const weir_http_request *request);
-/* Counts what the handler is about to hold beside body and reply, until the reply is sent.  WEIR_EBUSY (SERVER-W4). */
+/* Counts what the handler is about to hold beside body and reply, until the reply is ready.  WEIR_EBUSY (SERVER-W4). */
 weir_err weir_http_hold(weir_http_request *request, uint64_t bytes);
 
 /* --- the reply ------------------------------------------------------------------------------------------------ */

@@ -82,13 +82,13 @@ typedef struct weir_model_trust {
     weir_public_key keys[WEIR_PUBLIC_KEYS_MAX];
     weir_model_opts opts; /* its keys are those above, so the whole is not to be moved */
 } weir_model_trust;
-/* A missing file, "" and NULL are no error: then no signed model can be opened, and that error says what to do. Else
- * what weir_public_keys_load reports.  [any] */
+/* A missing file, "" and NULL are no error: then no model can be opened, and that error says what to do; with
+ * accept_unsigned any can, and no signature is looked at. Else what weir_public_keys_load reports.  [any] */
 weir_err weir_model_trust_load(const char *path, bool accept_unsigned, weir_model_trust *trustp);
 
 /* Verifies, then loads (MODEL-M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts, or another
  * model than opts->manifest; WEIR_ECORRUPT a file is missing, changed or too many; WEIR_EDATA as it was made, but not
- * right; WEIR_EVERSION another format or schema; WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
+ * right; WEIR_EVERSION another format or schema; WEIR_EIO, WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
 weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_model **modelp);
 void weir_model_close(weir_model *model); /* NULL is allowed */
 
@@ -130,7 +130,6 @@ weir_err weir_model_json_file_check(const char *name, const char *text, size_t l
 #define WEIR_MODEL_ID_MAX          32u /* its end included */
 #define WEIR_MODEL_REASON_MAX      256u
 #define WEIR_MODELS_HISTORY_MAX    4096u /* lines that are kept; the generation counts on */
-#define WEIR_MODELS_COUNT_MAX      65536u
 #define WEIR_MODELS_REGISTER_MAX   17u /* 16 hex digits that tell registers apart, and their end */
 #define WEIR_MODELS_GENERATION_MAX ((uint64_t)1 << 62)
 

@@ -91,9 +91,9 @@ typedef struct weir_scoring_state {
 /* WEIR_ENOMEM; what weir_models_open reports.  [owner] */
 weir_err weir_scoring_watch_open(const weir_scoring_watch_opts *opts, weir_scoring_watch **watchp);
 void weir_scoring_watch_close(weir_scoring_watch *watch); /* NULL is allowed */
-/* Loads what the register names if that has changed; force: also if it has not. A model that cannot be loaded is one
- * line in the log, the one before goes on serving, and later looks try it again, after longer and longer pauses.
- * Blocks on the disk.  [any] */
+/* Reads the register if it has changed, force: also if it has not, and loads what it names unless that serves. A model
+ * that cannot be loaded is one line in the log, the one before goes on serving, and later looks try it again, after
+ * longer and longer pauses.  Blocks on the disk.  [any] */
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force);
 void weir_scoring_watch_state(weir_scoring_watch *watch, weir_scoring_state *statep);
 

@@ -103,7 +103,7 @@ typedef struct weir_eventlog_opts {
 
 typedef struct weir_eventlog_partition_stats {
     uint64_t offset_begin;   /* gauge: first record that is still there                       */
-    uint64_t offset_durable; /* gauge: first offset not yet on disk; see EVENTLOG-L2                  */
+    uint64_t offset_durable; /* gauge: first offset not yet on disk; see EVENTLOG-L2          */
     uint64_t offset_end;     /* gauge: next offset that append will give; read-only: durable  */
     uint64_t bytes;          /* gauge: of all segments                                        */
     uint64_t segments;       /* gauge                                                         */
@@ -122,7 +122,7 @@ typedef struct weir_eventlog_partition_stats {
  * power cut, until a process has opened the log for appending, that may be less than was acknowledged, never more. */
 weir_err weir_eventlog_open(const char *folder, const char *topic, const weir_eventlog_opts *opts,
                             weir_eventlog **logp);
-uint32_t weir_eventlog_partitions(const weir_eventlog *log);
+uint32_t weir_eventlog_partitions(const weir_eventlog *log); /* [any] */
 /* Differs when a topic was removed and created again: keep it beside the offsets that you keep.  [any] */
 uint64_t weir_eventlog_creation_id(const weir_eventlog *log);
 /* The partition of a key: the same for ever.  [any] */
@@ -130,7 +130,8 @@ uint32_t weir_eventlog_partition_of(const weir_eventlog *log, const void *key, s
 
 /* Appends records to one partition, all or none; *first_offsetp is the offset of the first.  Not durable until
  * sync.  [any]   Mostly returns at once: the call that fills 1 MiB of a partition's memory writes it to the file
- * (without a sync), and one that finds no room in 8 MiB waits for the group that is being written.
+ * (without a sync, unless that begins a segment), and one that finds no room in 8 MiB waits for the group that is being
+ * written, or writes it.
  * These leave the log as it was: WEIR_EINVAL no such partition, 0 records or above WEIR_EVENTLOG_BATCH_MAX, a length
  * without its bytes; WEIR_ELIMIT a record above WEIR_EVENTLOG_RECORD_MAX or all above WEIR_EVENTLOG_BATCH_BYTES_MAX;
  * WEIR_EPERM read-only; WEIR_ENOMEM no buffer; WEIR_EPOISONED, and what poisons (EVENTLOG-L4) when it must first write
@@ -148,31 +149,33 @@ weir_err weir_eventlog_sync_partition(weir_eventlog *log, uint32_t partition);
 weir_err weir_eventlog_health(weir_eventlog *log);
 /* Gets poisoned partitions to work again, if what stopped them has ended; success when none is poisoned. All that was
  * appended is then durable under the offsets that it was given.  WEIR_EPERM read-only; WEIR_EFULL, WEIR_EIO,
- * WEIR_ENOMEM, WEIR_ECORRUPT: they are as they were; try again a second later.  Blocks on the disk.  [any] */
+ * WEIR_ENOMEM, WEIR_ECORRUPT, WEIR_EPOISONED: what could not go on is poisoned as before; try again a second later.
+ * Blocks on the disk.  [any] */
 weir_err weir_eventlog_resume(weir_eventlog *log);
 /* Removes what retention allows, whole segments, oldest first, never the last one.  [owner]
- * WEIR_EPERM read-only; WEIR_EIO; WEIR_ECORRUPT a segment's age cannot be read. */
+ * WEIR_EPERM read-only; WEIR_EIO; WEIR_ECORRUPT a segment's age cannot be read; WEIR_ENOMEM. */
 weir_err weir_eventlog_retain(weir_eventlog *log, uint64_t *segments_removedp);
 /* The same, but no record of partition p from offset keep_from[p] on goes, whatever its age: what a store that is built
- * from the log has not sealed.  [owner] */
+ * from the log has not sealed. NULL: none is kept.  [owner] */
 weir_err weir_eventlog_retain_from(weir_eventlog *log, const uint64_t *keep_from, uint64_t *segments_removedp);
-/* WEIR_EINVAL no such partition; read-only: WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOTFOUND the topic is gone or was created
- * anew.  [any] */
+/* WEIR_EINVAL no such partition; read-only: WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM, WEIR_ENOTFOUND the topic is gone or
+ * was created anew.  [any] */
 weir_err weir_eventlog_stats_get(weir_eventlog *log, uint32_t partition, weir_eventlog_partition_stats *statsp);
 /* Syncs what has not failed, then frees; NULL is allowed. All readers must be closed.  [owner]
- * WEIR_EFULL, WEIR_EIO, WEIR_EPOISONED: what was not synced may be lost. */
+ * WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_EPOISONED: what was not synced may be lost. */
 weir_err weir_eventlog_close(weir_eventlog *log);
 
 /* Reads durable records of one partition from offset on.  [owner]
- * WEIR_ENOTFOUND retention has run past offset: the sentence names both; WEIR_EINVAL no such partition, or offset is
- * above the durable end; WEIR_ECORRUPT; WEIR_EIO; WEIR_ENOMEM. */
+ * WEIR_ENOTFOUND retention has run past offset: the sentence names both; or, read-only, the topic is gone or was
+ * created anew; WEIR_EINVAL no such partition, or offset is above the durable end; WEIR_ECORRUPT; WEIR_EIO;
+ * WEIR_ENOMEM. */
 weir_err weir_eventlog_reader_open(weir_eventlog *log, uint32_t partition, uint64_t offset,
                                    weir_eventlog_reader **readerp);
 /* Up to capacity records, oldest first; *countp is 0 at the durable end, which is success. Their bytes are borrowed
  * until the next call on the reader.  [owner]   WEIR_ECORRUPT names file and position; WEIR_ENOTFOUND retention has run
- * past the reader, or the topic is gone or was created anew; WEIR_EIO; WEIR_ENOMEM. */
+ * past the reader, or, read-only, the topic is gone or was created anew; WEIR_EIO; WEIR_ENOMEM. */
 weir_err weir_eventlog_reader_next(weir_eventlog_reader *reader, weir_record *records, size_t capacity, size_t *countp);
-void weir_eventlog_reader_close(weir_eventlog_reader *reader);
+void weir_eventlog_reader_close(weir_eventlog_reader *reader); /* NULL is allowed  [owner] */
 
 typedef struct weir_eventlog_verify_stats {
     uint64_t partitions; /* read                                           */
@@ -187,14 +190,16 @@ typedef struct weir_eventlog_verify_stats {
 typedef weir_err (*weir_eventlog_damage_visit)(void *context, weir_err damage);
 
 /* Reads the whole topic: every header, every checksum, every offset, every mark. Takes no lock and changes nothing; may
- * run beside the process that appends.  [any]   WEIR_ECORRUPT the topic file or the marks cannot be read at all;
- * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_EIO; WEIR_ENOMEM; what visit returns. */
+ * run beside the process that appends.  [any]   WEIR_EINVAL a bad topic name; WEIR_ELIMIT a path that is too long;
+ * WEIR_ECORRUPT the topic file or the marks cannot be read at all; WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_EIO;
+ * WEIR_ENOMEM; what visit returns. */
 weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventlog_damage_visit visit, void *context,
                               weir_eventlog_verify_stats *statsp);
 
 /* 1 to WEIR_EVENTLOG_TOPIC_MAX letters, digits, '.', '_', '-', and neither "." nor "..".  [any] */
 bool weir_eventlog_topic_valid(const char *topic);
-/* Calls visit for the name of each topic in folder, sorted; a folder that is not there has none.  [any]   WEIR_EIO. */
+/* Calls visit for the name of each topic in folder, sorted; a folder that is not there has none.  [any]   WEIR_EIO;
+ * WEIR_ELIMIT a path that is too long; WEIR_ENOMEM; what visit returns, which ends it. */
 typedef weir_err (*weir_eventlog_topic_visit)(void *context, const char *topic);
 weir_err weir_eventlog_topics(const char *folder, weir_eventlog_topic_visit visit, void *context);
 

@@ -78,13 +78,14 @@ weir_err weir_kafka_producer_open(const weir_kafka_producer_opts *opts, weir_kaf
 /* Hands a copy over; the key chooses the partition as Java clients choose it, no key takes any. Blocks while the
  * client's queue is full.  [owner]
  * WEIR_ELIMIT larger than the topic's max.message.bytes: without effect. WEIR_ETIMEOUT, WEIR_EUNAVAILABLE, WEIR_EPERM,
- * WEIR_ENOTFOUND, WEIR_EINVAL: this or an earlier record was refused, or none was acknowledged for timeout_us; from
- * then on every call says so, and what was not acknowledged may or may not be there (KAFKA-K1). */
+ * WEIR_ENOTFOUND, WEIR_EINVAL, WEIR_ECORRUPT, and WEIR_ELIMIT where the broker does not tell that limit: this or an
+ * earlier record was refused, or none was acknowledged for timeout_us; from then on every call says so, and what was
+ * not acknowledged may or may not be there (KAFKA-K1). */
 weir_err weir_kafka_produce(weir_kafka_producer *producer, int64_t time_us, const void *key, size_t key_length,
                             const void *value, size_t value_length);
 /* Returns when all are acknowledged; *acknowledgedp counts them since open, on failure too.  Blocks.  [owner]
- * WEIR_ETIMEOUT, WEIR_EUNAVAILABLE, WEIR_EPERM, WEIR_ENOTFOUND, WEIR_EINVAL, WEIR_ELIMIT: the sentence says how many
- * were not. */
+ * WEIR_ETIMEOUT, WEIR_EUNAVAILABLE, WEIR_EPERM, WEIR_ENOTFOUND, WEIR_EINVAL, WEIR_ECORRUPT, WEIR_ELIMIT: the sentence
+ * says how many were not. */
 weir_err weir_kafka_flush(weir_kafka_producer *producer, uint64_t *acknowledgedp);
 /* What was not flushed may be lost; NULL is allowed.  [owner] */
 void weir_kafka_producer_close(weir_kafka_producer *producer);
@@ -161,10 +162,11 @@ weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kaf
  * success, and may come earlier than wait_us when a partition's end was reached. Their bytes are borrowed until the
  * next call on the consumer. An error comes when all that could be read before it was handed out; from then on every
  * call says so: open again where you are.  Blocks.  [owner]
- * WEIR_ECLOSED the connection, a leader or the number of partitions is another one (KAFKA-K6): open again and go on;
- * WEIR_ENOTFOUND the topic was deleted; WEIR_EDATA retention has run past the offset; WEIR_ECORRUPT a CRC is wrong, the
- * log was cut back, or a mark differs: what is not below `verified` is in doubt; WEIR_EORDER the broker sent an offset
- * that was handed out before: open again; WEIR_EPERM; WEIR_EUNAVAILABLE; WEIR_EINVAL capacity 0. */
+ * WEIR_ECLOSED the connection or a leader is another one (KAFKA-K6), there are more partitions, the log ends before
+ * what was read of it, or the watch gets no answers: open again, which goes on or says why not; WEIR_ENOTFOUND the
+ * topic was deleted; WEIR_EDATA retention has run past the offset; WEIR_ECORRUPT a CRC is wrong, a mark differs, or
+ * there are fewer partitions: what is not below `verified` is in doubt; WEIR_EORDER the broker sent an offset that was
+ * handed out before: open again; WEIR_EPERM; WEIR_EUNAVAILABLE; WEIR_EINVAL capacity 0. */
 weir_err weir_kafka_consumer_poll(weir_kafka_consumer *consumer, int64_t wait_us, weir_kafka_record *records,
                                   size_t capacity, size_t *countp);
 /* True when each partition's end, as the broker last told it, has been handed out; records of open transactions are

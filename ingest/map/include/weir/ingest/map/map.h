@@ -26,14 +26,15 @@ extern "C" {
 
 typedef struct weir_mapper weir_mapper;
 
-/* The result of one message: valid until the next map with the same mapper. */
+/* The result of one message: valid until the next map with the same mapper, and as long as the message's bytes (of a
+ * tombstone, its key's) stay: texts without escapes are not copied. */
 typedef struct weir_mapped {
     const weir_mutation *mutations; /* NULL when refused */
     size_t count;
     uint64_t event;
     uint32_t content; /* a hash of what it says: two messages with one id are the same event if it is the same */
     int64_t time_us;
-    const char *event_id; /* as the message spells it; borrowed from the mapper; NULL: it names none */
+    const char *event_id; /* as the message spells it; borrowed; NULL: it names none */
     size_t event_id_length;
 } weir_mapped;
 
@@ -42,7 +43,8 @@ typedef struct weir_mapped {
  * [owner] */
 weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, const weir_id_key *id_key,
                           weir_mapper **mapperp);
-/* One message. Partition and offset stand in the mutations, and are the event's identity if it names none.  [owner]
+/* One message. The offset stands in the mutations; with the partition it is the event's identity if it names none.
+ * [owner]
  * WEIR_EDATA the sentence is the dead letter's reason: "field 'amount' (byte 120): not a number".  WEIR_ENOMEM. */
 weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offset, const void *message, size_t length,
                          weir_mapped *mappedp);
@@ -54,7 +56,7 @@ weir_err weir_mapper_check_time(const weir_mapper *mapper, int64_t latest_us);
  * WEIR_EDATA as above; WEIR_ENOMEM. */
 weir_err weir_mapper_tombstone(weir_mapper *mapper, uint32_t partition, uint64_t offset, int64_t time_us,
                                const void *key, size_t key_length, weir_mapped *mappedp);
-void weir_mapper_close(weir_mapper *mapper);
+void weir_mapper_close(weir_mapper *mapper); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

@@ -27,7 +27,7 @@ typedef struct weir_line {
     uint64_t number; /* from 0 on; empty lines count, and are not handed out */
     const char *bytes;
     size_t length;
-    bool cut; /* bytes are only its beginning */
+    uint64_t cut; /* bytes are only its beginning: so many more it has */
 } weir_line;
 
 /* WEIR_ENOTFOUND and the like, as weir_file_open; WEIR_ENOMEM.  Blocks on the disk. */

@@ -77,8 +77,9 @@ typedef struct weir_pipeline_opts {
 
 /* Registers the sources with the graph, reads how far they were read and which dead letters there are. Starts nothing.
  * WEIR_EINVAL an option; WEIR_EDATA a topic was recreated, or a shard lacks records that no source has; WEIR_ENOTFOUND
- * a file is not there; WEIR_EBUSY another process has the dead letters; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO,
- * WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk, never on a broker.  [owner] */
+ * a file is not there; WEIR_EBUSY another process has the dead letters; WEIR_ELIMIT too many sources or partitions for
+ * a store; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk, never on a broker.
+ * [owner] */
 weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep);
 /* Starts a thread for each source, and one for repairs, scrubs and trims if any are asked for.  WEIR_ENOMEM,
  * WEIR_EUNAVAILABLE.  [owner] */
@@ -87,7 +88,8 @@ weir_err weir_pipeline_start(weir_pipeline *pipeline);
  * Blocks. May be called twice. Returns the error of the graph's drain; those of sources are in their statuses.
  * [owner] */
 weir_err weir_pipeline_stop(weir_pipeline *pipeline);
-/* Stops; NULL is allowed. Close it before the graph.  [owner]   WEIR_EIO, WEIR_EFULL: positions or dead letters. */
+/* Stops; NULL is allowed. Close it before the graph.  [owner]   What stop returns; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM,
+ * WEIR_EPOISONED of the dead letters. */
 weir_err weir_pipeline_close(weir_pipeline *pipeline);
 
 /* Something was appended to a log: look now instead of within a few milliseconds.  [any] */
@@ -117,7 +119,7 @@ typedef struct weir_pipeline_source_stats {
     uint64_t bytes;              /* counter: of them                                 */
     uint64_t mutations;          /* counter: handed over since open                  */
     uint64_t dead_letters;       /* counter: written since open                      */
-    uint64_t tombstones;         /* counter: of Kafka's records, those without a value */
+    uint64_t tombstones;         /* counter: of Kafka's, those without a value that mean nothing */
     bool connected;              /* gauge: it is read, and its end is known as of now */
     int64_t contact_age_us;      /* gauge: since its brokers told of every partition; -1: never; 0: not of Kafka */
     int64_t contact_wall_us;     /* gauge: when that was; 0: never                   */

@@ -36,7 +36,7 @@ typedef enum weir_repeat {
 /* window: how many offsets it looks back; 0: every event is FIRST.  WEIR_ENOMEM; WEIR_ELIMIT above
  * WEIR_EVENT_WINDOW_MAX. */
 weir_err weir_repeats_open(uint32_t window, weir_repeats **repeatsp);
-void weir_repeats_close(weir_repeats *repeats);
+void weir_repeats_close(weir_repeats *repeats); /* NULL is allowed */
 /* What an event at this offset is; *firstp: the offset of the first one.  [owner] */
 weir_repeat weir_repeats_ask(const weir_repeats *repeats, uint64_t event, uint32_t content, uint64_t offset,
                              uint64_t *firstp);
@@ -46,8 +46,8 @@ weir_err weir_repeats_add(weir_repeats *repeats, uint64_t event, uint32_t conten
 void weir_repeats_undo(weir_repeats *repeats, uint64_t offset);
 /* Nothing below this offset is asked any more: gives back what no window reaches.  [owner] */
 void weir_repeats_forget(weir_repeats *repeats, uint64_t offset);
-/* Remembers what the graph has noted of a partition's events below an offset. Once, before anything is added.
- * [owner]  WEIR_ENOMEM; what reading the graph returns. */
+/* Remembers what the graph has noted of a partition's events below an offset. While it remembers none: first, or when
+ * all was undone.  [owner]  WEIR_ENOMEM; what reading the graph returns. */
 weir_err weir_repeats_load(weir_repeats *repeats, weir_graph *graph, uint32_t source, uint32_t partition,
                            uint64_t before);
 uint32_t weir_repeats_count(const weir_repeats *repeats);

@@ -77,7 +77,7 @@ typedef struct weir_simulate_payments_opts {
     uint64_t seed;
     int64_t start_us;       /* event time of the beginning                                        */
     uint32_t accounts;      /* alive at any time; closed ones are followed by new ones            */
-    uint32_t merchants;     /* 0: one for 20 accounts                                             */
+    uint32_t merchants;     /* 0: one for 20 accounts, 60 at least                                */
     uint32_t per_day;       /* payments in a day of event time; 0: 2.5 for each account           */
     uint32_t fraud_ppm;     /* fraudulent payments in a million                                   */
     int64_t label_delay_us; /* median time from a fraud to its chargeback                         */

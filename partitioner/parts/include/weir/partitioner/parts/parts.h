@@ -83,7 +83,8 @@ typedef struct weir_parts_report {
 
 /* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or than
  * vertices, a depth above WEIR_PARTS_DEPTH_MAX, a path that is too long, or METIS cannot count so far; WEIR_ECORRUPT
- * the snapshot; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [main] */
+ * the snapshot; WEIR_ENOTFOUND the MANIFEST of opts->snapshot; WEIR_EINTERNAL METIS refused; WEIR_EIO, WEIR_EFULL,
+ * WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
 void weir_parts_report_text(const weir_parts_report *report, weir_buf *out);
 void weir_parts_report_json(const weir_parts_report *report, weir_buf *out);
@@ -97,7 +98,8 @@ typedef struct weir_part_opts {
 } weir_part_opts;
 
 /* Maps a folder part-P. Its lists are checked where they are followed, as a snapshot's are.
- * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file.  [any] */
+ * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file; WEIR_ELIMIT a path that is too long;
+ * WEIR_EIO; WEIR_ENOMEM.  [any] */
 weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp);
 void weir_part_close(weir_part *part); /* NULL is allowed */
 
