@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/store/snapshot/files.h>
+#include "files.h"
 
 #include <string.h>
 

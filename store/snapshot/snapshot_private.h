@@ -3,7 +3,7 @@
 #ifndef WEIR_STORE_SNAPSHOT_PRIVATE_H
 #define WEIR_STORE_SNAPSHOT_PRIVATE_H
 
-#include <weir/store/snapshot/files.h>
+#include "files.h"
 
 #define WEIR_SNAPSHOT_PATH_MAX     4096u
 #define WEIR_SNAPSHOT_MANIFEST_MAX (1u << 20) /* bytes */

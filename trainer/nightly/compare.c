@@ -16,8 +16,8 @@ typedef struct compare_search {
     char id[WEIR_MODEL_ID_MAX];
 } compare_search;
 
-/* A model that was trained on the snapshot or on its parts, by its provenance. Signed or not: one that is not to be trusted is refused,
- * with a sentence, when it is judged. */
+/* A model that was trained on the snapshot or on its parts, by its provenance. Signed or not: one that is not to be
+ * trusted is refused, with a sentence, when it is judged. */
 static weir_err compare_see_model(void *context, const char *id) {
     const weir_model_opts opts = {.accept_unsigned = true};
     compare_search *s = context;

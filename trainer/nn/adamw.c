@@ -120,7 +120,7 @@ static void adamw_row_step(const weir_adamw *adamw, const weir_adamw_step *step,
 
 static void adamw_bring_row(weir_adamw *adamw, const adamw_table *table, uint32_t row, weir_real *params) {
     uint64_t moved = table->moved[row] & ~STILL, missing = adamw->steps - moved;
-    WEIR_ASSERT(moved <= adamw->steps);
+    WEIR_ASSERT(moved <= adamw->steps); /* NN-B3 */
     uint64_t one_by_one = table->moved[row] & STILL ? 0 : missing > adamw->made_up_max ? adamw->made_up_max : missing;
     if (missing == 0) return;
     for (uint64_t i = 1; i <= one_by_one; i++) {

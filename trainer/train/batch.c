@@ -3,9 +3,9 @@
  * batch.c - one batch: sampled, asked of other ranks, answered and encoded. Its memory grows to the largest and stays:
  * a pass soon allocates nothing.
  *
- * A row that another rank owns is asked for by (type, vertex, time), once a batch (asks.h), and comes back encoded: its owner
- * reads the features, evaluates the aggregates and scales, by the very code that encodes its own rows. A rank's own
- * rows are encoded in place and never sent.
+ * A row that another rank owns is asked for by (type, vertex, time), once a batch (asks.h), and comes back encoded: its
+ * owner reads the features, evaluates the aggregates and scales, by the very code that encodes its own rows. A rank's
+ * own rows are encoded in place and never sent.
  */
 #include <stddef.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
 /* --- sample: the block, keys of its nodes, and whose its rows are ------------------------------------------------ */
 
 /* TRAIN-E2: a node's key says where it stands in its target's own tree, and which target that is; where trees are
- * shared, which vertex it is, and how far from the targets. Vertices by their ids: what a rank calls them is its own. */
+ * shared, which vertex it is, and how far from the targets. Vertices by their ids, which all ranks agree on. */
 static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     const weir_snapshot *snapshot = m->opts->owners.snapshot;
     if (view->nodes > m->key_capacity) {

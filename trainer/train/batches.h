@@ -9,8 +9,8 @@
  * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of
  * vertices that another rank owns are fetched by one exchange of questions and answers a batch, in which all ranks take
  * part in the same order.
- * Features are read by their owner alone. The edges that a block needs are in the rank's part; without parts, every rank
- * has those of the whole snapshot.
+ * Features are read by their owner alone. The edges that a block needs are in the rank's part; without parts, every
+ * rank has those of the whole snapshot.
  *
  * INVARIANTS
  *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.

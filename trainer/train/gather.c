@@ -38,7 +38,7 @@ static weir_err gather_take(const weir_target_collector *c, const char *bytes, u
     return WEIR_OK;
 }
 
-/* One after the other in the order of the ranks, then sorted: the order of one rank that has everything. */
+/* TRAIN-T5: one after the other in the order of the ranks, then sorted: the order of one rank that has everything. */
 weir_err weir_targets_gather(weir_target_collector *c, weir_comm *comm) {
     uint32_t ranks = weir_comm_ranks(comm), me = weir_comm_rank(comm);
     double counts[] = {(double)c->out->young, (double)c->out->old, (double)c->out->unlabelled};

@@ -4,9 +4,9 @@
  * lists that the sampler will draw from.
  *
  * VIP (vertex inclusion probability): a target is in a batch with the same chance as every other; a parent at hop h - 1
- * draws each of its d edges with chance t = min(1, fanout / d); so a vertex u is reached at hop h unless no parent draws
- * it, 1 - p(u) = prod (1 - t p(parent)), as if draws did not depend on each other. In logarithms, because the products
- * are long; a chance of 1 stays a little below, whose logarithm is finite.
+ * draws each of its d edges with chance t = min(1, fanout / d); so a vertex u is reached at hop h unless no parent
+ * draws it, 1 - p(u) = prod (1 - t p(parent)), as if draws did not depend on each other. In logarithms, because the
+ * products are long; a chance of 1 stays a little below, whose logarithm is finite.
  */
 #include <math.h>
 

@@ -165,7 +165,7 @@ static void what_parts_do_not_reach_is_refused(void **state) {
 }
 
 /* Saved by four ranks, continued by two: the targets and their order are those of the snapshot. */
-static void r2_resumed_by_other_ranks(void **state) {
+static void r2_t5_resumed_by_other_ranks(void **state) {
     (void)state;
     static const char *const half[] = {"--fanouts", "6,6", "--epochs", "2", "--no-baselines", NULL};
     static const char *const rest[] = {"--fanouts", "6,6", "--epochs", "4", "--no-baselines", "--resume", NULL};
@@ -319,5 +319,5 @@ static void sentences(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
-           WEIR_CASE(what_parts_do_not_reach_is_refused), WEIR_CASE(r2_resumed_by_other_ranks),
+           WEIR_CASE(what_parts_do_not_reach_is_refused), WEIR_CASE(r2_t5_resumed_by_other_ranks),
            WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for), WEIR_CASE(sentences))

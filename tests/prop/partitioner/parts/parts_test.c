@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parts_test.c - parts of a random graph, held against its snapshot: number by number through the map, which is checked
- * to be a bijection first, and against a search that looks at every edge once a step. Vertices have few edges, so that a
- * few steps do not lead everywhere.
+ * to be a bijection first, and against a search that looks at every edge once a step. Vertices have few edges, so that
+ * a few steps do not lead everywhere.
  */
 #include <stdlib.h>
 #include <string.h>

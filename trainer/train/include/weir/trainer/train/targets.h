@@ -12,7 +12,7 @@
  *   TRAIN-T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as
  *             of the snapshot's time, so that all edges are seen; a class is never an input.
  *   TRAIN-T4  No target is from before the history that the snapshot covers (weir_snapshot_from_us).
- *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in however many parts.
+ *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in parts.
  *
  * A target is one life of a vertex: its time, its features and its labels are of that. What a later message says of it
  * (an update, a deletion, a second put) changes neither its time nor its class nor its features.

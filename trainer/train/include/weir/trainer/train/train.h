@@ -158,8 +158,8 @@ typedef struct weir_train_trees {
 } weir_train_trees;
 
 /* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. This rank
- * alone reads the snapshot.  WEIR_EUNAVAILABLE it has a part only, no library, no inputs, or not a yes-or-no question; WEIR_EINTERNAL what
- * the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
+ * alone reads the snapshot.  WEIR_EUNAVAILABLE it has a part only, no library, no inputs, or not a yes-or-no question;
+ * WEIR_EINTERNAL what the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
 weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
 
 /* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.h - manifest.json and arrays, where those of a snapshot and those of a part of one are alike.
+ * files.h - the sections of manifest.json, and the arrays of features, imports, edges and labels.
  *
  * The manifest agrees with the schema that it contains: its sections have a row for each type, relation or label, in
  * the schema's order. Arrays are mapped, and their lengths checked; the numbers in them are the caller's to check.
@@ -12,10 +12,6 @@
 #include <weir/store/base/json.h>
 #include <weir/store/snapshot/npy.h>
 #include <weir/store/snapshot/snapshot.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define WEIR_SNAPSHOT_EXTRA_NAME_MAX 64u
 #define WEIR_SNAPSHOT_EXTRAS_MAX     256u /* of one vertex type */
@@ -55,9 +51,5 @@ weir_err weir_snapshot_map_edges(weir_npy_folder *arrays, const char *folder, bo
 weir_err weir_snapshot_map_labels(weir_npy_folder *arrays, const char *label, weir_snapshot_labels *labels);
 /* Columns and extras are lent out as read-only by who allocated them. NULL is allowed. */
 void weir_snapshot_free_lent(const void *lent);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* WEIR_STORE_SNAPSHOT_FILES_H */
