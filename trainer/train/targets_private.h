@@ -36,7 +36,7 @@ bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex);
 /* Calls take with each vertex that the label is about, and with its labels [begin, end), newest first. */
 typedef weir_err (*weir_target_take)(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end);
 weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take);
-/* gather.c (TRAIN-T5): the candidates of all ranks, on each of them, in the order of their vertices' ids (TRAIN-T5); of those of
+/* gather.c: the candidates of all ranks, on each of them, in the order of their vertices' ids (TRAIN-T5); of those of
  * other ranks only what all have to know. All ranks together.  WEIR_ELIMIT, WEIR_ENOMEM, WEIR_ECORRUPT. */
 weir_err weir_targets_gather(weir_target_collector *c, weir_comm *comm);
 
