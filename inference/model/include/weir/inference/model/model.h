@@ -130,8 +130,7 @@ weir_err weir_model_json_file_check(const char *name, const char *text, size_t l
 #define WEIR_MODEL_ID_MAX          32u /* its end included */
 #define WEIR_MODEL_REASON_MAX      256u
 #define WEIR_MODELS_HISTORY_MAX    4096u /* lines that are kept; the generation counts on */
-#define WEIR_MODELS_COUNT_MAX      65536u
-#define WEIR_MODELS_REGISTER_MAX   17u /* 16 hex digits that tell registers apart, and their end */
+#define WEIR_MODELS_REGISTER_MAX   17u   /* 16 hex digits that tell registers apart, and their end */
 #define WEIR_MODELS_GENERATION_MAX ((uint64_t)1 << 62)
 
 typedef struct weir_models weir_models;
