@@ -322,10 +322,6 @@ uint32_t weir_nn_types(const weir_nn_shape *shape) {
     return shape->types;
 }
 
-uint32_t weir_nn_relations(const weir_nn_shape *shape) {
-    return shape->relations;
-}
-
 weir_nn_inputs *weir_nn_inputs_at(const weir_nn_shape *shape, uint32_t index) {
     WEIR_ASSERT(index < shape->types + shape->relations);
     return index < shape->types ? &shape->vertices[index] : &shape->edges[index - shape->types];

@@ -50,10 +50,6 @@ uint64_t weir_lines_number(const weir_lines *lines) {
     return lines->number;
 }
 
-uint64_t weir_lines_file_bytes(const weir_lines *lines) {
-    return weir_file_length(lines->file);
-}
-
 /* Of a line that is too long and goes on behind the window: how many bytes more it has, and the last of them. What is
  * read next stands behind its end. After an error nothing has moved: the next call finds the same line again. */
 static weir_err lines_pass(weir_lines *lines, uint64_t *restp, char *lastp) {

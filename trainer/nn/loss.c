@@ -12,13 +12,6 @@ static double loss_weight_of(const weir_loss *loss, uint32_t i) {
     return loss->weights ? loss->weights[label] : 1;
 }
 
-double weir_loss_weight(const weir_loss *loss) {
-    double sum = 0;
-    for (uint32_t i = 0; i < loss->count; i++)
-        sum += loss_weight_of(loss, i);
-    return sum;
-}
-
 /* log(1 + exp(z)) - y z, without an overflow on either side; *slopep: by z. */
 static double loss_binary_one(double z, double y, double *slopep) {
     double small = exp(-fabs(z));

@@ -21,8 +21,7 @@ static void binary_loss_by_hand(void **state) {
     const double weights[] = {1, 4};
     weir_real d[6];
     weir_loss loss = {.logits = logits, .labels = labels, .weights = weights, .count = 6, .classes = 2};
-    near(weir_loss_weight(&loss), 17, 0);
-    loss.divisor = 17;
+    loss.divisor = 17; /* a target without a label has no weight */
     double expected = (4 * log(2) + log(1 + exp(2)) + 4 * log(1 + exp(3)) + 0 + 4 * 700) / 17;
     near(weir_loss_binary(&loss, d), expected, 1e-9);
     near((double)d[0], 4 * -0.5 / 17, 1e-7);
@@ -38,7 +37,6 @@ static void softmax_loss_by_hand(void **state) {
     const uint32_t labels[] = {2, 0, WEIR_LOSS_NO_LABEL};
     weir_real d[9];
     weir_loss loss = {.logits = logits, .labels = labels, .count = 3, .classes = 3, .divisor = 2};
-    near(weir_loss_weight(&loss), 2, 0);
     near(weir_loss_softmax(&loss, d), log(3) / 2, 1e-9);
     const double expected[] = {1.0 / 6, 1.0 / 6, -1.0 / 3, 0, 0, 0, 0, 0, 0};
     for (unsigned i = 0; i < 9; i++)

@@ -140,7 +140,6 @@ const char *weir_nn_task(const weir_nn_shape *shape);
 uint32_t weir_nn_window(const weir_nn_shape *shape);
 const weir_sample_step *weir_nn_steps(const weir_nn_shape *shape, uint32_t *countp);
 uint32_t weir_nn_types(const weir_nn_shape *shape);
-uint32_t weir_nn_relations(const weir_nn_shape *shape);
 const weir_nn_inputs *weir_nn_vertex(const weir_nn_shape *shape, uint32_t type);
 const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation);
 /* Whether nodes of the type can be seen at all; rows of a type that cannot need no encoding. */

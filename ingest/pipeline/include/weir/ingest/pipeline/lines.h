@@ -37,7 +37,6 @@ weir_err weir_lines_next(weir_lines *lines, weir_line *out, size_t capacity, siz
 /* The first line of a CSV file, and it only names the source's columns.  [any] */
 bool weir_line_names_columns(const weir_line *line, const weir_schema_source *source);
 uint64_t weir_lines_number(const weir_lines *lines); /* of the line to come */
-uint64_t weir_lines_file_bytes(const weir_lines *lines);
 /* NULL is allowed. */
 void weir_lines_close(weir_lines *lines);
 

@@ -30,8 +30,8 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
 
 #define WEIR_LOSS_NO_LABEL UINT32_MAX /* a target that counts for nothing */
 
-/* Of a batch. labels: 0 or 1, or a class below `classes`; weights: one a class, NULL: all 1. divisor: the sum of
- * weights of the global batch (weir_loss_weight, added over the ranks); above 0. */
+/* Of a batch. labels: 0 or 1, or a class below `classes`; weights: one a class, NULL: all 1. divisor: the weights of
+ * all labelled targets of the global batch, summed over the ranks; above 0. */
 typedef struct weir_loss {
     const weir_real *logits;
     const uint32_t *labels;
@@ -40,8 +40,6 @@ typedef struct weir_loss {
     double divisor;
 } weir_loss;
 
-/* The weights of the labelled targets, summed. */
-double weir_loss_weight(const weir_loss *loss);
 /* Cross-entropy of logistic(logit); dlogits: count, may be NULL. */
 double weir_loss_binary(const weir_loss *loss, weir_real *dlogits);
 /* Cross-entropy of softmax(logits); dlogits: count x classes, may be NULL. */
