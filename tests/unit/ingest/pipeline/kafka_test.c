@@ -69,11 +69,12 @@ static void produce_tombstones(const mock_broker *mock, int count) {
     assert_int_equal(rd_kafka_conf_set(conf, "bootstrap.servers", mock->address, text, sizeof text), RD_KAFKA_CONF_OK);
     rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text);
     assert_non_null(rk);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, "cards", NULL);
+    assert_non_null(topic);
     for (int i = 0; i < count; i++)
-        assert_int_equal(rd_kafka_producev(rk, RD_KAFKA_V_TOPIC("cards"), RD_KAFKA_V_PARTITION(0),
-                                           RD_KAFKA_V_KEY("a", 1), RD_KAFKA_V_VALUE(NULL, 0), RD_KAFKA_V_END),
-                         RD_KAFKA_RESP_ERR_NO_ERROR);
+        assert_int_equal(rd_kafka_produce(topic, 0, 0, NULL, 0, "a", 1, NULL), 0);
     assert_int_equal(rd_kafka_flush(rk, 30000), RD_KAFKA_RESP_ERR_NO_ERROR);
+    rd_kafka_topic_destroy(topic);
     rd_kafka_destroy(rk);
 }
 
