@@ -137,7 +137,9 @@ static void adamw_bring_row(weir_adamw *adamw, const adamw_table *table, uint32_
         step.beta2 = pow(adamw->opts.beta2, (double)rest);
         adamw_row_step(adamw, &step, table->tensor, row, adamw->zeros, params);
     }
-    bool still = rest > 0 || (table->moved[row] & STILL);
+    const weir_real *moment = adamw->moments[0] + table->tensor->offset + (uint64_t)row * table->tensor->cols;
+    bool still = rest > 0 || (table->moved[row] & STILL) ||
+                 weir_nn_kernels(adamw->nn)->square_sum(table->tensor->cols, moment) == 0;
     table->moved[row] = adamw->steps | (still ? STILL : 0);
 }
 
