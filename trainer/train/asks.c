@@ -8,7 +8,8 @@
 #include "asks.h"
 #include "cache.h"
 
-#define ASKS_NO_MEMORY "for a batch; lower --batch or the fan-outs"
+#define ASKS_NO_MEMORY  "for a batch; lower --batch or the fan-outs"
+#define ANSWERS_AT_ONCE 256u
 
 uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64_t vertex) {
     if (owners->ranks == 1) return 0;
@@ -145,27 +146,39 @@ weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_ans
 
 void weir_train_answers_close(weir_train_answers *answers) {
     weir_buf_free(&answers->answers);
+    weir_buf_free(&answers->numbers);
+    weir_buf_free(&answers->slots);
     weir_buf_free(&answers->received);
     weir_free(answers->lengths);
     weir_free(answers->received_lengths);
     *answers = (weir_train_answers){.lengths = NULL};
 }
 
+/* Rows of one type, which the source fetches side by side; then one after the other as they go over the wire. */
 static weir_err answers_add(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
-                            const weir_nn_shape *shape, const weir_train_ask *ask) {
-    uint64_t vertex;
-    weir_err err = weir_train_asked(owners, ask, &vertex);
+                            const weir_nn_inputs *of, const weir_train_ask *asks, uint32_t count) {
+    uint64_t vertices[ANSWERS_AT_ONCE];
+    int64_t before_us[ANSWERS_AT_ONCE];
+    size_t numbers = of->width * sizeof(weir_real), slots = of->category_count * sizeof(uint32_t);
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        err = weir_train_asked(owners, &asks[i], &vertices[i]);
+        before_us[i] = asks[i].before_us;
+    }
+    weir_buf_clear(&a->numbers);
+    weir_buf_clear(&a->slots);
+    weir_real *to = (weir_real *)(void *)weir_buf_reserve(&a->numbers, count * numbers + 1);
+    uint32_t *named = (uint32_t *)(void *)weir_buf_reserve(&a->slots, count * slots + 1);
+    if (!err && !(to && named)) err = WEIR_NOMEM(ASKS_NO_MEMORY);
     if (err) return err;
-    const weir_nn_inputs *of = weir_nn_vertex(shape, ask->type);
-    char *room = weir_buf_reserve(&a->answers, answers_row_bytes(of) + 1);
-    if (!room) return weir_buf_err(&a->answers);
-    weir_real *numbers = (weir_real *)(void *)room;
-    uint32_t *slots = (uint32_t *)(void *)(room + of->width * sizeof *numbers);
-    const weir_sample_vertices row = {
-        .vertices = &vertex, .before_us = &ask->before_us, .count = 1, .type = (uint16_t)ask->type};
-    err = weir_inputs_rows(inputs, &row, numbers, slots);
-    weir_buf_commit(&a->answers, answers_row_bytes(of));
-    return err;
+    const weir_sample_vertices rows = {
+        .vertices = vertices, .before_us = before_us, .count = count, .type = (uint16_t)asks[0].type};
+    err = weir_inputs_rows(inputs, &rows, to, named);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        weir_buf_append(&a->answers, to + (size_t)i * of->width, numbers);
+        weir_buf_append(&a->answers, named + (size_t)i * of->category_count, slots);
+    }
+    return err ? err : weir_buf_err(&a->answers);
 }
 
 weir_err weir_train_answers_exchange(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
@@ -176,14 +189,21 @@ weir_err weir_train_answers_exchange(weir_train_answers *a, const weir_train_own
     weir_buf_clear(&a->answers);
     weir_buf_clear(&a->received);
     for (uint32_t rank = 0; !err && rank < owners->ranks; rank++) {
+        const char *end = at + asked_bytes[rank];
         size_t before = a->answers.length;
-        for (uint64_t n = asked_bytes[rank] / sizeof(weir_train_ask); !err && n > 0; n--) {
-            weir_train_ask ask;
-            memcpy(&ask, at, sizeof ask);
-            err = answers_add(a, owners, inputs, shape, &ask);
-            at += sizeof ask;
+        while (!err && (size_t)(end - at) >= sizeof(weir_train_ask)) {
+            weir_train_ask asks[ANSWERS_AT_ONCE];
+            uint32_t count = 0;
+            for (; count < ANSWERS_AT_ONCE && (size_t)(end - at) >= sizeof asks[0]; count++, at += sizeof asks[0]) {
+                memcpy(&asks[count], at, sizeof asks[0]);
+                if (asks[count].type != asks[0].type) break;
+            }
+            uint64_t vertex; /* one that is asked for wrongly has perhaps a type that there is not */
+            err = weir_train_asked(owners, &asks[0], &vertex);
+            if (!err) err = answers_add(a, owners, inputs, weir_nn_vertex(shape, asks[0].type), asks, count);
         }
         a->lengths[rank] = a->answers.length - before;
+        at = end;
     }
     return err ? err : weir_comm_exchange(comm, a->answers.bytes, a->lengths, &a->received, a->received_lengths);
 }

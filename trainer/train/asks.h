@@ -57,6 +57,7 @@ weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *ow
 /* Rows as they go over the wire: numbers, then slots. What other ranks ask is answered in its order. */
 typedef struct weir_train_answers {
     weir_buf answers, received;
+    weir_buf numbers, slots;              /* of rows on their way into answers */
     uint64_t *lengths, *received_lengths; /* to and from each rank */
 } weir_train_answers;
 
