@@ -7,6 +7,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
 #include <weir/store/trust/trust.h>
 
 #include "plan.h"
@@ -43,8 +44,9 @@ static weir_err parts_name_cutting(weir_parts_draft *draft) {
         snprintf(path, sizeof path, "%s/MANIFEST", opts->snapshot);
         err = weir_sha256_file(path, digest, &length);
     }
-    weir_buf_printf(&text, "%s %u %u %s %llu %lld", digest, opts->parts, opts->depth,
-                    weir_parts_method_name(opts->method), (unsigned long long)opts->seed,
+    uint64_t assigned = weir_xxh3(draft->plan->part_of, draft->plan->graph->vertices * sizeof *draft->plan->part_of, 0);
+    weir_buf_printf(&text, "%s %016llx %u %u %s %llu %lld", digest, (unsigned long long)assigned, opts->parts,
+                    opts->depth, weir_parts_method_name(opts->method), (unsigned long long)opts->seed,
                     (long long)weir_snapshot_as_of_us(draft->snapshot));
     if (!err) err = weir_buf_err(&text);
     if (!err) weir_sha256_hex(text.bytes, text.length, draft->cutting);

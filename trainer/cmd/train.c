@@ -110,37 +110,51 @@ static weir_err train_print_epoch(void *context, const weir_train_epoch *e) {
     return err;
 }
 
-/* This rank's part. All ranks must have one of the same cutting, or they would ask each other for the wrong rows. */
+/* All ranks must have the same, or they would ask each other for the wrong rows. */
+static weir_err train_check_same(const weir_cmd_train *c, const char *mine, const char *sentence) {
+    uint32_t ranks = weir_comm_ranks(c->comm);
+    size_t length = strlen(mine);
+    weir_buf all = {0};
+    uint64_t *lengths = weir_calloc(ranks, sizeof *lengths);
+    weir_err err = lengths ? WEIR_OK : WEIR_NOMEM("to compare the ranks");
+    if (!err) err = weir_comm_gather(c->comm, mine, length, &all, lengths);
+    const char *at = all.bytes;
+    for (uint32_t rank = 0; !err && rank < ranks; at += lengths[rank++])
+        if (lengths[rank] != length || memcmp(at, mine, length) != 0)
+            err = WEIR_ERR(WEIR_EDATA, "rank %u has %s", rank, sentence);
+    weir_free(lengths);
+    weir_buf_free(&all);
+    return err;
+}
+
+/* This rank's part. What it is of is looked at before every byte of it is. */
 static weir_err train_open_part(weir_cmd_train *c) {
-    const weir_part_opts opts = {.verify = true};
-    uint32_t rank = weir_comm_rank(c->comm), ranks = weir_comm_ranks(c->comm);
-    char path[4096], name[32];
-    weir_buf cuttings = {0};
+    uint32_t rank = weir_comm_rank(c->comm), ranks = weir_comm_ranks(c->comm), parts = 0, index = 0;
+    char path[4096], first[4096], name[32];
+    weir_part *part = NULL;
     snprintf(name, sizeof name, "part-%u", rank);
     weir_err err = weir_path_join(path, sizeof path, c->parts_folder, name);
-    if (!err) err = weir_part_open(path, &opts, &c->part);
+    if (!err) err = weir_path_join(first, sizeof first, c->parts_folder, "part-0");
+    if (err) return err;
+    weir_err missing = weir_part_open(path, &(weir_part_opts){.verify = false}, &part);
+    if (weir_err_is(missing, WEIR_ENOTFOUND) && rank > 0) /* perhaps there are fewer parts than ranks */
+        err = weir_part_open(first, &(weir_part_opts){.verify = false}, &part);
+    if (missing && (err || !part)) return missing;
+    parts = weir_part_count(part);
+    index = weir_part_index(part);
+    weir_part_close(part);
+    if (parts != ranks)
+        return WEIR_ERR(WEIR_EUSAGE, "%s has %u parts, but there are %u ranks; start as many by mpirun -n %u",
+                        c->parts_folder, parts, ranks, parts);
+    if (missing) return missing;
+    if (index != rank)
+        return WEIR_ERR(WEIR_EDATA, "%s is part %u of its cutting; give each folder the name it had", path, index);
+    err = weir_part_open(path, &(weir_part_opts){.verify = true}, &c->part);
     if (err) return err;
     c->opts.part = c->part;
     c->opts.snapshot = weir_part_snapshot(c->part);
-    if (weir_part_count(c->part) != ranks)
-        return WEIR_ERR(WEIR_EUSAGE, "%s has %u parts, but there are %u ranks; start as many by mpirun -n %u",
-                        c->parts_folder, weir_part_count(c->part), ranks, weir_part_count(c->part));
-    if (weir_part_index(c->part) != rank)
-        return WEIR_ERR(WEIR_EDATA, "%s is part %u of its cutting; give each folder the name it had", path,
-                        weir_part_index(c->part));
-    uint64_t *lengths = weir_calloc(ranks, sizeof *lengths);
-    size_t length = strlen(weir_part_cutting(c->part));
-    err = lengths ? WEIR_OK : WEIR_NOMEM("for the parts");
-    if (!err) err = weir_comm_gather(c->comm, weir_part_cutting(c->part), length, &cuttings, lengths);
-    for (uint32_t i = 0; !err && i < ranks; i++)
-        if (memcmp(cuttings.bytes + i * length, weir_part_cutting(c->part), length) != 0)
-            err = WEIR_ERR(WEIR_EDATA,
-                           "%s is of another cutting than part %u; cut the snapshot again, or copy all "
-                           "parts of one cutting",
-                           path, i);
-    weir_free(lengths);
-    weir_buf_free(&cuttings);
-    return err;
+    return train_check_same(c, weir_part_cutting(c->part),
+                            "a part of another cutting; cut the snapshot again, or copy all parts of one cutting");
 }
 
 static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
@@ -153,17 +167,26 @@ static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
     if (!c->snapshot_folder)
         return WEIR_ERR(WEIR_EUSAGE, "the snapshot to train from is missing; name its folder, or give --parts");
     weir_err err = weir_snapshot_open(c->snapshot_folder, &opts, &c->whole);
+    if (err) return err;
+    char mine[64];
     c->opts.snapshot = c->whole;
-    return err;
+    snprintf(mine, sizeof mine, "%016llx %lld", (unsigned long long)weir_schema_hash(weir_snapshot_schema(c->whole)),
+             (long long)weir_snapshot_as_of_us(c->whole));
+    return train_check_same(c, mine, "another snapshot; give all ranks the same");
 }
 
-static void train_read_policy(const weir_cli *cli, weir_train_opts *o) {
+static weir_err train_read_policy(const weir_cli *cli, weir_cmd_train *c) {
     static const char *const names[] = {
         [WEIR_TRAIN_CACHED_PATHS] = "paths", [WEIR_TRAIN_CACHED_DEGREE] = "degree", [WEIR_TRAIN_CACHED_HALO] = "halo"};
     const char *name = weir_cli_text(cli, "cache-policy");
-    o->cached = WEIR_TRAIN_CACHED_VIP;
+    c->opts.cached = WEIR_TRAIN_CACHED_VIP;
     for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
-        if (names[i] && strcmp(name, names[i]) == 0) o->cached = (weir_train_cached)i;
+        if (names[i] && strcmp(name, names[i]) == 0) c->opts.cached = (weir_train_cached)i;
+    if (name && !weir_cli_given(cli, "cache"))
+        return WEIR_ERR(WEIR_EUSAGE, "--cache-policy says which rows --cache keeps; give --cache X, too");
+    if (c->opts.cache_share > 0 && weir_comm_ranks(c->comm) == 1)
+        return WEIR_ERR(WEIR_EUSAGE, "--cache keeps rows of other ranks, but there is one rank; omit it");
+    return WEIR_OK;
 }
 
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
@@ -175,8 +198,8 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->baselines = !weir_cli_given(cli, "no-baselines");
     c->opts.resume = weir_cli_given(cli, "resume");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
-    train_read_policy(cli, &c->opts);
     weir_err err = train_read_numbers(cli, &c->opts);
+    if (!err) err = train_read_policy(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);
     if (!err) err = train_check_shares(cli, &c->opts);

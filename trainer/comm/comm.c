@@ -143,7 +143,10 @@ static weir_err comm_lay_out(const uint64_t *lengths, int size, int *counts, int
     uint64_t sum = 0;
     for (int i = 0; i < size; i++) {
         if (lengths[i] > INT_MAX || sum + lengths[i] > INT_MAX)
-            return WEIR_ERR(WEIR_ELIMIT, "an exchange between ranks has more than %d bytes; lower the batch", INT_MAX);
+            return WEIR_ERR(
+                WEIR_ELIMIT,
+                "ranks have more than %d bytes to tell each other at once; lower the batch, or train on fewer targets",
+                INT_MAX);
         counts[i] = (int)lengths[i];
         places[i] = (int)sum;
         sum += lengths[i];

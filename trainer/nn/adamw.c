@@ -70,6 +70,10 @@ weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_ad
     if (adamw->opts.beta1 == 0) adamw->opts.beta1 = 0.9;
     if (adamw->opts.beta2 == 0) adamw->opts.beta2 = 0.999;
     if (adamw->opts.epsilon == 0) adamw->opts.epsilon = 1e-8;
+    if (adamw->opts.beta2 < adamw->opts.beta1 * adamw->opts.beta1) { /* what waits would move the more, the longer */
+        weir_adamw_close(adamw);
+        return WEIR_ERR(WEIR_EINVAL, "AdamW's second beta must be at least the square of the first");
+    }
     adamw->made_up_max = (uint64_t)ceil(log(MOMENT_LEFT) / log(adamw->opts.beta1));
     for (unsigned i = 0; !err && i < 2; i++) {
         err = k->alloc(bytes, (void **)&adamw->moments[i]);

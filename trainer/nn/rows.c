@@ -98,8 +98,15 @@ weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch) {
         if (plan->encode[type].bias == WEIR_NN_NO_TENSOR) continue; /* a type that the network does not see */
         for (uint32_t c = 0; !err && c < categories; c++) {
             WEIR_ASSERT(n < rows->count && rows->tables[n].tensor->offset == plan->encode[type].categories[c]);
-            for (uint32_t row = 0; row < range.end - range.begin; row++)
-                rows_mark(&rows->tables[n], slots[(size_t)row * categories + c]);
+            for (uint32_t row = 0; row < range.end - range.begin; row++) {
+                uint32_t slot = slots[(size_t)row * categories + c];
+                if (slot >= rows->tables[n].tensor->rows) /* as another rank may have answered */
+                    return WEIR_ERR(WEIR_ECORRUPT,
+                                    "a batch names row %u of '%s', which has %u; all ranks need the same "
+                                    "program and the same data",
+                                    slot, rows->tables[n].tensor->name, rows->tables[n].tensor->rows);
+                rows_mark(&rows->tables[n], slot);
+            }
             err = rows_list(&rows->tables[n++]);
         }
     }

@@ -2,13 +2,13 @@
 /*
  * batches.h - batches of one pass over targets, made ahead of the caller that computes on them.
  *
- *   list of targets ──[sample] block, which rows are whose──► queue ──[fetch] exchange, encode──► queue ──► next
+ *   list of targets ──[sample] block, whose rows──► queue ──[ask]──► queue ──[answer, encode]──► queue ──► next
  *         ▲                                                                                                  │
  *         └──────────────────────────── batches that are done: their memory is used again ◄────── done ──────┘
  *
  * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of
- * vertices that another rank owns are fetched by one exchange of questions and answers a batch, in which all ranks take
- * part in the same order.
+ * vertices that another rank owns are fetched by an exchange of questions and one of answers a batch, in which all
+ * ranks take part in the same order.
  * Features are read by their owner alone. The edges that a block needs are in the rank's part; without parts, every
  * rank has those of the whole snapshot.
  *

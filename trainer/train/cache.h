@@ -24,7 +24,8 @@ typedef struct weir_train_cache_opts {
     const weir_nn_shape *shape;
     weir_train_owners owners;
     const weir_targets *targets;
-    uint32_t batch; /* targets of a global batch */
+    uint32_t batch;     /* targets of a global batch                                              */
+    uint32_t negatives; /* of class 0 for each other target in an epoch; 0: all, and no class matters */
     weir_train_cached policy;
     double share; /* rows that are kept, by the vertices that a rank owns on average */
 } weir_train_cache_opts;

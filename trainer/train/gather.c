@@ -19,7 +19,8 @@ typedef struct gathered_target {
 static int gather_by_id(const void *a, const void *b) {
     const weir_target_candidate *x = a, *y = b;
     if (x->id != y->id) return x->id < y->id ? -1 : 1;
-    return x->target.before_us < y->target.before_us ? -1 : x->target.before_us > y->target.before_us;
+    if (x->target.before_us != y->target.before_us) return x->target.before_us < y->target.before_us ? -1 : 1;
+    return x->class_of < y->class_of ? -1 : x->class_of > y->class_of;
 }
 
 static weir_err gather_take(const weir_target_collector *c, const char *bytes, uint64_t length, uint32_t rank,

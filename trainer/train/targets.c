@@ -148,7 +148,8 @@ weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take) {
 static int targets_by_time(const void *a, const void *b) {
     const weir_target_candidate *x = a, *y = b;
     if (x->target.before_us != y->target.before_us) return x->target.before_us < y->target.before_us ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    if (x->id != y->id) return x->id < y->id ? -1 : 1;
+    return x->class_of < y->class_of ? -1 : x->class_of > y->class_of; /* TRAIN-T5: two labels of one moment */
 }
 
 /* Moves a cut to the right until it separates different times (TRAIN-T1). */

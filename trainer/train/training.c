@@ -70,8 +70,8 @@ weir_err weir_training_check_depth(const weir_trained *t) {
     if (hops <= depth + 1) return WEIR_OK;
     return WEIR_ERR(WEIR_EUSAGE,
                     "a network of %u layers looks %u steps far, but the parts have the edges of %u; cut the snapshot "
-                    "again with weir partition --depth %u",
-                    hops, hops, depth + 1, hops - 1);
+                    "again with weir partition --depth %u, or begin a new night with weir nightly --depth %u",
+                    hops, hops, depth + 1, hops - 1, hops - 1);
 }
 
 /* --- set up ------------------------------------------------------------------------------------------------------- */
@@ -121,7 +121,9 @@ static weir_err training_find_timeless(const weir_trained *t, bool timeless[WEIR
     weir_err err = lengths ? WEIR_OK : WEIR_NOMEM(TRAINING_NO_MEMORY);
     if (!err) err = weir_comm_gather(t->comm, spans, relations * sizeof spans[0], &all, lengths);
     for (uint32_t rank = 0; !err && rank < ranks; rank++) {
-        for (uint32_t r = 0; r < relations; r++) {
+        if (lengths[rank] != relations * sizeof spans[0])
+            err = WEIR_ERR(WEIR_EDATA, "rank %u has another schema; all ranks need the same snapshot", rank);
+        for (uint32_t r = 0; !err && r < relations; r++) {
             int64_t span[2];
             memcpy(span, all.bytes + (rank * (size_t)relations + r) * sizeof span, sizeof span);
             if (span[0] < spans[r][0]) spans[r][0] = span[0];
@@ -211,11 +213,17 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);
     if (!err) err = weir_training_scales(t);
-    const weir_train_cache_opts cache = {t->shape,      weir_training_owners(t), t->targets,
-                                         t->opts.batch, t->opts.cached,          t->opts.cache_share};
-    if (!err) err = weir_train_cache_open(&cache, t->comm, &t->cache);
     if (!err) err = training_network_open(t);
-    return err ? err : training_begin(t);
+    if (!err) err = training_begin(t);
+    const weir_train_cache_opts cache = {.shape = t->shape,
+                                         .owners = weir_training_owners(t),
+                                         .targets = t->targets,
+                                         .batch = t->opts.batch,
+                                         .negatives = t->opts.negatives,
+                                         .policy = t->opts.cached,
+                                         .share = t->opts.cache_share};
+    /* Its rows have the scales that a checkpoint may have brought. */
+    return err ? err : weir_train_cache_open(&cache, t->comm, &t->cache);
 }
 
 /* --- epochs and the end ------------------------------------------------------------------------------------------- */

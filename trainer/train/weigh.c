@@ -3,7 +3,7 @@
  * weigh.c - how much a rank's batches read each vertex: from its training targets outwards, a hop at a time, over the
  * lists that the sampler will draw from.
  *
- * VIP (vertex inclusion probability): a target is in a batch with the same chance as every other; a parent at hop h - 1
+ * VIP (vertex inclusion probability): a target is in a batch with the chance of its class; a parent at hop h - 1
  * draws each of its d edges with chance t = min(1, fanout / d); so a vertex u is reached at hop h unless no parent
  * draws it, 1 - p(u) = prod (1 - t p(parent)), as if draws did not depend on each other. In logarithms, because the
  * products are long; a chance of 1 stays a little below, whose logarithm is finite.
@@ -43,9 +43,11 @@ static void weigh_step(const weigh_pass *w, const weir_sample_step *step) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, step->relation, step->direction);
     uint32_t from = step->direction == WEIR_OUT ? r->from : r->to, to = step->direction == WEIR_OUT ? r->to : r->from;
     uint64_t others = weir_snapshot_vertices_of(snapshot, to)->count;
+    const int64_t window = weir_nn_window(w->opts->shape); /* of longer lists the sampler draws from that much */
     for (uint64_t v = 0; v < e->vertices; v++) {
         int64_t begin = e->indptr[v], end = e->indptr[v + 1];
         if (!(w->now[from][v] > 0) || begin < 0 || end <= begin || end > (int64_t)e->edges) continue;
+        if (end - begin > window) end = begin + window;
         double add = weigh_edge(w, step, w->now[from][v], (uint64_t)(end - begin));
         if (step->strategy == WEIR_SAMPLE_RECENT && end - begin > step->fanout) end = begin + step->fanout;
         for (int64_t i = begin; i < end; i++)
@@ -66,13 +68,18 @@ static void weigh_hop_end(const weigh_pass *w, double **weights) {
     }
 }
 
-/* Each training target of this rank is in a batch with this chance. */
+/* The chance of each training target of this rank to be in a batch. Of class 0 an epoch takes some only: as in
+ * training_list_epoch. */
 static void weigh_targets(const weigh_pass *w) {
     const weir_targets *t = w->opts->targets;
-    double chance = fmin(1, (double)w->opts->batch / (double)t->ends[WEIR_TARGETS_TRAIN]);
-    for (uint64_t i = 0; i < t->ends[WEIR_TARGETS_TRAIN]; i++)
+    uint64_t count = t->ends[WEIR_TARGETS_TRAIN], zeros = w->opts->negatives ? t->class_counts[0] : 0;
+    double wanted = (double)w->opts->negatives * (double)(count - zeros);
+    double keep = zeros == 0 || wanted >= (double)zeros ? 1 : wanted / (double)zeros;
+    double chance = fmin(1, (double)w->opts->batch / ((double)(count - zeros) + keep * (double)zeros));
+    for (uint64_t i = 0; i < count; i++)
         if (weir_train_target_owner(&w->opts->owners, t, i) == w->opts->owners.rank)
-            w->now[t->targets[i].type][(uint64_t)t->targets[i].vertex] = chance;
+            w->now[t->targets[i].type][(uint64_t)t->targets[i].vertex] =
+                chance * (zeros && t->classes_of[i] == 0 ? keep : 1);
 }
 
 /* How often the lists that are here name a vertex; or only whether lists of own vertices do. */

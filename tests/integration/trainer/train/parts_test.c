@@ -211,6 +211,15 @@ typedef struct kept {
     uint64_t bytes; /* of asks and answers, of all ranks, from the first batch on */
 } kept;
 
+static void import_cora(void) {
+    char line[8192];
+    snprintf(line, sizeof line,
+             "cd $folder && $weir snapshot import cora --nodes '%s/tests/data/cora/nodes.csv' --edges "
+             "'%s/tests/data/cora/edges.csv' --bits nonzero --undirected >/dev/null",
+             getenv("WEIR_SOURCE_DIR"), getenv("WEIR_SOURCE_DIR"));
+    shell(line);
+}
+
 static void trains_cora(const char *program, const char *folder, const char *share, const char *policy, kept *k) {
     const char *const arguments[] = {"--folder",
                                      folder,
@@ -270,12 +279,7 @@ static void e4_what_is_kept_is_not_asked_for(void **state) {
     static const char *const shares[] = {"0", "0.05", "0.3", "3"};
     static const char *const policies[] = {"vip", "paths", "degree", "halo"};
     static kept none, some;
-    char line[8192];
-    snprintf(line, sizeof line,
-             "cd $folder && $weir snapshot import cora --nodes '%s/tests/data/cora/nodes.csv' --edges "
-             "'%s/tests/data/cora/edges.csv' --bits nonzero --undirected >/dev/null",
-             getenv("WEIR_SOURCE_DIR"), getenv("WEIR_SOURCE_DIR"));
-    shell(line);
+    import_cora();
     const char *program = cut("cora", "p", 3, 1, "random");
     for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
         double asked = INFINITY;
@@ -295,6 +299,31 @@ static void e4_what_is_kept_is_not_asked_for(void **state) {
     }
 }
 
+/* Who is drawn to learn from is drawn from all, in the order of all. */
+static void t5_a_draw_is_from_all_parts(void **state) {
+    (void)state;
+    static const char *const few[] = {"--out-only", "--fanouts",      "5,5", "--epochs",    "2",     "--patience",
+                                      "0",          "--hidden",       "8",   "--per-class", "20,30", "--batch",
+                                      "60",         "--no-baselines", NULL};
+    const char *whole[24] = {weir_test_path("cora"), "--folder", weir_test_path("one")};
+    const char *parts[24] = {"--folder", weir_test_path("many")};
+    weir_test_output output;
+    import_cora();
+    memcpy(whole + 3, few, sizeof few);
+    memcpy(parts + 2, few, sizeof few);
+    ranks_run(1, train_program(), whole, &output);
+    assert_int_equal(output.status, 0);
+    weir_test_output_free(&output);
+    ranks_run(4, cut("cora", "p", 4, 1, "metis"), parts, &output);
+    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
+    weir_test_output_free(&output);
+    double a[64], b[64];
+    assert_int_equal(numbers_of(whole[2], "\"loss\":", a), 2);
+    assert_int_equal(numbers_of(parts[1], "\"loss\":", b), 2);
+    for (size_t i = 0; i < 2; i++)
+        if (!(fabs(a[i] - b[i]) <= 1e-5 * fabs(a[i]))) fail_msg("epoch %zu: losses %.9g and %.9g", i + 1, a[i], b[i]);
+}
+
 /* --- what does not fit -------------------------------------------------------------------------------------------- */
 
 static void sentences(void **state) {
@@ -307,6 +336,8 @@ static void sentences(void **state) {
     refused(1, program, NULL, usual, "has 2 parts, but there are 1 ranks; start as many by mpirun -n 2");
     refused(1, train_program(), NULL, usual, "the snapshot to train from is missing");
     refused(1, program, snapshot, usual, "give the snapshot or --parts");
+    refused(1, train_program(), snapshot, (const char *const[]){"--cache", "0.5", NULL}, "but there is one rank");
+    refused(2, program, NULL, (const char *const[]){"--cache-policy", "halo", NULL}, "give --cache X, too");
     refused(2, program, NULL, (const char *const[]){"--cache", "0.5", NULL},
             "a cache of rows is of graphs without times");
     refused(1, train_program(), alone, usual, "is a part of a snapshot; give the snapshot, or all parts with --parts");
@@ -317,9 +348,10 @@ static void sentences(void **state) {
     cut("snapshot", "other", 2, 1, "random");
     shell("cd $folder && cp -r other/alone-1/part-1 p/alone-1/");
     snprintf(alone, sizeof alone, "%s/p/train", weir_test_folder());
-    refused(2, alone, NULL, usual, "is of another cutting than part");
+    refused(2, alone, NULL, usual, "a part of another cutting; cut the snapshot again");
 }
 
 WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
            WEIR_CASE(what_parts_do_not_reach_is_refused), WEIR_CASE(r2_t5_resumed_by_other_ranks),
-           WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for), WEIR_CASE(sentences))
+           WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for),
+           WEIR_CASE(t5_a_draw_is_from_all_parts), WEIR_CASE(sentences))

@@ -336,13 +336,14 @@ static void make_towns(void) {
     weir_buf_free(&e);
 }
 
-static void trains_towns(unsigned ranks, const char *folder) {
+/* resume: "--resume", or NULL. */
+static void trains_towns(unsigned ranks, const char *folder, const char *epochs, const char *resume) {
     char snapshot[4096];
     snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("towns"));
     const char *const arguments[] = {snapshot,  "--folder",    folder, "--per-class", "200,100", "--epochs",
-                                     "3",       "--patience",  "0",    "--hidden",    "16",      "--fanouts",
+                                     epochs,    "--patience",  "0",    "--hidden",    "16",      "--fanouts",
                                      "4,4",     "--negatives", "0",    "--batch",     "40",      "--no-baselines",
-                                     "--decay", "0.1",         NULL};
+                                     "--decay", "0.1",         resume, NULL};
     weir_test_output output;
     ranks_run(ranks, train_program(), arguments, &output);
     if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
@@ -360,9 +361,9 @@ static void b3_ranks_sum_the_rows_of_a_batch(void **state) {
     snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
     snprintf(together, sizeof together, "%s", weir_test_path("together"));
     make_towns();
-    trains_towns(1, alone);
+    trains_towns(1, alone, "3", NULL);
     watch("0");
-    trains_towns(2, together);
+    trains_towns(2, together, "3", NULL);
     history_read(alone, &one);
     history_read(together, &two);
     same_history(&one, &two);
@@ -379,6 +380,23 @@ static void b3_ranks_sum_the_rows_of_a_batch(void **state) {
     print_message("%" PRIu64 " floats a step, of a table of %" PRIu64 "\n", floats / steps, table);
     assert_true(floats > steps * TOWN_HIDDEN && floats < steps * 5000 + told / 4 * TOWN_HIDDEN);
     assert_true(floats < steps * table / 20);
+}
+
+/* Rows that waited when the training ended wait no longer when it goes on: the same bits. */
+static void r2_embeddings_that_are_resumed(void **state) {
+    (void)state;
+    make_towns();
+    for (unsigned ranks = 1; ranks <= 2; ranks++) {
+        char whole[4096], resumed[4096];
+        snprintf(whole, sizeof whole, "%s", weir_test_path("whole"));
+        snprintf(resumed, sizeof resumed, "%s", weir_test_path("resumed"));
+        trains_towns(ranks, whole, "3", NULL);
+        trains_towns(ranks, resumed, "1", NULL);
+        trains_towns(ranks, resumed, "2", "--resume");
+        trains_towns(ranks, resumed, "3", "--resume");
+        shell("cd $folder; for f in params best moment1 moment2; do cmp whole/checkpoint/$f.npy "
+              "resumed/checkpoint/$f.npy; done; rm -r whole resumed");
+    }
 }
 
 /* However long an exchange takes, and so however far the stages are apart, the losses are the same bits. */
@@ -523,5 +541,6 @@ WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_l
            WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
            WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(e4_a_row_of_its_own_is_not_sent),
            WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
-           WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch), WEIR_CASE(a_rank_that_is_killed_is_named),
-           WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
+           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it),
+           WEIR_CASE(a_schema_without_a_task))

@@ -160,6 +160,7 @@ static void adamw_first_step_is_the_rate(void **state) {
     assert_int_equal(weir_adamw_steps(adamw), 1);
     weir_adamw_close(adamw);
     assert_err(weir_adamw_open(f.nn, &(weir_adamw_opts){.beta1 = 1}, &adamw), WEIR_EINVAL, "[0, 1)");
+    assert_err(weir_adamw_open(f.nn, &(weir_adamw_opts){.beta2 = 0.5}, &adamw), WEIR_EINVAL, "the square of the first");
     free(g);
     free(before);
     nn_close(&f);

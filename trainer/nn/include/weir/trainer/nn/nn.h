@@ -56,7 +56,8 @@ typedef struct weir_nn_rows weir_nn_rows;
 /* The network is borrowed.  WEIR_ENOMEM. */
 weir_err weir_nn_rows_open(const weir_nn *nn, weir_nn_rows **rowsp);
 void weir_nn_rows_close(weir_nn_rows *rows); /* NULL is allowed */
-/* The rows of one batch; NULL: of none. What was there before is forgotten.  WEIR_ENOMEM. */
+/* The rows of one batch; NULL: of none. What was there before is forgotten.  WEIR_ECORRUPT a slot beyond its tensor;
+ * WEIR_ENOMEM. */
 weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch);
 /* For other ranks: appends the rows as bytes; and adds those of others, which must be of an equal network.
  * WEIR_ECORRUPT they are not; WEIR_ENOMEM. */
@@ -77,7 +78,7 @@ void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat);
 typedef struct weir_adamw weir_adamw;
 
 typedef struct weir_adamw_opts {
-    double beta1, beta2, epsilon, decay; /* 0: 0.9, 0.999, 1e-8; decay 0 is none */
+    double beta1, beta2, epsilon, decay; /* 0: 0.9, 0.999, 1e-8; decay 0 is none; beta2 at least beta1 squared */
     double norm_max;                     /* gradients longer than this are shortened to it; 0: never */
 } weir_adamw_opts;
 

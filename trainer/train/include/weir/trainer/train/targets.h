@@ -77,7 +77,7 @@ typedef struct weir_targets {
 
 /* WEIR_EINVAL shares out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one class
  * only, in the part that is named, or masks that do not fit, and what to do; WEIR_ECORRUPT a list of the snapshot leads
- * outside; WEIR_ENOMEM, WEIR_ELIMIT.  The snapshot is only read.  [any] */
+ * outside; WEIR_ENOMEM; WEIR_ELIMIT in parts, more than 67 million.  The snapshot is only read.  [any] */
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
 void weir_targets_close(weir_targets *targets); /* NULL is allowed */
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part);

@@ -9,7 +9,7 @@
  * INVARIANTS: each is cited where it is kept, and has tests of the same name
  *
  *   TRAIN-R1  For a seed and a global batch, the losses depend on the number of ranks only by the order of a sum.
- *   TRAIN-R2  Training that was ended and resumed gives the same bits as one that was not.
+ *   TRAIN-R2  Training that was ended and resumed by as many ranks gives the same bits as one that was not.
  *   TRAIN-R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
  */
 #ifndef WEIR_TRAINER_TRAIN_TRAIN_H
