@@ -3,11 +3,20 @@
 #ifndef RANKS_H
 #define RANKS_H
 
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "weir_test.h"
+
+/* Beside the program that is tested. */
+static inline const char *ranks_train_program(void) {
+    static char path[4096], weir[4096];
+    snprintf(weir, sizeof weir, "%s", weir_test_program());
+    snprintf(path, sizeof path, "%s/weir-train", dirname(weir));
+    return path;
+}
 
 /* arguments end with NULL. One rank: without mpirun. More ranks than cores share them, and root may. */
 static inline size_t ranks_argv(unsigned ranks, const char *program, const char *const *arguments, const char **argv) {

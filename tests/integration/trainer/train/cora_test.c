@@ -5,7 +5,6 @@
  * The figure there is of 200 epochs and 10 seeds. Here a short training must be far better than the most frequent
  * class, which is 30 % of all papers, and the same on two ranks.
  */
-#include <libgen.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +16,6 @@
 #include "ranks.h"
 
 #define ACCURACY_LEAST 0.50 /* 12 seeds gave 0.63 to 0.75 */
-
-static const char *train_program(void) {
-    static char path[4096], weir[4096];
-    snprintf(weir, sizeof weir, "%s", weir_test_program());
-    snprintf(path, sizeof path, "%s/weir-train", dirname(weir));
-    return path;
-}
 
 static void import_cora(const char *folder) {
     char nodes[4200], edges[4200];
@@ -79,7 +71,7 @@ static void train(unsigned ranks, const char *snapshot, const char *folder, cons
                                      "5",
                                      NULL};
     weir_test_output output;
-    ranks_run(ranks, train_program(), arguments, &output);
+    ranks_run(ranks, ranks_train_program(), arguments, &output);
     if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
     weir_test_output_free(&output);
 }
@@ -120,7 +112,7 @@ static void a_model_of_a_matrix_is_not_promoted(void **state) {
              "cd %s && '%s' model keygen --secret s --public p >/dev/null"
              " && '%s' %s --models m --key s --per-class 20,30 --epochs 1 --hidden 4 --fanouts 2 --no-baselines"
              " | sed -n 's/^model //p' >id && '%s' model promote $(cat id) --path m --set models.public_keys=p",
-             weir_test_folder(), weir_test_program(), train_program(), snapshot, weir_test_program());
+             weir_test_folder(), weir_test_program(), ranks_train_program(), snapshot, weir_test_program());
     const char *const argv[] = {"/bin/bash", "-c", line, NULL};
     weir_test_run(argv, ranks_environment, &output);
     if (output.status == 0 || !strstr(output.err, "the matrix 'nonzero'")) fail_msg("%s%s", output.out, output.err);
@@ -147,7 +139,7 @@ static void without_times_a_split_has_to_be_said(void **state) {
         const char *arguments[8] = {snapshot};
         weir_test_output output;
         memcpy(arguments + 1, wrong[i].arguments, sizeof wrong[i].arguments);
-        ranks_run(1, train_program(), arguments, &output);
+        ranks_run(1, ranks_train_program(), arguments, &output);
         if (output.status == 0 || !strstr(output.err, wrong[i].sentence)) fail_msg("%zu: %s", i, output.err);
         weir_test_output_free(&output);
     }

@@ -3,7 +3,6 @@
  * parts_test.c - training on parts: the snapshot is gone, and each rank has a folder with its own part alone. What one
  * rank learns from the whole snapshot is the oracle.
  */
-#include <libgen.h>
 #include <math.h>
 #include <string.h>
 
@@ -17,13 +16,6 @@
 #define EPOCHS        4u
 #define ARGUMENTS_MAX 48u
 #define RANKS_MAX     8u
-
-static const char *train_program(void) {
-    static char path[4096], weir[4096];
-    snprintf(weir, sizeof weir, "%s", weir_test_program());
-    snprintf(path, sizeof path, "%s/weir-train", dirname(weir));
-    return path;
-}
 
 static void make_snapshot(uint64_t pays) {
     const learn_plan plan = {.seed = 3, .pays = pays, .people = 30, .bad = 0.3};
@@ -42,7 +34,7 @@ static const char *cut(const char *from, const char *name, unsigned ranks, unsig
         "printf '#!/bin/bash\\nexec %s --parts %s/%s/alone-${OMPI_COMM_WORLD_RANK:-0} \"$@\"\\n' >%s/train && "
         "chmod +x %s/train",
         weir_test_folder(), weir_test_program(), from, ranks, depth, method, name, name, ranks - 1, name, name, name,
-        name, train_program(), weir_test_folder(), name, name, name);
+        name, ranks_train_program(), weir_test_folder(), name, name, name);
     const char *const argv[] = {"/bin/bash", "-c", line, NULL};
     weir_test_output output;
     weir_test_run(argv, ranks_environment, &output);
@@ -121,7 +113,7 @@ static void as_the_whole(unsigned ranks, const char *method) {
     snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
     snprintf(parts, sizeof parts, "%s", weir_test_path("parts-run"));
     make_snapshot(600);
-    trains(1, train_program(), weir_test_path("snapshot"), alone, usual);
+    trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, usual);
     const char *program = cut("snapshot", "p", ranks, 1, method);
     shell("cd $folder && rm -r snapshot");
     trains(ranks, program, NULL, parts, usual);
@@ -158,7 +150,7 @@ static void what_parts_do_not_reach_is_refused(void **state) {
     make_snapshot(400);
     refused(2, cut("snapshot", "p", 2, 1, "metis"), NULL, deep, "cut the snapshot again with weir partition --depth 2");
     const char *program = cut("snapshot", "q", 2, 2, "metis");
-    trains(1, train_program(), weir_test_path("snapshot"), alone, deep);
+    trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, deep);
     shell("cd $folder && rm -r snapshot");
     trains(2, program, NULL, parts, deep);
     same_losses(alone, parts, 2);
@@ -173,7 +165,7 @@ static void r2_t5_resumed_by_other_ranks(void **state) {
     snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
     snprintf(parts, sizeof parts, "%s", weir_test_path("parts-run"));
     make_snapshot(600);
-    trains(1, train_program(), weir_test_path("snapshot"), alone, usual);
+    trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, usual);
     snprintf(four, sizeof four, "%s", cut("snapshot", "p4", 4, 1, "metis"));
     const char *two = cut("snapshot", "p2", 2, 1, "hash");
     shell("cd $folder && rm -r snapshot");
@@ -188,7 +180,7 @@ static void judged_as_on_the_whole(void **state) {
     make_snapshot(600);
     char models[4096];
     snprintf(models, sizeof models, "%s", weir_test_path("models"));
-    trains(1, train_program(), weir_test_path("snapshot"), weir_test_path("one"),
+    trains(1, ranks_train_program(), weir_test_path("snapshot"), weir_test_path("one"),
            (const char *const[]){"--fanouts", "6,6", "--epochs", "2", "--no-baselines", "--models", models, NULL});
     cut("snapshot", "p", 3, 1, "random");
     char line[4096];
@@ -197,7 +189,7 @@ static void judged_as_on_the_whole(void **state) {
              "--warm-up 0.05 --validation 0.25 --test 0.25; } && judge '%s' snapshot >whole.json && rm -r snapshot && "
              "judge mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 p/train >parts.json && grep -q "
              "example whole.json && cmp whole.json parts.json",
-             train_program());
+             ranks_train_program());
     shell(line);
 }
 
@@ -311,7 +303,7 @@ static void t5_a_draw_is_from_all_parts(void **state) {
     import_cora();
     memcpy(whole + 3, few, sizeof few);
     memcpy(parts + 2, few, sizeof few);
-    ranks_run(1, train_program(), whole, &output);
+    ranks_run(1, ranks_train_program(), whole, &output);
     assert_int_equal(output.status, 0);
     weir_test_output_free(&output);
     ranks_run(4, cut("cora", "p", 4, 1, "metis"), parts, &output);
@@ -334,13 +326,14 @@ static void sentences(void **state) {
     const char *program = cut("snapshot", "p", 2, 1, "metis");
     snprintf(alone, sizeof alone, "%s/p/alone-0/part-0", weir_test_folder());
     refused(1, program, NULL, usual, "has 2 parts, but there are 1 ranks; start as many by mpirun -n 2");
-    refused(1, train_program(), NULL, usual, "the snapshot to train from is missing");
+    refused(1, ranks_train_program(), NULL, usual, "the snapshot to train from is missing");
     refused(1, program, snapshot, usual, "give the snapshot or --parts");
-    refused(1, train_program(), snapshot, (const char *const[]){"--cache", "0.5", NULL}, "but there is one rank");
+    refused(1, ranks_train_program(), snapshot, (const char *const[]){"--cache", "0.5", NULL}, "but there is one rank");
     refused(2, program, NULL, (const char *const[]){"--cache-policy", "halo", NULL}, "give --cache X, too");
     refused(2, program, NULL, (const char *const[]){"--cache", "0.5", NULL},
             "a cache of rows is of graphs without times");
-    refused(1, train_program(), alone, usual, "is a part of a snapshot; give the snapshot, or all parts with --parts");
+    refused(1, ranks_train_program(), alone, usual,
+            "is a part of a snapshot; give the snapshot, or all parts with --parts");
     refused(3, program, NULL, usual, "has 2 parts, but there are 3 ranks");
     shell("cd $folder && mv p/alone-1/part-1 p/kept && cp -r p/alone-0/part-0 p/alone-1/part-1");
     refused(2, program, NULL, usual, "is part 0 of its cutting; give each folder the name it had");

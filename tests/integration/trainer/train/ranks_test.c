@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -25,13 +24,6 @@
 #define EPOCHS_MAX    64u
 #define ARGUMENTS_MAX 32u
 #define KILLS         5u
-
-static const char *train_program(void) {
-    static char path[4096], weir[4096];
-    snprintf(weir, sizeof weir, "%s", weir_test_program());
-    snprintf(path, sizeof path, "%s/weir-train", dirname(weir));
-    return path;
-}
 
 static void make_snapshot(uint64_t pays) {
     const learn_plan plan = {.seed = 3, .pays = pays, .people = 30, .bad = 0.3};
@@ -57,7 +49,7 @@ static void train(unsigned ranks, const char *folder, const char *epochs, const 
                   weir_test_output *outputp) {
     const char *arguments[ARGUMENTS_MAX];
     arguments_of(folder, epochs, more, arguments);
-    ranks_run(ranks, train_program(), arguments, outputp);
+    ranks_run(ranks, ranks_train_program(), arguments, outputp);
 }
 
 static void trains(unsigned ranks, const char *folder, const char *epochs, const char *const *more) {
@@ -167,7 +159,7 @@ static void two_runs_write_the_same_weights(void **state) {
 static pid_t start(unsigned ranks, const char *folder, const char *epochs, const char *const *more) {
     const char *arguments[ARGUMENTS_MAX], *argv[64];
     arguments_of(folder, epochs, more, arguments);
-    ranks_argv(ranks, train_program(), arguments, argv);
+    ranks_argv(ranks, ranks_train_program(), arguments, argv);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid > 0) return pid;
@@ -345,7 +337,7 @@ static void trains_towns(unsigned ranks, const char *folder, const char *epochs,
                                      "4,4",     "--negatives", "0",    "--batch",     "40",      "--no-baselines",
                                      "--decay", "0.1",         resume, NULL};
     weir_test_output output;
-    ranks_run(ranks, train_program(), arguments, &output);
+    ranks_run(ranks, ranks_train_program(), arguments, &output);
     if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
     weir_test_output_free(&output);
 }
@@ -531,7 +523,7 @@ static void a_schema_without_a_task(void **state) {
     learn_put(&w, LEARN_PAY, 1, LEARN_START_US, &x);
     arguments[0] = weir_test_path("snapshot");
     learn_build(&w, arguments[0], LEARN_START_US + 1);
-    ranks_run(1, train_program(), arguments, &output);
+    ranks_run(1, ranks_train_program(), arguments, &output);
     assert_int_not_equal(output.status, 0);
     if (!strstr(output.err, "the schema has 0 tasks; add one")) fail_msg("%s", output.err);
     weir_test_output_free(&output);
