@@ -192,15 +192,16 @@ weir_err weir_train_answers_exchange(weir_train_answers *a, const weir_train_own
         const char *end = at + asked_bytes[rank];
         size_t before = a->answers.length;
         while (!err && (size_t)(end - at) >= sizeof(weir_train_ask)) {
-            weir_train_ask asks[ANSWERS_AT_ONCE];
+            weir_train_ask asks[ANSWERS_AT_ONCE], first;
             uint32_t count = 0;
-            for (; count < ANSWERS_AT_ONCE && (size_t)(end - at) >= sizeof asks[0]; count++, at += sizeof asks[0]) {
-                memcpy(&asks[count], at, sizeof asks[0]);
-                if (asks[count].type != asks[0].type) break;
+            uint64_t vertex;
+            memcpy(&first, at, sizeof first);
+            for (; count < ANSWERS_AT_ONCE && (size_t)(end - at) >= sizeof first; count++, at += sizeof first) {
+                memcpy(&asks[count], at, sizeof first);
+                if (asks[count].type != first.type) break;
             }
-            uint64_t vertex; /* one that is asked for wrongly has perhaps a type that there is not */
-            err = weir_train_asked(owners, &asks[0], &vertex);
-            if (!err) err = answers_add(a, owners, inputs, weir_nn_vertex(shape, asks[0].type), asks, count);
+            err = weir_train_asked(owners, &first, &vertex); /* before its type is believed */
+            if (!err) err = answers_add(a, owners, inputs, weir_nn_vertex(shape, first.type), asks, count);
         }
         a->lengths[rank] = a->answers.length - before;
         at = end;

@@ -98,11 +98,12 @@ static void world_find_names(world *w) {
     }
 }
 
-static void world_shape(world *w, bool out_only) {
+/* window: of a longer list, 0 is as usual. */
+static void world_shape(world *w, bool out_only, uint32_t window) {
     const weir_train_reach reach = {.fanouts = fanouts, .layers = HOPS, .out_only = out_only};
     const bool timeless[] = {true};
     weir_sample_step steps[STEPS_MAX];
-    weir_nn_opts opts = {.steps = steps};
+    weir_nn_opts opts = {.steps = steps, .window = window};
     const weir_schema *schema = weir_snapshot_schema(w->snapshot);
     weir_nn_shape_free(w->shape);
     w->out_only = out_only;
@@ -124,7 +125,7 @@ static void world_import(world *w) {
     assert_int_equal(weir_snapshot_edges_of(w->snapshot, 0, WEIR_OUT)->edges, w->edges);
     assert_ok(weir_targets_open(w->snapshot, &by_masks, &w->targets));
     world_find_names(w);
-    world_shape(w, true);
+    world_shape(w, true, 0);
 }
 
 static void world_free(world *w) {
@@ -377,12 +378,15 @@ static void a_weight_is_how_often_a_batch_reads_a_vertex(void **state) {
             world_add(w, i, TREES + i * CHILDREN + c);
     }
     world_import(w);
-    const weir_train_cache_opts opts = opts_of(w, WEIR_TRAIN_CACHED_VIP, 0, BATCH);
-    weigh(w, &opts, weights);
-    sample(w, 0, BATCH, BATCHES, times);
-    for (unsigned i = TREES; i < NODES; i++) {
-        double mean = BATCHES * weights[i], deviation = sqrt(mean * (1 - weights[i]));
-        if (fabs(times[i] - mean) > 6 * deviation) fail_msg("vertex %u: %g times, not %g", i, times[i], mean);
+    for (uint32_t window = 0; window <= 6; window += 6) { /* one that a list is longer than, too */
+        world_shape(w, true, window);
+        const weir_train_cache_opts opts = opts_of(w, WEIR_TRAIN_CACHED_VIP, 0, BATCH);
+        weigh(w, &opts, weights);
+        sample(w, 0, BATCH, BATCHES, times);
+        for (unsigned i = TREES; i < NODES; i++) {
+            double mean = BATCHES * weights[i], deviation = sqrt(mean * (1 - weights[i]));
+            if (fabs(times[i] - mean) > 6 * deviation) fail_msg("vertex %u: %g times, not %g", i, times[i], mean);
+        }
     }
     world_free(w);
 }
