@@ -168,19 +168,22 @@ static inline void read_snapshot_to_cut(trial *r) {
     ended_well(r, "partition", command(r->folder, r->patience_ms, NULL, cut), in_folder(r, "err"));
 }
 
-static inline void train_and_compare(trial *r, bool resume) {
+static inline void train_and_compare(trial *r, bool resume, bool on_part) {
     char *text;
     r->damage(r);
-    int status = train_run(r->folder, r->patience_ms, resume, &text);
+    int status = train_run(r->folder, r->patience_ms, resume, on_part, &text);
     if (ended_well(r, resume ? "train --resume" : "train", status, in_folder(r, "err")))
         compare_text(r, "the report of training", text, resume ? r->world->resumed : r->world->trained);
 }
 
 static inline void read_to_train(trial *r) {
-    train_and_compare(r, false);
+    train_and_compare(r, false, false);
+}
+static inline void read_to_train_on_part(trial *r) {
+    train_and_compare(r, false, true);
 }
 static inline void read_to_resume(trial *r) {
-    train_and_compare(r, true);
+    train_and_compare(r, true, false);
 }
 
 static inline void read_model(trial *r) {

@@ -114,29 +114,28 @@ static inline int log_said(const char *folder, int64_t patience_ms, const char *
 static const char *const log_cat[] = {"log", "cat", "payments", NULL};
 static const char *const letters_list[] = {"ingest", "dlq", "list", NULL};
 
-/* What training says in its report. It goes on from the night's folder (resume), or begins anew in one of its own. */
-static inline int train_run(const char *folder, int64_t patience_ms, bool resume, char **textp) {
-    char snapshot[PATH_LENGTH], parts[PATH_LENGTH], run[PATH_LENGTH], report[PATH_LENGTH + 16];
-    snprintf(snapshot, sizeof snapshot, "%s/d/nights/n/snapshot", folder);
-    snprintf(parts, sizeof parts, "%s/parts", folder);
+/* What training says in its report. It goes on from the night's folder (resume), or begins anew in one of its own; from
+ * the snapshot, or from its only part, which says the same. */
+static inline int train_run(const char *folder, int64_t patience_ms, bool resume, bool on_part, char **textp) {
+    char from[PATH_LENGTH], run[PATH_LENGTH], report[PATH_LENGTH + 16];
+    const char *argv[20] = {weir_test_program(),
+                            "train",
+                            "--no-baselines",
+                            "--hidden",
+                            "4",
+                            "--fanouts",
+                            "3",
+                            "--epochs",
+                            resume ? "2" : "1",
+                            "--folder",
+                            run};
+    size_t count = 11;
+    snprintf(from, sizeof from, "%s/%s", folder, on_part ? "parts" : "d/nights/n/snapshot");
     snprintf(run, sizeof run, "%s/%s", folder, resume ? "d/nights/n/train" : "run");
     snprintf(report, sizeof report, "%s/report.json", run);
-    const char *const argv[] = {weir_test_program(),
-                                "train",
-                                snapshot,
-                                "--folder",
-                                run,
-                                "--hidden",
-                                "4",
-                                "--fanouts",
-                                "3",
-                                "--no-baselines",
-                                "--epochs",
-                                resume ? "2" : "1",
-                                "--parts",
-                                parts,
-                                resume ? "--resume" : NULL,
-                                NULL};
+    if (resume) argv[count++] = "--resume";
+    if (on_part) argv[count++] = "--parts";
+    argv[count++] = from;
     if (!resume && weir_path_exists(run)) assert_ok(weir_folder_remove(run));
     int status = command(folder, patience_ms, NULL, argv);
     *textp = status ? NULL : file_text(report, NULL);
@@ -156,8 +155,8 @@ static inline void world_copy(const world *w, const char *const *folders, size_t
 }
 
 static inline void truth_of_training(world *w, const char *folder) {
-    assert_int_equal(train_run(folder, 60000, false, &w->trained), 0);
-    assert_int_equal(train_run(folder, 60000, true, &w->resumed), 0);
+    assert_int_equal(train_run(folder, 60000, false, false, &w->trained), 0);
+    assert_int_equal(train_run(folder, 60000, true, false, &w->resumed), 0);
     assert_true(w->trained && w->resumed);
 }
 
