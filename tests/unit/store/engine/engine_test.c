@@ -295,13 +295,12 @@ static void full_disk_changes_nothing(void **state) {
 
 /* --- files that are begun and thrown away ------------------------------------------------------------------------ */
 
-static weir_engine *begun_meanwhile_in; /* NULL: nothing is begun */
+static _Atomic(weir_engine *) begun_meanwhile_in; /* NULL: nothing is begun */
 static weir_engine_writer *begun_meanwhile;
 
 /* In the place of libc's: what another thread may do just before a file goes. */
 int unlink(const char *name) {
-    weir_engine *engine = begun_meanwhile_in;
-    begun_meanwhile_in = NULL;
+    weir_engine *engine = atomic_exchange(&begun_meanwhile_in, NULL); /* RocksDB's threads remove files, too */
     if (engine) assert_ok(weir_engine_writer_open(engine, &begun_meanwhile));
     return unlinkat(AT_FDCWD, name, 0);
 }
@@ -313,7 +312,7 @@ static void what_is_thrown_away_takes_no_other_file_with_it(void **state) {
     weir_engine_writer *writer;
     char key[32];
     assert_ok(weir_engine_writer_open(engine, &writer));
-    begun_meanwhile_in = engine;
+    atomic_store(&begun_meanwhile_in, engine);
     weir_engine_writer_cancel(writer);
     assert_ok(weir_engine_writer_add(begun_meanwhile, key, key_of(1, key), "v", 1));
     assert_ok(weir_engine_writer_ingest(begun_meanwhile));
