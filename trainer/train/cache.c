@@ -21,7 +21,6 @@ struct weir_train_cache {
     const weir_nn_shape *shape;
     cache_type *types;
     uint32_t type_count;
-    uint64_t rows;
 };
 
 typedef struct cache_candidate {
@@ -170,7 +169,6 @@ weir_err weir_train_cache_open(const weir_train_cache_opts *o, weir_comm *comm, 
     weir_err err = cache_choose(o, &chosen, &count);
     if (!err) err = cache_open_types(cache, o, chosen, count);
     if (!err) err = cache_fetch(cache, o, comm, chosen, count);
-    cache->rows = count;
     weir_free(chosen);
     if (err) {
         weir_train_cache_close(cache);
@@ -189,10 +187,6 @@ void weir_train_cache_close(weir_train_cache *cache) {
     }
     weir_free(cache->types);
     weir_free(cache);
-}
-
-uint64_t weir_train_cache_rows(const weir_train_cache *cache) {
-    return cache ? cache->rows : 0;
 }
 
 uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex) {
