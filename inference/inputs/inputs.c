@@ -154,7 +154,8 @@ weir_err weir_inputs_block(weir_inputs *inputs, const weir_block_view *view, uin
 
 /* --- edges -------------------------------------------------------------------------------------------------------- */
 
-static weir_err inputs_take_edges(weir_inputs *in, const weir_block_view *view, uint32_t step, inputs_sink to) {
+static weir_err inputs_take_edges(weir_inputs *in, const weir_block_view *view, uint32_t step, uint32_t begin,
+                                  uint32_t end, inputs_sink to) {
     uint32_t steps;
     const weir_sample_step *s = &weir_nn_steps(in->shape, &steps)[step];
     const weir_nn_inputs *inputs = weir_nn_edge(in->shape, s->relation);
@@ -162,8 +163,9 @@ static weir_err inputs_take_edges(weir_inputs *in, const weir_block_view *view, 
     const weir_block_edges *edges = &view->edges[step];
     weir_err err = WEIR_OK;
     WEIR_ASSERT(step < steps && step < view->steps && inputs->feature_count <= relation->feature_count);
-    for (uint32_t begin = 0, count; !err && inputs->width && begin < edges->count; begin += count) {
-        count = edges->count - begin < INPUTS_AT_ONCE ? edges->count - begin : INPUTS_AT_ONCE;
+    WEIR_ASSERT(begin <= end && end <= edges->count);
+    for (uint32_t count; !err && inputs->width && begin < end; begin += count) {
+        count = end - begin < INPUTS_AT_ONCE ? end - begin : INPUTS_AT_ONCE;
         err = in->source->edge_features(in->source, s, edges, begin, count, in->values);
         for (uint32_t i = 0; !err && i < count; i++)
             inputs_put(inputs, relation->features, in->values + (size_t)i * relation->feature_count, NULL,
@@ -173,16 +175,14 @@ static weir_err inputs_take_edges(weir_inputs *in, const weir_block_view *view, 
     return err;
 }
 
-weir_err weir_inputs_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, weir_real *numbers) {
-    return inputs_take_edges(inputs, view, step, (inputs_sink){.numbers = numbers});
+weir_err weir_inputs_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, uint32_t begin,
+                           uint32_t end, weir_real *numbers) {
+    return inputs_take_edges(inputs, view, step, begin, end, (inputs_sink){.numbers = numbers});
 }
 
-weir_err weir_inputs_learn_edges(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner) {
-    const inputs_sink to = {.learner = learner};
-    weir_err err = WEIR_OK;
-    for (uint32_t step = 0; !err && step < view->steps; step++)
-        err = inputs_take_edges(inputs, view, step, to);
-    return err;
+weir_err weir_inputs_learn_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, uint32_t begin,
+                                 uint32_t end, weir_nn_learner *learner) {
+    return inputs_take_edges(inputs, view, step, begin, end, (inputs_sink){.learner = learner});
 }
 
 /* --- the handle ------------------------------------------------------------------------------------------------- */

@@ -241,7 +241,7 @@ static weir_err scorer_read_inputs(weir_scorer *s, const weir_nn_shape *shape, c
         weir_real *numbers = weir_arena_alloc(s->arena, (size_t)view->edges[i].count * width * sizeof *numbers);
         if (!numbers) return WEIR_ARENA_ERR(s->arena, SCORER_NO_ROOM);
         inputs->edges[i] = numbers;
-        err = weir_inputs_edges(s->inputs, view, i, numbers);
+        err = weir_inputs_edges(s->inputs, view, i, 0, view->edges[i].count, numbers);
     }
     return err;
 }

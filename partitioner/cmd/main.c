@@ -49,7 +49,7 @@ static weir_err partition_run(weir_cli *cli) {
 static const weir_option options[] = {
     {"parts", 'k', "N", "how many parts", NULL},
     {"depth", 'd', "N",
-     "steps from its own vertices of which a part has the edges: one less than the layers of the network (default: 1)",
+     "steps from its own vertices of which a part has the edges; ranks ask each other for those beyond (default: 1)",
      NULL},
     {"out", 'o', "DIR", "new folder for the parts", NULL},
     {"method", 'm', "METHOD", "how vertices are assigned (default: metis)", "metis|random|hash"},

@@ -20,12 +20,16 @@ static int local_ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* PARTS-P4: whichever list found a vertex first, those of one step are in the order of the snapshot. */
-static void local_sort(weir_parts_here *h, size_t begin) {
+/* PARTS-P4: whichever list found a vertex first, those of one step are in the order of their numbers. */
+static void local_sort(const weir_parts_plan *plan, uint32_t type, weir_parts_here *h, size_t begin) {
     if (begin == h->count) return;
-    qsort(h->vertices + begin, h->count - begin, sizeof *h->vertices, local_ascending);
     for (size_t place = begin; place < h->count; place++)
+        h->vertices[place] = plan->new_of[type][h->vertices[place]];
+    qsort(h->vertices + begin, h->count - begin, sizeof *h->vertices, local_ascending);
+    for (size_t place = begin; place < h->count; place++) {
+        h->vertices[place] = plan->old_of[type][h->vertices[place]];
         h->place_of[h->vertices[place]] = (int64_t)place;
+    }
 }
 
 /* Adds what is not here yet of these lists of the vertices that the last step brought. Both types may be the same. */
@@ -41,7 +45,7 @@ static weir_err local_follow(const weir_snapshot_edges *e, const weir_parts_here
     return WEIR_OK;
 }
 
-static weir_err local_step(weir_parts_local *local) {
+static weir_err local_step(weir_parts_local *local, const weir_parts_plan *plan) {
     const weir_schema *schema = weir_snapshot_schema(local->snapshot);
     weir_err err = WEIR_OK;
     for (uint32_t type = 0; type < local->types; type++)
@@ -56,7 +60,7 @@ static weir_err local_step(weir_parts_local *local) {
     for (uint32_t type = 0; type < local->types; type++) {
         weir_parts_here *h = &local->here[type];
         h->stepped = h->listed;
-        local_sort(h, h->stepped);
+        local_sort(plan, type, h, h->stepped);
     }
     return err;
 }
@@ -74,7 +78,7 @@ weir_err weir_parts_local_fill(weir_parts_local *local, const weir_parts_plan *p
         h->own = h->count;
     }
     for (uint32_t step = 0; !err && step <= depth; step++)
-        err = local_step(local);
+        err = local_step(local, plan);
     return err;
 }
 

@@ -44,6 +44,11 @@ static void part_put_section(weir_json *json, const weir_parts_draft *draft) {
         weir_json_array_end(json);
     }
     weir_json_array_end(json);
+    weir_json_key(json, "listed");
+    weir_json_array(json);
+    for (uint32_t type = 0; type < draft->plan->types; type++)
+        weir_json_u64(json, draft->local.here[type].listed);
+    weir_json_array_end(json);
     weir_json_object_end(json);
 }
 

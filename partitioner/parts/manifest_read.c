@@ -47,6 +47,22 @@ static weir_err part_read_starts(const weir_json_node *section, weir_part_manife
     return err;
 }
 
+/* How many vertices of each type have their lists here. */
+static weir_err part_read_listed(const weir_json_node *section, weir_part_manifest *m) {
+    const weir_json_node *numbers;
+    weir_err err = weir_json_need(section, "listed", WEIR_JSON_ARRAY, &numbers);
+    if (err) return err;
+    if (numbers->count != m->types)
+        return WEIR_JSON_ERR(numbers, "'listed' does not have one number a vertex type; " TAKE_ANOTHER);
+    m->listed = weir_calloc((size_t)m->types + 1, sizeof *m->listed);
+    if (!m->listed) return WEIR_NOMEM("while reading a part's manifest");
+    const weir_json_node *number = numbers->first;
+    for (uint32_t type = 0; !err && number; type++, number = number->next)
+        err = weir_json_node_i64(number, m->starts[type][m->part + 1] - m->starts[type][m->part], INT64_MAX / 64,
+                                 &m->listed[type]);
+    return err;
+}
+
 /* --- all of it ------------------------------------------------------------------------------------------------- */
 
 /* The parts of earlier versions had their own format, and `part` was a number in it. */
@@ -79,7 +95,8 @@ static weir_err part_read_section(const weir_json_node *section, weir_part_manif
     if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
         return WEIR_JSON_ERR(cutting, "'cutting' is not 64 hex digits; " TAKE_ANOTHER);
     memcpy(m->cutting, text, sizeof m->cutting);
-    return part_read_starts(section, m);
+    err = part_read_starts(section, m);
+    return err ? err : part_read_listed(section, m);
 }
 
 weir_err weir_part_manifest_parse(const char *name, const char *text, size_t length, weir_part_manifest *manifest) {
@@ -114,5 +131,6 @@ void weir_part_manifest_free(weir_part_manifest *m) {
     for (uint32_t type = 0; m->starts && type < m->types; type++)
         weir_free(m->starts[type]);
     weir_free(m->starts);
+    weir_free(m->listed);
     *m = (weir_part_manifest){0};
 }

@@ -23,14 +23,30 @@ static weir_err part_map_numbers(weir_part *p, uint32_t type) {
                         p->folder, p->manifest.part, (unsigned long long)v->own, name, (long long)first,
                         (long long)behind);
     }
+    if ((uint64_t)p->manifest.listed[type] > v->count) {
+        return WEIR_ERR(WEIR_EDATA,
+                        "%s/manifest.json: 'listed' says that %lld vertices of type '%s' have lists, but only %llu are "
+                        "here; take another copy of the part",
+                        p->folder, (long long)p->manifest.listed[type], name, (unsigned long long)v->count);
+    }
     weir_err err = weir_npy_folder_map(p->arrays, WEIR_NPY_I64, v->count - v->own, 0, &array, "numbers/%s.npy", name);
     const int64_t *numbers = p->numbers[type] = array.data;
+    uint64_t *rises = p->rises[type] = weir_calloc(p->manifest.depth + 2u, sizeof *rises);
+    if (!err && !rises) err = WEIR_NOMEM("while opening the part %s", p->folder);
     for (uint64_t i = 0; !err && i < v->count - v->own; i++) {
-        bool own = numbers[i] >= first && numbers[i] < behind;
-        if (!own && numbers[i] >= 0 && numbers[i] < starts[p->manifest.parts]) continue;
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s/numbers/%s.npy: number %llu %s; take another copy of the part", p->folder,
-                       name, (unsigned long long)i, own ? "is one of the part's own" : "points outside");
+        bool own = numbers[i] >= first && numbers[i] < behind, step = i == 0 || numbers[i] <= numbers[i - 1];
+        bool outside = numbers[i] < 0 || numbers[i] >= starts[p->manifest.parts];
+        if (own || outside || (step && p->rise_counts[type] > p->manifest.depth)) {
+            err = WEIR_ERR(WEIR_ECORRUPT, "%s/numbers/%s.npy: number %llu %s; take another copy of the part", p->folder,
+                           name, (unsigned long long)i,
+                           own       ? "is one of the part's own"
+                           : outside ? "points outside"
+                                     : "does not rise within its step");
+        } else if (step) {
+            rises[p->rise_counts[type]++] = i;
+        }
     }
+    if (!err) rises[p->rise_counts[type]] = v->count - v->own;
     return err;
 }
 
@@ -44,7 +60,9 @@ static weir_err part_map_all(weir_part *p) {
     }
     weir_err err = weir_npy_folder_open(p->folder, &p->arrays);
     p->numbers = weir_calloc((size_t)types + 1, sizeof *p->numbers);
-    if (!err && !p->numbers) err = WEIR_NOMEM("while opening the part %s", p->folder);
+    p->rises = weir_calloc((size_t)types + 1, sizeof *p->rises);
+    p->rise_counts = weir_calloc((size_t)types + 1, sizeof *p->rise_counts);
+    if (!err && !(p->numbers && p->rises && p->rise_counts)) err = WEIR_NOMEM("while opening the part %s", p->folder);
     for (uint32_t type = 0; !err && type < types; type++)
         err = part_map_numbers(p, type);
     return err;
@@ -75,6 +93,10 @@ void weir_part_close(weir_part *p) {
     if (!p) return;
     weir_npy_folder_close(p->arrays);
     weir_free(p->numbers);
+    for (uint32_t type = 0; p->rises && type < p->manifest.types; type++)
+        weir_free(p->rises[type]);
+    weir_free(p->rises);
+    weir_free(p->rise_counts);
     weir_snapshot_close(p->snapshot);
     weir_part_manifest_free(&p->manifest);
     weir_free(p);
@@ -107,11 +129,37 @@ const int64_t *weir_part_starts(const weir_part *part, uint32_t type) {
     return part->manifest.starts[type];
 }
 
+uint64_t weir_part_listed(const weir_part *part, uint32_t type) {
+    WEIR_ASSERT(type < part->manifest.types);
+    return (uint64_t)part->manifest.listed[type];
+}
+
 int64_t weir_part_number(const weir_part *part, uint32_t type, uint64_t place) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part->snapshot, type);
     WEIR_ASSERT(place < v->count);
     if (place >= v->own) return part->numbers[type][place - v->own];
     return weir_part_starts(part, type)[part->manifest.part] + (int64_t)place;
+}
+
+bool weir_part_find(const weir_part *part, uint32_t type, int64_t number, uint64_t *placep) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part->snapshot, type);
+    const int64_t *starts = weir_part_starts(part, type) + part->manifest.part, *numbers = part->numbers[type];
+    *placep = (uint64_t)(number - starts[0]);
+    if (number >= starts[0] && number < starts[1]) return true;
+    for (uint32_t step = 0; step < part->rise_counts[type]; step++) {
+        uint64_t low = part->rises[type][step], high = part->rises[type][step + 1];
+        while (low < high) {
+            uint64_t middle = low + (high - low) / 2;
+            if (numbers[middle] < number) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        *placep = v->own + low;
+        if (low < part->rises[type][step + 1] && numbers[low] == number) return true;
+    }
+    return false;
 }
 
 uint32_t weir_part_owner(const weir_part *part, uint32_t type, int64_t number) {

@@ -13,6 +13,7 @@ typedef struct weir_part_manifest {
     uint32_t part, parts, depth, types;
     char cutting[65];
     int64_t **starts; /* by type: parts + 1 */
+    int64_t *listed;  /* by type: at least as many as the part owns */
 } weir_part_manifest;
 
 /* WEIR_ENOTFOUND, WEIR_EVERSION, WEIR_EDATA, WEIR_ENOMEM. */
@@ -27,6 +28,8 @@ struct weir_part {
     weir_snapshot *snapshot;
     weir_npy_folder *arrays;
     const int64_t **numbers; /* by type: of those that others own */
+    uint64_t **rises;        /* by type: where among them each step begins, in which they rise; and their end */
+    uint32_t *rise_counts;   /* steps */
 };
 
 #endif /* WEIR_PARTITIONER_PARTS_PART_H */

@@ -49,8 +49,8 @@ void weir_parts_plan_close(weir_parts_plan *plan);
 
 #define WEIR_PARTS_ELSEWHERE INT64_C(-1)
 
-/* The vertices of one type that a part has, by place: first its own, in the order of the snapshot; then what these lead
- * to, a step after the other, each step in that order. */
+/* The vertices of one type that a part has, by place: first its own, in the order of their numbers; then what these
+ * lead to, a step after the other, each step in that order. */
 typedef struct weir_parts_here {
     int64_t *vertices; /* which one of the snapshot */
     size_t count, capacity;

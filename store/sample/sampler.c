@@ -137,6 +137,24 @@ static weir_err sampler_place_targets(weir_sampler *s, const weir_target *target
 
 /* --- hops --------------------------------------------------------------------------------------------------------- */
 
+/* From this step on. */
+static weir_err sampler_tell_hop(const weir_sampler *s, const weir_block *block, uint32_t step) {
+    weir_block_range parents[WEIR_SAMPLE_STEPS_MAX];
+    weir_sample_hop hop = {
+        .steps = s->steps + step,
+        .parents = parents,
+        .first_step = step,
+        .vertices = block->vertices,
+        .groups = block->groups,
+        .before_us = block->before_us,
+        .keys = s->keys,
+    };
+    WEIR_ASSERT(!s->source->wide && !s->opts.edges_max);
+    for (; step < s->opts.step_count && s->steps[step].hop == hop.steps->hop; step++)
+        parents[hop.step_count++] = block->ranges[(hop.steps->hop - 1) * s->plan.types + s->plan.parent_type[step]];
+    return s->source->hop(s->source, &hop);
+}
+
 weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t count, weir_block *block) {
     const weir_sample_step *steps = sampler->steps;
     WEIR_ASSERT(block->plan == &sampler->plan); /* SAMPLE-P4: the block was sized for this sampler */
@@ -147,12 +165,41 @@ weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t
     err = sampler_place_targets(sampler, targets, count, block);
     for (uint32_t step = 0; !err && step < sampler->opts.step_count;) {
         uint32_t hop = steps[step].hop;
+        if (sampler->source->hop) err = sampler_tell_hop(sampler, block, step);
         for (; !err && step < sampler->opts.step_count && steps[step].hop == hop; step++)
             err = weir_sample_expand(sampler, block, step);
         for (uint32_t type = 0; !err && type < sampler->plan.types; type++)
             weir_sample_number(sampler, block, hop, type);
         block->hop_end[hop] = block->view.nodes;
     }
+    if (err) sampler_clear_block(sampler, block);
+    return err;
+}
+
+weir_err weir_sample_answer(weir_sampler *sampler, uint32_t step, const weir_sample_parent *parents, uint32_t count,
+                            weir_block *block, const uint64_t **neighborsp) {
+    const weir_sample_plan *plan = &sampler->plan;
+    WEIR_ASSERT(block->plan == plan && step < sampler->opts.step_count);
+    WEIR_ASSERT(!sampler->source->wide && !sampler->opts.edges_max);
+    sampler_clear_block(sampler, block);
+    *neighborsp = block->columns[step].neighbors;
+    if (count > sampler->opts.targets_max || count > plan->parents_max[step])
+        return WEIR_ERR(WEIR_EINVAL, "%u parents of step %u; a block of these steps has at most %u", count, step,
+                        plan->parents_max[step]);
+    if (sampler->source->begin) sampler->source->begin(sampler->source);
+    block->view.targets = block->view.nodes = block->hop_end[0] = count;
+    block->ranges[(sampler->steps[step].hop - 1) * plan->types + plan->parent_type[step]] =
+        (weir_block_range){0, count};
+    for (uint32_t i = 0; i < count; i++) {
+        weir_sample_vertex_put(block->vertices, i, parents[i].vertex, false);
+        block->groups[i] = i;
+        block->before_us[i] = parents[i].before_us;
+        block->events[i] = 0;
+        block->used[i] = 0;
+        block->cut[i] = 0;
+        sampler->keys[i] = parents[i].key;
+    }
+    weir_err err = weir_sample_expand(sampler, block, step);
     if (err) sampler_clear_block(sampler, block);
     return err;
 }

@@ -111,7 +111,7 @@ static const weir_option options[] = {
     {"ranks", 'n', "N", "train with N ranks, by mpirun (default: 1)", NULL},
     {"parts", 'p', "K", "cut the graph into K parts for several ranks (default: as many as ranks)", NULL},
     {"depth", 0, "N",
-     "how many steps from its own vertices a part has edges: one less than the network has layers (default: 1)", NULL},
+     "how many steps from its own vertices a part has edges; ranks ask each other for those beyond (default: 1)", NULL},
     {"key", 'k', "FILE", "secret key that signs the model (default: models.key beside the data, or models.signing_key)",
      NULL},
     {"tolerance", 't', "X", "promote a model that is worse by up to X (default 0: only a better one)", NULL},

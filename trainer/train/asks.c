@@ -7,6 +7,7 @@
 
 #include "asks.h"
 #include "cache.h"
+#include "remote.h"
 
 #define ASKS_NO_MEMORY  "for a batch; lower --batch or the fan-outs"
 #define ANSWERS_AT_ONCE 256u
@@ -15,6 +16,21 @@ uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64
     if (owners->ranks == 1) return 0;
     if (owners->part) return weir_part_owner(owners->part, type, weir_part_number(owners->part, type, vertex));
     return (uint32_t)(weir_snapshot_vertices_of(owners->snapshot, type)->ids[vertex].low % owners->ranks);
+}
+
+weir_err weir_train_name_of(const weir_train_owners *owners, const weir_train_remote *remote, uint32_t type,
+                            uint64_t vertex, weir_train_name *namep) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(owners->snapshot, type);
+    if (vertex < v->count) {
+        namep->id = v->ids[vertex].low;
+        namep->number = owners->part ? (uint64_t)weir_part_number(owners->part, type, vertex) : vertex;
+        return WEIR_OK;
+    }
+    const weir_buf *told = remote ? &remote->vertices[type] : NULL;
+    if (!told || vertex - v->count >= told->length / sizeof *namep)
+        return weir_snapshot_check_vertex(owners->snapshot, type, vertex);
+    memcpy(namep, told->bytes + (vertex - v->count) * sizeof *namep, sizeof *namep);
+    return WEIR_OK;
 }
 
 uint32_t weir_train_target_owner(const weir_train_owners *owners, const weir_targets *targets, uint64_t target) {
@@ -54,8 +70,8 @@ static weir_err asks_grow(weir_train_asks *a, size_t rows) {
 }
 
 weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, const weir_train_cache *cache,
-                              const weir_block_view *view) {
-    uint64_t remote = 0;
+                              const weir_train_remote *remote, const weir_block_view *view) {
+    uint64_t bytes = 0;
     uint32_t own = 0;
     a->hit_count = 0;
     weir_buf_clear(&a->asks);
@@ -66,13 +82,18 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
     /* Whose each is. A rank's own rows are in the order of their places already. */
     for (uint32_t type = 0; type < view->types; type++) {
         weir_block_range range = view->input_ranges[type];
+        uint64_t here = weir_snapshot_vertices_of(owners->snapshot, type)->count;
         for (uint32_t row = range.begin; row < range.end; row++) {
             uint64_t vertex = view->vertices[view->input_nodes[row]];
-            err = weir_snapshot_check_vertex(owners->snapshot, type, vertex);
+            uint32_t place = WEIR_TRAIN_CACHE_MISS;
+            weir_train_name name;
+            err = weir_train_name_of(owners, remote, type, vertex, &name);
             if (err) return err;
-            uint32_t owner = a->owner_of[row] = weir_train_owner(owners, type, vertex);
-            uint32_t place = owner == owners->rank ? WEIR_TRAIN_CACHE_MISS : weir_train_cache_find(cache, type, vertex);
+            uint32_t owner = owners->part ? weir_part_owner(owners->part, type, (int64_t)name.number)
+                                          : weir_train_owner(owners, type, vertex);
             WEIR_ASSERT(owner < owners->ranks);
+            a->owner_of[row] = owner;
+            if (owner != owners->rank && vertex < here) place = weir_train_cache_find(cache, type, vertex);
             if (owner == owners->rank) {
                 a->own_rows[own++] = row - range.begin;
             } else if (place != WEIR_TRAIN_CACHE_MISS) {
@@ -87,25 +108,26 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
 
     /* What the others own, to each at its place. */
     for (uint32_t rank = 0; rank < owners->ranks; rank++) {
-        a->places[rank] = remote;
-        remote += a->bytes[rank];
+        a->places[rank] = bytes;
+        bytes += a->bytes[rank];
     }
-    WEIR_ASSERT(own + a->hit_count + remote / sizeof(weir_train_ask) == view->inputs); /* TRAIN-E4 */
-    char *asks = weir_buf_reserve(&a->asks, remote + 1);
+    WEIR_ASSERT(own + a->hit_count + bytes / sizeof(weir_train_ask) == view->inputs); /* TRAIN-E4 */
+    char *asks = weir_buf_reserve(&a->asks, bytes + 1);
     if (!asks) return weir_buf_err(&a->asks);
-    for (uint32_t type = 0; remote && type < view->types; type++) {
+    for (uint32_t type = 0; bytes && type < view->types; type++) {
         weir_block_range range = view->input_ranges[type];
         for (uint32_t row = range.begin; row < range.end; row++) {
             uint32_t owner = a->owner_of[row], node = view->input_nodes[row];
+            weir_train_name name;
             if (owner == owners->rank) continue;
-            uint64_t vertex = view->vertices[node];
-            if (owners->part) vertex = (uint64_t)weir_part_number(owners->part, type, vertex);
-            const weir_train_ask ask = {vertex, view->before_us[view->groups[node]], type, row - range.begin};
+            err = weir_train_name_of(owners, remote, type, view->vertices[node], &name);
+            if (err) return err;
+            const weir_train_ask ask = {name.number, view->before_us[view->groups[node]], type, row - range.begin};
             memcpy(asks + a->places[owner], &ask, sizeof ask);
             a->places[owner] += sizeof ask;
         }
     }
-    weir_buf_commit(&a->asks, remote);
+    weir_buf_commit(&a->asks, bytes);
     return WEIR_OK;
 }
 

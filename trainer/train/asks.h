@@ -32,6 +32,7 @@ typedef struct weir_train_ask {
 } weir_train_ask;
 
 struct weir_train_cache;
+struct weir_train_remote;
 
 /* Of one block. Memory grows to the largest and stays. */
 typedef struct weir_train_asks {
@@ -49,10 +50,11 @@ typedef struct weir_train_asks {
 /* WEIR_ENOMEM. */
 weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, weir_train_asks *asks);
 void weir_train_asks_close(weir_train_asks *asks);
-/* For the input rows of this block; none of an earlier one are left. cache, view may be NULL: none.  WEIR_ECORRUPT an
- * array of the snapshot leads outside; WEIR_ENOMEM. */
+/* For the input rows of this block; none of an earlier one are left. cache, remote, view may be NULL: none.
+ * WEIR_ECORRUPT an array of the snapshot leads outside; WEIR_ENOMEM. */
 weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *owners,
-                              const struct weir_train_cache *cache, const weir_block_view *view);
+                              const struct weir_train_cache *cache, const struct weir_train_remote *remote,
+                              const weir_block_view *view);
 
 /* Rows as they go over the wire: numbers, then slots. What other ranks ask is answered in its order. */
 typedef struct weir_train_answers {
@@ -71,6 +73,17 @@ weir_err weir_train_answers_exchange(weir_train_answers *answers, const weir_tra
 /* What came, to where it was asked for: numbers and slots are one a type.  WEIR_ECORRUPT it is too little. */
 weir_err weir_train_answers_put(const weir_train_answers *answers, const weir_nn_shape *shape, const weir_buf *asks,
                                 weir_real *const *numbers, uint32_t *const *slots);
+
+/* What all ranks call a vertex. A plain value. */
+typedef struct weir_train_name {
+    uint64_t number; /* of parts; or its index in the whole snapshot */
+    uint64_t id;     /* its low half                                 */
+} weir_train_name;
+
+/* Of a vertex as a block calls it; remote: of the block's batch (remote.h), or NULL.  WEIR_ECORRUPT there is no such
+ * vertex here, and no rank told of one. */
+weir_err weir_train_name_of(const weir_train_owners *owners, const struct weir_train_remote *remote, uint32_t type,
+                            uint64_t vertex, weir_train_name *namep);
 
 /* The rank that owns the vertex of the snapshot with this index, which must be there. */
 uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64_t vertex);

@@ -20,6 +20,7 @@
 
 #include "batch.h"
 #include "cache.h"
+#include "remote.h"
 
 #define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
 #define RNG_ENTRIES     1u
@@ -50,7 +51,8 @@ typedef struct batch_memory {
     const weir_real **numbers_of;
     const uint32_t **slots_of;
     weir_train_asks asks;
-    weir_buf asked; /* what other ranks ask of this one for their batch of the same number, by rank */
+    weir_train_remote remote; /* vertices and edges that the part does not have */
+    weir_buf asked;           /* what other ranks ask of this one for their batch of the same number, by rank */
     uint64_t *asked_bytes;
 } batch_memory;
 
@@ -59,6 +61,7 @@ struct weir_train_sampler {
     weir_sample_source *source;
     weir_sampler *sampler;
     bool shared;
+    bool remote; /* the source asks other ranks: remote.h */
 };
 
 struct weir_train_fetcher {
@@ -81,7 +84,6 @@ static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
 /* TRAIN-E2: a node's key says where it stands in its target's own tree, and which target that is; where trees are
  * shared, which vertex it is, and how far from the targets. Vertices by their ids, which all ranks agree on. */
 static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
-    const weir_snapshot *snapshot = m->opts->owners.snapshot;
     if (view->nodes > m->key_capacity) {
         uint64_t *keys = weir_realloc_array(m->keys, view->nodes, sizeof *keys);
         if (!keys) return WEIR_NOMEM(BATCH_NO_MEMORY);
@@ -90,11 +92,11 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     }
     memset(m->node_counts, 0, m->out.own_count * sizeof *m->node_counts);
     for (uint32_t i = 0; m->shared && i < (view->hops + 1) * view->types; i++) {
-        const weir_vertex_pair *ids = weir_snapshot_vertices_of(snapshot, i % view->types)->ids;
         for (uint32_t node = view->ranges[i].begin; node < view->ranges[i].end; node++) {
-            weir_err err = weir_snapshot_check_vertex(snapshot, i % view->types, view->vertices[node]);
+            weir_train_name of;
+            weir_err err = weir_train_name_of(&m->opts->owners, &m->remote, i % view->types, view->vertices[node], &of);
             if (err) return err;
-            const uint64_t name[2] = {ids[view->vertices[node]].low, i}; /* i: hop and type */
+            const uint64_t name[2] = {of.id, i}; /* i: hop and type */
             m->keys[node] = weir_xxh3(name, sizeof name, 0);
         }
     }
@@ -123,9 +125,14 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
         m->targets[batch->own_count] = o->targets->targets[o->list[i]];
         m->own[batch->own_count++] = o->list[i];
     }
-    if (!batch->own_count) return weir_train_asks_make(&m->asks, &o->owners, o->cache, NULL);
+    weir_err err = WEIR_OK;
+    if (sampler->remote) weir_train_remote_begin(sampler->source, &m->remote);
+    if (!batch->own_count) {
+        if (sampler->remote) err = weir_train_remote_idle(sampler->source);
+        return err ? err : weir_train_asks_make(&m->asks, &o->owners, o->cache, NULL, NULL);
+    }
 
-    weir_err err = weir_sample(sampler->sampler, m->targets, batch->own_count, m->block);
+    err = weir_sample(sampler->sampler, m->targets, batch->own_count, m->block);
     if (err) return err;
     weir_block_inputs(sampler->sampler, m->block, true);
     const weir_block_view *view = weir_block_look(m->block);
@@ -133,7 +140,7 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     for (uint32_t step = 0; step < view->steps; step++)
         batch->edges += view->edges[step].count;
     err = batch_make_keys(m, view);
-    if (!err && o->owners.ranks > 1) err = weir_train_asks_make(&m->asks, &o->owners, o->cache, view);
+    if (!err && o->owners.ranks > 1) err = weir_train_asks_make(&m->asks, &o->owners, o->cache, &m->remote, view);
     batch->remote = m->asks.asks.length / sizeof(weir_train_ask);
     batch->cached = m->asks.hit_count;
     batch->rows = view->inputs;
@@ -148,7 +155,8 @@ weir_err weir_train_batch_ask(weir_train_batch *batch) {
     WEIR_ON_ROLE(WORKER);
     if (o->owners.ranks == 1) return WEIR_OK;
     weir_buf_clear(&m->asked);
-    return weir_comm_exchange(o->channels[0], m->asks.asks.bytes, m->asks.bytes, &m->asked, m->asked_bytes);
+    return weir_comm_exchange(o->channels[WEIR_TRAIN_CHANNEL_ASK], m->asks.asks.bytes, m->asks.bytes, &m->asked,
+                              m->asked_bytes);
 }
 
 /* --- answer: what other ranks asked ------------------------------------------------------------------------------- */
@@ -201,7 +209,7 @@ weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fe
     weir_err err = batch->own_count ? batch_grow(m) : WEIR_OK;
     if (err || o->owners.ranks == 1) return err;
     err = weir_train_answers_exchange(&fetcher->answers, &o->owners, fetcher->inputs, o->shape, &m->asked,
-                                      m->asked_bytes, o->channels[1]);
+                                      m->asked_bytes, o->channels[WEIR_TRAIN_CHANNEL_ANSWER]);
     return err ? err : batch_put_rows(m, fetcher);
 }
 
@@ -211,14 +219,27 @@ static weir_err batch_encode_edges(batch_memory *m, weir_train_fetcher *f, uint3
     const weir_block_view *view = m->out.nn.block;
     uint32_t steps;
     const weir_sample_step *s = &weir_nn_steps(m->opts->shape, &steps)[step];
-    size_t numbers = (size_t)view->edges[step].count * weir_nn_edge(m->opts->shape, s->relation)->width;
+    size_t width = weir_nn_edge(m->opts->shape, s->relation)->width, numbers = view->edges[step].count * width;
     if (numbers > m->edge_capacity[step]) {
         weir_free(m->edges[step]);
         m->edges[step] = weir_calloc(numbers, sizeof *m->edges[step]);
         m->edge_capacity[step] = m->edges[step] ? numbers : 0;
         if (!m->edges[step]) return WEIR_NOMEM(BATCH_NO_MEMORY);
     }
-    return numbers ? weir_inputs_edges(f->inputs, view, step, m->edges[step]) : WEIR_OK;
+    weir_err err = WEIR_OK;
+    for (uint32_t begin = 0, end; !err && numbers && begin < view->edges[step].count; begin = end) {
+        weir_real *to = m->edges[step] + begin * width;
+        uint64_t first = view->edges[step].refs[begin];
+        end = weir_train_remote_run(&view->edges[step], begin);
+        if (first & WEIR_TRAIN_REMOTE) { /* encoded by their owner; they follow each other there, too */
+            first &= ~WEIR_TRAIN_REMOTE;
+            WEIR_ASSERT(first + (end - begin) <= m->remote.edges[step]);
+            memcpy(to, m->remote.numbers[step].bytes + first * width * sizeof *to, (end - begin) * width * sizeof *to);
+        } else {
+            err = weir_inputs_edges(f->inputs, view, step, begin, end, to);
+        }
+    }
+    return err;
 }
 
 void weir_train_entries_hide(const weir_nn_inputs *inputs, const weir_train_entries *entries, weir_real *numbers) {
@@ -236,20 +257,23 @@ void weir_train_entries_hide(const weir_nn_inputs *inputs, const weir_train_entr
 
 /* Another share of the matrices' entries each time: a bag of words of which the network sees some is many bags, and few
  * labels are not learnt by heart. */
-static void batch_hide_entries(batch_memory *m) {
+static weir_err batch_hide_entries(batch_memory *m) {
     const weir_block_view *view = m->out.nn.block;
     for (uint32_t type = 0; type < view->types; type++) {
         const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
-        const weir_vertex_pair *ids = weir_snapshot_vertices_of(m->opts->owners.snapshot, type)->ids;
         weir_block_range range = view->input_ranges[type];
         for (uint32_t row = range.begin; inputs->matrix_count && row < range.end; row++) {
-            const weir_train_entries entries = {m->opts->hidden, m->opts->seed, m->out.number,
-                                                ids[view->vertices[view->input_nodes[row]]].low,
+            weir_train_name of;
+            weir_err err =
+                weir_train_name_of(&m->opts->owners, &m->remote, type, view->vertices[view->input_nodes[row]], &of);
+            if (err) return err;
+            const weir_train_entries entries = {m->opts->hidden, m->opts->seed, m->out.number, of.id,
                                                 batch_row_time(view, row)};
             weir_train_entries_hide(inputs, &entries,
                                     m->types[type].numbers + (size_t)(row - range.begin) * inputs->width);
         }
     }
+    return WEIR_OK;
 }
 
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher) {
@@ -265,7 +289,7 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
         err = weir_inputs_block(fetcher->inputs, view, type, all ? NULL : m->asks.own_rows + begin, count,
                                 m->types[type].numbers, m->types[type].slots);
     }
-    if (!err && m->opts->hidden > 0) batch_hide_entries(m);
+    if (!err && m->opts->hidden > 0) err = batch_hide_entries(m);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = batch_encode_edges(m, fetcher, step);
     batch->nn.numbers = m->numbers_of;
@@ -289,7 +313,11 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampl
     for (uint64_t i = 0; shared && i < opts->targets->count; i++)
         shared = first[i].before_us == first->before_us && !first[i].event;
     s->shared = of.shared = shared;
-    weir_err err = weir_sample_over_snapshot(opts->owners.snapshot, &s->source);
+    s->remote = weir_train_remote_needed(&opts->owners, opts->shape);
+    const weir_train_remote_opts elsewhere = {
+        .owners = opts->owners, .shape = opts->shape, .comm = opts->channels[WEIR_TRAIN_CHANNEL_SAMPLE]};
+    weir_err err = s->remote ? weir_train_remote_source(&elsewhere, &s->source)
+                             : weir_sample_over_snapshot(opts->owners.snapshot, &s->source);
     if (!err) err = weir_sampler_open(&of, s->source, &s->sampler);
     if (err) {
         weir_train_sampler_close(s);
@@ -354,6 +382,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
                m->slots_of && m->edges && m->edge_capacity && m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
+    if (!err) err = weir_train_remote_open(opts->shape, &m->remote);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
     if (err) {
         weir_train_batch_close(&m->out);
@@ -376,6 +405,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
     }
     weir_block_close(m->block);
     weir_train_asks_close(&m->asks);
+    weir_train_remote_close(&m->remote);
     weir_buf_free(&m->asked);
     weir_free(m->targets);
     weir_free(m->own);

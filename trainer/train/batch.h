@@ -18,11 +18,11 @@ void weir_train_fetcher_close(weir_train_fetcher *fetcher);
 weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_sampler *sampler,
                                weir_train_batch **batchp);
 void weir_train_batch_close(weir_train_batch *batch);
-/* Block, keys, and whose the rows are.  [worker] */
+/* Block, keys, and whose the rows are; where the part ends, all ranks together.  [worker] */
 weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, uint64_t number);
-/* Asks the owners of remote rows, and hears what others ask: all ranks together, on channels[0].  [worker] */
+/* Asks the owners of remote rows, and hears what others ask: all ranks together.  [worker] */
 weir_err weir_train_batch_ask(weir_train_batch *batch);
-/* Answers what others asked, and takes their answers: all ranks together, on channels[1].  [worker] */
+/* Answers what others asked, and takes their answers: all ranks together.  [worker] */
 weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher);
 /* Everything that is not there yet.  [worker] */
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher);

@@ -9,8 +9,8 @@
  * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of
  * vertices that another rank owns are fetched by an exchange of questions and one of answers a batch, in which all
  * ranks take part in the same order.
- * Features are read by their owner alone. The edges that a block needs are in the rank's part; without parts, every
- * rank has those of the whole snapshot.
+ * Features are read by their owner alone. The edges that a block needs are in the rank's part, as far as that reaches;
+ * further on the stage sample asks other ranks (remote.h). Without parts, every rank has those of the whole snapshot.
  *
  * INVARIANTS
  *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.
@@ -33,6 +33,9 @@
 
 #define WEIR_BATCHES_AHEAD 6u /* one in each stage and with the caller, and two that wait */
 
+/* Of the stages that talk. */
+enum { WEIR_TRAIN_CHANNEL_ASK, WEIR_TRAIN_CHANNEL_ANSWER, WEIR_TRAIN_CHANNEL_SAMPLE, WEIR_TRAIN_CHANNELS };
+
 typedef struct weir_batches weir_batches;
 
 typedef struct weir_batches_opts {
@@ -45,8 +48,8 @@ typedef struct weir_batches_opts {
     double hidden;                  /* share of the entries of matrices that a batch does not show; 0: none */
     weir_train_owners owners;       /* and the snapshot                            */
     struct weir_train_cache *cache; /* of rows of other ranks; NULL: none; borrowed */
-    weir_comm *channels[2];         /* of the stages ask and answer */
-    weir_train_trace *trace;        /* NULL: none */
+    weir_comm *channels[WEIR_TRAIN_CHANNELS];
+    weir_train_trace *trace; /* NULL: none */
 } weir_batches_opts;
 
 /* Microseconds. A plain value. */

@@ -24,8 +24,6 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
         return WEIR_ERR(WEIR_EVERSION, "the model answers task '%s', which the snapshot's schema does not have",
                         weir_nn_task(t->shape));
     err = weir_nn_shape_fits(t->shape, schema);
-    if (!err) err = weir_training_check_depth(t);
-
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (err) return err;
     t->logits = weir_calloc((size_t)t->opts.batch * weir_nn_outputs(t->shape), sizeof *t->logits);
@@ -33,7 +31,7 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
     if (!t->logits || !t->scores || !t->list) return WEIR_NOMEM("while judging a model; lower --batch");
     err = weir_nn_open(t->shape, weir_nn_kernels(nn), &t->nn);
-    for (uint32_t i = 0; !err && i < 2; i++)
+    for (uint32_t i = 0; !err && i < WEIR_TRAIN_CHANNELS; i++)
         err = weir_comm_channel(t->comm, &t->channels[i]);
     return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
 }

@@ -12,7 +12,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
 
-#include "asks.h"
+#include "remote.h"
 #include "training_private.h"
 
 #define SCALES_TARGETS   8192u /* are looked at where there are as many, and fewer than twice that */
@@ -27,7 +27,9 @@ typedef struct scales_row {
 
 typedef struct scales_survey {
     weir_train_owners owners;
-    weir_sample_source *source;
+    weir_sample_source *source; /* of this rank's snapshot or part */
+    weir_sample_source *remote; /* of edges that it lacks; NULL: of none */
+    weir_train_remote told;
     weir_sampler *sampler;
     weir_block *block;
     weir_inputs *inputs;
@@ -49,7 +51,7 @@ static int scales_row_order(const void *a, const void *b) {
 
 static weir_err scales_collect_rows(scales_survey *s, weir_comm *comm, const weir_block_view *view) {
     weir_buf_clear(&s->rows);
-    weir_err err = weir_train_asks_make(&s->asks, &s->owners, NULL, view);
+    weir_err err = weir_train_asks_make(&s->asks, &s->owners, NULL, &s->told, view);
     for (uint32_t type = 0, at = 0; !err && view && type < view->types; type++) {
         for (; at < s->asks.own_ends[type]; at++) {
             uint32_t node = view->input_nodes[view->input_ranges[type].begin + s->asks.own_rows[at]];
@@ -89,6 +91,20 @@ static weir_err scales_learn_rows(scales_survey *s, weir_nn_learner *learner) {
     return err;
 }
 
+/* Those that are here; the others were shown to the learner of the rank that drew them. */
+static weir_err scales_learn_edges(scales_survey *s, const weir_block_view *view, weir_nn_learner *learner) {
+    weir_err err = WEIR_OK;
+    for (uint32_t step = 0; !err && step < view->steps; step++) {
+        const weir_block_edges *edges = &view->edges[step];
+        for (uint32_t begin = 0, end; !err && begin < edges->count; begin = end) {
+            end = weir_train_remote_run(edges, begin);
+            if (!(edges->refs[begin] & WEIR_TRAIN_REMOTE))
+                err = weir_inputs_learn_edges(s->inputs, view, step, begin, end, learner);
+        }
+    }
+    return err;
+}
+
 static weir_err scales_open(scales_survey *s, const weir_trained *t) {
     weir_sample_opts opts = {
         .targets_max = SCALES_BATCH, .seed = t->opts.sample_seed, .window = weir_nn_window(t->shape)};
@@ -98,7 +114,10 @@ static weir_err scales_open(scales_survey *s, const weir_trained *t) {
     if (!s->asked_bytes) return WEIR_NOMEM(SCALES_NO_MEMORY);
     weir_err err = weir_train_asks_open(&s->owners, weir_nn_types(t->shape), &s->asks);
     if (!err) err = weir_sample_over_snapshot(t->opts.snapshot, &s->source);
-    if (!err) err = weir_sampler_open(&opts, s->source, &s->sampler);
+    if (!err) err = weir_train_remote_open(t->shape, &s->told);
+    const weir_train_remote_opts remote = {s->owners, t->shape, t->learner, t->comm};
+    if (!err && weir_train_remote_needed(&s->owners, t->shape)) err = weir_train_remote_source(&remote, &s->remote);
+    if (!err) err = weir_sampler_open(&opts, s->remote ? s->remote : s->source, &s->sampler);
     if (!err) err = weir_block_open(s->sampler, &s->block);
     return err ? err : weir_inputs_open(t->shape, weir_snapshot_schema(t->opts.snapshot), s->source, &s->inputs);
 }
@@ -107,7 +126,9 @@ static void scales_close(scales_survey *s) {
     weir_inputs_close(s->inputs);
     weir_block_close(s->block);
     weir_sampler_close(s->sampler);
+    weir_sample_source_close(s->remote);
     weir_sample_source_close(s->source);
+    weir_train_remote_close(&s->told);
     weir_train_asks_close(&s->asks);
     weir_buf_free(&s->asked);
     weir_buf_free(&s->rows);
@@ -130,6 +151,9 @@ static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learn
             WEIR_ASSERT(own < SCALES_BATCH);
             s->targets[own++] = t->targets->targets[i];
         }
+        if (s->remote) weir_train_remote_begin(s->remote, &s->told);
+        if (!own && s->remote) err = weir_train_remote_idle(s->remote);
+        if (err) break;
         if (own) {
             err = weir_sample(s->sampler, s->targets, own, s->block);
             if (err) break;
@@ -138,7 +162,7 @@ static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learn
         }
         err = scales_collect_rows(s, t->comm, view);
         if (!err) err = scales_learn_rows(s, learner);
-        if (!err && view) err = weir_inputs_learn_edges(s->inputs, view, learner);
+        if (!err && view) err = scales_learn_edges(s, view, learner);
     }
     scales_close(s);
     return err;

@@ -62,18 +62,6 @@ weir_train_owners weir_training_owners(const weir_trained *t) {
     return (weir_train_owners){t->opts.snapshot, t->opts.part, weir_comm_rank(t->comm), weir_comm_ranks(t->comm)};
 }
 
-weir_err weir_training_check_depth(const weir_trained *t) {
-    uint32_t count, hops = 0, depth = t->opts.part ? weir_part_depth(t->opts.part) : WEIR_SAMPLE_HOPS_MAX;
-    const weir_sample_step *steps = weir_nn_steps(t->shape, &count);
-    for (uint32_t i = 0; i < count; i++)
-        hops = steps[i].hop > hops ? steps[i].hop : hops;
-    if (hops <= depth + 1) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE,
-                    "a network of %u layers looks %u steps far, but the parts have the edges of %u; cut the snapshot "
-                    "again with weir partition --depth %u, or begin a new night with weir nightly --depth %u",
-                    hops, hops, depth + 1, hops - 1, hops - 1);
-}
-
 /* --- set up ------------------------------------------------------------------------------------------------------- */
 
 /* All that the snapshot has: only an import has any, and whoever makes it can leave out a matrix. */
@@ -159,7 +147,7 @@ static weir_err training_shape_open(weir_trained *t) {
     opts.matrices = matrices;
     if (!err) err = weir_nn_shape_open(schema, &opts, &t->shape);
     weir_free(matrices);
-    return err ? err : weir_training_check_depth(t);
+    return err;
 }
 
 static weir_err training_network_open(weir_trained *t) {
@@ -208,7 +196,7 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err) err = training_shape_open(t);
-    for (uint32_t i = 0; !err && i < 2; i++)
+    for (uint32_t i = 0; !err && i < WEIR_TRAIN_CHANNELS; i++)
         err = weir_comm_channel(t->comm, &t->channels[i]);
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);
@@ -326,8 +314,8 @@ void weir_trained_close(weir_trained *trained) {
     weir_nn_close(trained->nn);
     weir_nn_shape_free(trained->shape);
     weir_targets_close(trained->targets);
-    weir_comm_channel_close(trained->channels[0]);
-    weir_comm_channel_close(trained->channels[1]);
+    for (uint32_t i = 0; i < WEIR_TRAIN_CHANNELS; i++)
+        weir_comm_channel_close(trained->channels[i]);
     weir_free(trained->logits);
     weir_free(trained->dlogits);
     weir_free(trained->labels);

@@ -17,8 +17,8 @@ typedef struct weir_training_state {
 
 struct weir_trained {
     weir_train_opts opts;
-    weir_comm *comm, *channels[2]; /* of sums, and of the stages that talk */
-    weir_train_trace *trace;       /* NULL: none is wanted */
+    weir_comm *comm, *channels[WEIR_TRAIN_CHANNELS]; /* of sums, and of the stages that talk */
+    weir_train_trace *trace;                         /* NULL: none is wanted */
     weir_nn_shape *shape;
     weir_train_cache *cache;  /* NULL: none                                               */
     uint64_t fingerprint;     /* of what a checkpoint must agree with, without the scales */
@@ -44,8 +44,6 @@ struct weir_trained {
 
 /* training.c: what this rank has, and who has the rest. */
 weir_train_owners weir_training_owners(const weir_trained *t);
-/* training.c: whether a network of this shape can look as far as its steps lead.  WEIR_EUSAGE the part ends before. */
-weir_err weir_training_check_depth(const weir_trained *t);
 
 /* pass.c: one epoch of learning; the list is made from the epoch's number.  [main] */
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);

@@ -140,20 +140,33 @@ static void r1_eight_parts(void **state) {
     as_the_whole(RANKS_MAX, "metis");
 }
 
-/* A target's edges, their ends' edges, and so on: parts of depth 1 end before a third layer does. */
-static void what_parts_do_not_reach_is_refused(void **state) {
+/* A target's edges, their ends' edges, and so on: where parts end, those who own the vertices draw. */
+static void e2_what_parts_do_not_reach_is_asked_for(void **state) {
     (void)state;
-    static const char *const deep[] = {"--fanouts", "4,3,3", "--epochs", "2", "--no-baselines", NULL};
+    static const char *const draws[] = {"recent", "uniform", "weighted:30m"};
+    static const struct {
+        unsigned ranks, depth;
+        const char *method;
+    } cuts[] = {{2, 0, "metis"}, {4, 0, "random"}, {8, 1, "random"}, {3, 2, "hash"}, {1, 0, "metis"}};
     char alone[4096], parts[4096];
     snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
     snprintf(parts, sizeof parts, "%s", weir_test_path("parts-run"));
     make_snapshot(400);
-    refused(2, cut("snapshot", "p", 2, 1, "metis"), NULL, deep, "cut the snapshot again with weir partition --depth 2");
-    const char *program = cut("snapshot", "q", 2, 2, "metis");
-    trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, deep);
-    shell("cd $folder && rm -r snapshot");
-    trains(2, program, NULL, parts, deep);
-    same_losses(alone, parts, 2);
+    for (size_t i = 0; i < sizeof draws / sizeof *draws; i++) {
+        const char *const deep[] = {"--fanouts", "4,3,3", "--epochs",   "2",      "--no-baselines",
+                                    "--dropout", "0.3",   "--strategy", draws[i], NULL};
+        trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, deep);
+        for (size_t c = i ? 1 : 0; c < (i ? 2 : sizeof cuts / sizeof *cuts); c++) {
+            char name[32];
+            snprintf(name, sizeof name, "p%zu-%zu", i, c);
+            const char *program = cut("snapshot", name, cuts[c].ranks, cuts[c].depth, cuts[c].method);
+            shell("cd $folder && mv snapshot away");
+            trains(cuts[c].ranks, program, NULL, parts, deep);
+            same_losses(alone, parts, 2);
+            shell("cd $folder && mv away snapshot && rm -r parts-run");
+        }
+        shell("cd $folder && rm -r one");
+    }
 }
 
 /* Saved by four ranks, continued by two: the targets and their order are those of the snapshot. */
@@ -345,6 +358,6 @@ static void sentences(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
-           WEIR_CASE(what_parts_do_not_reach_is_refused), WEIR_CASE(r2_t5_resumed_by_other_ranks),
+           WEIR_CASE(e2_what_parts_do_not_reach_is_asked_for), WEIR_CASE(r2_t5_resumed_by_other_ranks),
            WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for),
            WEIR_CASE(t5_a_draw_is_from_all_parts), WEIR_CASE(sentences))

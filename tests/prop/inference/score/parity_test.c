@@ -224,7 +224,7 @@ static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
     }
     for (uint32_t step = 0; step < SCORE_STEPS; step++) {
         uint32_t width = weir_nn_edge(p->net.shape, score_steps[step].relation)->width;
-        assert_ok(weir_inputs_edges(p->inputs, view, step, p->trained));
+        assert_ok(weir_inputs_edges(p->inputs, view, step, 0, view->edges[step].count, p->trained));
         assert_memory_equal(p->trained, edges[step], (size_t)view->edges[step].count * width * sizeof *p->trained);
     }
     const weir_nn_batch batch = {view, numbers, slots, edges};

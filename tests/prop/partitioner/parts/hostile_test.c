@@ -52,11 +52,13 @@ static void hostile_parts_are_refused_by_name(void **state) {
     parts_cutting c;
     parts_world_open(&w, 1000, 1200);
     parts_cut(&w, "p", 2, 0, WEIR_PARTS_RANDOM, 1, &c);
+    uint64_t first_of_others = (uint64_t)weir_part_starts(c.of[0], 1)[1];
     uint64_t own = parts_vertices_of(c.of[0], 0)->own, without_rows = parts_vertices_of(c.of[0], 0)->count - own;
     parts_uncut(&c);
     refused_with(false, "numbers/b.npy", 8, 1u << 30, "numbers/b.npy: number");
     refused_with(false, "numbers/b.npy", 8, UINT64_MAX, "points outside");
     refused_with(false, "numbers/b.npy", 8, 0, "is one of the part's own");
+    refused_with(false, "numbers/b.npy", 8, first_of_others, "does not rise within its step");
     refused_with(false, "relations/fading/in/indptr.npy", 8, 7, "indptr.npy does not lead from 0 to");
     refused_with(false, "vertices/a/rows/indptr.npy", 8, 1u << 30, "rows/indptr.npy does not lead from 0 to");
     refused_with(false, "vertices/a/feature.c.text_offsets.npy", 16, 1u << 20, "text_offsets.npy: number");
@@ -117,17 +119,22 @@ static void hostile_manifests_are_refused_by_name(void **state) {
     (void)state;
     parts_world w;
     parts_cutting c;
-    char starts[64], own[64];
+    char starts[64], own[64], rows[256], more_rows[256];
     parts_world_open(&w, 64, 400);
     parts_cut(&w, "p", 2, 1, WEIR_PARTS_RANDOM, 1, &c);
     const int64_t *a = weir_part_starts(c.of[0], 0);
     snprintf(starts, sizeof starts, "[0,%lld,", (long long)a[1]);
     snprintf(own, sizeof own, "\"own\":%lld,", (long long)a[1]);
+    const int64_t *b = weir_part_starts(c.of[0], 1);
+    snprintf(rows, sizeof rows, "\"starts\":[[0,%lld,%lld],[0,%lld,%lld]],\"listed\":[", (long long)a[1],
+             (long long)a[2], (long long)b[1], (long long)b[2]);
+    snprintf(more_rows, sizeof more_rows, "\"starts\":[[0,0,0],[0,%lld,%lld],[0,%lld,%lld]],\"listed\":[0,",
+             (long long)a[1], (long long)a[2], (long long)b[1], (long long)b[2]);
     parts_uncut(&c);
-    refused_where("\"part\":{\"format\":3", "\"part\":{\"format\":9", WEIR_EVERSION,
-                  "the part has format 9, this program reads 3; cut the snapshot again with weir partition");
+    refused_where("\"part\":{\"format\":4", "\"part\":{\"format\":9", WEIR_EVERSION,
+                  "the part has format 9, this program reads 4; cut the snapshot again with weir partition");
     refused_where("\"part\":{", "\"format\":2,\"part\":1,\"old\":{", WEIR_EDATA, "'format'");
-    refused_where("\"part\":{", "\"part\":1,\"old\":{", WEIR_EVERSION, "the part has format 2, this program reads 3");
+    refused_where("\"part\":{", "\"part\":1,\"old\":{", WEIR_EVERSION, "the part has format 2, this program reads 4");
     refused_where("\"part\":{", "\"old\":{", WEIR_EDATA, "is that of a whole snapshot, not of a part");
     refused_where("\"part\":{", "\"part\":[],\"old\":{", WEIR_EDATA, "manifest.json");
     refused_where("\"part\":0", "\"part\":2", WEIR_EDATA, "'part'");
@@ -138,7 +145,13 @@ static void hostile_manifests_are_refused_by_name(void **state) {
     refused_where(starts, "[1,1,", WEIR_EDATA, "manifest.json");
     refused_where(starts, "[0,9223372036854775807,", WEIR_EDATA, "manifest.json");
     refused_where(starts, "[0,0,", WEIR_EDATA, "vertices of type 'a' of its own, but its numbers are 0 to before 0");
-    refused_where("\"starts\":[", "\"starts\":[[0,0,0],", WEIR_EDATA, "'starts' has rows for 3 vertex types");
+    refused_where(rows, more_rows, WEIR_EDATA, "'starts' has rows for 3 vertex types");
+    refused_where("\"starts\":[", "\"starts\":[[0,0,0],", WEIR_EDATA,
+                  "'listed' does not have one number a vertex type");
+    refused_where("\"listed\":[", "\"listed\":[1,", WEIR_EDATA, "'listed' does not have one number a vertex type");
+    refused_where("\"listed\":[", "\"old\":[", WEIR_EDATA, "'listed'");
+    refused_where("\"listed\":[", "\"listed\":[-", WEIR_EDATA, "manifest.json");
+    refused_where("\"listed\":[", "\"listed\":[9", WEIR_EDATA, "vertices of type 'a' have lists, but only");
     refused_where(own, "\"own\":4611686018427387904,", WEIR_EDATA, "'own'");
     parts_world_close(&w);
 }

@@ -96,7 +96,7 @@ static void same_vertices(const parts_world *w, const parts_cutting *c, uint32_t
 #define UNREACHED UINT32_MAX
 
 /* The steps from a part's own vertices to each vertex of the snapshot, and those that are at most depth + 1 away, by
- * steps and then in the snapshot's order. */
+ * steps and then by their numbers. */
 typedef struct reach {
     uint32_t *steps[PARTS_TYPES];
     uint64_t *wanted[PARTS_TYPES], wanted_count[PARTS_TYPES];
@@ -131,11 +131,16 @@ static void reach_open(const parts_world *w, const parts_cutting *c, uint32_t pa
     for (uint32_t step = 0; step <= c->depth; step++)
         reach_step(w, r, step);
     for (uint32_t type = 0; type < PARTS_TYPES; type++) {
+        uint64_t count = weir_snapshot_vertices_of(w->snapshot, type)->count,
+                 *old_of = calloc(count + 1, sizeof *old_of);
+        for (uint64_t v = 0; v < count; v++)
+            old_of[c->new_of[type][v]] = v;
         r->wanted_count[type] = 0;
         for (uint32_t step = 0; step <= c->depth + 1; step++) {
-            for (uint64_t v = 0; v < weir_snapshot_vertices_of(w->snapshot, type)->count; v++)
-                if (r->steps[type][v] == step) r->wanted[type][r->wanted_count[type]++] = v;
+            for (uint64_t n = 0; n < count; n++)
+                if (r->steps[type][old_of[n]] == step) r->wanted[type][r->wanted_count[type]++] = old_of[n];
         }
+        free(old_of);
     }
 }
 
@@ -151,7 +156,16 @@ static void has_the_wanted(const parts_world *w, const parts_cutting *c, const w
                            uint32_t type) {
     const weir_snapshot_vertices *all = weir_snapshot_vertices_of(w->snapshot, type),
                                  *here = parts_vertices_of(part, type);
+    uint64_t listed = 0;
     assert_int_equal(here->count, r->wanted_count[type]);
+    for (uint64_t v = 0; v < all->count; v++) {
+        uint64_t place = UINT64_MAX;
+        bool found = weir_part_find(part, type, c->new_of[type][v], &place);
+        assert_true(found == (r->steps[type][v] != UNREACHED));
+        assert_true(!found || (place < here->count && r->wanted[type][place] == v));
+        listed += r->steps[type][v] <= c->depth;
+    }
+    assert_int_equal(weir_part_listed(part, type), listed);
     for (uint64_t place = 0; place < here->count; place++) {
         uint64_t v = r->wanted[type][place];
         assert_true(weir_vertex_of(here->ids[place]) == weir_vertex_of(all->ids[v]));

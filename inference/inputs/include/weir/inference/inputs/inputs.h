@@ -39,11 +39,13 @@ weir_err weir_inputs_rows(weir_inputs *inputs, const weir_sample_vertices *of, w
  * NULL: all.  [owner] */
 weir_err weir_inputs_block(weir_inputs *inputs, const weir_block_view *view, uint32_t type, const uint32_t *rows,
                            uint32_t count, weir_real *numbers, uint32_t *slots);
-/* The edges of one step of a block. numbers: edges x width of the relation.  [owner] */
-weir_err weir_inputs_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, weir_real *numbers);
-/* Shows the learner vertices of one type, however many, or every edge of a block.  [owner] */
+/* Edges [begin, end) of one step of a block. numbers: so many x width of the relation.  [owner] */
+weir_err weir_inputs_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, uint32_t begin,
+                           uint32_t end, weir_real *numbers);
+/* Shows the learner vertices of one type, however many, or edges [begin, end) of one step.  [owner] */
 weir_err weir_inputs_learn_rows(weir_inputs *inputs, const weir_sample_vertices *of, weir_nn_learner *learner);
-weir_err weir_inputs_learn_edges(weir_inputs *inputs, const weir_block_view *view, weir_nn_learner *learner);
+weir_err weir_inputs_learn_edges(weir_inputs *inputs, const weir_block_view *view, uint32_t step, uint32_t begin,
+                                 uint32_t end, weir_nn_learner *learner);
 
 #ifdef __cplusplus
 }

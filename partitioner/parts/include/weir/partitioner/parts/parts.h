@@ -6,14 +6,14 @@
  *   OUT/map/TYPE.npy                 int64, the number of each vertex of the snapshot, in its order; map/MANIFEST
  *   OUT/part-P/                      a part of the snapshot, in the layout of one (snapshot.h): all that a rank reads
  *             /manifest.json         as a snapshot's, with `own` beside each `count`, and a section `part`: who owns
- *                                    which numbers, and how far the part reaches
+ *                                    which numbers, how far the part reaches, and how many have lists
  *             /numbers/TYPE.npy      int64, the number of each vertex that is here and not owned, in their order
  *             /MANIFEST              SHA-256 of every file
  *
  * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; in the order
  * of the snapshot within a part. In a part they are called by their place: first those that it owns, in the order of
  * their numbers, so that the place of one is its number minus the part's first; then those that these lead to, step by
- * step. Its arrays hold places.
+ * step, in that order within each. Its arrays hold places.
  *
  * INVARIANTS
  *   PARTS-P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define WEIR_PARTS_FORMAT    3u
+#define WEIR_PARTS_FORMAT    4u
 #define WEIR_PARTS_COUNT_MAX 1024u
 #define WEIR_PARTS_DEPTH_MAX 7u /* the layers that a sampler has, less one */
 
@@ -114,8 +114,12 @@ uint32_t weir_part_depth(const weir_part *part);
 const char *weir_part_cutting(const weir_part *part);
 /* Part p owns the numbers from starts[p] to before starts[p + 1]; count + 1 of them. */
 const int64_t *weir_part_starts(const weir_part *part, uint32_t type);
+/* The first so many vertices of the type have their lists of edges here (PARTS-P2), the others none. */
+uint64_t weir_part_listed(const weir_part *part, uint32_t type);
 /* The number of the vertex at this place, which must exist. */
 int64_t weir_part_number(const weir_part *part, uint32_t type, uint64_t place);
+/* The place of the vertex with this number, which must exist; false: it is not in this part. */
+bool weir_part_find(const weir_part *part, uint32_t type, int64_t number, uint64_t *placep);
 /* The part that owns this number, which must exist. */
 uint32_t weir_part_owner(const weir_part *part, uint32_t type, int64_t number);
 

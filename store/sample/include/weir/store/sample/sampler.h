@@ -66,6 +66,20 @@ uint64_t weir_block_bytes(const weir_sampler *sampler);
  * source does not have; whatever the source reports. After an error the block is empty. */
 weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t count, weir_block *block);
 
+/* A parent of another sampler, which has the same steps and window but not the edges of this vertex. A plain value. */
+typedef struct weir_sample_parent {
+    uint64_t vertex; /* as this source calls it           */
+    int64_t before_us;
+    uint64_t key; /* what it draws by: weir_sample_hop */
+} weir_sample_parent;
+
+/* Draws the edges that the other sampler would have drawn (SAMPLE-P3), over arrays, without a limit of edges a target:
+ * edges[step] of the block has them, each parent a node and a group of its own; *neighborsp is one vertex an edge,
+ * until the block is filled again.  WEIR_EINVAL more parents than targets_max, or no block of these steps has one
+ * there; whatever the source reports. After an error the block is empty.  [owner] */
+weir_err weir_sample_answer(weir_sampler *sampler, uint32_t step, const weir_sample_parent *parents, uint32_t count,
+                            weir_block *block, const uint64_t **neighborsp);
+
 /* Numbers the distinct vertices of the block, by type: the rows that layer 0 reads. per_time: a vertex seen at two
  * times is two rows, for features that change.  [owner] */
 void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time);

@@ -67,6 +67,18 @@ typedef struct weir_target {
     uint16_t type;
 } weir_target;
 
+/* All parents of a hop, step by step. Plain values, borrowed. */
+typedef struct weir_sample_hop {
+    const weir_sample_step *steps;
+    const weir_block_range *parents; /* of each step: its nodes */
+    uint32_t step_count;
+    uint32_t first_step;      /* where they stand among all steps */
+    const uint64_t *vertices; /* of each node                     */
+    const uint32_t *groups;   /* of each node                     */
+    const int64_t *before_us; /* of each group, and               */
+    const uint64_t *keys;     /* what its parents draw by         */
+} weir_sample_hop;
+
 typedef struct weir_sample_source weir_sample_source;
 /* A source fills this in; opaque handles of several kinds of source all begin with it. */
 struct weir_sample_source {
@@ -82,6 +94,10 @@ struct weir_sample_source {
     /* What targets draw by, the same in every source: the low halves of their ids, in which two may agree; then they
      * draw alike, which is no harm.  WEIR_EINVAL no such vertex. */
     weir_err (*ids)(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids);
+    /* All parents of a hop, before the windows of any: for a source that has to ask for some elsewhere, with one
+     * question. Their windows are then asked for in the order of the steps, and of the nodes within each.  NULL, as
+     * always over a graph: nothing has to be asked. */
+    weir_err (*hop)(weir_sample_source *source, const weir_sample_hop *hop);
     weir_err (*windows)(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows);
     /* A number feature of every edge of the window; NaN where it is missing.  WEIR_EINVAL no such number. */
     weir_err (*numbers)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
