@@ -263,7 +263,7 @@ static weir_err remote_take(remote_source *s, uint32_t step, uint32_t owner) {
     at += sizeof count;
     weir_buf_append(&s->counts, &count, sizeof count);
     weir_buf *numbers = &s->remote->numbers[step];
-    uint64_t position = WEIR_TRAIN_REMOTE | (s->remote->edges[step]);
+    uint64_t position = WEIR_TRAIN_REMOTE | s->remote->edges[step];
     s->remote->edges[step] += count;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < count; i++, position++, at += sizeof(remote_edge) + bytes) {
