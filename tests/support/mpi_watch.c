@@ -7,12 +7,14 @@
  *   WEIR_TEST_MPI_DELAY_US=N      an exchange is not seen to be done until N microseconds after it began
  *
  * Channels are numbered as they first exchange something; `own` are bytes that a rank sends itself. The last line is
- * "sums floats rows": how many floats were summed over the ranks, and how many bytes each rank told all others.
+ * "sums floats rows peak": how many floats were summed over the ranks, how many bytes each rank told all others, and
+ * the most memory that this one had, in KiB.
  */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <mpi.h>
@@ -110,14 +112,16 @@ int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
 int MPI_Finalize(void) {
     const char *path = getenv("WEIR_TEST_MPI");
     char name[4096];
+    struct rusage usage;
     int rank;
+    getrusage(RUSAGE_SELF, &usage);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     snprintf(name, sizeof name, "%s.%d", path ? path : "", rank);
     FILE *file = path ? fopen(name, "w") : NULL;
     for (int i = 0; file && i < channel_count; i++)
         fprintf(file, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", channels[i].calls, channels[i].messages,
                 channels[i].bytes, channels[i].own);
-    if (file) fprintf(file, "sums %" PRIu64 " %" PRIu64 "\n", floats, told);
+    if (file) fprintf(file, "sums %" PRIu64 " %" PRIu64 " %ld\n", floats, told, usage.ru_maxrss);
     if (file && fclose(file)) abort();
     return PMPI_Finalize();
 }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scale_model.c - how long a step takes on machines that we do not have, from what was counted on this one.
+ *
+ *   exchange   each round: the latency, a message's overhead for each other rank, and the bytes over the wire. Of rows
+ *              and edges the share (P - 1) / P lies elsewhere, as if vertices were dealt out by chance: a clustered
+ *              graph that is cut well has less.
+ *   sum        a ring: 2 (P - 1) / P of the gradients over the wire, and twice log2 P latencies; and the rows of
+ *              embeddings that every rank tells all.
+ *   compute    as measured on one rank: each rank has as many targets, whatever the number of ranks.
+ *
+ * The three go on side by side, so a step takes the longest.
+ */
+#include <math.h>
+
+#include "scale_bench.h"
+
+#define WIDTH  760.0
+#define HEIGHT 420.0
+#define LEFT   70.0
+#define RIGHT  560.0
+#define TOP    40.0
+#define BOTTOM 370.0
+
+static double wire_ms(const scale_model *m, double bytes) {
+    return bytes * 8 / (m->gigabits * 1e9) * 1e3;
+}
+
+scale_step scale_step_of(const scale_model *m, uint32_t ranks) {
+    double others = ranks - 1.0, share = others / ranks;
+    return (scale_step){
+        .compute = m->compute_ms,
+        .exchange = m->rounds * (m->latency_us * (ranks > 1) + m->overhead_us * others) * 1e-3 +
+                    wire_ms(m, m->remote_bytes * share),
+        .sum = wire_ms(m, 2 * share * m->sum_bytes + others * m->told_bytes) +
+               2 * ceil(log2(ranks)) * m->latency_us * 1e-3,
+    };
+}
+
+const char *scale_bound(const scale_step *s) {
+    if (s->compute >= s->exchange && s->compute >= s->sum) return "compute";
+    return s->exchange >= s->sum ? "exchange" : "sum";
+}
+
+/* --- the picture -------------------------------------------------------------------------------------------------- */
+
+typedef struct axes {
+    double ranks, low, high; /* both logarithmic */
+} axes;
+
+static double place_x(const axes *a, double ranks) {
+    return LEFT + (RIGHT - LEFT) * log2(ranks) / log2(a->ranks);
+}
+
+static double place_y(const axes *a, double ms) {
+    return BOTTOM - (BOTTOM - TOP) * log(fmax(ms, a->low) / a->low) / log(a->high / a->low);
+}
+
+static double part_of(const scale_step *s, int which) {
+    return which == 0 ? s->compute : which == 1 ? s->exchange : s->sum;
+}
+
+void scale_plot(const scale_model *model, uint32_t most, const scale_row *rows, size_t count, weir_buf *svg) {
+    static const char *const names[] = {"compute", "exchange", "sum of gradients"};
+    static const char *const colours[] = {"#3a7d34", "#1b6ca8", "#c1440e"};
+    axes a = {most, INFINITY, 0};
+    for (uint32_t ranks = 2; ranks <= most; ranks *= 2) {
+        scale_step s = scale_step_of(model, ranks);
+        for (int i = 0; i < 3; i++) {
+            a.low = fmin(a.low, fmax(part_of(&s, i), 1e-3));
+            a.high = fmax(a.high, part_of(&s, i));
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        a.high = fmax(a.high, rows[i].step_ms);
+    a.low = pow(10, floor(log10(a.low)));
+    a.high = pow(10, ceil(log10(a.high * 1.01)));
+    weir_buf_printf(svg,
+                    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "
+                    "font-size=\"12\" role=\"img\" aria-label=\"milliseconds of a training step by ranks\">\n"
+                    "<text x=\"%.0f\" y=\"20\">milliseconds of a step by ranks: the model (lines), this machine (dots)"
+                    "</text>\n",
+                    WIDTH, HEIGHT, LEFT);
+    for (double ms = a.low; ms <= a.high * 1.01; ms *= 10)
+        weir_buf_printf(svg,
+                        "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
+                        "text-anchor=\"end\">%g</text>\n",
+                        LEFT, place_y(&a, ms), RIGHT, LEFT - 6, place_y(&a, ms) + 4, ms);
+    for (uint32_t ranks = 1; ranks <= most; ranks *= 4)
+        weir_buf_printf(svg, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%u</text>\n", place_x(&a, ranks),
+                        BOTTOM + 20, ranks);
+    for (int i = 0; i < 3; i++) {
+        weir_buf_printf(svg, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"", colours[i]);
+        for (uint32_t ranks = 2; ranks <= most; ranks *= 2) {
+            scale_step s = scale_step_of(model, ranks);
+            weir_buf_printf(svg, "%c%.1f %.1f", ranks == 2 ? 'M' : 'L', place_x(&a, ranks),
+                            place_y(&a, part_of(&s, i)));
+        }
+        weir_buf_printf(svg, "\"/><text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n", RIGHT + 12, TOP + 20 * (i + 1),
+                        colours[i], names[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        weir_buf_printf(svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"none\" stroke=\"#333\"/>\n",
+                        place_x(&a, rows[i].ranks), place_y(&a, rows[i].step_ms));
+    weir_buf_text(svg, "</svg>\n");
+}
