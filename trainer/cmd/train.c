@@ -175,10 +175,13 @@ static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
     return train_check_same(c, mine, "another snapshot; give all ranks the same");
 }
 
-static weir_err train_read_policy(const weir_cli *cli, weir_cmd_train *c) {
+/* What comes from other ranks: which rows are kept, and in how many bytes they come. */
+static weir_err train_read_remote(const weir_cli *cli, weir_cmd_train *c) {
     static const char *const names[] = {
         [WEIR_TRAIN_CACHED_PATHS] = "paths", [WEIR_TRAIN_CACHED_DEGREE] = "degree", [WEIR_TRAIN_CACHED_HALO] = "halo"};
-    const char *name = weir_cli_text(cli, "cache-policy");
+    const char *name = weir_cli_text(cli, "cache-policy"), *wire = weir_cli_text(cli, "wire");
+    for (unsigned i = 0; wire && i < WEIR_TRAIN_WIRES; i++)
+        if (strcmp(wire, weir_train_wire_name((weir_train_wire)i)) == 0) c->opts.wire = (weir_train_wire)i;
     c->opts.cached = WEIR_TRAIN_CACHED_VIP;
     for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
         if (names[i] && strcmp(name, names[i]) == 0) c->opts.cached = (weir_train_cached)i;
@@ -199,7 +202,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->opts.resume = weir_cli_given(cli, "resume");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
     weir_err err = train_read_numbers(cli, &c->opts);
-    if (!err) err = train_read_policy(cli, c);
+    if (!err) err = train_read_remote(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);
     if (!err) err = train_check_shares(cli, &c->opts);
@@ -280,6 +283,9 @@ static const weir_option options[] = {
     {"cache-policy", 0, "NAME",
      "which rows: by the chance that a batch reads them, by walks, by degree, or those next to its own (default: vip)",
      "vip|paths|degree|halo"},
+    {"wire", 0, "KIND",
+     "how the rows of vertices go between ranks: fewer bytes, and not quite the same losses (default: floats)",
+     "floats|half|int8"},
     {"unit-rows", 0, NULL, "divide each row of an import's matrices by its length", NULL},
     {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "seed of everything that is drawn (default: 1)", NULL},

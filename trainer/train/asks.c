@@ -154,12 +154,13 @@ void weir_train_asks_close(weir_train_asks *asks) {
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-static size_t answers_row_bytes(const weir_nn_inputs *inputs) {
-    return inputs->width * sizeof(weir_real) + inputs->category_count * sizeof(uint32_t);
+static size_t answers_row_bytes(const weir_train_answers *a, const weir_nn_inputs *inputs) {
+    return weir_train_wire_bytes(a->wire, inputs->width) + inputs->category_count * sizeof(uint32_t);
 }
 
 weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_answers *answers) {
-    *answers = (weir_train_answers){.lengths = weir_calloc(owners->ranks, sizeof *answers->lengths),
+    *answers = (weir_train_answers){.wire = owners->wire,
+                                    .lengths = weir_calloc(owners->ranks, sizeof *answers->lengths),
                                     .received_lengths = weir_calloc(owners->ranks, sizeof *answers->lengths)};
     if (answers->lengths && answers->received_lengths) return WEIR_OK;
     weir_train_answers_close(answers);
@@ -197,7 +198,10 @@ static weir_err answers_add(weir_train_answers *a, const weir_train_owners *owne
         .vertices = vertices, .before_us = before_us, .count = count, .type = (uint16_t)asks[0].type};
     err = weir_inputs_rows(inputs, &rows, to, named);
     for (uint32_t i = 0; !err && i < count; i++) {
-        weir_buf_append(&a->answers, to + (size_t)i * of->width, numbers);
+        char *packed = weir_buf_reserve(&a->answers, answers_row_bytes(a, of) + 1);
+        if (!packed) break;
+        weir_train_wire_pack(a->wire, to + (size_t)i * of->width, of->width, packed);
+        weir_buf_commit(&a->answers, weir_train_wire_bytes(a->wire, of->width));
         weir_buf_append(&a->answers, named + (size_t)i * of->category_count, slots);
     }
     return err ? err : weir_buf_err(&a->answers);
@@ -238,12 +242,13 @@ weir_err weir_train_answers_put(const weir_train_answers *a, const weir_nn_shape
         weir_train_ask ask;
         memcpy(&ask, asks->bytes + at, sizeof ask);
         const weir_nn_inputs *of = weir_nn_vertex(shape, ask.type);
-        size_t bytes = of->width * sizeof(weir_real);
-        if ((size_t)(end - answer) < answers_row_bytes(of))
+        size_t bytes = weir_train_wire_bytes(a->wire, of->width);
+        if ((size_t)(end - answer) < answers_row_bytes(a, of))
             return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too little; all ranks need the same program");
-        memcpy(numbers[ask.type] + (size_t)ask.row * of->width, answer, bytes);
-        memcpy(slots[ask.type] + (size_t)ask.row * of->category_count, answer + bytes, answers_row_bytes(of) - bytes);
-        answer += answers_row_bytes(of);
+        weir_train_wire_unpack(a->wire, answer, of->width, numbers[ask.type] + (size_t)ask.row * of->width);
+        memcpy(slots[ask.type] + (size_t)ask.row * of->category_count, answer + bytes,
+               of->category_count * sizeof(uint32_t));
+        answer += answers_row_bytes(a, of);
     }
     return WEIR_OK;
 }

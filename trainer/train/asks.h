@@ -15,12 +15,14 @@
 #include <weir/store/sample/block.h>
 #include <weir/store/snapshot/snapshot.h>
 #include <weir/trainer/train/targets.h>
+#include <weir/trainer/train/wire.h>
 
 /* A plain value; all is borrowed. */
 typedef struct weir_train_owners {
     const weir_snapshot *snapshot; /* what this rank has           */
     const weir_part *part;         /* whose snapshot it is; NULL: the whole one */
     uint32_t rank, ranks;
+    weir_train_wire wire; /* how rows of others come */
 } weir_train_owners;
 
 /* A row that another rank owns, as it goes over the wire. */
@@ -61,6 +63,7 @@ typedef struct weir_train_answers {
     weir_buf answers, received;
     weir_buf numbers, slots;              /* of rows on their way into answers */
     uint64_t *lengths, *received_lengths; /* to and from each rank */
+    weir_train_wire wire;
 } weir_train_answers;
 
 weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_answers *answers);

@@ -34,6 +34,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
                               o->negatives,
                               o->positive_weight,
                               o->input_dropout,
+                              o->wire,
                               (double)t->targets->ends[WEIR_TARGETS_TRAIN],
                               (double)t->targets->ends[WEIR_TARGETS_VALIDATION],
                               (double)t->targets->ends[WEIR_TARGETS_TEST],

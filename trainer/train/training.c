@@ -59,7 +59,8 @@ static weir_err training_check_opts(const weir_train_opts *o) {
 }
 
 weir_train_owners weir_training_owners(const weir_trained *t) {
-    return (weir_train_owners){t->opts.snapshot, t->opts.part, weir_comm_rank(t->comm), weir_comm_ranks(t->comm)};
+    return (weir_train_owners){t->opts.snapshot, t->opts.part, weir_comm_rank(t->comm), weir_comm_ranks(t->comm),
+                               t->opts.wire};
 }
 
 /* --- set up ------------------------------------------------------------------------------------------------------- */

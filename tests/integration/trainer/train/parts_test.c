@@ -225,7 +225,8 @@ static void import_cora(void) {
     shell(line);
 }
 
-static void trains_cora(const char *program, const char *folder, const char *share, const char *policy, kept *k) {
+static void trains_cora(const char *program, const char *folder, const char *share, const char *policy,
+                        const char *wire, kept *k) {
     const char *const arguments[] = {"--folder",
                                      folder,
                                      "--out-only",
@@ -246,6 +247,8 @@ static void trains_cora(const char *program, const char *folder, const char *sha
                                      share,
                                      "--cache-policy",
                                      policy,
+                                     "--wire",
+                                     wire,
                                      NULL};
     weir_test_output output;
     assert_int_equal(setenv("LD_PRELOAD", WEIR_TEST_MPI, 1), 0);
@@ -291,7 +294,7 @@ static void e4_what_is_kept_is_not_asked_for(void **state) {
         double asked = INFINITY;
         uint64_t bytes = UINT64_MAX;
         for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-            trains_cora(program, weir_test_path("run"), shares[i], policies[p], i ? &some : &none);
+            trains_cora(program, weir_test_path("run"), shares[i], policies[p], "floats", i ? &some : &none);
             const kept *k = i ? &some : &none;
             assert_memory_equal(k->loss, none.loss, sizeof k->loss);
             assert_memory_equal(k->rows, none.rows, sizeof k->rows);
@@ -302,6 +305,19 @@ static void e4_what_is_kept_is_not_asked_for(void **state) {
             bytes = k->bytes;
         }
         if (p < 2) assert_true(asked == 0); /* all that training may read; who judges reads more */
+    }
+    /* A word is there or not: both are the same in fewer bytes. */
+    const uint64_t answers = none.bytes / (ASK_BYTES + CORA_WIDTH * sizeof(float));
+    static const struct {
+        const char *wire;
+        uint64_t row_bytes;
+    } fewer[] = {{"half", 2 * CORA_WIDTH}, {"int8", sizeof(float) + CORA_WIDTH}};
+    for (size_t i = 0; i < sizeof fewer / sizeof *fewer; i++) {
+        trains_cora(program, weir_test_path("run"), "0", "vip", fewer[i].wire, &some);
+        assert_memory_equal(some.loss, none.loss, sizeof some.loss);
+        assert_int_equal(some.bytes, answers * (ASK_BYTES + fewer[i].row_bytes));
+        trains_cora(program, weir_test_path("run"), "0.05", "vip", fewer[i].wire, &some);
+        assert_memory_equal(some.loss, none.loss, sizeof some.loss);
     }
 }
 

@@ -165,7 +165,8 @@ static void rank_main(void) {
     snprintf(path, sizeof path, "%s/part-%u", getenv("REMOTE_TEST_PARTS"), weir_comm_rank(comm));
     assert_ok(weir_part_open(path, &(weir_part_opts){.verify = true}, &part));
     assert_ok(weir_snapshot_open(getenv("REMOTE_TEST_SNAPSHOT"), &(weir_snapshot_opts){0}, &snapshot));
-    const weir_train_owners owners = {weir_part_snapshot(part), part, weir_comm_rank(comm), weir_comm_ranks(comm)};
+    const weir_train_owners owners = {weir_part_snapshot(part), part, weir_comm_rank(comm), weir_comm_ranks(comm),
+                                      WEIR_TRAIN_WIRE_FLOATS};
     double drawn = 0;
     for (unsigned shared = 0; shared < 2; shared++) {
         side whole, here;

@@ -25,6 +25,7 @@
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/eval/eval.h>
 #include <weir/trainer/train/targets.h>
+#include <weir/trainer/train/wire.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,6 +113,7 @@ typedef struct weir_train_opts {
     bool unit_rows;         /* of an import's matrices: each is divided by its length */
     weir_train_cached cached;
     double cache_share;         /* rows that are kept, by the vertices that a rank owns on average */
+    weir_train_wire wire;       /* how rows go between ranks                                       */
     uint64_t seed, sample_seed; /* sample_seed: of judging and serving */
     bool resume;
     const weir_kernels *kernels; /* NULL: those of the processor */
@@ -122,10 +124,9 @@ typedef struct weir_train_opts {
 
 /* opts with what has a default; the pointers stay the caller's. */
 weir_train_opts weir_train_defaults(void);
-/* All ranks with equal opts, but for the part.  WEIR_EINVAL an option; WEIR_EUSAGE the part does not reach as far as
- * the network looks; WEIR_ELIMIT a network that is too large; WEIR_EDATA too little to
- * learn, or gradients that are not finite; WEIR_EVERSION a checkpoint of other options or another snapshot;
- * WEIR_ECONFIG, WEIR_ECORRUPT as weir_targets_open; WEIR_ENOMEM; what the files report.  [main] */
+/* All ranks with equal opts, but for the part.  WEIR_EINVAL an option; WEIR_ELIMIT a network that is too large;
+ * WEIR_EDATA too little to learn, or gradients that are not finite; WEIR_EVERSION a checkpoint of other options or
+ * another snapshot; WEIR_ECONFIG, WEIR_ECORRUPT as weir_targets_open; WEIR_ENOMEM; what the files report.  [main] */
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 void weir_trained_close(weir_trained *trained); /* NULL is allowed */
 
