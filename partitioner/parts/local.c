@@ -20,7 +20,8 @@ static int local_ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* PARTS-P4: whichever list found a vertex first, those of one step are in the order of their numbers. */
+/* PARTS-P4: whichever list found a vertex first, those of one step are in the order of their numbers, which stand in
+ * their place while they are sorted. */
 static void local_sort(const weir_parts_plan *plan, uint32_t type, weir_parts_here *h, size_t begin) {
     if (begin == h->count) return;
     for (size_t place = begin; place < h->count; place++)

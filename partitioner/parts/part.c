@@ -68,6 +68,30 @@ static weir_err part_map_all(weir_part *p) {
     return err;
 }
 
+/* PARTS-P2, PARTS-P3: a vertex of others that has its lists here was led to by one of their edges; the rest have
+ * none. */
+static weir_err part_check_listed(const weir_part *p) {
+    const weir_schema *schema = weir_snapshot_schema(p->snapshot);
+    for (uint32_t type = 0; type < weir_schema_vertex_count(schema); type++) {
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(p->snapshot, type);
+        for (uint64_t place = v->own; place < v->count; place++) {
+            bool has = false;
+            for (uint32_t i = 0; i < 2 * weir_schema_relation_count(schema); i++) {
+                const weir_schema_relation *r = weir_schema_relation_at(schema, i / 2);
+                const weir_snapshot_edges *e = weir_snapshot_edges_of(p->snapshot, i / 2, i % 2);
+                if ((i % 2 == WEIR_OUT ? r->from : r->to) == type) has |= e->indptr[place + 1] > e->indptr[place];
+            }
+            if (has == (place < weir_part_listed(p, type))) continue;
+            return WEIR_ERR(WEIR_ECORRUPT,
+                            "%s: 'listed' is wrong about vertex %llu of type '%s', which has %s; take another copy of "
+                            "the part",
+                            p->folder, (unsigned long long)place, weir_schema_vertex_at(schema, type)->name,
+                            has ? "edges" : "no edge");
+        }
+    }
+    return WEIR_OK;
+}
+
 weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp) {
     const weir_snapshot_opts as_part = {.verify = opts->verify, .part = true};
     *partp = NULL;
@@ -81,6 +105,7 @@ weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_par
     if (!err) err = weir_snapshot_open(p->folder, &as_part, &p->snapshot);
     if (!err) err = part_map_all(p);
     if (!err && opts->verify) err = weir_snapshot_check(p->snapshot);
+    if (!err && opts->verify) err = part_check_listed(p);
     if (err) {
         weir_part_close(p);
     } else {

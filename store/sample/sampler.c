@@ -26,6 +26,8 @@ weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *sou
     *samplerp = NULL;
     if (own.window == 0) own.window = WEIR_SAMPLE_WINDOW;
     weir_err err = weir_sample_plan_make(&own, source, &plan);
+    if (!err && source->hop && own.edges_max)
+        err = WEIR_ERR(WEIR_EINVAL, "a limit of edges a target has no meaning where others draw for this source");
     if (err) return err;
     weir_sampler *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM("for a sampler");
@@ -137,7 +139,7 @@ static weir_err sampler_place_targets(weir_sampler *s, const weir_target *target
 
 /* --- hops --------------------------------------------------------------------------------------------------------- */
 
-/* From this step on. */
+/* Tells the source of the hop that begins with this step. */
 static weir_err sampler_tell_hop(const weir_sampler *s, const weir_block *block, uint32_t step) {
     weir_block_range parents[WEIR_SAMPLE_STEPS_MAX];
     weir_sample_hop hop = {

@@ -309,13 +309,13 @@ static weir_err run(weir_cli *cli) {
         err = run_ranks(&b, ranks, &rows[count++]);
     if (!err) err = print_rows(&b, rows, count);
 
-    const scale_row *last = &rows[count - 1];
     double edges = 1e10, latency = 2, overhead = 0.3, gigabits = 100;
     if (!err) err = weir_cli_f64(cli, "edges", 1, 1e15, &edges);
     if (!err) err = weir_cli_f64(cli, "latency", 0, 1e6, &latency);
     if (!err) err = weir_cli_f64(cli, "overhead", 0, 1e6, &overhead);
     if (!err) err = weir_cli_f64(cli, "gigabits", 1e-3, 1e6, &gigabits);
     if (!err) {
+        const scale_row *last = &rows[count - 1];
         m = (scale_model){.latency_us = latency,
                           .overhead_us = overhead,
                           .gigabits = gigabits,

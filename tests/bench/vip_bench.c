@@ -111,12 +111,12 @@ static weir_err vip_weigh(const vip_run *run, weir_train_cached policy, uint32_t
                                   .ends = {run->count, run->count, run->count},
                                   .targets = run->targets,
                                   .ranks = run->ranks};
-    const weir_train_cache_opts opts = {.shape = run->shape,
-                                        .owners = {weir_part_snapshot(run->part), run->part, weir_part_index(run->part),
-                                                   run->ring->parts, WEIR_TRAIN_WIRE_FLOATS},
-                                        .targets = &targets,
-                                        .batch = batch,
-                                        .policy = policy};
+    const weir_train_cache_opts opts = {
+        .shape = run->shape,
+        .owners = {weir_part_snapshot(run->part), run->part, weir_part_index(run->part), run->ring->parts},
+        .targets = &targets,
+        .batch = batch,
+        .policy = policy};
     *weightsp = NULL;
     return weir_train_weigh(&opts, weightsp);
 }

@@ -187,6 +187,8 @@ static weir_err train_read_remote(const weir_cli *cli, weir_cmd_train *c) {
         if (names[i] && strcmp(name, names[i]) == 0) c->opts.cached = (weir_train_cached)i;
     if (name && !weir_cli_given(cli, "cache"))
         return WEIR_ERR(WEIR_EUSAGE, "--cache-policy says which rows --cache keeps; give --cache X, too");
+    if (wire && weir_comm_ranks(c->comm) == 1)
+        return WEIR_ERR(WEIR_EUSAGE, "--wire says how rows go between ranks, but there is one rank; omit it");
     if (c->opts.cache_share > 0 && weir_comm_ranks(c->comm) == 1)
         return WEIR_ERR(WEIR_EUSAGE, "--cache keeps rows of other ranks, but there is one rank; omit it");
     return WEIR_OK;
@@ -284,7 +286,8 @@ static const weir_option options[] = {
      "which rows: by the chance that a batch reads them, by walks, by degree, or those next to its own (default: vip)",
      "vip|paths|degree|halo"},
     {"wire", 0, "KIND",
-     "how the rows of vertices go between ranks: fewer bytes, and not quite the same losses (default: floats)",
+     "how the rows of vertices go between ranks: as they are, or rounded, with int8 to 127 steps of the row's largest "
+     "number (default: floats)",
      "floats|half|int8"},
     {"unit-rows", 0, NULL, "divide each row of an import's matrices by its length", NULL},
     {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},

@@ -158,8 +158,8 @@ static size_t answers_row_bytes(const weir_train_answers *a, const weir_nn_input
     return weir_train_wire_bytes(a->wire, inputs->width) + inputs->category_count * sizeof(uint32_t);
 }
 
-weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_answers *answers) {
-    *answers = (weir_train_answers){.wire = owners->wire,
+weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_wire wire, weir_train_answers *answers) {
+    *answers = (weir_train_answers){.wire = wire,
                                     .lengths = weir_calloc(owners->ranks, sizeof *answers->lengths),
                                     .received_lengths = weir_calloc(owners->ranks, sizeof *answers->lengths)};
     if (answers->lengths && answers->received_lengths) return WEIR_OK;
@@ -244,11 +244,14 @@ weir_err weir_train_answers_put(const weir_train_answers *a, const weir_nn_shape
         const weir_nn_inputs *of = weir_nn_vertex(shape, ask.type);
         size_t bytes = weir_train_wire_bytes(a->wire, of->width);
         if ((size_t)(end - answer) < answers_row_bytes(a, of))
-            return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too little; all ranks need the same program");
+            return WEIR_ERR(WEIR_ECORRUPT,
+                            "another rank answered too little; all ranks need the same program and --wire");
         weir_train_wire_unpack(a->wire, answer, of->width, numbers[ask.type] + (size_t)ask.row * of->width);
         memcpy(slots[ask.type] + (size_t)ask.row * of->category_count, answer + bytes,
                of->category_count * sizeof(uint32_t));
         answer += answers_row_bytes(a, of);
     }
+    if (answer != end)
+        return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too much; all ranks need the same program and --wire");
     return WEIR_OK;
 }

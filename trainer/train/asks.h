@@ -22,7 +22,6 @@ typedef struct weir_train_owners {
     const weir_snapshot *snapshot; /* what this rank has           */
     const weir_part *part;         /* whose snapshot it is; NULL: the whole one */
     uint32_t rank, ranks;
-    weir_train_wire wire; /* how rows of others come */
 } weir_train_owners;
 
 /* A row that another rank owns, as it goes over the wire. */
@@ -66,14 +65,15 @@ typedef struct weir_train_answers {
     weir_train_wire wire;
 } weir_train_answers;
 
-weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_answers *answers);
+weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_wire wire, weir_train_answers *answers);
 void weir_train_answers_close(weir_train_answers *answers);
 /* Answers `asked`, so many bytes from each rank, and takes the answers of the others: all ranks together.
  * WEIR_ECORRUPT another rank asked for what is not this one's; errors of the exchange and of the source. */
 weir_err weir_train_answers_exchange(weir_train_answers *answers, const weir_train_owners *owners, weir_inputs *inputs,
                                      const weir_nn_shape *shape, const weir_buf *asked, const uint64_t *asked_bytes,
                                      weir_comm *comm);
-/* What came, to where it was asked for: numbers and slots are one a type.  WEIR_ECORRUPT it is too little. */
+/* What came, to where it was asked for: numbers and slots are one a type.  WEIR_ECORRUPT it is too little, or too
+ * much. */
 weir_err weir_train_answers_put(const weir_train_answers *answers, const weir_nn_shape *shape, const weir_buf *asks,
                                 weir_real *const *numbers, uint32_t *const *slots);
 

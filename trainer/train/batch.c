@@ -314,8 +314,10 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampl
         shared = first[i].before_us == first->before_us && !first[i].event;
     s->shared = of.shared = shared;
     s->remote = weir_train_remote_needed(&opts->owners, opts->shape);
-    const weir_train_remote_opts elsewhere = {
-        .owners = opts->owners, .shape = opts->shape, .comm = opts->channels[WEIR_TRAIN_CHANNEL_SAMPLE]};
+    const weir_train_remote_opts elsewhere = {.owners = opts->owners,
+                                              .shape = opts->shape,
+                                              .batch = opts->batch,
+                                              .comm = opts->channels[WEIR_TRAIN_CHANNEL_SAMPLE]};
     weir_err err = s->remote ? weir_train_remote_source(&elsewhere, &s->source)
                              : weir_sample_over_snapshot(opts->owners.snapshot, &s->source);
     if (!err) err = weir_sampler_open(&of, s->source, &s->sampler);
@@ -339,7 +341,7 @@ weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetch
     weir_train_fetcher *f = weir_calloc(1, sizeof *f);
     if (!f) return WEIR_NOMEM(BATCH_NO_MEMORY);
     f->opts = opts;
-    weir_err err = weir_train_answers_open(&opts->owners, &f->answers);
+    weir_err err = weir_train_answers_open(&opts->owners, opts->wire, &f->answers);
     if (!err) err = weir_sample_over_snapshot(opts->owners.snapshot, &f->source);
     if (!err) err = weir_inputs_open(opts->shape, weir_snapshot_schema(opts->owners.snapshot), f->source, &f->inputs);
     if (err) {

@@ -15,7 +15,8 @@
  * INVARIANTS
  *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.
  *   TRAIN-E2  What a target gets depends neither on the number of ranks, nor on who owns what, nor on the other targets
- *             of its batch (what is hidden depends on the batch's number).
+ *             of its batch (what is hidden depends on the batch's number), but for the rounding of another `wire` than
+ *             floats.
  *   TRAIN-E3  At most WEIR_BATCHES_AHEAD batches are in memory.
  *   TRAIN-E4  A row of another rank is asked for once a batch, and a rank's own rows are never sent. How far the stages
  *             run apart changes nothing.
@@ -48,6 +49,7 @@ typedef struct weir_batches_opts {
     double hidden;                  /* share of the entries of matrices that a batch does not show; 0: none */
     weir_train_owners owners;       /* and the snapshot                            */
     struct weir_train_cache *cache; /* of rows of other ranks; NULL: none; borrowed */
+    weir_train_wire wire;           /* how rows go between ranks */
     weir_comm *channels[WEIR_TRAIN_CHANNELS];
     weir_train_trace *trace; /* NULL: none */
 } weir_batches_opts;

@@ -131,7 +131,7 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
     }
     if (!err) err = weir_buf_err(&asks);
     if (!err) err = weir_comm_exchange(comm, asks.bytes, bytes, &asked, asked_bytes);
-    if (!err) err = weir_train_answers_open(&o->owners, &answers);
+    if (!err) err = weir_train_answers_open(&o->owners, o->wire, &answers);
     if (!err) err = weir_sample_over_snapshot(o->owners.snapshot, &source);
     if (!err) err = weir_inputs_open(o->shape, weir_snapshot_schema(o->owners.snapshot), source, &inputs);
     if (!err) err = weir_train_answers_exchange(&answers, &o->owners, inputs, o->shape, &asked, asked_bytes, comm);

@@ -28,6 +28,7 @@ typedef struct weir_train_cache_opts {
     uint32_t negatives; /* of class 0 for each other target in an epoch; 0: all, and no class matters */
     weir_train_cached policy;
     double share; /* rows that are kept, by the vertices that a rank owns on average */
+    weir_train_wire wire;
 } weir_train_cache_opts;
 
 /* Chooses the rows and asks their owners for them: all ranks together. *cachep NULL: nothing is to be kept.

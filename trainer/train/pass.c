@@ -57,6 +57,7 @@ static weir_err training_stream_open(weir_trained *t, uint64_t count, uint64_t s
         .hidden = hidden,
         .owners = weir_training_owners(t),
         .cache = t->cache,
+        .wire = t->opts.wire,
         .channels = {t->channels[0], t->channels[1], t->channels[2]},
         .trace = t->trace,
     };

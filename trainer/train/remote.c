@@ -16,7 +16,7 @@
 #include "remote.h"
 
 #define REMOTE_NO_MEMORY  "for edges of other ranks; lower --batch or the fan-outs"
-#define REMOTE_AT_ONCE    256u /* parents of others that are drawn for together */
+#define REMOTE_AT_ONCE    256u /* at most               */
 #define REMOTE_ASK_MAX    64u  /* as source.h says                              */
 #define REMOTE_FOUND_MAX  ((size_t)1 << 34)
 #define REMOTE_HERE       UINT32_MAX
@@ -54,6 +54,7 @@ typedef struct remote_source {
     weir_train_remote_opts opts;
     const weir_sample_step *steps;
     uint32_t step_count, hops;
+    uint32_t at_once; /* parents of others that are drawn for together */
     weir_sample_source *here;
     weir_train_remote *remote;
     /* drawing for others */
@@ -71,7 +72,10 @@ typedef struct remote_source {
     weir_table *found; /* by type: remote_found */
 } remote_source;
 
+static void remote_close(weir_sample_source *source);
+
 static remote_source *remote_of(weir_sample_source *source) {
+    WEIR_ASSERT(source->close == remote_close);
     return (remote_source *)(void *)source;
 }
 
@@ -178,7 +182,7 @@ static weir_err remote_answer_rank(remote_source *s, const char *at, const char 
     while (!err && (size_t)(end - at) >= sizeof(remote_ask)) {
         weir_sample_parent parents[REMOTE_AT_ONCE];
         uint32_t count = 0, step = 0;
-        for (; !err && count < REMOTE_AT_ONCE && (size_t)(end - at) >= sizeof(remote_ask); at += sizeof(remote_ask)) {
+        for (; !err && count < s->at_once && (size_t)(end - at) >= sizeof(remote_ask); at += sizeof(remote_ask)) {
             remote_ask ask;
             memcpy(&ask, at, sizeof ask);
             if (count && ask.step != step) break;
@@ -206,7 +210,9 @@ static weir_err remote_round(remote_source *s) {
     const char *at = s->asked.bytes;
     for (uint32_t rank = 0; !err && rank < ranks; rank++) {
         size_t before = s->answers.length;
-        err = remote_answer_rank(s, at, at + s->received_lengths[rank]);
+        err = s->received_lengths[rank] % sizeof(remote_ask) == 0
+                  ? remote_answer_rank(s, at, at + s->received_lengths[rank])
+                  : WEIR_ERR(WEIR_ECORRUPT, "rank %u asked for a part of a vertex" REMOTE_SAME_PARTS, rank);
         at += s->received_lengths[rank];
         s->lengths[rank] = s->answers.length - before;
     }
@@ -225,7 +231,6 @@ static weir_err remote_round(remote_source *s) {
 /* What the part calls the vertex with this number, or a name of this batch behind those. */
 static weir_err remote_name(remote_source *s, uint32_t type, const remote_edge *edge, uint64_t *vertexp) {
     const weir_part *part = s->opts.owners.part;
-    uint64_t hash = weir_hash_mix(edge->number);
     weir_buf *told = &s->remote->vertices[type];
     weir_table *found = &s->found[type];
     if (edge->number >= (uint64_t)weir_part_starts(part, type)[weir_part_count(part)])
@@ -234,13 +239,14 @@ static weir_err remote_name(remote_source *s, uint32_t type, const remote_edge *
                         (unsigned long long)edge->number, type);
     if (weir_part_find(part, type, (int64_t)edge->number, vertexp)) return WEIR_OK;
     uint64_t count = weir_snapshot_vertices_of(s->opts.owners.snapshot, type)->count;
-    for (remote_found *f = weir_table_first(found, hash, sizeof *f); f; f = weir_table_next(found, f, sizeof *f)) {
+    for (remote_found *f = weir_table_first(found, edge->number, sizeof *f); f;
+         f = weir_table_next(found, f, sizeof *f)) {
         *vertexp = count + f->at;
         if (f->number == edge->number) return WEIR_OK;
     }
     const weir_train_name vertex = {edge->number, edge->id};
     if (!weir_table_reserve(found, found->count + 1, sizeof(remote_found))) return WEIR_NOMEM(REMOTE_NO_MEMORY);
-    remote_found *f = weir_table_add(found, hash, sizeof *f);
+    remote_found *f = weir_table_add(found, edge->number, sizeof *f);
     f->number = edge->number;
     f->at = (uint32_t)(told->length / sizeof vertex);
     *vertexp = count + f->at;
@@ -254,7 +260,8 @@ static weir_err remote_take(remote_source *s, uint32_t step, uint32_t owner) {
     size_t bytes = s->opts.learner ? 0 : weir_nn_edge(s->opts.shape, of->relation)->width * sizeof(weir_real);
     uint32_t child = remote_child_type(s, of), count = 0;
     const char *at = s->received.bytes + s->places[owner], *end = s->received.bytes + s->lengths[owner];
-    uint32_t most = of->strategy == WEIR_SAMPLE_FULL ? weir_nn_window(s->opts.shape) : of->fanout;
+    uint32_t window = weir_nn_window(s->opts.shape);
+    uint32_t most = of->strategy == WEIR_SAMPLE_FULL || of->fanout > window ? window : of->fanout;
     bool whole = (size_t)(end - at) >= sizeof count;
     if (whole) memcpy(&count, at, sizeof count);
     if (!whole || count > most || (size_t)(end - at) - sizeof count < count * (sizeof(remote_edge) + bytes))
@@ -301,6 +308,9 @@ static weir_err remote_hop(weir_sample_source *source, const weir_sample_hop *ho
             if (!err && owner != REMOTE_HERE) err = remote_take(s, hop->first_step + i, owner);
         }
     }
+    for (uint32_t rank = 0; !err && rank < s->opts.owners.ranks; rank++)
+        if (s->places[rank] != s->lengths[rank])
+            err = WEIR_ERR(WEIR_ECORRUPT, "rank %u answered too much" REMOTE_SAME_PARTS, rank);
     return err;
 }
 
@@ -345,8 +355,10 @@ static weir_err remote_windows(weir_sample_source *source, const weir_sample_ask
                             "vertex %llu of type %u has no list in this part, which should have it; take another copy "
                             "of the part",
                             (unsigned long long)ask->parents[i], ask->type);
-        const remote_seen *seen = (const remote_seen *)(const void *)s->seen.bytes + s->next_edge;
         uint32_t count = ((const uint32_t *)(const void *)s->counts.bytes)[s->next++];
+        windows[i] = (weir_sample_window){.stride = sizeof(remote_seen)};
+        if (count == 0) continue; /* and no edge at all may have been told of */
+        const remote_seen *seen = (const remote_seen *)(const void *)s->seen.bytes + s->next_edge;
         windows[i] = (weir_sample_window){
             .neighbors = (const uint8_t *)&seen->neighbor,
             .times = (const uint8_t *)&seen->time_us,
@@ -401,7 +413,8 @@ bool weir_train_remote_needed(const weir_train_owners *owners, const weir_nn_sha
 
 weir_err weir_train_remote_source(const weir_train_remote_opts *opts, weir_sample_source **sourcep) {
     const weir_train_owners *owners = &opts->owners;
-    weir_sample_opts of = {.targets_max = REMOTE_AT_ONCE, .window = weir_nn_window(opts->shape)};
+    weir_sample_opts of = {.targets_max = opts->batch < REMOTE_AT_ONCE ? opts->batch : REMOTE_AT_ONCE,
+                           .window = weir_nn_window(opts->shape)};
     *sourcep = NULL;
     WEIR_ASSERT(owners->part && owners->ranks == weir_part_count(owners->part));
     remote_source *s = weir_calloc(1, sizeof *s);
@@ -409,6 +422,7 @@ weir_err weir_train_remote_source(const weir_train_remote_opts *opts, weir_sampl
     of.steps = s->steps = weir_nn_steps(opts->shape, &s->step_count);
     of.step_count = s->step_count;
     s->opts = *opts;
+    s->at_once = of.targets_max;
     s->hops = s->steps[s->step_count - 1].hop; /* they rise */
     s->base.close = remote_close;
     s->lengths = weir_calloc(owners->ranks, sizeof *s->lengths);

@@ -40,6 +40,7 @@ typedef struct weir_train_remote_opts {
     weir_train_owners owners; /* with a part */
     const weir_nn_shape *shape;
     weir_nn_learner *learner; /* is shown what this rank draws for others; NULL: that is encoded and sent */
+    uint32_t batch;           /* targets of a block, at most */
     weir_comm *comm;          /* of the thread that samples */
 } weir_train_remote_opts;
 

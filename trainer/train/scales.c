@@ -115,7 +115,7 @@ static weir_err scales_open(scales_survey *s, const weir_trained *t) {
     weir_err err = weir_train_asks_open(&s->owners, weir_nn_types(t->shape), &s->asks);
     if (!err) err = weir_sample_over_snapshot(t->opts.snapshot, &s->source);
     if (!err) err = weir_train_remote_open(t->shape, &s->told);
-    const weir_train_remote_opts remote = {s->owners, t->shape, t->learner, t->comm};
+    const weir_train_remote_opts remote = {s->owners, t->shape, t->learner, SCALES_BATCH, t->comm};
     if (!err && weir_train_remote_needed(&s->owners, t->shape)) err = weir_train_remote_source(&remote, &s->remote);
     if (!err) err = weir_sampler_open(&opts, s->remote ? s->remote : s->source, &s->sampler);
     if (!err) err = weir_block_open(s->sampler, &s->block);

@@ -34,7 +34,6 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
                               o->negatives,
                               o->positive_weight,
                               o->input_dropout,
-                              o->wire,
                               (double)t->targets->ends[WEIR_TARGETS_TRAIN],
                               (double)t->targets->ends[WEIR_TARGETS_VALIDATION],
                               (double)t->targets->ends[WEIR_TARGETS_TEST],
@@ -46,6 +45,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
     uint64_t hash = weir_xxh3(text.bytes, text.length, 0);
     hash = weir_xxh3(numbers, sizeof numbers, hash);
     hash = weir_xxh3(seeds, sizeof seeds, hash);
+    if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
     for (uint64_t i = 0; i < t->targets->count; i++) { /* their parts and classes: masks of one size differ too */
         const uint64_t one[] = {t->targets->ids[i], (uint64_t)t->targets->targets[i].before_us,
                                 t->targets->classes_of[i]};

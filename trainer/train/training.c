@@ -59,8 +59,7 @@ static weir_err training_check_opts(const weir_train_opts *o) {
 }
 
 weir_train_owners weir_training_owners(const weir_trained *t) {
-    return (weir_train_owners){t->opts.snapshot, t->opts.part, weir_comm_rank(t->comm), weir_comm_ranks(t->comm),
-                               t->opts.wire};
+    return (weir_train_owners){t->opts.snapshot, t->opts.part, weir_comm_rank(t->comm), weir_comm_ranks(t->comm)};
 }
 
 /* --- set up ------------------------------------------------------------------------------------------------------- */
@@ -210,7 +209,8 @@ static weir_err training_set_up(weir_trained *t) {
                                          .batch = t->opts.batch,
                                          .negatives = t->opts.negatives,
                                          .policy = t->opts.cached,
-                                         .share = t->opts.cache_share};
+                                         .share = t->opts.cache_share,
+                                         .wire = t->opts.wire};
     /* Its rows have the scales that a checkpoint may have brought. */
     return err ? err : weir_train_cache_open(&cache, t->comm, &t->cache);
 }

@@ -143,7 +143,7 @@ static void r1_eight_parts(void **state) {
 /* A target's edges, their ends' edges, and so on: where parts end, those who own the vertices draw. */
 static void e2_what_parts_do_not_reach_is_asked_for(void **state) {
     (void)state;
-    static const char *const draws[] = {"recent", "uniform", "weighted:30m"};
+    static const char *const draws[] = {"recent", "uniform", "weighted:30m", "uniform by=weighted:w"};
     static const struct {
         unsigned ranks, depth;
         const char *method;

@@ -14,16 +14,18 @@
 
 #define BATCH  24u
 #define WINDOW 20u
-#define HOPS   4u
+#define HOPS   6u
 #define PAYS   900u
 #define PEOPLE 25u
 
 static const weir_sample_step steps[HOPS] = {
     {.hop = 1, .fanout = 3, .relation = LEARN_BY, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_UNIFORM},
-    {.hop = 2, .fanout = 6, .relation = LEARN_BY, .direction = WEIR_IN, .strategy = WEIR_SAMPLE_UNIFORM},
-    {.hop = 3, .fanout = 2, .relation = LEARN_BY, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_FULL},
-    {.hop = 4,
-     .fanout = 5,
+    {.hop = 2, .relation = LEARN_BY, .direction = WEIR_IN, .strategy = WEIR_SAMPLE_FULL},
+    {.hop = 3, .fanout = 2, .relation = LEARN_BY, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_RECENT},
+    {.hop = 4, .fanout = 4, .relation = LEARN_BY, .direction = WEIR_IN, .strategy = WEIR_SAMPLE_UNIFORM},
+    {.hop = 5, .fanout = 1, .relation = LEARN_BY, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_UNIFORM},
+    {.hop = 6,
+     .fanout = 3,
      .relation = LEARN_BY,
      .direction = WEIR_IN,
      .strategy = WEIR_SAMPLE_WEIGHTED,
@@ -54,7 +56,7 @@ static void side_open(side *s, const weir_snapshot *snapshot, const weir_train_o
     assert_ok(weir_sample_over_snapshot(snapshot, &s->here));
     s->source = s->here;
     if (owners && weir_train_remote_needed(owners, s->shape)) {
-        const weir_train_remote_opts remote = {.owners = *owners, .shape = s->shape, .comm = comm};
+        const weir_train_remote_opts remote = {.owners = *owners, .shape = s->shape, .batch = BATCH, .comm = comm};
         assert_ok(weir_train_remote_source(&remote, &s->source));
     }
     assert_ok(weir_sampler_open(&sample, s->source, &s->sampler));
@@ -165,8 +167,7 @@ static void rank_main(void) {
     snprintf(path, sizeof path, "%s/part-%u", getenv("REMOTE_TEST_PARTS"), weir_comm_rank(comm));
     assert_ok(weir_part_open(path, &(weir_part_opts){.verify = true}, &part));
     assert_ok(weir_snapshot_open(getenv("REMOTE_TEST_SNAPSHOT"), &(weir_snapshot_opts){0}, &snapshot));
-    const weir_train_owners owners = {weir_part_snapshot(part), part, weir_comm_rank(comm), weir_comm_ranks(comm),
-                                      WEIR_TRAIN_WIRE_FLOATS};
+    const weir_train_owners owners = {weir_part_snapshot(part), part, weir_comm_rank(comm), weir_comm_ranks(comm)};
     double drawn = 0;
     for (unsigned shared = 0; shared < 2; shared++) {
         side whole, here;

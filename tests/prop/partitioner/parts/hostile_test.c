@@ -98,7 +98,7 @@ static void a_life_of_another_part_is_refused(void **state) {
 }
 
 /* Once in a file of part 0. */
-static void refused_where(const char *text, const char *instead, weir_code code, const char *sentence) {
+static void refused_where(bool verify, const char *text, const char *instead, weir_code code, const char *sentence) {
     size_t length = 0;
     weir_buf changed = {0};
     char *kept = read_of_part("manifest.json", &length);
@@ -109,7 +109,7 @@ static void refused_where(const char *text, const char *instead, weir_code code,
     weir_buf_text(&changed, at + strlen(text));
     assert_ok(weir_buf_err(&changed));
     write_over("manifest.json", changed.bytes, changed.length);
-    refused(false, code, sentence);
+    refused(verify, code, sentence);
     write_over("manifest.json", kept, length);
     weir_buf_free(&changed);
     weir_free(kept);
@@ -131,28 +131,50 @@ static void hostile_manifests_are_refused_by_name(void **state) {
     snprintf(more_rows, sizeof more_rows, "\"starts\":[[0,0,0],[0,%lld,%lld],[0,%lld,%lld]],\"listed\":[0,",
              (long long)a[1], (long long)a[2], (long long)b[1], (long long)b[2]);
     parts_uncut(&c);
-    refused_where("\"part\":{\"format\":4", "\"part\":{\"format\":9", WEIR_EVERSION,
+    refused_where(false, "\"part\":{\"format\":4", "\"part\":{\"format\":9", WEIR_EVERSION,
                   "the part has format 9, this program reads 4; cut the snapshot again with weir partition");
-    refused_where("\"part\":{", "\"format\":2,\"part\":1,\"old\":{", WEIR_EDATA, "'format'");
-    refused_where("\"part\":{", "\"part\":1,\"old\":{", WEIR_EVERSION, "the part has format 2, this program reads 4");
-    refused_where("\"part\":{", "\"old\":{", WEIR_EDATA, "is that of a whole snapshot, not of a part");
-    refused_where("\"part\":{", "\"part\":[],\"old\":{", WEIR_EDATA, "manifest.json");
-    refused_where("\"part\":0", "\"part\":2", WEIR_EDATA, "'part'");
-    refused_where("\"parts\":2", "\"parts\":1025", WEIR_EDATA, "'parts'");
-    refused_where("\"depth\":1", "\"depth\":8", WEIR_EDATA, "'depth'");
-    refused_where("\"cutting\":\"", "\"cutting\":\"x", WEIR_EDATA, "'cutting' is not 64 hex digits");
-    refused_where(starts, "[0,", WEIR_EDATA, "a row of 'starts' does not have one number a part and one more");
-    refused_where(starts, "[1,1,", WEIR_EDATA, "manifest.json");
-    refused_where(starts, "[0,9223372036854775807,", WEIR_EDATA, "manifest.json");
-    refused_where(starts, "[0,0,", WEIR_EDATA, "vertices of type 'a' of its own, but its numbers are 0 to before 0");
-    refused_where(rows, more_rows, WEIR_EDATA, "'starts' has rows for 3 vertex types");
-    refused_where("\"starts\":[", "\"starts\":[[0,0,0],", WEIR_EDATA,
+    refused_where(false, "\"part\":{", "\"format\":2,\"part\":1,\"old\":{", WEIR_EDATA, "'format'");
+    refused_where(false, "\"part\":{", "\"part\":1,\"old\":{", WEIR_EVERSION,
+                  "the part has format 2, this program reads 4");
+    refused_where(false, "\"part\":{", "\"old\":{", WEIR_EDATA, "is that of a whole snapshot, not of a part");
+    refused_where(false, "\"part\":{", "\"part\":[],\"old\":{", WEIR_EDATA, "manifest.json");
+    refused_where(false, "\"part\":0", "\"part\":2", WEIR_EDATA, "'part'");
+    refused_where(false, "\"parts\":2", "\"parts\":1025", WEIR_EDATA, "'parts'");
+    refused_where(false, "\"depth\":1", "\"depth\":8", WEIR_EDATA, "'depth'");
+    refused_where(false, "\"cutting\":\"", "\"cutting\":\"x", WEIR_EDATA, "'cutting' is not 64 hex digits");
+    refused_where(false, starts, "[0,", WEIR_EDATA, "a row of 'starts' does not have one number a part and one more");
+    refused_where(false, starts, "[1,1,", WEIR_EDATA, "manifest.json");
+    refused_where(false, starts, "[0,9223372036854775807,", WEIR_EDATA, "manifest.json");
+    refused_where(false, starts, "[0,0,", WEIR_EDATA,
+                  "vertices of type 'a' of its own, but its numbers are 0 to before 0");
+    refused_where(false, rows, more_rows, WEIR_EDATA, "'starts' has rows for 3 vertex types");
+    refused_where(false, "\"starts\":[", "\"starts\":[[0,0,0],", WEIR_EDATA,
                   "'listed' does not have one number a vertex type");
-    refused_where("\"listed\":[", "\"listed\":[1,", WEIR_EDATA, "'listed' does not have one number a vertex type");
-    refused_where("\"listed\":[", "\"old\":[", WEIR_EDATA, "'listed'");
-    refused_where("\"listed\":[", "\"listed\":[-", WEIR_EDATA, "manifest.json");
-    refused_where("\"listed\":[", "\"listed\":[9", WEIR_EDATA, "vertices of type 'a' have lists, but only");
-    refused_where(own, "\"own\":4611686018427387904,", WEIR_EDATA, "'own'");
+    refused_where(false, "\"listed\":[", "\"listed\":[1,", WEIR_EDATA,
+                  "'listed' does not have one number a vertex type");
+    refused_where(false, "\"listed\":[", "\"old\":[", WEIR_EDATA, "'listed'");
+    refused_where(false, "\"listed\":[", "\"listed\":[-", WEIR_EDATA, "manifest.json");
+    refused_where(false, "\"listed\":[", "\"listed\":[9", WEIR_EDATA, "vertices of type 'a' have lists, but only");
+    refused_where(false, own, "\"own\":4611686018427387904,", WEIR_EDATA, "'own'");
+    parts_world_close(&w);
+}
+
+/* A part that says so of too many, or of too few, would leave out edges without a word. */
+static void vertices_without_their_lists_are_refused(void **state) {
+    (void)state;
+    parts_world w;
+    parts_cutting c;
+    char listed[64], more[64], less[64];
+    parts_world_open(&w, 1000, 1200);
+    parts_cut(&w, "p", 2, 1, WEIR_PARTS_RANDOM, 1, &c);
+    uint64_t here = weir_part_listed(c.of[0], 0), count = parts_vertices_of(c.of[0], 0)->count;
+    assert_true(here > parts_vertices_of(c.of[0], 0)->own && here < count);
+    parts_uncut(&c);
+    snprintf(listed, sizeof listed, "\"listed\":[%llu,", (unsigned long long)here);
+    snprintf(more, sizeof more, "\"listed\":[%llu,", (unsigned long long)here + 1);
+    snprintf(less, sizeof less, "\"listed\":[%llu,", (unsigned long long)here - 1);
+    refused_where(true, listed, more, WEIR_ECORRUPT, "'listed' is wrong about vertex");
+    refused_where(true, listed, less, WEIR_ECORRUPT, "'listed' is wrong about vertex");
     parts_world_close(&w);
 }
 
@@ -183,4 +205,5 @@ static void what_is_no_part_is_said(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(hostile_parts_are_refused_by_name), WEIR_CASE(a_life_of_another_part_is_refused),
-           WEIR_CASE(hostile_manifests_are_refused_by_name), WEIR_CASE(what_is_no_part_is_said))
+           WEIR_CASE(hostile_manifests_are_refused_by_name), WEIR_CASE(vertices_without_their_lists_are_refused),
+           WEIR_CASE(what_is_no_part_is_said))

@@ -51,7 +51,7 @@ static void world_open(world *w) {
                                   .count = w->targets->count,
                                   .batch = 7,
                                   .seed = 5,
-                                  .owners = {w->snapshot, NULL, 0, 1, WEIR_TRAIN_WIRE_FLOATS},
+                                  .owners = {w->snapshot, NULL, 0, 1},
                                   .channels = {w->comm, w->comm}};
 }
 

@@ -122,7 +122,7 @@ static void p1_a_training_draws_every_subset_alike(void **state) {
                                   .list = list,
                                   .count = targets->count,
                                   .batch = BATCH,
-                                  .owners = {snapshot, NULL, 0, 1, WEIR_TRAIN_WIRE_FLOATS},
+                                  .owners = {snapshot, NULL, 0, 1},
                                   .channels = {comm, comm}};
         for (opts.seed = seed; opts.seed < seed + PASSES; opts.seed++)
             count_batches(&opts, snapshot, k, &counts);

@@ -138,7 +138,7 @@ static void world_free(world *w) {
 
 static weir_train_cache_opts opts_of(const world *w, weir_train_cached policy, uint32_t rank, uint32_t batch) {
     return (weir_train_cache_opts){.shape = w->shape,
-                                   .owners = {w->snapshot, NULL, rank, RANKS, WEIR_TRAIN_WIRE_FLOATS},
+                                   .owners = {w->snapshot, NULL, rank, RANKS},
                                    .targets = w->targets,
                                    .batch = batch,
                                    .policy = policy};

@@ -13,7 +13,7 @@
  * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; in the order
  * of the snapshot within a part. In a part they are called by their place: first those that it owns, in the order of
  * their numbers, so that the place of one is its number minus the part's first; then those that these lead to, step by
- * step, in that order within each. Its arrays hold places.
+ * step, those of a step in the order of their numbers. Its arrays hold places.
  *
  * INVARIANTS
  *   PARTS-P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
@@ -53,7 +53,7 @@ const char *weir_parts_method_name(weir_parts_method method);
 typedef struct weir_parts_opts {
     const char *out; /* a folder that must not exist */
     uint32_t parts;
-    uint32_t depth; /* how many steps from its own vertices a part has edges: PARTS-P2. A network of d + 1 layers */
+    uint32_t depth; /* how many steps from its own vertices a part has edges: PARTS-P2 */
     weir_parts_method method;
     uint64_t seed;
     const char *snapshot; /* its folder: the parts remember the digest of its MANIFEST; NULL: nothing */

@@ -75,8 +75,8 @@ typedef struct weir_sample_hop {
     uint32_t first_step;      /* where they stand among all steps */
     const uint64_t *vertices; /* of each node                     */
     const uint32_t *groups;   /* of each node                     */
-    const int64_t *before_us; /* of each group, and               */
-    const uint64_t *keys;     /* what its parents draw by         */
+    const int64_t *before_us; /* of each group                    */
+    const uint64_t *keys;     /* of each group: what its parents draw by */
 } weir_sample_hop;
 
 typedef struct weir_sample_source weir_sample_source;
@@ -96,7 +96,7 @@ struct weir_sample_source {
     weir_err (*ids)(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids);
     /* All parents of a hop, before the windows of any: for a source that has to ask for some elsewhere, with one
      * question. Their windows are then asked for in the order of the steps, and of the nodes within each.  NULL, as
-     * always over a graph: nothing has to be asked. */
+     * always over a graph: nothing has to be asked. Not with a limit of edges a target. */
     weir_err (*hop)(weir_sample_source *source, const weir_sample_hop *hop);
     weir_err (*windows)(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows);
     /* A number feature of every edge of the window; NaN where it is missing.  WEIR_EINVAL no such number. */
