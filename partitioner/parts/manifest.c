@@ -90,6 +90,8 @@ static void part_put_relations_and_labels(weir_json *json, const weir_parts_draf
         weir_json_key_u64(json, "edges", counts->edges[2 * r + WEIR_OUT]);
         weir_json_key_u64(json, "edges_in", counts->edges[2 * r + WEIR_IN]);
         weir_json_key_u64(json, "deleted", out->until_us != NULL); /* in all parts, so that all have the same arrays */
+        weir_json_key_bool(json, "times", out->has_times);
+        weir_json_key_bool(json, "events", out->has_events);
         weir_json_key_i64(json, "newest_us", out->newest_us);
         weir_json_object_end(json);
     }

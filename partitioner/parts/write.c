@@ -307,8 +307,9 @@ static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t rel
     weir_err err = part_create_folder(draft, folder);
     if (!err) err = part_write_indptr(draft, folder, "indptr", l);
     if (!err) err = part_write_array(draft, folder, "neighbors", WEIR_NPY_I64, count, 0, part_fill_neighbors, &l);
-    if (!err) err = part_write_lists(draft, folder, "times", WEIR_NPY_I64, l, edges->times, count);
-    if (!err) err = part_write_lists(draft, folder, "events", WEIR_NPY_U64, l, edges->events, count);
+    if (!err && edges->has_times) err = part_write_lists(draft, folder, "times", WEIR_NPY_I64, l, edges->times, count);
+    if (!err && edges->has_events)
+        err = part_write_lists(draft, folder, "events", WEIR_NPY_U64, l, edges->events, count);
     if (!err && edges->until_us)
         err = part_write_lists(draft, folder, "until", WEIR_NPY_I64, l, edges->until_us, count);
     return err ? err : part_write_columns(draft, folder, edges->columns, edges->column_count, l, count);

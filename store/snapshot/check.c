@@ -127,12 +127,13 @@ static weir_err snapshot_wrong_edge(const direction_check *c, const char *name, 
     return snapshot_wrong_number(c->s, array, what, place);
 }
 
-/* Newest first, then by the neighbour's id (of a whole snapshot its index rises with it), then by event. */
+/* Newest first, then by the neighbour's id (of a whole snapshot its index rises with it), then by event, if edges have
+ * any. */
 static bool snapshot_edge_in_order(const direction_check *c, int64_t at) {
     const weir_snapshot_edges *e = c->edges;
     int64_t before = e->neighbors[at - 1], here = e->neighbors[at];
     if (e->times[at - 1] != e->times[at]) return e->times[at - 1] > e->times[at];
-    if (before == here) return e->events[at - 1] < e->events[at];
+    if (before == here) return !e->has_events || e->events[at - 1] < e->events[at];
     if (!c->s->description.part) return before < here;
     return weir_vertex_of(c->other->ids[before]) < weir_vertex_of(c->other->ids[here]);
 }

@@ -33,6 +33,14 @@ static weir_err describe_vertices(const weir_json_node *root, weir_snapshot_desc
     return err;
 }
 
+/* Of a relation's row. */
+static weir_err describe_bool(const weir_json_node *row, const char *key, bool *valuep) {
+    const weir_json_node *node;
+    weir_err err = weir_json_need(row, key, WEIR_JSON_BOOL, &node);
+    *valuep = !err && *node->token.bytes == 't';
+    return err;
+}
+
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
 static weir_err describe_tables_open(weir_snapshot_description *d) {
@@ -45,10 +53,12 @@ static weir_err describe_tables_open(weir_snapshot_description *d) {
     d->extra_counts = weir_calloc(types, sizeof *d->extra_counts);
     d->edges = weir_calloc(2 * relations, sizeof *d->edges);
     d->deleted = weir_calloc(relations, sizeof *d->deleted);
+    d->has_times = weir_calloc(relations, sizeof *d->has_times);
+    d->has_events = weir_calloc(relations, sizeof *d->has_events);
     d->newest_us = weir_calloc(relations, sizeof *d->newest_us);
     d->labels = weir_calloc(weir_schema_label_count(d->schema) + 1, sizeof *d->labels);
     if (d->vertices && d->own && d->lives && d->rows && d->extras && d->extra_counts && d->edges && d->deleted &&
-        d->newest_us && d->labels)
+        d->has_times && d->has_events && d->newest_us && d->labels)
         return WEIR_OK;
     return WEIR_NOMEM("while reading a snapshot's manifest");
 }
@@ -57,10 +67,11 @@ static weir_err describe_root(const weir_json_node *root, weir_snapshot_descript
     const weir_json_node *schema, *rows, *row;
     int64_t format = 0;
     weir_err err = weir_json_need_i64(root, "format", 0, INT64_MAX, &format);
-    if (!err && format != WEIR_SNAPSHOT_FORMAT)
-        err = WEIR_ERR(WEIR_EVERSION,
-                       "the snapshot has format %lld, this program reads %u; build it again with weir snapshot build",
-                       (long long)format, WEIR_SNAPSHOT_FORMAT);
+    if (!err && format != WEIR_SNAPSHOT_FORMAT && format != WEIR_SNAPSHOT_FORMAT_WHOLE)
+        err = WEIR_ERR(
+            WEIR_EVERSION,
+            "the snapshot has format %lld, this program reads %u and %u; build it again with weir snapshot build",
+            (long long)format, WEIR_SNAPSHOT_FORMAT_WHOLE, WEIR_SNAPSHOT_FORMAT);
     if (!err) err = weir_json_need(root, "schema", WEIR_JSON_STRING, &schema);
     if (err) return err;
     const char *text = weir_json_node_text(schema);
@@ -82,6 +93,9 @@ static weir_err describe_root(const weir_json_node *root, weir_snapshot_descript
         if (!err && d->part) err = weir_snapshot_read_count(row, "edges_in", &d->edges[2 * i + WEIR_IN]);
         if (!err) err = weir_snapshot_read_count(row, "deleted", &d->deleted[i]);
         if (!err) err = weir_json_need_i64(row, "newest_us", INT64_MIN, INT64_MAX, &d->newest_us[i]);
+        d->has_times[i] = d->has_events[i] = true;
+        if (!err && format != WEIR_SNAPSHOT_FORMAT_WHOLE) err = describe_bool(row, "times", &d->has_times[i]);
+        if (!err && format != WEIR_SNAPSHOT_FORMAT_WHOLE) err = describe_bool(row, "events", &d->has_events[i]);
     }
     if (!err) err = weir_snapshot_read_section(root, "labels", labels, &rows);
     row = err ? NULL : rows->first;
@@ -120,6 +134,8 @@ void weir_snapshot_description_free(weir_snapshot_description *d) {
     weir_free(d->extra_counts);
     weir_free(d->edges);
     weir_free(d->deleted);
+    weir_free(d->has_times);
+    weir_free(d->has_events);
     weir_free(d->newest_us);
     weir_free(d->labels);
     weir_schema_free(d->schema);

@@ -112,3 +112,6 @@ weir_err weir_draft_labels(weir_snapshot_draft *draft);
 weir_err weir_draft_manifest(weir_snapshot_draft *draft);
 
 #endif /* WEIR_STORE_DRAFT_H */
+/* Whether a relation has these arrays: no times if all are 0, no events if nobody asks for them. */
+bool weir_draft_has_times(const weir_snapshot_draft *draft, uint32_t relation);
+bool weir_draft_has_events(const weir_snapshot_draft *draft, uint32_t relation);

@@ -20,8 +20,8 @@ typedef struct edges_files {
     const weir_snapshot_draft *draft;
     uint32_t relation, own, other; /* vertex types */
     weir_direction direction;
-    weir_npy_writer *indptr, *neighbors, *times, *events;
-    weir_npy_writer *until; /* NULL: none was deleted */
+    weir_npy_writer *indptr, *neighbors;
+    weir_npy_writer *times, *events, *until; /* NULL: there are none */
     weir_columns *columns;
     weir_columns_texts *texts; /* borrowed */
     uint64_t index;            /* vertices whose list has begun */
@@ -35,6 +35,23 @@ static void edges_folder(const edges_files *f, char folder[512]) {
 
 /* --- files ------------------------------------------------------------------------------------------------------- */
 
+bool weir_draft_has_times(const weir_snapshot_draft *draft, uint32_t relation) {
+    const weir_draft_direction *both = &draft->directions[2 * relation];
+    bool any = both[0].edges || both[1].edges, zero = true;
+    for (int i = 0; i < 2; i++) /* of either direction, because a checkpoint may have one end only */
+        zero = zero && (both[i].edges == 0 || (both[i].oldest_us == 0 && both[i].newest_us == 0));
+    return !any || !zero;
+}
+
+bool weir_draft_has_events(const weir_snapshot_draft *draft, uint32_t relation) {
+    bool named = false;
+    for (uint32_t i = 0; i < weir_schema_label_count(draft->schema); i++) {
+        const weir_schema_label *label = weir_schema_label_at(draft->schema, i);
+        named = named || (label->on_relation && label->target == relation);
+    }
+    return named || !draft->opts->without_events;
+}
+
 static weir_err edges_files_open(edges_files *f, uint64_t edges) {
     const weir_draft_direction *both = &f->draft->directions[2 * f->relation];
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
@@ -45,8 +62,10 @@ static weir_err edges_files_open(edges_files *f, uint64_t edges) {
         err = weir_draft_array(f->draft, WEIR_NPY_I64, f->draft->ids[f->own].shape[0] + 1, 0, &f->indptr,
                                "%s/indptr.npy", folder);
     if (!err) err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->neighbors, "%s/neighbors.npy", folder);
-    if (!err) err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->times, "%s/times.npy", folder);
-    if (!err) err = weir_draft_array(f->draft, WEIR_NPY_U64, edges, 0, &f->events, "%s/events.npy", folder);
+    if (!err && weir_draft_has_times(f->draft, f->relation))
+        err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->times, "%s/times.npy", folder);
+    if (!err && weir_draft_has_events(f->draft, f->relation))
+        err = weir_draft_array(f->draft, WEIR_NPY_U64, edges, 0, &f->events, "%s/events.npy", folder);
     /* Of either direction, because a checkpoint may have one end only. */
     if (!err && (both[0].deleted || both[1].deleted))
         err = weir_draft_array(f->draft, WEIR_NPY_I64, edges, 0, &f->until, "%s/until.npy", folder);
@@ -98,8 +117,9 @@ static weir_err edges_write_edge(edges_files *f, const weir_spill_record *r) {
     f->edges++;
     f->sum += weir_xxh3(words, sizeof words, 0);
     err = weir_npy_write_i64(f->neighbors, (int64_t)neighbor);
-    if (!err) err = weir_npy_write_i64(f->times, r->time_us);
-    if (!err) err = weir_npy_write(f->events, &r->event, 1);
+    WEIR_ASSERT(f->times || r->time_us == 0);
+    if (!err && f->times) err = weir_npy_write_i64(f->times, r->time_us);
+    if (!err && f->events) err = weir_npy_write(f->events, &r->event, 1);
     if (!err && f->until) err = weir_npy_write_i64(f->until, r->until_us);
     if (err) return err;
 

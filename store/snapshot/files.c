@@ -107,9 +107,14 @@ weir_err weir_snapshot_map_edges(weir_npy_folder *arrays, const char *folder, bo
     weir_npy_array array;
     weir_err err = weir_npy_folder_map(arrays, WEIR_NPY_I64, edges->edges, 0, &array, "%s/neighbors.npy", folder);
     edges->neighbors = array.data;
-    if (!err) err = weir_npy_folder_map(arrays, WEIR_NPY_I64, edges->edges, 0, &array, "%s/times.npy", folder);
+    if (err) return err;
+    err = edges->has_times ? weir_npy_folder_map(arrays, WEIR_NPY_I64, edges->edges, 0, &array, "%s/times.npy", folder)
+                           : weir_npy_folder_zeros(arrays, WEIR_NPY_I64, edges->edges, &array.data);
     edges->times = array.data;
-    if (!err) err = weir_npy_folder_map(arrays, WEIR_NPY_U64, edges->edges, 0, &array, "%s/events.npy", folder);
+    if (err) return err;
+    err = edges->has_events
+              ? weir_npy_folder_map(arrays, WEIR_NPY_U64, edges->edges, 0, &array, "%s/events.npy", folder)
+              : weir_npy_folder_zeros(arrays, WEIR_NPY_U64, edges->edges, &array.data);
     edges->events = array.data;
     if (!err && deleted)
         err = weir_npy_folder_map(arrays, WEIR_NPY_I64, edges->edges, 0, &array, "%s/until.npy", folder);

@@ -45,7 +45,8 @@ weir_err weir_snapshot_map_feature(weir_npy_folder *arrays, const char *folder, 
 weir_err weir_snapshot_map_extras(weir_npy_folder *arrays, const char *folder, uint64_t rows,
                                   const weir_snapshot_described *described, uint32_t count,
                                   const weir_snapshot_extra **extrasp);
-/* Neighbours, times, events, and where there are `deleted` ones their ends: edges->edges of each. */
+/* Neighbours, times and events, or zeros where the edges have none, and where there are `deleted` ones their ends:
+ * edges->edges of each. */
 weir_err weir_snapshot_map_edges(weir_npy_folder *arrays, const char *folder, bool deleted, weir_snapshot_edges *edges);
 /* labels->count of each array. */
 weir_err weir_snapshot_map_labels(weir_npy_folder *arrays, const char *label, weir_snapshot_labels *labels);

@@ -24,6 +24,7 @@ static weir_err import_through_store(weir_import *import, weir_snapshot_stats *s
     const weir_snapshot_build_opts build = {
         .out = import->opts->out,
         .as_of_us = WEIR_BEFORE_ALL,
+        .without_events = true, /* they would be the numbers of rows */
         .seed = import->opts->seed,
         .origin = import->opts->nodes ? import->opts->nodes : import->opts->edges,
         .extend = weir_import_extend,

@@ -81,6 +81,8 @@ static weir_err manifest_put_all(weir_json *json, const weir_snapshot_draft *dra
         weir_json_key_i64(json, "oldest_us", out->edges ? out->oldest_us : WEIR_SNAPSHOT_NEVER);
         weir_json_key_i64(json, "newest_us", out->edges ? out->newest_us : WEIR_SNAPSHOT_NEVER);
         weir_json_object_end(json);
+        weir_json_key_bool(json, "times", weir_draft_has_times(draft, i));
+        weir_json_key_bool(json, "events", weir_draft_has_events(draft, i));
     }
     weir_json_array_end(json);
 

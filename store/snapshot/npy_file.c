@@ -137,6 +137,26 @@ weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64
     return WEIR_OK;
 }
 
+weir_err weir_npy_folder_zeros(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, const void **zerosp) {
+    size_t length = 0;
+    *zerosp = NULL;
+    if (__builtin_mul_overflow(rows + 1, weir_npy_size(type), &length) ||
+        !WEIR_GROW(folder->maps, folder->capacity, folder->count))
+        return WEIR_NOMEM("for the arrays of %s", folder->path);
+    weir_npy_map *map = weir_calloc(1, sizeof *map);
+    if (!map) return WEIR_NOMEM("for the arrays of %s", folder->path);
+    void *zeros = mmap(NULL, length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (zeros == MAP_FAILED) {
+        weir_free(map);
+        return WEIR_NOMEM("for the arrays of %s", folder->path);
+    }
+    madvise(zeros, length, MADV_HUGEPAGE); /* advice only: one page of zeros is all that there is in either size */
+    map->mapping = (weir_mapping){zeros, length};
+    folder->maps[folder->count++] = map;
+    *zerosp = zeros;
+    return WEIR_OK;
+}
+
 /* --- writing ----------------------------------------------------------------------------------------------------- */
 
 struct weir_npy_writer {

@@ -132,6 +132,8 @@ static weir_err snapshot_map_direction(weir_snapshot *s, uint32_t relation, weir
     snprintf(folder, sizeof folder, "%s/%s", texts, direction == WEIR_OUT ? "out" : "in");
     e->vertices = s->description.vertices[direction == WEIR_OUT ? schema->from : schema->to];
     e->edges = s->description.edges[2 * relation + direction];
+    e->has_times = s->description.has_times[relation];
+    e->has_events = s->description.has_events[relation];
     e->newest_us = s->description.newest_us[relation];
     e->expire_us = schema->expire_us;
     weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, e->vertices + 1, 0, &array, "%s/indptr.npy", folder);

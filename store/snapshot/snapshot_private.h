@@ -16,10 +16,11 @@ typedef struct weir_snapshot_description {
     uint64_t *vertices, *own, *lives, *rows; /* one a type */
     weir_snapshot_described **extras;
     uint32_t *extra_counts;
-    uint64_t *edges;    /* relation * 2 + direction */
-    uint64_t *deleted;  /* of those, one a relation */
-    int64_t *newest_us; /* one a relation */
-    uint64_t *labels;   /* one a label */
+    uint64_t *edges;              /* relation * 2 + direction */
+    uint64_t *deleted;            /* of those, one a relation */
+    bool *has_times, *has_events; /* one a relation */
+    int64_t *newest_us;
+    uint64_t *labels; /* one a label */
 } weir_snapshot_description;
 
 /* describe.c.  WEIR_EVERSION, WEIR_EDATA, WEIR_ENOMEM; name stands for the file in messages. */

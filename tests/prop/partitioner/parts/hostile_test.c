@@ -135,7 +135,7 @@ static void hostile_manifests_are_refused_by_name(void **state) {
                   "the part has format 9, this program reads 4; cut the snapshot again with weir partition");
     refused_where(false, "\"part\":{", "\"format\":2,\"part\":1,\"old\":{", WEIR_EDATA, "'format'");
     refused_where(false, "\"part\":{", "\"part\":1,\"old\":{", WEIR_EVERSION,
-                  "the part has format 2, this program reads 4");
+                  "the part has format 3, this program reads 4");
     refused_where(false, "\"part\":{", "\"old\":{", WEIR_EDATA, "is that of a whole snapshot, not of a part");
     refused_where(false, "\"part\":{", "\"part\":[],\"old\":{", WEIR_EDATA, "manifest.json");
     refused_where(false, "\"part\":0", "\"part\":2", WEIR_EDATA, "'part'");

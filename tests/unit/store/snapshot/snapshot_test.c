@@ -440,10 +440,12 @@ static void manifests_that_lie(void **state) {
         weir_code code;
         const char *why;
     } rows[] = {
-        {"\"format\":2", "\"format\":1", WEIR_EVERSION, "build it again with weir snapshot build"},
-        {"\"format\":2", "\"format\":3", WEIR_EVERSION, "has format 3"},
+        {"\"format\":3", "\"format\":1", WEIR_EVERSION, "build it again with weir snapshot build"},
+        {"\"format\":3", "\"format\":4", WEIR_EVERSION, "has format 4"},
         {"\"rows\":1", "\"rows\":2", WEIR_ECORRUPT, "indptr"},
         {"\"deleted\":0", "\"deleted\":1", WEIR_ECORRUPT, "until.npy"},
+        {"\"times\":true", "\"times\":7", WEIR_EDATA, "'times' is not true or false"},
+        {"\"events\":true", "\"even\":true", WEIR_EDATA, "'events' is missing"},
         {"\"edges\":3", "\"edges\":4", WEIR_ECORRUPT, "indptr"},
         {"\"edges\":3", "\"edges\":-1", WEIR_EDATA, "whole number"},
         {"\"edges\":3", "\"edges\":[]", WEIR_EDATA, "is not a number"},
@@ -471,6 +473,34 @@ static void manifests_that_lie(void **state) {
     weir_snapshot_close(s);
 }
 
+/* One that does not say so has both; where it says that all are 0, what lies there is not looked at. */
+static void times_and_events_may_be_none(void **state) {
+    weir_snapshot_stats stats;
+    weir_snapshot *s;
+    (void)state;
+    build(WEIR_BEFORE_ALL, &stats);
+    manifest_with("\"format\":3", "\"format\":2");
+    manifest_with("\"times\":true,\"events\":true,", "");
+    assert_ok(reopen(&s));
+    assert_ok(weir_snapshot_check(s));
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(s, 0, WEIR_OUT);
+    assert_true(e->has_times && e->has_events && e->times[0] != 0 && e->events[0] != 0);
+    weir_snapshot_close(s);
+
+    manifest_with("\"format\":2", "\"format\":3");
+    manifest_with("\"deleted\":0,", "\"deleted\":0,\"times\":false,\"events\":false,");
+    assert_ok(weir_file_remove(weir_test_path("out/relations/r/out/times.npy")));
+    assert_ok(weir_file_remove(weir_test_path("out/relations/r/in/events.npy")));
+    assert_ok(reopen(&s));
+    for (int direction = WEIR_OUT; direction <= WEIR_IN; direction++) {
+        e = weir_snapshot_edges_of(s, 0, (weir_direction)direction);
+        assert_true(e->edges > 0 && !e->has_times && !e->has_events);
+        for (uint64_t i = 0; i < e->edges; i++)
+            assert_true(e->times[i] == 0 && e->events[i] == 0);
+    }
+    weir_snapshot_close(s);
+}
+
 static weir_err open_and_close(void *context) {
     const weir_snapshot_opts opts = {.load = true, .verify = true};
     weir_snapshot *snapshot;
@@ -489,5 +519,5 @@ static void every_allocation_of_open(void **state) {
 WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_is_in_by_itself),
            WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
            WEIR_CASE(wild_offsets_of_texts_are_refused_at_opening), WEIR_CASE(every_missing_file_is_named),
-           WEIR_CASE(manifests_that_lie), WEIR_CASE(every_allocation_of_open),
+           WEIR_CASE(manifests_that_lie), WEIR_CASE(times_and_events_may_be_none), WEIR_CASE(every_allocation_of_open),
            WEIR_CASE(z1_a_vertex_expires_to_the_microsecond), WEIR_CASE(z1_a_history_reaches_back_to_the_microsecond))

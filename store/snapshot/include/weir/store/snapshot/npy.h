@@ -92,6 +92,9 @@ weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64
 
 typedef struct weir_npy_writer weir_npy_writer;
 
+/* In place of a file that is left out because all its numbers are 0: so many, in pages that take no memory. Borrowed
+ * from the folder.  WEIR_ENOMEM.  [owner] */
+weir_err weir_npy_folder_zeros(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, const void **zerosp);
 /* A new file of rows numbers, or of rows × columns where columns is not 0. WEIR_NPY_ANY_ROWS, of one dimension: as many
  * as will be written.
  * WEIR_EEXIST, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  [owner] */

@@ -19,7 +19,8 @@
  *                    /matrix.NAME.npy, mask.NAME.npy       of imports, one a vertex: float32 rows × columns, bool
  *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
  *                                 /neighbors.npy           int64, index within the type at the other end
- *                                 /times.npy, events.npy   newest first within a vertex, then neighbour's id, event
+ *                                 /times.npy, events.npy   newest first within a vertex, then neighbour's id, event;
+ *                                                          either only if not all are 0 (manifest: times, events)
  *                                 /until.npy               int64, from when on it is deleted; only if any edge is
  *                                 /feature.NAME.npy        as above, one an edge; texts once, beside out and in
  *   OUT/labels/LABEL/targets.npy           int64, index of the vertex, or position in out of the edge
@@ -65,8 +66,9 @@
 extern "C" {
 #endif
 
-#define WEIR_SNAPSHOT_FORMAT 2u
-#define WEIR_SNAPSHOT_NEVER  INT64_MIN /* no time */
+#define WEIR_SNAPSHOT_FORMAT       3u
+#define WEIR_SNAPSHOT_FORMAT_WHOLE 2u        /* read too: without a word about times and events, it has both */
+#define WEIR_SNAPSHOT_NEVER        INT64_MIN /* no time */
 
 /* --- building -------------------------------------------------------------------------------------------------- */
 
@@ -77,6 +79,7 @@ typedef struct weir_snapshot_build_opts {
     int64_t as_of_us;     /* WEIR_BEFORE_ALL: just after the newest event, or after weir_graph_latest */
     int64_t history_us;   /* keep what a target of that age or younger sees; 0: of any age       */
     bool without_deleted; /* leave out what a deletion before as_of hides, for earlier targets too */
+    bool without_events;  /* edges have none, but where labels name them                         */
     uint64_t seed;        /* recorded: of whatever was drawn for it                              */
     const char *origin;   /* one line about where it comes from; NULL: none                      */
     /* Adds arrays of its own before the manifest is written; may be NULL. */
@@ -161,6 +164,7 @@ typedef struct weir_snapshot_edges {
     const int64_t *indptr, *neighbors, *times;
     const int64_t *until_us; /* NULL: none was deleted */
     const uint64_t *events;
+    bool has_times, has_events; /* false: all are 0, and take neither disk nor memory */
     const weir_snapshot_column *columns;
     uint32_t column_count;
     int64_t newest_us;
