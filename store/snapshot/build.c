@@ -78,7 +78,7 @@ static weir_err draft_tables_open(weir_snapshot_draft *draft) {
     return WEIR_NOMEM("while building %s", draft->opts->out);
 }
 
-static void draft_tables_close(weir_snapshot_draft *draft) {
+void weir_draft_close(weir_snapshot_draft *draft) {
     for (uint32_t i = 0; draft->id_maps && i < weir_schema_vertex_count(draft->schema); i++)
         weir_npy_map_close(draft->id_maps[i]);
     for (uint32_t i = 0; i < draft->extra_count; i++)
@@ -176,7 +176,8 @@ static weir_err draft_count_bytes(weir_snapshot_draft *draft) {
 
 /* --- all of it --------------------------------------------------------------------------------------------------- */
 
-static weir_err draft_build(weir_snapshot_draft *draft) {
+static weir_err draft_write_graph(weir_snapshot_draft *draft, void *context) {
+    (void)context;
     weir_err err = weir_draft_deletions_read(draft);
     if (!err) err = weir_draft_scan(draft);
     weir_kill_point("snapshot.scanned");
@@ -186,14 +187,36 @@ static weir_err draft_build(weir_snapshot_draft *draft) {
     if (!err) err = weir_draft_labels(draft);
     weir_kill_point("snapshot.written");
     if (!err && draft->opts->extend) err = draft->opts->extend(draft->opts->context, draft);
+    return err;
+}
 
-    if (!err) err = draft_sync_folders(draft);
+static weir_err draft_finish(weir_snapshot_draft *draft) {
+    weir_err err = draft_sync_folders(draft);
     if (!err) err = weir_draft_manifest(draft);
     if (!err) err = weir_manifest_write(draft->partial);
     if (!err) err = draft_count_bytes(draft);
     weir_kill_point("snapshot.whole");
     WEIR_ASSERT(err || !weir_path_exists(draft->opts->out)); /* SNAPSHOT-Z4 */
-    if (!err) err = weir_file_rename(draft->partial, draft->opts->out);
+    return err ? err : weir_file_rename(draft->partial, draft->opts->out);
+}
+
+weir_err weir_draft_make(weir_snapshot_draft *draft, weir_err (*write)(weir_snapshot_draft *draft, void *context),
+                         void *context) {
+    const char *out = draft->opts->out, *folders[] = {draft->partial, draft->spill};
+    weir_err err = weir_draft_beside(out, "partial", draft->partial);
+    if (!err) err = weir_draft_beside(out, "spill", draft->spill);
+    if (!err && weir_path_exists(out)) err = WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", out);
+    if (err) return err;
+    for (size_t i = 0; !err && i < 2; i++) { /* left over from a crash */
+        if (weir_path_exists(folders[i])) err = weir_folder_remove(folders[i]);
+        if (!err) err = weir_folder_create(folders[i]);
+    }
+    if (err) return err;
+    err = draft_tables_open(draft);
+    if (!err) err = write(draft, context);
+    if (!err) err = draft_finish(draft);
+    if (weir_path_exists(draft->spill)) weir_err_keep(&err, weir_folder_remove(draft->spill));
+    if (err && weir_path_exists(draft->partial)) weir_err_keep(&err, weir_folder_remove(draft->partial));
     return err;
 }
 
@@ -215,25 +238,9 @@ weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *
     draft_set_times(draft);
     draft_set_whole_us(draft);
 
-    weir_err err = weir_draft_beside(opts->out, "partial", draft->partial);
-    if (!err) err = weir_draft_beside(opts->out, "spill", draft->spill);
-    if (!err && weir_path_exists(opts->out))
-        err = WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", opts->out);
-    if (err) goto done;
-
-    const char *folders[] = {draft->partial, draft->spill};
-    for (size_t i = 0; !err && i < 2; i++) { /* left over from a crash */
-        if (weir_path_exists(folders[i])) err = weir_folder_remove(folders[i]);
-        if (!err) err = weir_folder_create(folders[i]);
-    }
-    if (err) goto done;
-    err = draft_tables_open(draft);
-    if (!err) err = draft_build(draft);
-    if (weir_path_exists(draft->spill)) weir_err_keep(&err, weir_folder_remove(draft->spill));
-    if (err && weir_path_exists(draft->partial)) weir_err_keep(&err, weir_folder_remove(draft->partial));
-done:
+    weir_err err = weir_draft_make(draft, draft_write_graph, NULL);
     *statsp = draft->stats;
-    draft_tables_close(draft);
+    weir_draft_close(draft);
     weir_free(draft);
     return err;
 }

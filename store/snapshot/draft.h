@@ -41,7 +41,8 @@ typedef struct weir_draft_direction {
 } weir_draft_direction;
 
 struct weir_snapshot_draft {
-    weir_graph *graph;
+    weir_graph *graph;    /* NULL: the arrays are those of an archive */
+    uint64_t import_rows; /* of that: nodes and edges                 */
     const weir_schema *schema;
     const weir_snapshot_build_opts *opts;
     int64_t as_of_us;
@@ -69,6 +70,18 @@ weir_err weir_draft_path(const weir_snapshot_draft *draft, char path[WEIR_DRAFT_
 /* A new array there, as weir_npy_writer_open. */
 weir_err weir_draft_array(const weir_snapshot_draft *draft, weir_npy_type type, uint64_t rows, uint64_t columns,
                           weir_npy_writer **writerp, const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+/* Beside the schema's arrays, one row a vertex of the type: a matrix of so many columns, or, where they are 0, a mask.
+ * WEIR_EDATA the name; WEIR_ELIMIT one too many; errors of a file. */
+weir_err weir_draft_extra_open(weir_snapshot_draft *draft, uint32_t type, const char *name, uint64_t columns,
+                               weir_npy_writer **writerp);
+
+/* build.c: OUT.partial and OUT.spill are made, `write` puts the arrays there, and OUT appears when all of it is whole
+ * and durable. What the draft has by then besides its paths, `write` may use; schema and opts it must have. */
+weir_err weir_draft_make(weir_snapshot_draft *draft, weir_err (*write)(weir_snapshot_draft *draft, void *context),
+                         void *context);
+/* Frees the draft's tables, not the draft. */
+void weir_draft_close(weir_snapshot_draft *draft);
 
 /* "OUT.what", beside it, with every link followed.  WEIR_EINVAL, WEIR_ENOTFOUND, WEIR_ELIMIT. */
 weir_err weir_draft_beside(const char *out, const char *what, char path[WEIR_DRAFT_PATH_MAX]);
@@ -104,6 +117,9 @@ bool weir_draft_find(const weir_snapshot_draft *draft, uint32_t type, weir_verte
 
 /* edges.c: both directions of all relations. */
 weir_err weir_draft_edges(weir_snapshot_draft *draft);
+/* Whether a relation has these arrays: no times if all are 0, no events if nobody asks for them. */
+bool weir_draft_has_times(const weir_snapshot_draft *draft, uint32_t relation);
+bool weir_draft_has_events(const weir_snapshot_draft *draft, uint32_t relation);
 
 /* labels.c */
 weir_err weir_draft_labels(weir_snapshot_draft *draft);
@@ -112,6 +128,3 @@ weir_err weir_draft_labels(weir_snapshot_draft *draft);
 weir_err weir_draft_manifest(weir_snapshot_draft *draft);
 
 #endif /* WEIR_STORE_DRAFT_H */
-/* Whether a relation has these arrays: no times if all are 0, no events if nobody asks for them. */
-bool weir_draft_has_times(const weir_snapshot_draft *draft, uint32_t relation);
-bool weir_draft_has_events(const weir_snapshot_draft *draft, uint32_t relation);

@@ -14,8 +14,9 @@ const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft
     return draft->ids[type].data;
 }
 
-static weir_err draft_extra_write(weir_snapshot_draft *draft, uint32_t type, const char *name, weir_npy_type kind,
-                                  uint64_t columns, const void *rows) {
+weir_err weir_draft_extra_open(weir_snapshot_draft *draft, uint32_t type, const char *name, uint64_t columns,
+                               weir_npy_writer **writerp) {
+    *writerp = NULL;
     if (!weir_snapshot_extra_name(name)) {
         return WEIR_ERR(WEIR_EDATA, "'%.64s' cannot name an array; use at most %u letters, digits, _ and -", name,
                         WEIR_SNAPSHOT_EXTRA_NAME_MAX);
@@ -33,22 +34,25 @@ static weir_err draft_extra_write(weir_snapshot_draft *draft, uint32_t type, con
     char *copy = grown ? weir_strdup(name) : NULL;
     if (!copy) return WEIR_NOMEM("for the array %s", name);
     draft->extras[draft->extra_count++] = (weir_draft_extra){copy, type, columns};
+    return weir_draft_array(draft, columns ? WEIR_NPY_F32 : WEIR_NPY_BOOL, draft->ids[type].shape[0], columns, writerp,
+                            "vertices/%s/%s.%s.npy", weir_schema_vertex_at(draft->schema, type)->name,
+                            columns ? "matrix" : "mask", name);
+}
 
-    weir_npy_writer *writer = NULL;
-    uint64_t count = draft->ids[type].shape[0];
-    weir_err err =
-        weir_draft_array(draft, kind, count, columns, &writer, "vertices/%s/%s.%s.npy",
-                         weir_schema_vertex_at(draft->schema, type)->name, columns ? "matrix" : "mask", name);
-    if (!err) err = weir_npy_write(writer, rows, columns ? count * columns : count);
+static weir_err draft_extra_write(weir_snapshot_draft *draft, uint32_t type, const char *name, uint64_t columns,
+                                  const void *rows) {
+    weir_npy_writer *writer;
+    weir_err err = weir_draft_extra_open(draft, type, name, columns, &writer);
+    if (!err) err = weir_npy_write(writer, rows, draft->ids[type].shape[0] * (columns ? columns : 1));
     return weir_npy_writer_end(writer, err);
 }
 
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
                                     uint64_t columns) {
     if (columns == 0) return WEIR_ERR(WEIR_EINVAL, "the matrix %s has no column; leave it out", name);
-    return draft_extra_write(draft, type, name, WEIR_NPY_F32, columns, rows);
+    return draft_extra_write(draft, type, name, columns, rows);
 }
 
 weir_err weir_snapshot_draft_mask(weir_snapshot_draft *draft, uint32_t type, const char *name, const uint8_t *rows) {
-    return draft_extra_write(draft, type, name, WEIR_NPY_BOOL, 0, rows);
+    return draft_extra_write(draft, type, name, 0, rows);
 }

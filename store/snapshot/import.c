@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.c - a data set in files is fed into a store beside OUT, and the snapshot is built from that: one way of
- * building. */
+/* import.c - a data set in files of rows is fed into a store beside OUT, and the snapshot is built from that, as any
+ * other; an archive of arrays needs no store. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,20 +56,25 @@ static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapsho
     return err;
 }
 
-/* The archive is converted to the two files first. */
+/* Array by array; where that cannot be, the archive is converted to the two files. */
 static weir_err import_npz(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
     char folder[WEIR_DRAFT_PATH_MAX], nodes[WEIR_DRAFT_PATH_MAX + 16], edges[WEIR_DRAFT_PATH_MAX + 16];
     weir_snapshot_import_opts files = *opts;
+    weir_archive archive = {.npz = NULL};
+    bool done = false;
     weir_err err = import_folder_beside(opts->out, "csv", folder);
     if (err) return err;
     err = weir_folder_create(folder);
-    if (!err) err = weir_import_unpack(opts->npz, folder);
+    if (!err) err = weir_archive_open(opts->npz, folder, &archive);
+    if (!err) err = weir_import_direct(opts, &archive, folder, &done, statsp);
+    if (!err && !done) err = weir_import_unpack(&archive, folder);
+    weir_archive_close(&archive);
     snprintf(nodes, sizeof nodes, "%s/nodes.csv", folder);
     snprintf(edges, sizeof edges, "%s/edges.csv", folder);
     files.nodes = nodes;
     files.edges = edges;
     files.npz = NULL;
-    if (!err) err = import_files(&files, statsp);
+    if (!err && !done) err = import_files(&files, statsp);
     if (weir_path_exists(folder)) weir_err_keep(&err, weir_folder_remove(folder));
     return err;
 }

@@ -5,10 +5,13 @@
  *   survey  both files once: what each column is, which types, relations and label values there are ──► a schema
  *   feed    both files again: rows become mutations of a store beside OUT, of which a snapshot is built
  *   extend  the nodes again, once a matrix or mask: arrays beside the snapshot's vertices
+ *   direct  an archive's arrays become those of a snapshot, without rows in between; those that need a store are
+ *           unpacked into the two files
  */
 #ifndef WEIR_STORE_IMPORT_PRIVATE_H
 #define WEIR_STORE_IMPORT_PRIVATE_H
 
+#include "archive.h"
 #include "columns.h"
 #include "csv.h"
 #include "draft.h"
@@ -73,6 +76,11 @@ typedef struct weir_import {
 
 /* survey.c */
 weir_err weir_import_survey(weir_import *import);
+/* What a column of this name is; WEIR_IMPORT_SKIP: it is left out.  WEIR_EDATA its width is missing. */
+weir_err weir_import_classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column);
+/* Index of the owner of this name, made if it is new; "" is called `otherwise`. */
+weir_err weir_import_owner_of(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
+                              uint32_t *indexp);
 void weir_import_table_close(weir_import_table *table);
 /* The field of the row at hand in the column of this role; "" where there is no such column. */
 const char *weir_import_field(const weir_import_table *table, weir_import_role role);
@@ -101,6 +109,12 @@ weir_err weir_import_feed(weir_import *import, weir_graph *graph);
 weir_err weir_import_extend(void *context, weir_snapshot_draft *draft);
 
 /* unpack.c: FOLDER/nodes.csv and edges.csv of an archive. */
-weir_err weir_import_unpack(const char *npz, const char *folder);
+weir_err weir_import_unpack(const weir_archive *archive, const char *folder);
+
+/* direct.c: a snapshot of an archive, array by array; the folder is for what is sorted. *donep false, without an error:
+ * the archive has several rows of one vertex, which a store must put in order, or a column is to become bits; nothing
+ * was made. */
+weir_err weir_import_direct(const weir_snapshot_import_opts *opts, const weir_archive *archive, const char *folder,
+                            bool *donep, weir_snapshot_stats *statsp);
 
 #endif /* WEIR_STORE_IMPORT_PRIVATE_H */

@@ -104,7 +104,8 @@ weir_err weir_import_schema(weir_import *import) {
     weir_buf text = {0};
     uint32_t labels = 0;
     if (import->nodes.owner_count == 0)
-        return WEIR_ERR(WEIR_EDATA, "%s has no row, so there is no graph to import", import->opts->edges);
+        return WEIR_ERR(WEIR_EDATA, "%s has no row, so there is no graph to import",
+                        import->opts->npz ? import->opts->npz : import->opts->edges);
     weir_buf_text(&text, "version: 1\nname: import\nvertices:\n");
     for (uint32_t i = 0; i < import->nodes.owner_count; i++) {
         weir_buf_printf(&text, "  \"%s\": {", import->nodes.owners[i].name);

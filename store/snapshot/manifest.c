@@ -66,7 +66,10 @@ static weir_err manifest_put_all(weir_json *json, const weir_snapshot_draft *dra
 
     weir_json_key(json, "offsets");
     weir_json_array(json);
-    if (!err) err = weir_graph_offsets(draft->graph, manifest_put_offset, json);
+    if (!err) {
+        err = draft->graph ? weir_graph_offsets(draft->graph, manifest_put_offset, json)
+                           : manifest_put_offset(json, "import", 0, draft->import_rows, draft->import_rows);
+    }
     weir_json_array_end(json);
     manifest_put_vertices(json, draft);
 
@@ -78,11 +81,11 @@ static weir_err manifest_put_all(weir_json *json, const weir_snapshot_draft *dra
         weir_json_key_string(json, "name", weir_schema_relation_at(draft->schema, i)->name);
         weir_json_key_u64(json, "edges", out->edges);
         weir_json_key_u64(json, "deleted", out->deleted);
+        weir_json_key_bool(json, "times", weir_draft_has_times(draft, i));
+        weir_json_key_bool(json, "events", weir_draft_has_events(draft, i));
         weir_json_key_i64(json, "oldest_us", out->edges ? out->oldest_us : WEIR_SNAPSHOT_NEVER);
         weir_json_key_i64(json, "newest_us", out->edges ? out->newest_us : WEIR_SNAPSHOT_NEVER);
         weir_json_object_end(json);
-        weir_json_key_bool(json, "times", weir_draft_has_times(draft, i));
-        weir_json_key_bool(json, "events", weir_draft_has_events(draft, i));
     }
     weir_json_array_end(json);
 

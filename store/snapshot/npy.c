@@ -277,3 +277,29 @@ weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t in
     return WEIR_ERR(WEIR_EDATA, "%s: number %" PRIu64 " of the array is not a whole number of 64 bits: %g", name, index,
                     number);
 }
+
+weir_err weir_npy_i64s(const weir_npy_array *array, const char *name, uint64_t first, size_t count, int64_t *values) {
+    weir_err err = WEIR_OK;
+    WEIR_ASSERT(first <= array->count && count <= array->count - first);
+    const uint8_t *p = (const uint8_t *)array->data + first * npy_types[array->type].size;
+    if (array->type == WEIR_NPY_I64) {
+        memcpy(values, p, count * sizeof *values);
+    } else if (array->type == WEIR_NPY_I32) {
+        for (size_t i = 0; i < count; i++)
+            values[i] = (int32_t)weir_get_u32(p + i * sizeof(int32_t));
+    } else {
+        for (size_t i = 0; !err && i < count; i++)
+            err = weir_npy_i64(array, name, first + i, &values[i]);
+    }
+    return err;
+}
+
+void weir_npy_f32s(const weir_npy_array *array, uint64_t first, size_t count, float *values) {
+    WEIR_ASSERT(first <= array->count && count <= array->count - first);
+    if (array->type == WEIR_NPY_F32) {
+        memcpy(values, (const uint8_t *)array->data + first * sizeof *values, count * sizeof *values);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            values[i] = (float)weir_npy_f64(array, first + i);
+    }
+}

@@ -136,7 +136,7 @@ static weir_import_role survey_prefix_role(const char *name, bool nodes, const c
     return WEIR_IMPORT_FEATURE;
 }
 
-static weir_err survey_classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column) {
+weir_err weir_import_classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column) {
     const char *rest;
     if (survey_is_listed(import->opts->skip, name)) return WEIR_OK;
     if (nodes && import->opts->bits && strcmp(import->opts->bits, name) == 0) {
@@ -163,7 +163,7 @@ static weir_err survey_open_table(const weir_import *import, const char *path, b
     table->owners = weir_calloc(WEIR_IMPORT_OWNERS_MAX, sizeof *table->owners);
     if (!table->columns || !table->owners) return WEIR_NOMEM("while importing a data set");
     for (uint32_t i = 0; !err && i < table->column_count; i++) {
-        err = survey_classify(import, weir_csv_name(table->csv, i), nodes, &table->columns[i]);
+        err = weir_import_classify(import, weir_csv_name(table->csv, i), nodes, &table->columns[i]);
         if (err) err = weir_err_prefix(err, "%s", path);
     }
     return err;
@@ -184,9 +184,8 @@ const char *weir_import_field(const weir_import_table *table, weir_import_role r
 
 /* --- owners ------------------------------------------------------------------------------------------------------ */
 
-/* Index of the owner of this name, made if it is new; "" is called `otherwise`. */
-static weir_err survey_owner(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
-                             uint32_t *indexp) {
+weir_err weir_import_owner_of(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
+                              uint32_t *indexp) {
     char name[WEIR_IMPORT_NAME_MAX + 1];
     survey_clean_name(*text ? text : otherwise, name);
     *newp = false;
@@ -332,7 +331,7 @@ static weir_err survey_node(void *context) {
     const char *key = weir_import_field(t, WEIR_IMPORT_ID);
     uint32_t type;
     bool new, known;
-    weir_err err = survey_owner(t, weir_import_field(t, WEIR_IMPORT_TYPE), "node", &new, &type);
+    weir_err err = weir_import_owner_of(t, weir_import_field(t, WEIR_IMPORT_TYPE), "node", &new, &type);
     if (err) return err;
     if (!*key || strlen(key) > WEIR_KEY_MAX)
         return WEIR_ERR(WEIR_EDATA, "%s: the id is empty or too long", weir_csv_place(t->csv));
@@ -347,7 +346,7 @@ static weir_err survey_node(void *context) {
 weir_err weir_import_node(const weir_import *import, uint32_t *typep) {
     weir_import_table t = import->nodes; /* a copy, because nothing is added in the second pass */
     bool new;
-    weir_err err = survey_owner(&t, weir_import_field(&t, WEIR_IMPORT_TYPE), "node", &new, typep);
+    weir_err err = weir_import_owner_of(&t, weir_import_field(&t, WEIR_IMPORT_TYPE), "node", &new, typep);
     WEIR_ASSERT(err || !new);
     return err;
 }
@@ -363,7 +362,7 @@ static weir_err survey_end_type(weir_import *import, const char *key, weir_impor
     if (code < 0 && import->nodes.csv)
         return WEIR_ERR(WEIR_EDATA, "%s: no node has the id '%.64s'", weir_csv_place(t->csv), key);
     if (*said || !import->nodes.csv) {
-        weir_err err = survey_owner(&import->nodes, said, "node", &new, typep);
+        weir_err err = weir_import_owner_of(&import->nodes, said, "node", &new, typep);
         return err || import->nodes.csv ? err : survey_add_key(import, key, *typep, &known);
     }
     *typep = import->types[code];
@@ -379,7 +378,7 @@ weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep) {
     edgep->dst = weir_import_field(t, WEIR_IMPORT_DST);
     weir_err err = survey_end_type(import, edgep->src, WEIR_IMPORT_SRC_TYPE, &edgep->from);
     if (!err) err = survey_end_type(import, edgep->dst, WEIR_IMPORT_DST_TYPE, &edgep->to);
-    if (!err) err = survey_owner(t, weir_import_field(t, WEIR_IMPORT_TYPE), "edge", &new, &edgep->relation);
+    if (!err) err = weir_import_owner_of(t, weir_import_field(t, WEIR_IMPORT_TYPE), "edge", &new, &edgep->relation);
     if (err) return err;
     weir_import_owner *relation = &t->owners[edgep->relation];
     if (new) relation->from = edgep->from, relation->to = edgep->to;

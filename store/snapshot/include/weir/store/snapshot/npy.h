@@ -66,6 +66,9 @@ weir_err weir_npy_read(const char *name, const void *bytes, size_t length, weir_
  * says which. */
 weir_err weir_npy_i64(const weir_npy_array *array, const char *name, uint64_t index, int64_t *valuep);
 double weir_npy_f64(const weir_npy_array *array, uint64_t index);
+/* The same of many, from `first` on; the floats are the nearest to the doubles. */
+weir_err weir_npy_i64s(const weir_npy_array *array, const char *name, uint64_t first, size_t count, int64_t *values);
+void weir_npy_f32s(const weir_npy_array *array, uint64_t first, size_t count, float *values);
 
 /* --- files ---------------------------------------------------------------------------------------------------- */
 
@@ -89,12 +92,12 @@ void weir_npy_folder_close(weir_npy_folder *folder); /* NULL is allowed */
  * WEIR_ECORRUPT it is missing, or not what was wanted, or its numbers are not aligned.  [owner] */
 weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, uint64_t columns,
                              weir_npy_array *arrayp, const char *format, ...) __attribute__((format(printf, 6, 7)));
-
-typedef struct weir_npy_writer weir_npy_writer;
-
 /* In place of a file that is left out because all its numbers are 0: so many, in pages that take no memory. Borrowed
  * from the folder.  WEIR_ENOMEM.  [owner] */
 weir_err weir_npy_folder_zeros(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, const void **zerosp);
+
+typedef struct weir_npy_writer weir_npy_writer;
+
 /* A new file of rows numbers, or of rows × columns where columns is not 0. WEIR_NPY_ANY_ROWS, of one dimension: as many
  * as will be written.
  * WEIR_EEXIST, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  [owner] */

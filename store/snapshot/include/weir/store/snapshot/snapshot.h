@@ -223,8 +223,9 @@ typedef struct weir_snapshot_import_opts {
     uint64_t seed;
 } weir_snapshot_import_opts;
 
-/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays. It works in OUT.store and
- * OUT.csv, and removes them.  WEIR_EEXIST one of the three is there; WEIR_EDATA file, line and column; WEIR_EINVAL
+/* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays, and what memory an archive takes.
+ * It works in OUT.store and OUT.csv, and removes them.  WEIR_EEXIST one of the three is there; WEIR_EDATA file, line
+ * and column, or archive and array; WEIR_EINVAL
  * neither edges nor npz; WEIR_EUSAGE `undirected`, and edges lead to another type; errors of files, of a store and of
  * a build.  Blocks. */
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
