@@ -134,12 +134,13 @@ static weir_err archive_measure_labels(weir_archive *a) {
 }
 
 weir_err weir_archive_open(const char *path, const char *folder, weir_archive *archivep) {
-    *archivep = (weir_archive){.path = path};
+    *archivep = (weir_archive){.path = path, .origin = path};
     weir_err err = weir_npz_open(path, folder, &archivep->npz);
     if (!err) err = archive_find_ends(archivep);
     if (!err) err = archive_count_nodes(archivep);
     if (!err) err = archive_find_members(archivep);
     if (!err) err = archive_measure_labels(archivep);
+    archivep->rows = archivep->nodes + archivep->edges;
     if (err) weir_archive_close(archivep);
     return err;
 }

@@ -24,8 +24,8 @@ typedef struct weir_archive_member {
 
 typedef struct weir_archive {
     weir_npz *npz;
-    const char *path; /* borrowed */
-    uint64_t nodes, edges;
+    const char *path, *origin;   /* borrowed */
+    uint64_t nodes, edges, rows; /* rows: lines of nodes and of edges */
     weir_npy_array src, dst;
     weir_npy_array ids, labels, node_times, edge_times; /* count 0: there is none */
     weir_archive_member *members;

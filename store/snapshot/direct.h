@@ -22,9 +22,11 @@ typedef struct weir_direct_block {
 typedef struct weir_direct {
     const weir_archive *archive;
     const char *folder;                                       /* for runs of what is sorted */
-    weir_import import;                                       /* without files: columns, owners, schema */
-    const weir_archive_member **node_members, **edge_members; /* of each column behind the plain ones */
+    weir_import *import;                                      /* columns, owners, schema */
+    const weir_archive_member **node_members, **edge_members; /* of each column; NULL: it has no array */
     weir_npy_array node_times, edge_times, labels;            /* count 0: there is none, or it is skipped */
+    uint32_t label_column;
+    const weir_texts *keys; /* of each row, and labels are codes of that column's values; NULL: both are numbers */
     weir_snapshot_draft draft;
     uint64_t *row_of;    /* of each vertex */
     uint64_t *vertex_of; /* of each row    */
@@ -35,19 +37,21 @@ typedef struct weir_direct {
     weir_direct_block block;
 } weir_direct;
 
-/* direct_nodes.c: columns, owners and label values; keys in the order of their ids.  *repeatedp: a key stands in two
- * rows, and vertices have no order. */
+/* direct_nodes.c: columns, owners and label values of an archive; since when nodes exist; keys in the order of their
+ * ids.  *repeatedp: a key stands in two rows, and vertices have no order. */
 weir_err weir_direct_survey_nodes(weir_direct *direct);
+weir_err weir_direct_see_node_times(weir_direct *direct);
 weir_err weir_direct_order(weir_direct *direct, bool *repeatedp);
 /* All of vertices/TYPE, and labels. */
 weir_err weir_direct_write_nodes(weir_direct *direct);
 
-/* direct_edges.c: columns; ends, times, and who has edges since when. */
+/* direct_edges.c: columns of an archive; ends, times, and who has edges since when. */
 weir_err weir_direct_survey_edges(weir_direct *direct);
+weir_err weir_direct_see_edges(weir_direct *direct);
 /* All of relations/RELATION. */
 weir_err weir_direct_write_edges(weir_direct *direct);
 
-/* direct.c: columns of one table: the plain ones, then a column for each member that is one of its. */
+/* direct.c: columns of one table of an archive: the plain ones, then a column for each member that is one of its. */
 weir_err weir_direct_columns(weir_direct *direct, bool nodes, const char *const plain[WEIR_DIRECT_PLAIN],
                              const weir_archive_member ***membersp);
 /* Whether a feature has any value.  WEIR_EDATA one is infinite. */

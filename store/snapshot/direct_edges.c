@@ -48,7 +48,7 @@ static void ends_see_put(weir_direct *d, int64_t row, int64_t time_us) {
 
 weir_err weir_direct_survey_edges(weir_direct *d) {
     static const char *const plain[] = {"src", "dst", "timestamp"};
-    weir_import_table *table = &d->import.edges;
+    weir_import_table *table = &d->import->edges;
     uint32_t index;
     bool any;
     weir_err err = weir_direct_columns(d, false, plain, &d->edge_members);
@@ -60,9 +60,14 @@ weir_err weir_direct_survey_edges(weir_direct *d) {
     err = weir_import_owner_of(table, "", "edge", &any, &index);
     for (uint32_t i = WEIR_DIRECT_PLAIN; !err && i < table->column_count; i++) {
         if (table->columns[i].role != WEIR_IMPORT_FEATURE) continue;
-        err = weir_direct_see_numbers(d, d->edge_members[i - WEIR_DIRECT_PLAIN], &any);
+        err = weir_direct_see_numbers(d, d->edge_members[i], &any);
         if (any) table->owners[index].seen[i] = WEIR_IMPORT_NUMBERS;
     }
+    return err;
+}
+
+weir_err weir_direct_see_edges(weir_direct *d) {
+    weir_err err = WEIR_OK;
     d->oldest_edge_us = INT64_MAX;
     d->newest_edge_us = INT64_MIN;
     for (uint64_t first = 0; !err && first < d->archive->edges; first += WEIR_DIRECT_BLOCK) {
@@ -91,7 +96,7 @@ static ends_key ends_key_of(const weir_direct *d) {
         [ENDS_OWN] = d->archive->nodes - 1,
         [ENDS_AGE] = (uint64_t)d->newest_edge_us - (uint64_t)d->oldest_edge_us,
         [ENDS_OTHER] = d->archive->nodes - 1,
-        [ENDS_ROW] = d->import.edges.owners[0].feature_count ? d->archive->edges - 1 : 0,
+        [ENDS_ROW] = d->import->edges.owners[0].feature_count ? d->archive->edges - 1 : 0,
     };
     ends_key key = {.words = 1};
     uint32_t sum = 0;
@@ -138,7 +143,7 @@ static weir_err ends_add_all(weir_direct *d, const ends_key *key, weir_direction
         for (size_t i = 0; !err && i < b->count; i++) {
             int64_t own = direction == WEIR_OUT ? b->src[i] : b->dst[i], other = b->src[i] + b->dst[i] - own;
             err = ends_add(d, key, sorter, own, other, b->times_us[i], first + i);
-            if (!err && d->import.opts->undirected && own != other)
+            if (!err && d->import->opts->undirected && own != other)
                 err = ends_add(d, key, sorter, other, own, b->times_us[i], first + i);
         }
     }
@@ -154,7 +159,7 @@ typedef struct ends_files {
 } ends_files;
 
 static weir_err ends_open(const weir_direct *d, const char *folder, ends_files *f) {
-    const weir_import_owner *owner = d->import.edges.owners;
+    const weir_import_owner *owner = d->import->edges.owners;
     uint64_t edges = d->draft.directions[WEIR_OUT].edges;
     char path[WEIR_DRAFT_PATH_MAX];
     weir_err err = weir_draft_path(&d->draft, path, "%s", folder);
@@ -168,12 +173,12 @@ static weir_err ends_open(const weir_direct *d, const char *folder, ends_files *
         err = weir_draft_array(&d->draft, WEIR_NPY_I64, edges, 0, &f->times, "%s/times.npy", folder);
     for (uint32_t i = 0; !err && i < owner->feature_count; i++)
         err = weir_draft_array(&d->draft, WEIR_NPY_F32, edges, 0, &f->features[i], "%s/feature.%s.npy", folder,
-                               d->import.edges.columns[owner->features[i]].name);
+                               d->import->edges.columns[owner->features[i]].name);
     return err;
 }
 
 static weir_err ends_close(const weir_direct *d, ends_files *f, weir_err err) {
-    for (uint32_t i = 0; f->features && i < d->import.edges.owners[0].feature_count; i++)
+    for (uint32_t i = 0; f->features && i < d->import->edges.owners[0].feature_count; i++)
         err = weir_npy_writer_end(f->features[i], err);
     weir_free(f->features);
     err = weir_npy_writer_end(f->indptr, err);
@@ -182,7 +187,7 @@ static weir_err ends_close(const weir_direct *d, ends_files *f, weir_err err) {
 }
 
 static weir_err ends_write(const weir_direct *d, const ends_key *key, ends_files *f, const uint64_t *record) {
-    const weir_import_owner *owner = d->import.edges.owners;
+    const weir_import_owner *owner = d->import->edges.owners;
     uint64_t own = ends_get(key, ENDS_OWN, record), row = ends_get(key, ENDS_ROW, record);
     weir_err err = WEIR_OK;
     for (; !err && f->lists <= own; f->lists++)
@@ -191,7 +196,7 @@ static weir_err ends_write(const weir_direct *d, const ends_key *key, ends_files
     if (!err && f->times)
         err = weir_npy_write_i64(f->times, (int64_t)((uint64_t)d->newest_edge_us - ends_get(key, ENDS_AGE, record)));
     for (uint32_t i = 0; !err && i < owner->feature_count; i++) {
-        const weir_archive_member *m = d->edge_members[owner->features[i] - WEIR_DIRECT_PLAIN];
+        const weir_archive_member *m = d->edge_members[owner->features[i]];
         float number = (float)weir_npy_f64(&m->array, row);
         if (isnan(number)) number = NAN;
         err = weir_npy_write(f->features[i], &number, 1);
@@ -205,7 +210,7 @@ static weir_err ends_write_direction(weir_direct *d, const ends_key *key, weir_d
     const uint64_t *records;
     size_t count = 1;
     char folder[512];
-    snprintf(folder, sizeof folder, "relations/%s/%s", d->import.edges.owners[0].name,
+    snprintf(folder, sizeof folder, "relations/%s/%s", d->import->edges.owners[0].name,
              direction == WEIR_OUT ? "out" : "in");
     weir_err err = ends_open(d, folder, &f);
     if (!err)
@@ -225,7 +230,7 @@ static weir_err ends_write_direction(weir_direct *d, const ends_key *key, weir_d
 weir_err weir_direct_write_edges(weir_direct *d) {
     uint64_t edges = d->archive->edges;
     if (edges == 0) return WEIR_OK; /* then there is no relation */
-    if (d->import.opts->undirected) edges += edges - d->loops;
+    if (d->import->opts->undirected) edges += edges - d->loops;
     const weir_draft_direction all = {.edges = edges, .oldest_us = d->oldest_edge_us, .newest_us = d->newest_edge_us};
     d->draft.directions[WEIR_OUT] = d->draft.directions[WEIR_IN] = all;
     d->draft.stats.edges = edges;

@@ -61,7 +61,7 @@ static weir_err nodes_see_labels(const weir_direct *d, weir_import_owner *owner)
 
 weir_err weir_direct_survey_nodes(weir_direct *d) {
     static const char *const plain[] = {"id", "timestamp", "label"};
-    weir_import_table *table = &d->import.nodes;
+    weir_import_table *table = &d->import->nodes;
     uint32_t index;
     bool any;
     weir_err err = weir_direct_columns(d, true, plain, &d->node_members);
@@ -73,16 +73,22 @@ weir_err weir_direct_survey_nodes(weir_direct *d) {
     err = weir_import_owner_of(table, "", "node", &any, &index);
     if (!err) err = nodes_see_labels(d, table->owners);
     for (uint32_t i = WEIR_DIRECT_PLAIN; !err && i < table->column_count; i++) {
-        const weir_archive_member *m = d->node_members[i - WEIR_DIRECT_PLAIN];
+        const weir_archive_member *m = d->node_members[i];
         any = table->columns[i].role == WEIR_IMPORT_MASK;
         if (table->columns[i].role == WEIR_IMPORT_FEATURE) err = weir_direct_see_numbers(d, m, &any);
         if (table->columns[i].role == WEIR_IMPORT_MATRIX) err = nodes_see_matrix(d, m, &any);
         if (any) table->owners[index].seen[i] = WEIR_IMPORT_NUMBERS;
     }
 
-    d->first_us = err ? NULL : weir_calloc(d->archive->nodes, sizeof *d->first_us);
-    if (!err && !d->first_us) err = WEIR_NOMEM("for %" PRIu64 " nodes", d->archive->nodes);
-    if (!err) err = weir_direct_times(d, &d->node_times, 0, d->archive->nodes, d->first_us);
+    d->label_column = NODES_LABEL;
+    return err;
+}
+
+weir_err weir_direct_see_node_times(weir_direct *d) {
+    d->newest_us = INT64_MIN;
+    d->first_us = weir_calloc(d->archive->nodes, sizeof *d->first_us);
+    if (!d->first_us) return WEIR_NOMEM("for %" PRIu64 " nodes", d->archive->nodes);
+    weir_err err = weir_direct_times(d, &d->node_times, 0, d->archive->nodes, d->first_us);
     for (uint64_t row = 0; !err && row < d->archive->nodes; row++) {
         if (d->first_us[row] > d->newest_us) d->newest_us = d->first_us[row];
     }
@@ -91,17 +97,31 @@ weir_err weir_direct_survey_nodes(weir_direct *d) {
 
 /* --- order ------------------------------------------------------------------------------------------------------- */
 
-static weir_err nodes_key(const weir_direct *d, uint64_t row, char key[NODES_KEY_MAX], weir_vertex *vertexp) {
+typedef struct nodes_key {
+    char number[NODES_KEY_MAX];
+    const char *text; /* not ended by 0 */
+    size_t length;
+    weir_vertex id;
+} nodes_key;
+
+static weir_err nodes_key_of(const weir_direct *d, uint64_t row, nodes_key *key) {
     int64_t number = (int64_t)row;
-    weir_err err = d->archive->ids.count ? weir_npy_i64(&d->archive->ids, d->archive->path, row, &number) : WEIR_OK;
-    int length = snprintf(key, NODES_KEY_MAX, "%" PRId64, number);
-    *vertexp = weir_vertex_id(&weir_id_key_public, d->import.nodes.owners[0].name, key, (size_t)length);
+    weir_err err = WEIR_OK;
+    if (d->keys) {
+        key->text = d->keys->bytes.bytes + d->keys->offsets[row];
+        key->length = (size_t)(d->keys->offsets[row + 1] - d->keys->offsets[row]);
+    } else {
+        if (d->archive->ids.count) err = weir_npy_i64(&d->archive->ids, d->archive->path, row, &number);
+        key->length = (size_t)snprintf(key->number, sizeof key->number, "%" PRId64, number);
+        key->text = key->number;
+    }
+    key->id = weir_vertex_id(&weir_id_key_public, d->import->nodes.owners[0].name, key->text, key->length);
     return err;
 }
 
 weir_err weir_direct_order(weir_direct *d, bool *repeatedp) {
     uint64_t nodes = d->archive->nodes, vertex = 0;
-    char key[NODES_KEY_MAX];
+    nodes_key key;
     weir_sorter *sorter = NULL;
     weir_vertex id, last = 0;
     const uint64_t *record;
@@ -112,8 +132,8 @@ weir_err weir_direct_order(weir_direct *d, bool *repeatedp) {
     weir_err err = d->row_of && d->vertex_of ? WEIR_OK : WEIR_NOMEM("for %" PRIu64 " nodes", nodes);
     if (!err) err = weir_sorter_open(d->folder, 3, nodes, WEIR_DIRECT_SORT, &sorter);
     for (uint64_t row = 0; !err && row < nodes; row++) {
-        err = nodes_key(d, row, key, &id);
-        const uint64_t one[] = {weir_vertex_high(id), weir_vertex_low(id), row};
+        err = nodes_key_of(d, row, &key);
+        const uint64_t one[] = {weir_vertex_high(key.id), weir_vertex_low(key.id), row};
         if (!err) err = weir_sorter_add(sorter, one, 1);
     }
     if (!err) err = weir_sorter_end(sorter);
@@ -138,18 +158,18 @@ weir_err weir_direct_order(weir_direct *d, bool *repeatedp) {
 static weir_err nodes_write_keys(weir_direct *d, const char *folder) {
     weir_snapshot_draft *draft = &d->draft;
     uint64_t nodes = d->archive->nodes;
-    char key[NODES_KEY_MAX], path[WEIR_DRAFT_PATH_MAX];
+    char path[WEIR_DRAFT_PATH_MAX];
+    nodes_key key;
     weir_npy_writer *ids = NULL, *offsets = NULL, *bytes = NULL;
-    weir_vertex id;
     weir_err err = weir_draft_array(draft, WEIR_NPY_U64, nodes, 2, &ids, "%s/ids.npy", folder);
     if (!err) err = weir_draft_array(draft, WEIR_NPY_I64, nodes + 1, 0, &offsets, "%s/key_offsets.npy", folder);
     if (!err) err = weir_draft_array(draft, WEIR_NPY_U8, WEIR_NPY_ANY_ROWS, 0, &bytes, "%s/key_bytes.npy", folder);
     for (uint64_t v = 0; !err && v < nodes; v++) {
-        err = nodes_key(d, d->row_of[v], key, &id);
-        const weir_vertex_pair pair = {weir_vertex_high(id), weir_vertex_low(id)};
+        err = nodes_key_of(d, d->row_of[v], &key);
+        const weir_vertex_pair pair = {weir_vertex_high(key.id), weir_vertex_low(key.id)};
         if (!err) err = weir_npy_write(ids, &pair, 2);
         if (!err) err = weir_npy_write_i64(offsets, (int64_t)weir_npy_written(bytes));
-        if (!err) err = weir_npy_write(bytes, key, strlen(key));
+        if (!err) err = weir_npy_write(bytes, key.text, key.length);
     }
     if (!err) err = weir_npy_write_i64(offsets, (int64_t)weir_npy_written(bytes));
     err = weir_npy_writer_end(ids, err);
@@ -187,12 +207,12 @@ static weir_err nodes_write_spans(const weir_direct *d, const char *folder, cons
 /* --- features and labels ----------------------------------------------------------------------------------------- */
 
 static const weir_npy_array *nodes_feature(const weir_direct *d, uint32_t feature) {
-    return &d->node_members[d->import.nodes.owners[0].features[feature] - WEIR_DIRECT_PLAIN]->array;
+    return &d->node_members[d->import->nodes.owners[0].features[feature]]->array;
 }
 
 /* A vertex has a row if it has any of the features. */
 static weir_err nodes_write_rows(weir_direct *d, const char *folder, const int64_t *times_us) {
-    const weir_import_owner *owner = d->import.nodes.owners;
+    const weir_import_owner *owner = d->import->nodes.owners;
     uint64_t nodes = d->archive->nodes, count = 0;
     uint8_t *has = weir_calloc(nodes, 1);
     weir_err err = has ? WEIR_OK : WEIR_NOMEM("for %" PRIu64 " nodes", nodes);
@@ -207,7 +227,7 @@ static weir_err nodes_write_rows(weir_direct *d, const char *folder, const int64
          f++) { /* one by one: a column is in the cache, all are not */
         weir_npy_writer *writer = NULL;
         err = weir_draft_array(&d->draft, WEIR_NPY_F32, count, 0, &writer, "%s/feature.%s.npy", folder,
-                               d->import.nodes.columns[owner->features[f]].name);
+                               d->import->nodes.columns[owner->features[f]].name);
         for (uint64_t v = 0; !err && v < nodes; v++) {
             if (!has[d->row_of[v]]) continue;
             float number = (float)weir_npy_f64(nodes_feature(d, f), d->row_of[v]);
@@ -221,11 +241,27 @@ static weir_err nodes_write_rows(weir_direct *d, const char *folder, const int64
     return err;
 }
 
+/* The schema's values are sorted, which the numbers and codes of labels are not. */
+static int32_t nodes_label_value(const weir_direct *d, const weir_schema_label *schema, int64_t label) {
+    const weir_texts *known = &d->import->nodes.owners[0].values[d->label_column];
+    char number[NODES_KEY_MAX];
+    uint32_t value;
+    if (d->keys) {
+        value = weir_schema_values_find(&schema->values, known->bytes.bytes + known->offsets[label],
+                                        (size_t)(known->offsets[label + 1] - known->offsets[label]));
+    } else {
+        nodes_label_text(d, label, number);
+        value = weir_schema_values_find(&schema->values, number, strlen(number));
+    }
+    WEIR_ASSERT(value < schema->values.count); /* the survey has seen all */
+    return (int32_t)value;
+}
+
 static weir_err nodes_write_labels(weir_direct *d, const int64_t *times_us) {
     weir_snapshot_draft *draft = &d->draft;
-    uint32_t label = d->import.nodes.owners[0].labels[NODES_LABEL];
+    uint32_t label = d->labels.count ? d->import->nodes.owners[0].labels[d->label_column] : WEIR_SCHEMA_NONE;
     weir_npy_writer *targets = NULL, *values = NULL, *times = NULL;
-    char folder[512], path[WEIR_DRAFT_PATH_MAX], text[NODES_KEY_MAX];
+    char folder[512], path[WEIR_DRAFT_PATH_MAX];
     int64_t number;
     if (label == WEIR_SCHEMA_NONE) return WEIR_OK;
     const weir_schema_label *schema = weir_schema_label_at(draft->schema, label);
@@ -238,10 +274,7 @@ static weir_err nodes_write_labels(weir_direct *d, const int64_t *times_us) {
     for (uint64_t v = 0; !err && v < d->archive->nodes; v++) {
         err = weir_npy_i64(&d->labels, d->archive->path, d->row_of[v], &number);
         if (err || number < 0) continue;
-        nodes_label_text(d, number, text);
-        uint32_t code = weir_schema_values_find(&schema->values, text, strlen(text));
-        const int32_t value = (int32_t)code;
-        WEIR_ASSERT(code < schema->values.count); /* the survey has seen all */
+        const int32_t value = nodes_label_value(d, schema, number);
         err = weir_npy_write_i64(targets, (int64_t)v);
         if (!err) err = weir_npy_write(values, &value, 1);
         if (!err) err = weir_npy_write_i64(times, times_us[d->row_of[v]]);
@@ -263,7 +296,8 @@ static weir_err nodes_write_matrix(weir_direct *d, const char *name, const weir_
     if (!err) err = weir_draft_extra_open(&d->draft, 0, name, width, &writer);
     for (uint64_t v = 0; !err && v < d->archive->nodes; v++) {
         weir_npy_f32s(array, d->row_of[v] * width, (size_t)width, numbers);
-        if (isnan(numbers[0])) memset(numbers, 0, (size_t)width * sizeof *numbers); /* then all are: no row */
+        /* Of numbers in an archive all are missing, then, and the vertex has no row. */
+        if (!d->keys && isnan(numbers[0])) memset(numbers, 0, (size_t)width * sizeof *numbers);
         err = weir_npy_write(writer, numbers, width);
     }
     weir_free(numbers);
@@ -281,7 +315,7 @@ static weir_err nodes_write_mask(weir_direct *d, const char *name, const weir_np
 }
 
 weir_err weir_direct_write_nodes(weir_direct *d) {
-    const weir_import_table *table = &d->import.nodes;
+    const weir_import_table *table = &d->import->nodes;
     uint64_t nodes = d->archive->nodes;
     char folder[512], path[WEIR_DRAFT_PATH_MAX];
     int64_t *times_us = weir_calloc(nodes, sizeof *times_us); /* of rows and labels */
@@ -295,11 +329,12 @@ weir_err weir_direct_write_nodes(weir_direct *d) {
     if (!err) d->draft.life_counts[0] = nodes;
     if (!err) err = nodes_write_rows(d, folder, times_us);
     if (!err) err = nodes_write_labels(d, times_us);
-    for (uint32_t i = WEIR_DIRECT_PLAIN; !err && i < table->column_count; i++) {
-        const weir_npy_array *array = &d->node_members[i - WEIR_DIRECT_PLAIN]->array;
-        if (table->owners[0].seen[i] == WEIR_IMPORT_NOTHING) continue;
-        if (table->columns[i].role == WEIR_IMPORT_MATRIX) err = nodes_write_matrix(d, table->columns[i].name, array);
-        if (table->columns[i].role == WEIR_IMPORT_MASK) err = nodes_write_mask(d, table->columns[i].name, array);
+    for (uint32_t i = 0; !err && i < table->column_count; i++) {
+        const weir_archive_member *m = d->node_members[i];
+        if (!m || table->owners[0].seen[i] == WEIR_IMPORT_NOTHING) continue;
+        if (table->columns[i].role == WEIR_IMPORT_SKIP) continue;
+        if (m->kind == WEIR_MEMBER_MATRIX) err = nodes_write_matrix(d, table->columns[i].name, &m->array);
+        if (m->kind == WEIR_MEMBER_MASK) err = nodes_write_mask(d, table->columns[i].name, &m->array);
     }
     weir_free(times_us);
     return err;

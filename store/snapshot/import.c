@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.c - a data set in files of rows is fed into a store beside OUT, and the snapshot is built from that, as any
- * other; an archive of arrays needs no store. */
+/* import.c - a data set whose rows have histories, texts or several types is fed into a store beside OUT, and the
+ * snapshot is built from that, as any other; arrays, and rows that are as plain as arrays, need no store. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static weir_err import_folder_beside(const char *out, const char *what, char fol
     return err;
 }
 
-static weir_err import_through_store(weir_import *import, weir_snapshot_stats *statsp) {
+static weir_err import_through_store(weir_import *import, const char *folder, weir_snapshot_stats *statsp) {
     const weir_graph_opts opts = {
         .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
     const weir_snapshot_build_opts build = {
@@ -30,23 +30,34 @@ static weir_err import_through_store(weir_import *import, weir_snapshot_stats *s
         .extend = weir_import_extend,
         .context = import,
     };
-    char folder[WEIR_DRAFT_PATH_MAX];
     weir_graph *graph = NULL;
-    weir_err err = import_folder_beside(import->opts->out, "store", folder);
-    if (err) return err;
-    err = weir_graph_open(folder, import->schema, &opts, &graph);
+    weir_err err = weir_graph_open(folder, import->schema, &opts, &graph);
     if (!err) err = weir_import_feed(import, graph);
     if (!err) err = weir_snapshot_build(graph, &build, statsp);
     weir_err_keep(&err, weir_graph_close(graph));
-    if (weir_path_exists(folder)) weir_err_keep(&err, weir_folder_remove(folder));
+    return err;
+}
+
+static weir_err import_through_arrays(weir_import *import, const char *folder, weir_snapshot_stats *statsp) {
+    weir_tabulated rows = {.arrays = NULL};
+    weir_err err = weir_folder_create(folder);
+    if (!err) err = weir_import_tabulate(import, folder, &rows);
+    if (!err) err = weir_import_direct_rows(import, &rows, folder, statsp);
+    weir_import_tabulated_close(&rows);
     return err;
 }
 
 static weir_err import_files(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
     weir_import import = {.opts = opts};
+    char folder[WEIR_DRAFT_PATH_MAX];
     weir_err err = weir_import_survey(&import);
     if (!err) err = weir_import_schema(&import);
-    if (!err) err = import_through_store(&import, statsp);
+    if (!err) err = import_folder_beside(opts->out, "store", folder);
+    if (!err) {
+        err = weir_import_is_flat(&import) ? import_through_arrays(&import, folder, statsp)
+                                           : import_through_store(&import, folder, statsp);
+        if (weir_path_exists(folder)) weir_err_keep(&err, weir_folder_remove(folder));
+    }
     weir_import_table_close(&import.nodes);
     weir_import_table_close(&import.edges);
     weir_texts_free(&import.ids);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * import_private.h - what import.c, survey.c and feed.c share.
+ * import_private.h - what import.c, survey.c, tabulate.c, direct.c, unpack.c and feed.c share.
  *
- *   survey  both files once: what each column is, which types, relations and label values there are ──► a schema
- *   feed    both files again: rows become mutations of a store beside OUT, of which a snapshot is built
- *   extend  the nodes again, once a matrix or mask: arrays beside the snapshot's vertices
- *   direct  an archive's arrays become those of a snapshot, without rows in between; those that need a store are
- *           unpacked into the two files
+ * *   survey    both files once: what each column is, which types, relations and label values there are ──► a schema
+ *   tabulate  both files again, where rows are as plain as arrays: columns of numbers
+ *   direct    those, or an archive's arrays, become those of a snapshot; archives that need a store are unpacked
+ *             into the two files
+ *   feed      else both files again: rows become mutations of a store beside OUT, of which a snapshot is built
+ *   extend    then the nodes again, once a matrix or mask: arrays beside the snapshot's vertices
  */
 #ifndef WEIR_STORE_IMPORT_PRIVATE_H
 #define WEIR_STORE_IMPORT_PRIVATE_H
@@ -71,6 +72,7 @@ typedef struct weir_import {
     uint32_t *types;  /* one a key: its type, or WEIR_SCHEMA_NONE where several types have the key */
     int64_t *last_us; /* the same: the time of its last line */
     size_t key_room;  /* of both */
+    bool repeated;    /* a key has several lines */
     weir_schema *schema;
 } weir_import;
 
@@ -82,7 +84,9 @@ weir_err weir_import_classify(const weir_import *import, const char *name, bool 
 weir_err weir_import_owner_of(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
                               uint32_t *indexp);
 void weir_import_table_close(weir_import_table *table);
-/* The field of the row at hand in the column of this role; "" where there is no such column. */
+/* The column of this role, or WEIR_SCHEMA_NONE. */
+uint32_t weir_import_find(const weir_import_table *table, weir_import_role role);
+/* The field of the row at hand in the column of this role;"" where there is no such column. */
 const char *weir_import_field(const weir_import_table *table, weir_import_role role);
 /* Calls visit at each row. */
 weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context);
@@ -108,7 +112,25 @@ weir_err weir_import_schema(weir_import *import);
 weir_err weir_import_feed(weir_import *import, weir_graph *graph);
 weir_err weir_import_extend(void *context, weir_snapshot_draft *draft);
 
-/* unpack.c: FOLDER/nodes.csv and edges.csv of an archive. */
+/* tabulate.c: rows of text as an archive; of those that need no store: one vertex type and one relation, each key once,
+ * numbers but no texts and times as features, at most one label, of vertices. */
+typedef struct weir_tabulated {
+    weir_archive archive; /* without an archive's file */
+    weir_npy_folder *arrays;
+    uint32_t *columns; /* of each member: its column */
+    uint32_t label_column;
+} weir_tabulated;
+
+bool weir_import_is_flat(const weir_import *import);
+/* Arrays in files of the folder. They hold codes of keys and of label values.  WEIR_EDATA a bit beyond the columns, or
+ * the files have changed since the survey. */
+weir_err weir_import_tabulate(weir_import *import, const char *folder, weir_tabulated *rowsp);
+void weir_import_tabulated_close(weir_tabulated *rows);
+/* direct.c: a snapshot of them. */
+weir_err weir_import_direct_rows(weir_import *import, const weir_tabulated *rows, const char *folder,
+                                 weir_snapshot_stats *statsp);
+
+/* unpack.c: FOLDER/nodes.csvand edges.csv of an archive. */
 weir_err weir_import_unpack(const weir_archive *archive, const char *folder);
 
 /* direct.c: a snapshot of an archive, array by array; the folder is for what is sorted. *donep false, without an error:

@@ -169,8 +169,7 @@ static weir_err survey_open_table(const weir_import *import, const char *path, b
     return err;
 }
 
-/* The column of this role, or WEIR_SCHEMA_NONE. */
-static uint32_t survey_find(const weir_import_table *table, weir_import_role role) {
+uint32_t weir_import_find(const weir_import_table *table, weir_import_role role) {
     for (uint32_t i = 0; i < table->column_count; i++) {
         if (table->columns[i].role == role) return i;
     }
@@ -178,7 +177,7 @@ static uint32_t survey_find(const weir_import_table *table, weir_import_role rol
 }
 
 const char *weir_import_field(const weir_import_table *table, weir_import_role role) {
-    uint32_t column = survey_find(table, role);
+    uint32_t column = weir_import_find(table, role);
     return column == WEIR_SCHEMA_NONE ? "" : weir_csv_field(table->csv, column);
 }
 
@@ -339,6 +338,7 @@ static weir_err survey_node(void *context) {
     if (err) return err;
     uint32_t *of = &import->types[weir_texts_find(&import->ids, key, strlen(key))];
     if (known && *of != type) *of = WEIR_SCHEMA_NONE;
+    import->repeated = import->repeated || known;
     err = survey_see_row(import, t, type);
     return err || *of == WEIR_SCHEMA_NONE ? err : survey_check_later(import, key);
 }
@@ -410,10 +410,10 @@ weir_err weir_import_survey(weir_import *import) {
     const weir_snapshot_import_opts *opts = import->opts;
     weir_err err = survey_open_table(import, opts->nodes, true, &import->nodes);
     if (!err) err = survey_open_table(import, opts->edges, false, &import->edges);
-    if (!err && opts->nodes && survey_find(&import->nodes, WEIR_IMPORT_ID) == WEIR_SCHEMA_NONE)
+    if (!err && opts->nodes && weir_import_find(&import->nodes, WEIR_IMPORT_ID) == WEIR_SCHEMA_NONE)
         err = WEIR_ERR(WEIR_EDATA, "%s has no column 'id'", opts->nodes);
-    if (!err && (survey_find(&import->edges, WEIR_IMPORT_SRC) == WEIR_SCHEMA_NONE ||
-                 survey_find(&import->edges, WEIR_IMPORT_DST) == WEIR_SCHEMA_NONE))
+    if (!err && (weir_import_find(&import->edges, WEIR_IMPORT_SRC) == WEIR_SCHEMA_NONE ||
+                 weir_import_find(&import->edges, WEIR_IMPORT_DST) == WEIR_SCHEMA_NONE))
         err = WEIR_ERR(WEIR_EDATA, "%s lacks the columns 'src' and 'dst'", opts->edges);
     if (!err) err = weir_import_walk(&import->nodes, survey_node, import);
     return err ? err : weir_import_walk(&import->edges, survey_edge, import);

@@ -252,7 +252,7 @@ static weir_err run(weir_cli *cli) {
         {limit, "M edges/CPU-s", 1e-6, NULL, run_limit, &c},
         {"archive, R-MAT", "M edges/CPU-s", 1e-6, limit, run_skewed, &c},
         {"archive, uniform", "M edges/CPU-s", 1e-6, limit, run_even, &c},
-        {"rows of text, R-MAT, a tenth", "M edges/CPU-s", 1e-6, limit, run_rows, &c},
+        {"plain rows of text, R-MAT, a tenth", "M edges/CPU-s", 1e-6, limit, run_rows, &c},
     };
     if (!err) err = print_bytes(cli, &c);
     if (!err) return weir_bench_run(cli, "import", lines, sizeof lines / sizeof lines[0]);

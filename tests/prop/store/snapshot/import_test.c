@@ -32,6 +32,8 @@ typedef struct world {
     bool repeated;                                               /* a key stands in several rows */
     bool undirected;
     const char *skip;
+    const char *prefix; /* of keys, in rows only */
+    bool bits;          /* a column of them, in rows only */
     uint32_t node_numbers, edge_numbers;
     int64_t keys[NODES_MAX], node_us[NODES_MAX], labels[NODES_MAX];
     int64_t src[EDGES_MAX], dst[EDGES_MAX], edge_us[EDGES_MAX];
@@ -144,9 +146,9 @@ static void write_nodes(const world *w, int digits) {
     fprintf(file, "id,timestamp,label%s%s", w->node_numbers > 0 ? ",number.a" : "",
             w->node_numbers > 1 ? ",number.b" : "");
     if (w->width) fprintf(file, ",matrix.x.%llu", (unsigned long long)w->width);
-    fprintf(file, "%s\n", w->masked ? ",mask.train_mask" : "");
+    fprintf(file, "%s%s\n", w->masked ? ",mask.train_mask" : "", w->bits ? ",bits.f.9" : "");
     for (uint64_t i = 0; i < w->nodes; i++) {
-        fprintf(file, "%lld", (long long)w->keys[i]);
+        fprintf(file, "%s%lld", w->prefix, (long long)w->keys[i]);
         put_seconds(file, w->node_us[i]);
         fputc(',', file);
         if (w->labels[i] >= 0) fprintf(file, "%0*lld", digits, (long long)w->labels[i]);
@@ -156,6 +158,7 @@ static void write_nodes(const world *w, int digits) {
         for (uint64_t c = 0; c < w->width && !isnan(w->matrix[i * w->width]); c++)
             fprintf(file, "%s%.9g", c ? " " : "", (double)w->matrix[i * w->width + c]);
         if (w->masked) fprintf(file, ",%d", w->mask[i] != 0);
+        if (w->bits) fprintf(file, i % 3 ? ",%d %d" : ",", (int)(i % 9), (int)(i % 7));
         fputc('\n', file);
     }
     assert_int_equal(fclose(file), 0);
@@ -167,7 +170,8 @@ static void write_edges(const world *w) {
     fprintf(file, "src,dst,timestamp%s%s\n", w->edge_numbers > 0 ? ",number.u" : "",
             w->edge_numbers > 1 ? ",number.v" : "");
     for (uint64_t i = 0; i < w->edges; i++) {
-        fprintf(file, "%lld,%lld", (long long)w->keys[w->src[i]], (long long)w->keys[w->dst[i]]);
+        fprintf(file, "%s%lld,%s%lld", w->prefix, (long long)w->keys[w->src[i]], w->prefix,
+                (long long)w->keys[w->dst[i]]);
         put_seconds(file, w->edge_us[i]);
         for (uint32_t k = 0; k < w->edge_numbers; k++)
             put_real(file, w->of_edges[k][i]);
@@ -234,7 +238,7 @@ static void draw_edges(world *w) {
 
 static void draw(world *w, uint64_t round) {
     static const char *const skips[] = {NULL, NULL, NULL, "timestamp", "label,number.u", "number.a,mask.train_mask"};
-    *w = (world){.rng = weir_rng_stream(weir_test_seed(), round, 0)};
+    *w = (world){.rng = weir_rng_stream(weir_test_seed(), round, 0), .prefix = ""};
     w->nodes = 1 + below(w, below(w, 4) ? NODES_MAX : 2);
     w->edges = below(w, 8) ? 1 + below(w, EDGES_MAX) : below(w, 2);
     w->repeated = below(w, 6) == 0;
@@ -266,13 +270,14 @@ static weir_err import_archive(const world *w, const char *out, weir_snapshot_st
     return weir_snapshot_import(&opts, statsp);
 }
 
-static weir_err import_rows(const world *w, const char *out, weir_snapshot_stats *statsp) {
+static weir_err import_rows(const world *w, const char *out, bool by_store, bool nodes, weir_snapshot_stats *statsp) {
     const weir_snapshot_import_opts opts = {.out = weir_test_path(out),
-                                            .nodes = weir_test_path("n.csv"),
+                                            .nodes = nodes ? weir_test_path("n.csv") : NULL,
                                             .edges = weir_test_path("e.csv"),
                                             .skip = w->skip,
                                             .undirected = w->undirected,
-                                            .seed = 3};
+                                            .seed = 3,
+                                            .by_store = by_store};
     return weir_snapshot_import(&opts, statsp);
 }
 
@@ -393,18 +398,49 @@ static void an_archive_is_as_its_rows(void **state) {
         weir_err err = import_archive(w, "a", &of_archive);
         if (err) { /* a label of one value, which no schema takes, is refused in rows too */
             assert_err(err, WEIR_ECONFIG, "at least 2");
-            assert_err(import_rows(w, "b", &of_rows), WEIR_ECONFIG, "at least 2");
+            assert_err(import_rows(w, "b", true, true, &of_rows), WEIR_ECONFIG, "at least 2");
             nothing_is_left("a");
             continue;
         }
-        assert_ok(import_rows(w, "b", &of_rows));
+        assert_ok(import_rows(w, "b", true, true, &of_rows));
         assert_true(of_archive.vertices == of_rows.vertices && of_archive.edges == of_rows.edges);
         assert_int_equal(of_archive.labels, of_rows.labels);
         same_folders("a", "b");
+        assert_ok(import_rows(w, "c", false, true, &of_rows));
+        same_folders("c", "b");
         if (!w->repeated) same_as_archive(w, "a");
         assert_ok(weir_folder_remove(weir_test_path("a")));
         assert_ok(weir_folder_remove(weir_test_path("b")));
+        assert_ok(weir_folder_remove(weir_test_path("c")));
         nothing_is_left("a");
+        nothing_is_left("c");
+    }
+    free(w);
+}
+
+/* Rows that are as plain as arrays need no store either, and give the same: keys of text, bits, edges alone. */
+static void plain_rows_are_as_by_a_store(void **state) {
+    weir_snapshot_stats stats;
+    world *w = malloc(sizeof *w);
+    (void)state;
+    assert_non_null(w);
+    for (uint64_t round = 0; round < weir_test_rounds(6); round++) {
+        bool nodes = round % 2;
+        draw(w, 500 + round);
+        w->prefix = round % 3 ? "k " : "";
+        w->bits = true;
+        write_rows(w);
+        weir_err err = import_rows(w, "b", true, nodes, &stats);
+        if (err) { /* no edge, or a label of one value */
+            weir_code code = weir_err_code(err);
+            assert_err(import_rows(w, "c", false, nodes, &stats), code, NULL);
+            continue;
+        }
+        assert_ok(import_rows(w, "c", false, nodes, &stats));
+        same_folders("c", "b");
+        assert_ok(weir_folder_remove(weir_test_path("b")));
+        assert_ok(weir_folder_remove(weir_test_path("c")));
+        nothing_is_left("c");
     }
     free(w);
 }
@@ -528,5 +564,5 @@ static void memory_may_end_anywhere(void **state) {
     free(w);
 }
 
-WEIR_TESTS(WEIR_CASE(an_archive_is_as_its_rows), WEIR_CASE(wrong_arrays_are_refused),
-           WEIR_CASE(wrong_bytes_are_refused), WEIR_CASE(memory_may_end_anywhere))
+WEIR_TESTS(WEIR_CASE(an_archive_is_as_its_rows), WEIR_CASE(plain_rows_are_as_by_a_store),
+           WEIR_CASE(wrong_arrays_are_refused), WEIR_CASE(wrong_bytes_are_refused), WEIR_CASE(memory_may_end_anywhere))

@@ -221,8 +221,8 @@ typedef struct weir_snapshot_import_opts {
     const char *skip;          /* NULL, or columns to leave out, separated by commas             */
     bool undirected;           /* each edge is stored in both directions, loops once            */
     uint64_t seed;
+    bool by_store; /* as if rows had histories: the same snapshot, by the way that a store's takes */
 } weir_snapshot_import_opts;
-
 /* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays, and what memory an archive takes.
  * It works in OUT.store and OUT.csv, and removes them.  WEIR_EEXIST one of the three is there; WEIR_EDATA file, line
  * and column, or archive and array; WEIR_EINVAL
