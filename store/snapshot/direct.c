@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/assert.h>
 
 weir_err weir_direct_columns(weir_direct *d, bool nodes, const char *const plain[WEIR_DIRECT_PLAIN],
                              const weir_archive_member ***membersp) {
@@ -152,7 +151,8 @@ weir_err weir_import_direct_rows(weir_import *import, const weir_tabulated *rows
         (m->kind == WEIR_MEMBER_EDGE ? d->edge_members : d->node_members)[rows->columns[i]] = m;
     }
     if (!err) err = direct_run(d, &repeated, statsp);
-    WEIR_ASSERT(err || !repeated); /* the survey has seen each key once */
+    if (!err && repeated) /* the survey has seen each key once, and whoever looks for such keys may find them */
+        err = WEIR_ERR(WEIR_EDATA, "%s: two keys have the same id; rename one of them", rows->archive.origin);
     direct_close(d);
     return err;
 }
