@@ -65,21 +65,29 @@ static void kernel_embed_back(uint32_t rows, uint32_t cols, const uint32_t *slot
 
 /* --- segments ---------------------------------------------------------------------------------------------------- */
 
-#define PREFETCH_AHEAD 8u /* entries: rows of x lie anywhere */
+#define PREFETCH_AHEAD 4u /* entries: their rows lie anywhere, and each is some cache lines long */
+#define LINE_REALS     (64u / sizeof(weir_real))
 
 static uint32_t kernel_entry_row(const weir_segments *s, uint32_t entry) {
     return s->index ? s->index[entry] : entry;
 }
 
+/* Of the entry that comes so many after this one; the processor does not guess where a row begins. */
+static void kernel_prefetch_entry(const weir_segments *s, uint32_t entry, uint32_t cols, const weir_real *x,
+                                  uint32_t ldx) {
+    if (entry + PREFETCH_AHEAD >= s->offsets[s->count]) return;
+    const weir_real *row = kernel_row_of(x, kernel_entry_row(s, entry + PREFETCH_AHEAD), ldx);
+    for (uint32_t c = 0; c < cols; c += LINE_REALS)
+        __builtin_prefetch(row + c);
+}
+
 static void kernel_segment_mean(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
                                 uint32_t ldout) {
-    uint32_t last = s->count > 0 ? s->offsets[s->count] : 0;
     for (size_t i = 0; i < s->count; i++, out += ldout) {
         uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
         memset(out, 0, cols * sizeof *out);
         for (uint32_t e = begin; e < end; e++) {
-            if (e + PREFETCH_AHEAD < last)
-                __builtin_prefetch(kernel_row_of(x, kernel_entry_row(s, e + PREFETCH_AHEAD), ldx));
+            kernel_prefetch_entry(s, e, cols, x, ldx);
             kernel_row_add(cols, kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
         }
         if (end > begin + 1) kernel_row_scale(cols, 1 / (weir_real)(end - begin), out);
@@ -90,8 +98,10 @@ static void kernel_segment_mean_back(const weir_segments *s, uint32_t cols, cons
                                      weir_real *dx, uint32_t lddx) {
     for (size_t i = 0; i < s->count; i++, dout += lddout) {
         uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
-        for (uint32_t e = begin; e < end; e++)
+        for (uint32_t e = begin; e < end; e++) {
+            kernel_prefetch_entry(s, e, cols, dx, lddx);
             kernel_row_add_scaled(cols, 1 / (weir_real)(end - begin), dout, dx + (size_t)kernel_entry_row(s, e) * lddx);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* encode.c - one vertex or edge becomes floats and slots; the same for a stored row and for plain values (NN-N2). */
+#include <float.h>
 #include <math.h>
 
 #include <weir/store/base/assert.h>
@@ -66,9 +67,23 @@ void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *fea
     }
 }
 
+/* Without a double or a branch, so that the loop takes many at once: rows of matrices are long. */
+static void encode_plain_row(uint32_t columns, const float *restrict row, weir_real *restrict numbers) {
+    const float most = (float)WEIR_NN_SCALED_MAX;
+    for (uint32_t i = 0; i < columns; i++) {
+        float value = fabsf(row[i]) <= FLT_MAX ? row[i] : 0;
+        value = value > most ? most : value;
+        numbers[i] = value < -most ? -most : value;
+    }
+}
+
 void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_real *numbers) {
     double squares = 0;
-    for (uint32_t i = 0; row && matrix->unit && i < matrix->columns; i++)
+    if (row && !matrix->unit) {
+        encode_plain_row(matrix->columns, row, numbers + matrix->column);
+        return;
+    }
+    for (uint32_t i = 0; row && i < matrix->columns; i++)
         squares += isfinite(row[i]) ? (double)row[i] * (double)row[i] : 0;
     double scale = squares > 0 ? 1 / sqrt(squares) : 1; /* a row of zeros stays one */
     for (uint32_t i = 0; i < matrix->columns; i++) {

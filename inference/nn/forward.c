@@ -219,18 +219,22 @@ static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t st
     p->w->means[layer - 1][step] = mean;
 }
 
+/* In pieces, so that the norm finds in a cache what bias and relu have left. */
 static void forward_layer_norm(forward_pass *p, uint32_t layer) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
-    uint32_t hidden = p->shape->hidden;
+    uint32_t hidden = p->shape->hidden, piece = weir_kernels_piece(p->k, hidden);
     for (uint32_t hop = 0; hop <= p->shape->layers - layer; hop++) {
         for (uint32_t type = 0; type < p->shape->types; type++) {
             weir_block_range range = forward_range_at(p, hop, type);
             const weir_nn_type_slots *at = &p->nn->plan.types[(layer - 1) * p->shape->types + type];
-            size_t first = (size_t)range.begin * hidden;
-            if (range.begin == range.end) continue;
-            p->k->bias_relu(range.end - range.begin, hidden, p->params + at->bias, t->relu + first);
-            p->k->layer_norm(range.end - range.begin, hidden, t->relu + first, p->params + at->gain,
-                             p->params + at->shift, t->out + first, t->stats + (size_t)range.begin * 2);
+            uint32_t rows = range.end - range.begin;
+            for (uint32_t done = 0, count; done < rows; done += count) {
+                count = rows - done < piece ? rows - done : piece;
+                size_t row = (size_t)range.begin + done, from = row * hidden;
+                p->k->bias_relu(count, hidden, p->params + at->bias, t->relu + from);
+                p->k->layer_norm(count, hidden, t->relu + from, p->params + at->gain, p->params + at->shift,
+                                 t->out + from, t->stats + row * 2);
+            }
         }
     }
 }

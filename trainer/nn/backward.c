@@ -82,17 +82,22 @@ static weir_real *backward_head(backward_pass *b, const weir_real *dlogits) {
 
 /* --- a layer ----------------------------------------------------------------------------------------------------- */
 
-/* One type of one hop: through the norm, relu and bias to dsum, and through the layer's own weight to dbelow. */
+/* One type of one hop: through the norm, relu and bias to dsum, in pieces that stay in a cache, and through the layer's
+ * own weight to dbelow. */
 static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type, weir_block_range range,
                            const weir_real *dout, weir_real *dsum, weir_real *dbelow) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     const weir_nn_type_slots *at = &b->plan->types[(layer - 1) * b->types + type];
-    uint32_t rows = range.end - range.begin, hidden = b->hidden;
+    uint32_t rows = range.end - range.begin, hidden = b->hidden, piece = weir_kernels_piece(b->k, hidden);
     size_t first = (size_t)range.begin * hidden;
-    b->k->layer_norm_back(rows, hidden, t->relu + first, t->stats + (size_t)range.begin * 2, b->params + at->gain,
-                          dout + first, dsum + first, b->gradients + at->gain, b->gradients + at->shift);
-    b->k->relu_back((size_t)rows * hidden, t->relu + first, dsum + first);
-    b->k->bias_back(rows, hidden, dsum + first, b->gradients + at->bias);
+    for (uint32_t done = 0, count; done < rows; done += count) {
+        count = rows - done < piece ? rows - done : piece;
+        size_t row = (size_t)range.begin + done, from = row * hidden;
+        b->k->layer_norm_back(count, hidden, t->relu + from, t->stats + row * 2, b->params + at->gain, dout + from,
+                              dsum + from, b->gradients + at->gain, b->gradients + at->shift);
+        b->k->relu_back((size_t)count * hidden, t->relu + from, dsum + from);
+        b->k->bias_back(count, hidden, dsum + from, b->gradients + at->bias);
+    }
     backward_dweight(b, rows, hidden, hidden, t->below + first, dsum + first, at->self);
     backward_dx(b, rows, hidden, hidden, dsum + first, at->self, 1, dbelow + first);
 }
