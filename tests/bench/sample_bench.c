@@ -5,13 +5,16 @@
  * The limit is what a sampler costs that knows no times, types, windows or nodes: a tree of Floyd's draws from 64-bit
  * arrays with a cheap generator and prefetched lists. One core. Rates count sampled edges.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 #include <weir/store/base/rng.h>
 #include <weir/store/sample/sampler.h>
+#include <weir/store/snapshot/npy.h>
 
 #include "bench.h"
 #include "sample_bench.h"
@@ -130,6 +133,23 @@ static weir_err rmat_open(rmat *g, unsigned scale) {
         g->edge_pairs[2 * e + 1] = g->times[e];
     }
     return WEIR_OK;
+}
+
+/* For others, to sample the same. */
+static weir_err rmat_write_array(const char *folder, const char *name, const int64_t *numbers, uint64_t count) {
+    char path[PATH_MAX];
+    weir_npy_writer *writer = NULL;
+    weir_err err = weir_path_join(path, sizeof path, folder, name);
+    if (err || weir_path_exists(path)) return err;
+    err = weir_npy_writer_open(path, WEIR_NPY_I64, count, 0, &writer);
+    if (!err) err = weir_npy_write(writer, numbers, count);
+    return weir_npy_writer_end(writer, err);
+}
+
+static weir_err rmat_write(const rmat *g, const char *folder) {
+    weir_err err = weir_folder_create(folder);
+    if (!err) err = rmat_write_array(folder, "indptr.npy", g->indptr, g->vertices + 1);
+    return err ? err : rmat_write_array(folder, "neighbors.npy", g->neighbors, g->edges);
 }
 
 /* --- the bare loop ----------------------------------------------------------------------------------------------- */
@@ -286,9 +306,11 @@ weir_err weir_sample_bench_run(weir_cli *cli) {
     if (!err) err = rmat_open(&graph, (unsigned)scale);
     run_context bare = {.graph = &graph, .batches = batches}, last = bare;
     last.window = WEIR_WINDOW_MAX; /* as good as the whole list, which is what the bare loop draws from */
-    run_context timed = last, apart = last, shared = last, inputs = last, narrow = last;
+    run_context timed = last, apart = last, shared = last, inputs = last, narrow = last, both;
     timed.timed = apart.timed = inputs.timed = narrow.timed = true;
     apart.apart = shared.shared = inputs.inputs = true;
+    both = shared;
+    both.inputs = true;
     narrow.window = WEIR_SAMPLE_WINDOW;
     const char *limit = "bare uniform loop";
     const weir_bench_line lines[] = {
@@ -299,7 +321,9 @@ weir_err weir_sample_bench_run(weir_cli *cli) {
         {"the same, times and ids in arrays apart", "M edges/s", 1e-6, limit, run_sampler, &apart},
         {"the same, and distinct input rows", "M edges/s", 1e-6, limit, run_sampler, &inputs},
         {"targets at the last moment share nodes", "M edges/s", 1e-6, limit, run_sampler, &shared},
+        {"the same, and distinct input rows of them", "M edges/s", 1e-6, limit, run_sampler, &both},
     };
+    if (!err && weir_cli_text(cli, "graph")) err = rmat_write(&graph, weir_cli_text(cli, "graph"));
     if (!err) err = levels_open(&bare);
     if (!err) err = weir_bench_run(cli, "sample", lines, sizeof lines / sizeof lines[0]);
     for (uint32_t hop = 0; hop <= HOPS; hop++)

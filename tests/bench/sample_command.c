@@ -9,6 +9,7 @@ static const weir_option options[] = {
     {"quick", 'q', NULL, "least work that still runs every line", NULL},
     {"json", 'j', NULL, "one JSON object a line", NULL},
     {"scale", 's', "N", "2^N vertices, 16 edges each (default 20; quick: 10)", NULL},
+    {"graph", 'g', "FOLDER", "writes indptr.npy and neighbors.npy of the graph there, unless they are there", NULL},
     {0},
 };
 
