@@ -16,8 +16,10 @@
 #ifndef WEIR_STORE_CACHE_H
 #define WEIR_STORE_CACHE_H
 
+#include <weir/store/base/arena.h>
 #include <weir/store/base/err.h>
 #include <weir/store/format/entry.h>
+#include <weir/store/graph/graph.h>
 
 typedef struct weir_cache weir_cache;
 
@@ -41,15 +43,17 @@ uint64_t weir_cache_epoch(weir_cache *cache);
  * the window knows as much already, when there is no memory, or when it would take more than its share.  [any] */
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete);
-/* Entries with rows of their own; false: there is no memory for them.  [any] */
 typedef void *(*weir_cache_allocate)(void *context, size_t size);
-bool weir_cache_copy(const weir_entry *from, size_t count, weir_entry *entries, weir_cache_allocate allocate,
-                     void *context);
 /* Copies up to capacity entries older than before_us, newest first, their rows into one block of allocate's. true: the
  * answer stands, and *completep says whether there is nothing behind it. false: *countp is how many entries the window
  * has, which do not reach that far, or for whose rows there is no memory; 0: it is not cached.  [any] */
 bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
                         size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep);
+/* Up to `limit` edges older than before_us, newest first, in the arena with their rows: what weir_cache_collect gives,
+ * where that is the whole answer. false: it is not cached, does not reach that far, has a deletion among them, or the
+ * arena is full; weir_cache_collect says which.  [any] */
+bool weir_cache_edges(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, size_t limit,
+                      weir_arena *arena, weir_edge **edgesp, uint32_t *countp);
 /* Before a reader collects from many windows: fetches where one is found, and some collects later the window itself,
  * with so many entries.  [any] */
 typedef enum weir_cache_stage { WEIR_CACHE_SLOT, WEIR_CACHE_WINDOW } weir_cache_stage;

@@ -12,8 +12,6 @@
 #define ROWS_PER_LOOK 4u /* feature rows taken at first: most vertices have one */
 #define ROWS_MAX      4096u
 
-#define NEAR_EDGES 48u /* of a window: what is written anew for each stays in the processor's cache */
-
 #define AHEAD_SLOT   16u /* in windows: where one is found */
 #define AHEAD_MIN    4u  /* with fewer there is nothing to fetch beside */
 #define AHEAD_WINDOW 8u  /* and the window itself          */
@@ -64,29 +62,17 @@ typedef struct query_window {
 static weir_err query_read_window(const weir_graph *graph, weir_delta *const deltas[2], weir_vertex vertex,
                                   int64_t before_us, const query_window *ask, weir_arena *arena,
                                   const weir_edge **edgesp, uint32_t *countp) {
-    const weir_entry *entries;
-    weir_entry near[NEAR_EDGES];
     *edgesp = NULL;
     *countp = 0;
     const weir_schema_relation *of = weir_schema_relation_at(graph->schema, ask->relation);
     if (!query_is_told(graph, of->history_us, before_us)) return WEIR_OK;
-    weir_list_query query = {.vertex = vertex,
-                             .list = WEIR_LIST_EDGES(ask->relation, ask->direction),
-                             .before_us = before_us,
-                             .newer_than_us = query_expired_at(graph, of->expire_us, of->history_us, before_us),
-                             .limit = ask->limit,
-                             .budget = ask->budget,
-                             .room = ask->limit <= NEAR_EDGES ? near : NULL};
-    weir_err err = weir_shard_list_with(query_shard_of(graph, vertex), deltas, &query, arena, &entries, countp);
-    if (err) return err;
-    weir_edge *edges = weir_arena_alloc(arena, *countp * sizeof *edges);
-    if (!edges) return WEIR_ARENA_ERR(arena, "the request's memory is used up; ask for fewer neighbours");
-    for (uint32_t i = 0; i < *countp; i++) {
-        edges[i] = (weir_edge){entries[i].neighbor, entries[i].time_us, entries[i].event, entries[i].row,
-                               entries[i].row_length};
-    }
-    *edgesp = edges;
-    return WEIR_OK;
+    const weir_list_query query = {.vertex = vertex,
+                                   .list = WEIR_LIST_EDGES(ask->relation, ask->direction),
+                                   .before_us = before_us,
+                                   .newer_than_us = query_expired_at(graph, of->expire_us, of->history_us, before_us),
+                                   .limit = ask->limit,
+                                   .budget = ask->budget};
+    return weir_shard_edges(query_shard_of(graph, vertex), deltas, &query, arena, edgesp, countp);
 }
 
 weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,

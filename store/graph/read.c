@@ -218,7 +218,9 @@ static const weir_entry *read_merge_next(read_source *sources, size_t first, uns
 }
 
 typedef struct read_merged {
-    weir_entry *entries;
+    weir_entry *entries; /* room for as many as are asked for; NULL: it is in the arena, once it is needed */
+    bool as_edges;       /* edges are asked for …                                             */
+    weir_edge *edges;    /* … and these are the answer; NULL: the entries are                    */
     uint32_t count;
     unsigned lacking;  /* sources of which more must be taken; 0: these are the entries */
     bool rows_are_own; /* they lie in the arena, none in a delta */
@@ -368,25 +370,58 @@ static weir_err read_take_as_they_are(weir_shard *shard, const weir_list_query *
     return WEIR_OK;
 }
 
+/* Of edges that are asked for again their window gives the answer as it is told. false: by way of entries. */
+static bool read_take_edges(const weir_shard *shard, const weir_list_query *query, weir_arena *arena,
+                            read_merged *out) {
+    const weir_deleted_filter *filter = weir_deleted_filter_of(shard->deleted);
+    weir_edge *edges;
+    WEIR_ASSERT(WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EDGES && !query->hidden_too);
+    if (weir_deleted_filter_may_have(filter, query->vertex)) return false;
+    if (!weir_cache_edges(shard->cache, query->vertex, query->list, query->before_us, query->limit, arena, &edges,
+                          &out->count))
+        return false;
+    if (weir_deleted_filter_any(filter)) {
+        for (uint32_t i = 0; i < out->count; i++)
+            weir_deleted_filter_ahead(filter, edges[i].neighbor);
+        for (uint32_t i = 0; i < out->count; i++)
+            if (weir_deleted_filter_may_have(filter, edges[i].neighbor)) return false;
+    }
+    out->edges = edges;
+    return true;
+}
+
+static weir_entry *read_room(weir_entry *near, size_t capacity, weir_arena *arena) {
+    return capacity <= NEAR_ENTRIES ? near : weir_arena_alloc(arena, capacity * sizeof *near);
+}
+
 /* The first time no more than a window is looked for, which most lists have. */
 static weir_err read_list_once(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
                                size_t capacity, weir_arena *arena, read_merged *out) {
-    read_source sources[SOURCES] = {0};
+    read_source sources[SOURCES];
     weir_entry near[SOURCES * NEAR_ENTRIES];
     bool first = capacity == query->limit, alone = true;
-    for (size_t i = 0; i < SOURCES; i++) {
-        sources[i].complete = true;
-        sources[i].entries =
-            capacity <= NEAR_ENTRIES ? &near[i * NEAR_ENTRIES] : weir_arena_alloc(arena, capacity * sizeof(weir_entry));
-        if (!sources[i].entries) return read_arena_full(arena);
-    }
+    for (size_t i = 0; i < SOURCES; i++)
+        sources[i] = (read_source){.complete = true};
     for (size_t i = 0; i < COLD; i++) {
-        if (!deltas[i]) continue;
-        sources[i].count = weir_delta_collect(deltas[i], query->vertex, query->list, query->before_us,
-                                              sources[i].entries, capacity, &sources[i].complete);
-        alone = alone && sources[i].count == 0 && sources[i].complete;
+        read_source *s = &sources[i];
+        if (!deltas[i] || weir_delta_records(deltas[i]) == 0) continue;
+        s->entries = read_room(&near[i * NEAR_ENTRIES], capacity, arena);
+        if (!s->entries) return read_arena_full(arena);
+        s->count = weir_delta_collect(deltas[i], query->vertex, query->list, query->before_us, s->entries, capacity,
+                                      &s->complete);
+        alone = alone && s->count == 0 && s->complete;
     }
-    if (first && alone) sources[COLD].entries = out->entries; /* a merge moves each only towards the front */
+    if (first && alone && out->as_edges && read_take_edges(shard, query, arena, out)) {
+        weir_err err = weir_shard_spend(query->budget, out->count);
+        while (query->newer_than_us != INT64_MIN && out->count > 0 &&
+               out->edges[out->count - 1].time_us <= query->newer_than_us)
+            out->count--;
+        return err;
+    }
+    if (!out->entries) out->entries = weir_arena_alloc(arena, query->limit * sizeof *out->entries);
+    /* Those of the cold store alone lie in the answer's place: a merge moves each only towards the front. */
+    sources[COLD].entries = first && alone ? out->entries : read_room(&near[COLD * NEAR_ENTRIES], capacity, arena);
+    if (!out->entries || !sources[COLD].entries) return read_arena_full(arena);
     bool remains = !first && read_collect_remains(shard, query, deltas, capacity, arena, &sources[COLD], &out->late);
     weir_err err = remains ? WEIR_OK : read_collect_cold(shard, query, capacity, arena, &sources[COLD]);
     if (!err) err = weir_shard_spend(query->budget, sources[0].count + sources[1].count + sources[COLD].count);
@@ -473,44 +508,56 @@ static bool read_is_for_a_long_pass(weir_shard *shard, const weir_list_query *qu
     return !has_window || count == 0 || newest.time_us < query->before_us;
 }
 
-weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
-                              weir_arena *arena, const weir_entry **entriesp, uint32_t *countp) {
-    read_merged out = {.entries =
-                           query->room ? query->room : weir_arena_alloc(arena, query->limit * sizeof(weir_entry))};
-    *entriesp = NULL;
-    *countp = 0;
-    if (!out.entries) return read_arena_full(arena);
+static weir_err read_list(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
+                          weir_arena *arena, read_merged *out) {
     size_t capacity = query->limit;
-    weir_err err = read_list_once(shard, query, deltas, capacity, arena, &out);
-    while (!err && out.lacking) {
+    weir_err err = read_list_once(shard, query, deltas, capacity, arena, out);
+    while (!err && out->lacking) {
         capacity = capacity == query->limit ? capacity + SPARE_ENTRIES : capacity * 4;
-        if (read_is_for_a_long_pass(shard, query, capacity, arena, &out)) {
-            err = read_list_long(shard, query, deltas, arena, &out);
+        if (read_is_for_a_long_pass(shard, query, capacity, arena, out)) {
+            err = read_list_long(shard, query, deltas, arena, out);
         } else {
             err = weir_shard_spend(query->budget, capacity); /* before it is begun, so that little is done in vain */
-            if (!err) err = read_list_once(shard, query, deltas, capacity, arena, &out);
+            if (!err) err = read_list_once(shard, query, deltas, capacity, arena, out);
         }
     }
-    if (err) return err;
-    WEIR_ASSERT(out.count <= query->limit);
+    if (err || out->edges) return err;
+    WEIR_ASSERT(out->count <= query->limit);
 
     /* Rows of deltas live as long as our references: the answer gets its own. */
-    size_t bytes = out.rows_are_own ? 0 : weir_entries_row_bytes(out.entries, out.count);
+    size_t bytes = out->rows_are_own ? 0 : weir_entries_row_bytes(out->entries, out->count);
     uint8_t *rows = bytes ? weir_arena_alloc_aligned(arena, 1, bytes) : NULL;
     if (bytes && !rows) return read_arena_full(arena);
-    if (rows) weir_entries_own_rows(out.entries, out.count, rows);
-    *entriesp = out.entries;
-    *countp = out.count;
+    if (rows) weir_entries_own_rows(out->entries, out->count, rows);
     return WEIR_OK;
 }
 
 weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
                          const weir_entry **entriesp, uint32_t *countp) {
+    read_merged out = {0};
     weir_delta *deltas[2];
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
-    weir_err err = weir_shard_list_with(shard, deltas, query, arena, entriesp, countp);
+    weir_err err = read_list(shard, query, deltas, arena, &out);
+    *entriesp = err ? NULL : out.entries;
+    *countp = err ? 0 : out.count;
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);
+    return err;
+}
+
+weir_err weir_shard_edges(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
+                          weir_arena *arena, const weir_edge **edgesp, uint32_t *countp) {
+    weir_entry near[NEAR_ENTRIES];
+    read_merged out = {.entries = query->limit <= NEAR_ENTRIES ? near : NULL, .as_edges = true};
+    weir_err err = read_list(shard, query, deltas, arena, &out);
+    weir_edge *edges = err || out.edges ? out.edges : weir_arena_alloc(arena, out.count * sizeof *edges);
+    if (!err && !edges) err = read_arena_full(arena);
+    for (uint32_t i = 0; !err && !out.edges && i < out.count; i++) {
+        const weir_entry *e = &out.entries[i];
+        edges[i] = (weir_edge){e->neighbor, e->time_us, e->event, e->row, e->row_length};
+    }
+    *edgesp = err ? NULL : edges;
+    *countp = err ? 0 : out.count;
     return err;
 }
 

@@ -130,7 +130,11 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
         *countp = b->count < capacity ? b->count : capacity;
         *spanp = b->span;
         spanp->complete = b->span.complete && *countp == b->count;
-        answers = weir_cache_copy(b->entries, *countp, entries, allocate, context);
+        if (*countp) memcpy(entries, b->entries, *countp * sizeof *entries);
+        size_t bytes = weir_entries_row_bytes(entries, *countp);
+        uint8_t *rows = bytes ? allocate(context, bytes) : NULL;
+        if (rows) weir_entries_own_rows(entries, *countp, rows);
+        answers = rows || bytes == 0;
     }
     weir_mutex_unlock(&remains->mutex);
     return answers;

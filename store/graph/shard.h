@@ -151,7 +151,6 @@ typedef struct weir_list_query {
     uint32_t limit;
     bool hidden_too;           /* also edges that the deletion of an edge or of the neighbour hides */
     weir_graph_budget *budget; /* NULL: any */
-    weir_entry *room;          /* for `limit` entries that are told; NULL: they are in the arena */
 } weir_list_query;
 
 /* Takes steps from a budget (NULL: any).  WEIR_EBUSY, WEIR_ETIMEOUT as weir_graph_budget says.  [any] */
@@ -159,9 +158,9 @@ weir_err weir_shard_spend(weir_graph_budget *budget, uint64_t steps);
 
 weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
                          const weir_entry **entriesp, uint32_t *countp);
-/* The same for a reader of many lists, who holds the version. */
-weir_err weir_shard_list_with(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
-                              weir_arena *arena, const weir_entry **entriesp, uint32_t *countp);
+/* The same of a list of edges, for a reader of many lists, who holds the version. */
+weir_err weir_shard_edges(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
+                          weir_arena *arena, const weir_edge **edgesp, uint32_t *countp);
 /* The time of the oldest entry, no deletion, of a list, whatever hides it: of the query's span, whose limit is not
  * looked at. A seek, however long the list is.  [any] */
 weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp);
