@@ -46,6 +46,16 @@ static weir_err cold_stands(const weir_engine_cursor *cursor, weir_vertex vertex
     return WEIR_OK;
 }
 
+/* Bundles of a span are no wider than it: what is further away in time than a few of them is not among the next few. */
+static bool cold_is_far(const void *at, size_t length, const weir_bundle_key *wanted) {
+    int64_t near_us = wanted->newest_us;
+    weir_bundle_key key;
+    if (!weir_bundle_key_read(at, length, &key) || key.part != wanted->part || key.span != wanted->span) return false;
+    for (unsigned steps = 0; steps < STEPS_MAX; steps++)
+        near_us = weir_bundle_reach(key.span, near_us);
+    return key.newest_us > near_us;
+}
+
 /* Onwards. What is sought is most often a few bundles away, if not where it stands, and a seek asks every file. */
 static void cold_seek_on(weir_engine_cursor *cursor, const weir_bundle_key *wanted) {
     uint8_t key[WEIR_BUNDLE_KEY_BYTES];
@@ -55,6 +65,7 @@ static void cold_seek_on(weir_engine_cursor *cursor, const weir_bundle_key *want
         if (!weir_engine_cursor_valid(cursor)) return;
         const void *at = weir_engine_cursor_key(cursor, &length);
         if (length < sizeof key || memcmp(at, key, sizeof key) >= 0) return; /* cold_stands finds a damaged one */
+        if (cold_is_far(at, length, wanted)) break;
         if (steps < STEPS_MAX) weir_engine_cursor_next(cursor);
     }
     weir_engine_cursor_seek(cursor, key, sizeof key);
