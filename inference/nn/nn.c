@@ -93,17 +93,20 @@ static bool nn_plan_tensors(weir_nn *nn) {
     weir_nn_type_slots *slots = weir_arena_calloc(nn->arena, (size_t)layers * types, sizeof *slots);
     uint64_t *neighbors = weir_arena_calloc(nn->arena, (size_t)layers * shape->step_count, sizeof *neighbors);
     uint64_t *embeddings = weir_arena_calloc(nn->arena, categories + 1, sizeof *embeddings);
-    if (!nn->tensors || !encode || !slots || !neighbors || !embeddings) return false;
+    uint64_t *begins = weir_arena_calloc(nn->arena, (size_t)layers + 2, sizeof *begins);
+    if (!nn->tensors || !encode || !slots || !neighbors || !embeddings || !begins) return false;
 
     for (uint32_t t = 0; t < types; embeddings += shape->vertices[t].category_count, t++)
         nn_plan_encode(nn, t, &encode[t], embeddings);
     for (uint32_t l = 1; l <= layers; l++) {
+        begins[l] = nn->parameters;
         for (uint32_t t = 0; t < types; t++)
             nn_plan_type(nn, l, t, &slots[(l - 1) * types + t]);
         for (uint32_t s = 0; s < shape->step_count; s++)
             nn_plan_step(nn, l, s, &neighbors[(l - 1) * shape->step_count]);
     }
-    nn->plan = (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors};
+    begins[layers + 1] = nn->parameters;
+    nn->plan = (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors, .begins = begins};
     nn->plan.head_weight = nn_add_tensor(nn, shape->hidden, shape->outputs, true, "head.weight");
     nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, false, "head.bias");
     for (uint32_t i = 0; i < nn->tensor_count; i++)

@@ -69,6 +69,10 @@ void weir_sampler_close(weir_sampler *sampler) {
     weir_free(sampler);
 }
 
+void weir_sampler_seed(weir_sampler *sampler, uint64_t seed) {
+    sampler->opts.seed = seed;
+}
+
 void weir_sample_source_close(weir_sample_source *source) {
     if (source) source->close(source);
 }

@@ -307,7 +307,7 @@ static weir_err run_batch(subject *s) {
     if (err || !s->back) return err;
     weir_loss_binary(&loss, s->dlogits);
     memset(s->gradients, 0, weir_nn_parameter_count(s->nn) * sizeof *s->gradients);
-    err = weir_nn_backward(s->nn, s->params, s->workspace, s->dlogits, s->gradients);
+    err = weir_nn_backward(s->nn, s->params, s->workspace, s->dlogits, s->gradients, NULL);
     if (!err) err = weir_adamw_step_take(s->adamw, 1e-4, s->gradients, NULL, s->params, NULL);
     return err;
 }

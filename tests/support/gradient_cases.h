@@ -99,7 +99,7 @@ static inline void gradient_forward_back(gradient_check *g) {
     naive_forward(&g->f, g->params, g->drop, naive);
     double expected = naive_loss(g, naive);
     if (!(fabs(value - expected) < 1e-2 * GRADIENT_ERROR)) fail_msg("a loss of %.9g is %.9g", expected, value);
-    assert_ok(weir_nn_backward(g->f.nn, g->f.params, workspace, dlogits, g->gradients));
+    assert_ok(weir_nn_backward(g->f.nn, g->f.params, workspace, dlogits, g->gradients, NULL));
     weir_nn_workspace_close(workspace);
 }
 

@@ -3,10 +3,12 @@
  * mpi_watch.c - loaded before MPI (LD_PRELOAD): counts what is exchanged, summed and told between ranks, and makes
  * exchanges slow.
  *
- *   WEIR_TEST_MPI=FILE            at the end each rank writes FILE.RANK: a line a channel, "calls messages bytes own"
+ *   WEIR_TEST_MPI=FILE            at the end each rank writes FILE.RANK: a line a kind of channel, "calls messages bytes
+ *                                 own"
  *   WEIR_TEST_MPI_DELAY_US=N      an exchange is not seen to be done until N microseconds after it began
  *
- * Channels are numbered as they first exchange something; `own` are bytes that a rank sends itself. The last line is
+ * Makers of batches have a channel each of every kind, made in the order of kinds. Kinds are numbered as they first
+ * exchange something; `own` are bytes that a rank sends itself. The last line is
  * "sums floats rows peak": how many floats were summed over the ranks, how many bytes each rank told all others, and
  * the most memory that this one had, in KiB.
  */
@@ -19,21 +21,24 @@
 
 #include <mpi.h>
 
-#define CHANNELS 16
-#define REQUESTS 64
+#define CHANNELS 256
+#define KINDS    3 /* of a maker's channels */
+#define REQUESTS 1024
 
 typedef struct channel {
-    MPI_Comm comm;
+    int kind; /* KINDS: the first channel, of what comes before the batches */
     uint64_t calls, messages, bytes, own;
 } channel;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static channel channels[CHANNELS];
+static MPI_Comm made[CHANNELS];
+static int made_count;
+static channel channels[KINDS + 1]; /* one a kind */
 static int channel_count;
 static uint64_t floats, told;
 static struct {
-    MPI_Request request; /* NULL: free */
-    int64_t until_us;
+    MPI_Request request;
+    int64_t until_us; /* 0: free */
 } slow[REQUESTS];
 
 static int64_t now_us(void) {
@@ -42,28 +47,36 @@ static int64_t now_us(void) {
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-int MPI_Ialltoallv(const void *bytes, const int counts[], const int places[], MPI_Datatype type, void *received,
-                   const int received_counts[], const int received_places[], MPI_Datatype received_type, MPI_Comm comm,
-                   MPI_Request *request) {
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) {
+    int status = PMPI_Comm_dup(comm, copy);
+    pthread_mutex_lock(&mutex);
+    if (made_count == CHANNELS) abort();
+    made[made_count++] = *copy;
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+/* An exchange is a message to each rank, of whatever length. */
+int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
     const char *delay = getenv("WEIR_TEST_MPI_DELAY_US");
-    int rank, size, at = 0;
+    int rank, size, of = 0, at = 0;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    int status = PMPI_Ialltoallv(bytes, counts, places, type, received, received_counts, received_places, received_type,
-                                 comm, request);
+    int status = PMPI_Isend(bytes, count, type, to, tag, comm, request);
     pthread_mutex_lock(&mutex);
-    while (at < channel_count && channels[at].comm != comm)
+    while (of < made_count && made[of] != comm)
+        of++;
+    int kind = of < made_count ? of % KINDS : KINDS;
+    while (at < channel_count && channels[at].kind != kind)
         at++;
-    if (at == channel_count && at < CHANNELS) channels[channel_count++].comm = comm;
-    if (at == CHANNELS) abort();
-    channels[at].calls++;
-    for (int i = 0; i < size; i++) {
-        if (i == rank) channels[at].own += (uint64_t)counts[i];
-        if (i != rank) channels[at].bytes += (uint64_t)counts[i];
-        channels[at].messages += i != rank && counts[i] > 0;
-    }
+    if (at == channel_count) channels[channel_count++].kind = kind;
+    channel *c = &channels[at];
+    if (to == rank) c->own += (uint64_t)count;
+    if (to != rank) c->bytes += (uint64_t)count;
+    c->messages += to != rank && count > 0;
+    c->calls += to + 1 == size;
     for (int i = 0; delay && i < REQUESTS; i++) {
-        if (slow[i].request) continue;
+        if (slow[i].until_us) continue;
         slow[i].request = *request;
         slow[i].until_us = now_us() + strtoll(delay, NULL, 10);
         break;
@@ -96,7 +109,7 @@ int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
     int64_t until_us = 0;
     int at;
     pthread_mutex_lock(&mutex);
-    for (at = 0; at < REQUESTS && slow[at].request != *request; at++) {
+    for (at = 0; at < REQUESTS && !(slow[at].until_us && slow[at].request == *request); at++) {
     }
     if (at < REQUESTS) until_us = slow[at].until_us;
     pthread_mutex_unlock(&mutex);
@@ -104,7 +117,7 @@ int MPI_Test(MPI_Request *request, int *done, MPI_Status *status) {
     if (until_us > now_us()) return MPI_SUCCESS;
     int err = PMPI_Test(request, done, status);
     pthread_mutex_lock(&mutex);
-    if (at < REQUESTS && *done) slow[at].request = NULL;
+    if (at < REQUESTS && *done) slow[at].until_us = 0;
     pthread_mutex_unlock(&mutex);
     return err;
 }

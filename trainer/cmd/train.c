@@ -24,6 +24,7 @@ static weir_err train_read_u32(const weir_cli *cli, const char *name, uint32_t l
 static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     weir_err err = train_read_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = train_read_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
+    if (!err) err = train_read_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);
     if (!err) err = train_read_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
     if (!err) err = train_read_u32(cli, "patience", 0, 100000, &o->patience);
     if (!err) err = train_read_u32(cli, "negatives", 0, 1000000, &o->negatives);
@@ -99,11 +100,12 @@ static weir_err train_print_epoch(void *context, const weir_train_epoch *e) {
     weir_buf line = {0};
     if (weir_comm_rank(c->comm) != 0) return WEIR_OK;
     weir_buf_printf(&line,
-                    "epoch %-3u loss %.4f  validation %.4f%s  %.1f s: compute %.1f, sum %.1f, not hidden %.1f "
-                    "(sample %.1f, exchange %.1f, encode %.1f)\n",
+                    "epoch %-3u loss %.4f  validation %.4f%s  %.1f s: compute %.1f, not hidden %.1f, sums %.1f "
+                    "(sample %.1f, exchange %.1f, encode %.1f, sum %.1f)\n",
                     e->number, e->loss, e->validation, e->best ? " *" : "  ", (double)e->elapsed_us * 1e-6,
-                    (double)e->times.compute * 1e-6, (double)e->times.sum * 1e-6, (double)e->times.wait * 1e-6,
-                    (double)e->times.sample * 1e-6, (double)e->times.exchange * 1e-6, (double)e->times.encode * 1e-6);
+                    (double)e->times.compute * 1e-6, (double)e->times.wait * 1e-6, (double)e->times.sum_wait * 1e-6,
+                    (double)e->times.sample * 1e-6, (double)e->times.exchange * 1e-6, (double)e->times.encode * 1e-6,
+                    (double)e->times.sum * 1e-6);
     weir_err err = weir_buf_err(&line);
     if (!err) err = weir_cli_output(line.bytes, line.length);
     weir_buf_free(&line);
@@ -256,6 +258,9 @@ static const weir_option options[] = {
     {"epochs", 'e', "N", "epochs at most (default: 20)", NULL},
     {"patience", 0, "N", "stop after N epochs without a better validation; 0: never (default: 5)", NULL},
     {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
+    {"ahead", 0, "N",
+     "batches that are prepared ahead, each by a thread: more hide a slower network, and need memory (default: 6)",
+     NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
     {"fanouts", 0, "N,N,…",
      "edges of a vertex along each relation that a layer looks at, one number a layer; some relations otherwise: "

@@ -12,14 +12,23 @@
 #include <weir/trainer/comm/comm.h>
 
 #define COMM_SPINS     64u /* looks before the first nap */
-#define COMM_NAP_US    20
+#define COMM_NAP_US    20  /* at least, and then a share of what it has taken so far: */
+#define COMM_NAP_SHARE 16
 #define COMM_PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
+
+/* What is under way with one rank. */
+typedef struct comm_peer {
+    MPI_Request sent, received;
+    MPI_Message message;
+} comm_peer;
 
 struct weir_comm {
     MPI_Comm comm;
     int rank, size;
     int *counts, *places, *received_counts, *received_places; /* one a rank, in one piece of memory */
+    comm_peer *peers;                                         /* one a rank */
     bool alone;                                               /* MPI was not started */
+    weir_comm_delays delays;
 };
 
 /* Whether a launcher started this rank; without one an MPI_Init costs a second and may fail. */
@@ -34,18 +43,20 @@ static bool comm_was_launched(void) {
 static void comm_free(weir_comm *comm) {
     if (!comm) return;
     weir_free(comm->counts);
+    weir_free(comm->peers);
     weir_free(comm);
 }
 
-static weir_err comm_new(MPI_Comm of, bool alone, weir_comm **commp) {
+static weir_err comm_new(MPI_Comm of, bool alone, const weir_comm_delays *delays, weir_comm **commp) {
     weir_comm *comm = *commp = weir_calloc(1, sizeof *comm);
     if (!comm) return WEIR_NOMEM("while talking to other ranks");
-    *comm = (weir_comm){.comm = of, .size = 1, .alone = alone};
+    *comm = (weir_comm){.comm = of, .size = 1, .alone = alone, .delays = *delays};
     if (!alone) MPI_Comm_rank(of, &comm->rank);
     if (!alone) MPI_Comm_size(of, &comm->size);
     WEIR_ASSERT(comm->size > 0 && comm->rank >= 0 && comm->rank < comm->size);
     comm->counts = weir_calloc((size_t)comm->size, 4 * sizeof *comm->counts);
-    if (!comm->counts) {
+    comm->peers = weir_calloc((size_t)comm->size, sizeof *comm->peers);
+    if (!comm->counts || !comm->peers) {
         comm_free(comm);
         *commp = NULL;
         return WEIR_NOMEM("while talking to other ranks");
@@ -57,16 +68,17 @@ static weir_err comm_new(MPI_Comm of, bool alone, weir_comm **commp) {
 }
 
 weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp) {
+    const weir_comm_delays none = {0};
     int provided;
     *commp = NULL;
-    if (!comm_was_launched()) return comm_new(MPI_COMM_NULL, true, commp);
+    if (!comm_was_launched()) return comm_new(MPI_COMM_NULL, true, &none, commp);
     MPI_Init_thread(argcp, argvp, MPI_THREAD_MULTIPLE, &provided);
     if (provided < MPI_THREAD_MULTIPLE) {
         MPI_Finalize();
         return WEIR_ERR(WEIR_EUNAVAILABLE, "this MPI supports one thread only; use one that was built with "
                                            "MPI_THREAD_MULTIPLE, as Debian's Open MPI is");
     }
-    return comm_new(MPI_COMM_WORLD, false, commp);
+    return comm_new(MPI_COMM_WORLD, false, &none, commp);
 }
 
 void weir_comm_stop(weir_comm *comm) {
@@ -77,7 +89,7 @@ void weir_comm_stop(weir_comm *comm) {
 weir_err weir_comm_channel(weir_comm *comm, weir_comm **channelp) {
     MPI_Comm copy = MPI_COMM_NULL;
     if (!comm->alone) MPI_Comm_dup(comm->comm, &copy);
-    return comm_new(copy, comm->alone, channelp);
+    return comm_new(copy, comm->alone, &comm->delays, channelp);
 }
 
 void weir_comm_channel_close(weir_comm *channel) {
@@ -93,22 +105,52 @@ uint32_t weir_comm_ranks(const weir_comm *comm) {
     return (uint32_t)comm->size;
 }
 
-/* MPI's own waiting spins: beside threads that compute, on as many cores as there are ranks, it takes their time. */
-static void comm_wait(MPI_Request *request) {
+void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays) {
+    comm->delays = *delays;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------------------------- */
+
+typedef struct comm_waiting {
+    unsigned looks;
+    int64_t begin_us;
+} comm_waiting;
+
+/* MPI's own waiting spins: beside threads that compute, on as many cores as there are ranks, it takes their time. Many
+ * threads wait here, some of them long: the longer, the less often they look. */
+static void comm_look_later(comm_waiting *w) {
     weir_clock *clock = weir_clock_system();
-    int done = 0;
-    for (unsigned tries = 0; !done; tries++) {
+    int64_t now_us = weir_clock_mono_us(clock), nap_us = (now_us - w->begin_us) / COMM_NAP_SHARE;
+    if (w->looks++ == 0) w->begin_us = now_us;
+    if (w->looks > COMM_SPINS) weir_clock_sleep_until(clock, now_us + (nap_us > COMM_NAP_US ? nap_us : COMM_NAP_US));
+}
+
+static void comm_wait(MPI_Request *request) {
+    comm_waiting w = {0};
+    for (int done = 0;;) {
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
-        if (!done && tries >= COMM_SPINS) weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + COMM_NAP_US);
+        if (done) break;
+        comm_look_later(&w);
     }
 }
 
+/* As if the network were so slow. */
+static void comm_wait_longer(int64_t delay_us) {
+    weir_clock *clock = weir_clock_system();
+    if (delay_us > 0) weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + delay_us);
+}
+
+/* --- sums ------------------------------------------------------------------------------------------------------- */
+
+/* COMM-M3: with MPI_IN_PLACE Open MPI adds along a tree of ranks, which is the same for every number; what it does with
+ * two buffers, and much of it, depends on where in them a number is. */
 static void comm_sum(weir_comm *comm, void *numbers, size_t count, MPI_Datatype type, size_t size) {
     for (size_t begin = 0; !comm->alone && begin < count; begin += COMM_PIECE_MAX) {
         size_t piece = count - begin < COMM_PIECE_MAX ? count - begin : COMM_PIECE_MAX;
         MPI_Request request;
         MPI_Iallreduce(MPI_IN_PLACE, (char *)numbers + begin * size, (int)piece, type, MPI_SUM, comm->comm, &request);
         comm_wait(&request);
+        comm_wait_longer(comm->delays.sum_us);
     }
 }
 
@@ -154,7 +196,25 @@ static weir_err comm_lay_out(const uint64_t *lengths, int size, int *counts, int
     return WEIR_OK;
 }
 
-/* A rank that cannot take part leaves the others waiting: its caller ends them all by weir_comm_fail. */
+/* The next message of this rank, to be received when all lengths are known. */
+static uint64_t comm_expect(weir_comm *comm, int from) {
+    comm_waiting w = {0};
+    MPI_Status status;
+    for (int there = 0, length = 0;;) {
+        MPI_Improbe(from, 0, comm->comm, &there, &comm->peers[from].message, &status);
+        if (!there) {
+            comm_look_later(&w);
+            continue;
+        }
+        MPI_Get_count(&status, MPI_BYTE, &length);
+        WEIR_ASSERT(length >= 0); /* bytes that lay_out let pass */
+        return (uint64_t)length;
+    }
+}
+
+/* One message to each rank and one from each, which brings its length: one round. MPI keeps what one rank tells another
+ * on a channel in its order. A rank that cannot take part leaves the others waiting: its caller ends them all by
+ * weir_comm_fail. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths) {
     if (comm->alone) { /* COMM-M2 */
@@ -164,9 +224,11 @@ weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *
     }
     weir_err err = comm_lay_out(lengths, comm->size, comm->counts, comm->places);
     if (err) return err;
-    MPI_Request request;
-    MPI_Ialltoall(lengths, 1, MPI_UINT64_T, received_lengths, 1, MPI_UINT64_T, comm->comm, &request);
-    comm_wait(&request);
+    for (int i = 0; i < comm->size; i++)
+        MPI_Isend(bytes ? (const char *)bytes + comm->places[i] : NULL, comm->counts[i], MPI_BYTE, i, 0, comm->comm,
+                  &comm->peers[i].sent);
+    for (int i = 0; i < comm->size; i++)
+        received_lengths[i] = comm_expect(comm, i);
     err = comm_lay_out(received_lengths, comm->size, comm->received_counts, comm->received_places);
     if (err) return err;
     uint64_t length = 0;
@@ -175,9 +237,14 @@ weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *
     WEIR_ASSERT(length <= INT_MAX); /* or comm_lay_out had refused it */
     char *room = weir_buf_reserve(received, length + 1);
     if (!room) return weir_buf_err(received);
-    MPI_Ialltoallv(bytes, comm->counts, comm->places, MPI_BYTE, room, comm->received_counts, comm->received_places,
-                   MPI_BYTE, comm->comm, &request);
-    comm_wait(&request);
+    for (int i = 0; i < comm->size; i++)
+        MPI_Imrecv(room + comm->received_places[i], comm->received_counts[i], MPI_BYTE, &comm->peers[i].message,
+                   &comm->peers[i].received);
+    for (int i = 0; i < comm->size; i++) {
+        comm_wait(&comm->peers[i].received);
+        comm_wait(&comm->peers[i].sent);
+    }
+    comm_wait_longer(comm->delays.exchange_us);
     weir_buf_commit(received, length);
     return WEIR_OK;
 }
@@ -202,6 +269,7 @@ weir_err weir_comm_gather(weir_comm *comm, const void *bytes, uint64_t length, w
     MPI_Iallgatherv(bytes, (int)length, MPI_BYTE, room, comm->received_counts, comm->received_places, MPI_BYTE,
                     comm->comm, &request);
     comm_wait(&request);
+    comm_wait_longer(2 * comm->delays.sum_us); /* two rounds */
     weir_buf_commit(received, sum);
     return WEIR_OK;
 }

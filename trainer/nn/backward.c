@@ -179,8 +179,16 @@ static void backward_encode(const backward_pass *b, uint32_t type, weir_real *dh
     }
 }
 
+/* What has the kernels' attention may still be on its way: listeners hear of what is in memory. */
+static weir_err backward_tell(const backward_pass *b, const weir_nn_listener *listener, uint64_t from) {
+    if (!listener || b->starved) return WEIR_OK;
+    weir_err err = b->k->finish();
+    if (!err) listener->finished(listener->context, from);
+    return err;
+}
+
 weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_workspace *workspace,
-                          const weir_real *dlogits, weir_real *gradients) {
+                          const weir_real *dlogits, weir_real *gradients, const weir_nn_listener *listener) {
     const weir_nn_tape *tape = weir_nn_tape_of(workspace);
     if (!tape)
         return WEIR_ERR(WEIR_EINVAL, "there is no tape to go back on; open the workspace with one, and go forward");
@@ -194,13 +202,16 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
     b.layers = weir_nn_layers(shape);
     b.types = weir_nn_types(shape);
     weir_real *d = backward_head(&b, dlogits);
-    for (uint32_t layer = b.layers; layer > 0 && !b.starved; layer--)
+    weir_err err = backward_tell(&b, listener, b.plan->begins[b.layers + 1]);
+    for (uint32_t layer = b.layers; layer > 0 && !err && !b.starved; layer--) {
         d = backward_layer(&b, layer, d);
-    for (uint32_t type = 0; type < b.types && !b.starved; type++)
+        err = backward_tell(&b, listener, b.plan->begins[layer]);
+    }
+    for (uint32_t type = 0; type < b.types && !err && !b.starved; type++)
         backward_encode(&b, type, d);
     if (b.starved)
         return WEIR_NOMEM("for the gradients of a batch of %u nodes; lower the batch or the "
                           "fan-outs",
                           b.block->nodes);
-    return b.k->finish();
+    return err ? err : b.k->finish();
 }

@@ -36,6 +36,7 @@ typedef struct batch_type {
 typedef struct batch_memory {
     weir_train_batch out; /* first: batch_memory_of relies on it */
     const weir_batches_opts *opts;
+    weir_comm *const *channels; /* NULL where there is one rank */
     weir_block *block;
     weir_target *targets;
     uint64_t *own;
@@ -111,19 +112,25 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     return WEIR_OK;
 }
 
-weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, uint64_t number) {
+weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, const weir_train_slice *slice) {
     batch_memory *m = batch_memory_of(batch);
     const weir_batches_opts *o = m->opts;
     WEIR_ON_ROLE(WORKER);
-    WEIR_ASSERT(number * o->batch < o->count);
+    WEIR_ASSERT(slice->begin < slice->end && slice->end - slice->begin <= o->batch);
 
     /* This rank's share of the global batch. */
-    *batch = (weir_train_batch){.number = number, .begin = number * o->batch, .own = m->own, .keys = m->keys};
-    batch->end = o->count - batch->begin < o->batch ? o->count : batch->begin + o->batch;
-    for (uint64_t i = batch->begin; i < batch->end; i++) {
-        if (weir_train_target_owner(&o->owners, o->targets, o->list[i]) != o->owners.rank) continue;
-        m->targets[batch->own_count] = o->targets->targets[o->list[i]];
-        m->own[batch->own_count++] = o->list[i];
+    *batch = (weir_train_batch){.epoch = slice->epoch,
+                                .number = slice->number,
+                                .begin = slice->begin,
+                                .end = slice->end,
+                                .list = slice->list,
+                                .seed = slice->seed,
+                                .own = m->own,
+                                .keys = m->keys};
+    for (uint64_t i = 0; i < slice->end - slice->begin; i++) {
+        if (weir_train_target_owner(&o->owners, o->targets, slice->list[i]) != o->owners.rank) continue;
+        m->targets[batch->own_count] = o->targets->targets[slice->list[i]];
+        m->own[batch->own_count++] = slice->list[i];
     }
     weir_err err = WEIR_OK;
     if (sampler->remote) weir_train_remote_begin(sampler->source, &m->remote);
@@ -132,6 +139,7 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
         return err ? err : weir_train_asks_make(&m->asks, &o->owners, o->cache, NULL, NULL);
     }
 
+    weir_sampler_seed(sampler->sampler, slice->seed);
     err = weir_sample(sampler->sampler, m->targets, batch->own_count, m->block);
     if (err) return err;
     weir_block_inputs(sampler->sampler, m->block, true);
@@ -155,7 +163,7 @@ weir_err weir_train_batch_ask(weir_train_batch *batch) {
     WEIR_ON_ROLE(WORKER);
     if (o->owners.ranks == 1) return WEIR_OK;
     weir_buf_clear(&m->asked);
-    return weir_comm_exchange(o->channels[WEIR_TRAIN_CHANNEL_ASK], m->asks.asks.bytes, m->asks.bytes, &m->asked,
+    return weir_comm_exchange(m->channels[WEIR_TRAIN_CHANNEL_ASK], m->asks.asks.bytes, m->asks.bytes, &m->asked,
                               m->asked_bytes);
 }
 
@@ -209,7 +217,7 @@ weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fe
     weir_err err = batch->own_count ? batch_grow(m) : WEIR_OK;
     if (err || o->owners.ranks == 1) return err;
     err = weir_train_answers_exchange(&fetcher->answers, &o->owners, fetcher->inputs, o->shape, &m->asked,
-                                      m->asked_bytes, o->channels[WEIR_TRAIN_CHANNEL_ANSWER]);
+                                      m->asked_bytes, m->channels[WEIR_TRAIN_CHANNEL_ANSWER]);
     return err ? err : batch_put_rows(m, fetcher);
 }
 
@@ -267,7 +275,7 @@ static weir_err batch_hide_entries(batch_memory *m) {
             weir_err err =
                 weir_train_name_of(&m->opts->owners, &m->remote, type, view->vertices[view->input_nodes[row]], &of);
             if (err) return err;
-            const weir_train_entries entries = {m->opts->hidden, m->opts->seed, m->out.number, of.id,
+            const weir_train_entries entries = {m->opts->hidden, m->out.seed, m->out.number, of.id,
                                                 batch_row_time(view, row)};
             weir_train_entries_hide(inputs, &entries,
                                     m->types[type].numbers + (size_t)(row - range.begin) * inputs->width);
@@ -300,11 +308,12 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
 
 /* --- handles ------------------------------------------------------------------------------------------------------ */
 
-weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampler **samplerp) {
+weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const *channels,
+                                 weir_train_sampler **samplerp) {
     *samplerp = NULL;
     weir_train_sampler *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM(BATCH_NO_MEMORY);
-    weir_sample_opts of = {.targets_max = opts->batch, .seed = opts->seed, .window = weir_nn_window(opts->shape)};
+    weir_sample_opts of = {.targets_max = opts->batch, .window = weir_nn_window(opts->shape)};
     of.steps = weir_nn_steps(opts->shape, &of.step_count);
     s->opts = opts;
     /* Of a graph that stands still all targets have one time: a vertex below several of them is one node. */
@@ -317,7 +326,7 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampl
     const weir_train_remote_opts elsewhere = {.owners = opts->owners,
                                               .shape = opts->shape,
                                               .batch = opts->batch,
-                                              .comm = opts->channels[WEIR_TRAIN_CHANNEL_SAMPLE]};
+                                              .comm = channels ? channels[WEIR_TRAIN_CHANNEL_SAMPLE] : NULL};
     weir_err err = s->remote ? weir_train_remote_source(&elsewhere, &s->source)
                              : weir_sample_over_snapshot(opts->owners.snapshot, &s->source);
     if (!err) err = weir_sampler_open(&of, s->source, &s->sampler);
@@ -361,13 +370,14 @@ void weir_train_fetcher_close(weir_train_fetcher *fetcher) {
 }
 
 weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_sampler *sampler,
-                               weir_train_batch **batchp) {
+                               weir_comm *const *channels, weir_train_batch **batchp) {
     uint32_t types = weir_nn_types(opts->shape), steps;
     *batchp = NULL;
     batch_memory *m = weir_calloc(1, sizeof *m);
     if (!m) return WEIR_NOMEM(BATCH_NO_MEMORY);
     weir_nn_steps(opts->shape, &steps);
     m->opts = opts;
+    m->channels = channels;
     m->shared = sampler->shared;
     m->targets = weir_calloc(opts->batch, sizeof *m->targets);
     m->own = weir_calloc(opts->batch, sizeof *m->own);

@@ -8,18 +8,29 @@
 typedef struct weir_train_sampler weir_train_sampler; /* what the sample stage works with */
 typedef struct weir_train_fetcher weir_train_fetcher; /* what the fetch stage works with  */
 
-/* opts are borrowed. */
-weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_train_sampler **samplerp);
+/* opts are borrowed. channels: what the stages of one maker talk on; NULL where there is one rank. */
+weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const *channels,
+                                 weir_train_sampler **samplerp);
 void weir_train_sampler_close(weir_train_sampler *sampler); /* NULL is allowed, here and below */
 weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetcher **fetcherp);
 void weir_train_fetcher_close(weir_train_fetcher *fetcher);
 
+/* Which targets a batch is of. A plain value. */
+typedef struct weir_train_slice {
+    uint32_t epoch;
+    uint64_t number;      /* of its epoch's batches, from 0                     */
+    uint64_t begin, end;  /* of the epoch's list: the whole global batch        */
+    const uint64_t *list; /* from there: indices of targets; of the stream      */
+    uint64_t seed;        /* of what is drawn for the epoch                     */
+    bool last;            /* of its epoch                                       */
+} weir_train_slice;
+
 /* Memory for one batch after the other. */
 weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_sampler *sampler,
-                               weir_train_batch **batchp);
+                               weir_comm *const *channels, weir_train_batch **batchp);
 void weir_train_batch_close(weir_train_batch *batch);
 /* Block, keys, and whose the rows are; where the part ends, all ranks together.  [worker] */
-weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, uint64_t number);
+weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, const weir_train_slice *slice);
 /* Asks the owners of remote rows, and hears what others ask: all ranks together.  [worker] */
 weir_err weir_train_batch_ask(weir_train_batch *batch);
 /* Answers what others asked, and takes their answers: all ranks together.  [worker] */

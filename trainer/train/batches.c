@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batches.c - the three stages and their queues; what one batch is made of stands in batch.c. */
-#include <stdatomic.h>
+/* batches.c - the makers of a stream, and who gets which targets; what one batch is made of stands in batch.c. */
+#include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
@@ -10,17 +10,34 @@
 
 #include "batch.h"
 
-struct weir_batches {
-    weir_batches_opts opts;
-    weir_queue *free, *sampled, *asked, *ready; /* of weir_train_batch * */
-    weir_thread *sample_thread, *ask_thread, *fetch_thread;
+typedef struct batches_maker {
+    weir_batches *stream;
+    uint32_t number;
+    weir_comm *const *channels; /* NULL where there is one rank */
     weir_train_sampler *sampler;
     weir_train_fetcher *fetcher;
-    weir_train_batch *batches[WEIR_BATCHES_AHEAD];
-    weir_batches_times times; /* each by its own thread; read after the threads have ended */
-    int64_t asking;           /* as times, and these */
-    weir_err_kept sample_err, ask_err, fetch_err;
+    weir_train_batch *batch;  /* its memory                                             */
+    weir_queue *free, *ready; /* of that pointer, on its way to the maker, or from it    */
+    weir_train_slice slice;   /* of the batch at hand, or of the next while none is      */
+    uint64_t *list;           /* the slice's                                            */
+    weir_err_kept err;
+    weir_thread *thread;
+} batches_maker;
+
+struct weir_batches {
+    weir_batches_opts opts;
     weir_clock *clock;
+    batches_maker makers[WEIR_TRAIN_AHEAD_MAX];
+    /* [main] */
+    uint64_t taken, given_back;
+    bool epoch_over; /* the last that was taken ends its epoch */
+    /* Under the mutex: how far the lists have been cut. */
+    weir_mutex mutex;
+    uint64_t *drawn;       /* memory of lists; NULL: opts has the one */
+    const uint64_t *list;  /* of the epoch at hand */
+    weir_train_slice next; /* what batch `cut` gets, if its list has not ended */
+    uint64_t count, cut;
+    uint32_t epochs; /* begun */
 };
 
 static weir_err batches_give(weir_queue *queue, weir_train_batch *batch) {
@@ -32,128 +49,168 @@ static weir_err batches_take(weir_queue *queue, weir_train_batch **batchp) {
     return weir_queue_pop(queue, batchp, 1, WEIR_QUEUE_FOREVER, &count);
 }
 
-/* A queue that was closed is how a stage hears of the end, and of an early one. */
+/* A queue that was closed is how the other side hears of the end, and of an early one. */
 static bool batches_is_end(weir_err err) {
     return err && weir_err_code(err) == WEIR_ECLOSED;
 }
 
-/* Since begin_us, until now. */
-static int64_t batches_stage_end(const weir_batches *s, weir_train_stage stage, const weir_train_batch *batch,
-                                 int64_t begin_us) {
-    int64_t end_us = weir_clock_mono_us(s->clock);
-    weir_train_trace_add(s->opts.trace, stage, batch->number, begin_us, end_us);
-    return end_us - begin_us;
+/* --- lists -------------------------------------------------------------------------------------------------------- */
+
+static void batches_begin_epoch(weir_batches *s) {
+    const weir_batches_opts *o = &s->opts;
+    s->next = (weir_train_slice){.epoch = o->epoch + s->epochs++, .seed = o->seed};
+    s->list = o->list;
+    s->count = o->count;
+    if (o->draw) {
+        s->count = o->draw(o->context, s->next.epoch, s->drawn, &s->next.seed);
+        s->list = s->drawn;
+    }
+    WEIR_ASSERT(s->count > 0 && s->count <= o->targets->count);
 }
 
-static void batches_sample_main(void *context) {
-    weir_batches *s = context;
-    uint64_t batches = (s->opts.count + s->opts.batch - 1) / s->opts.batch;
-    weir_err err = WEIR_OK;
-    for (uint64_t number = 0; !err && number < batches; number++) { /* TRAIN-E1: one thread, queues in order */
-        weir_train_batch *batch;
-        err = batches_take(s->free, &batch);
-        if (err) break;
-        int64_t begin_us = weir_clock_mono_us(s->clock);
-        err = weir_train_batch_sample(batch, s->sampler, number);
-        s->times.sample += batches_stage_end(s, WEIR_STAGE_SAMPLE, batch, begin_us);
-        if (!err) err = batches_give(s->sampled, batch);
+/* Puts the slice of batch n into its maker; false: the lists end before. Lists are cut in their order (TRAIN-E1), so
+ * whoever comes first cuts for the makers of the batches before, too: n has memory, so they have, since batches are
+ * given back in their order. */
+static bool batches_cut(weir_batches *s, uint64_t n) {
+    const weir_batches_opts *o = &s->opts;
+    weir_mutex_lock(&s->mutex);
+    while (s->cut <= n && (s->next.end < s->count || s->epochs < o->epochs)) {
+        if (s->next.end == s->count) batches_begin_epoch(s);
+        batches_maker *maker = &s->makers[s->cut++ % o->ahead];
+        weir_train_slice *next = &s->next;
+        next->begin = next->end;
+        next->end = s->count - next->begin < o->batch ? s->count : next->begin + o->batch;
+        next->last = next->end == s->count;
+        memcpy(maker->list, s->list + next->begin, (next->end - next->begin) * sizeof *maker->list);
+        maker->slice = *next;
+        maker->slice.list = maker->list;
+        next->number++;
     }
-    if (!batches_is_end(err)) weir_err_kept_set(&s->sample_err, err);
-    weir_queue_close(s->sampled);
+    bool there = n < s->cut;
+    weir_mutex_unlock(&s->mutex);
+    return there;
 }
 
-static void batches_ask_main(void *context) {
-    weir_batches *s = context;
-    weir_err err = WEIR_OK;
-    while (!err) {
-        weir_train_batch *batch;
-        err = batches_take(s->sampled, &batch);
-        if (err) break;
-        int64_t begin_us = weir_clock_mono_us(s->clock);
-        err = weir_train_batch_ask(batch);
-        s->asking += batches_stage_end(s, WEIR_STAGE_ASK, batch, begin_us);
-        if (!err) err = batches_give(s->asked, batch);
-    }
-    if (!batches_is_end(err)) weir_err_kept_set(&s->ask_err, err);
-    weir_queue_close(s->asked);
+/* --- a maker ------------------------------------------------------------------------------------------------------ */
+
+/* Since *at_us, until now, which *at_us becomes. */
+static int64_t batches_stage_end(const batches_maker *maker, weir_train_stage stage, int64_t *at_us) {
+    const weir_batches *s = maker->stream;
+    const weir_train_span span = {s->opts.track + maker->number, stage,  maker->slice.epoch,
+                                  maker->slice.number,           *at_us, weir_clock_mono_us(s->clock)};
+    weir_train_trace_add(s->opts.trace, &span);
+    *at_us = span.end_us;
+    return span.end_us - span.begin_us;
 }
 
-static void batches_fetch_main(void *context) {
-    weir_batches *s = context;
+static weir_err batches_make(const batches_maker *maker, weir_train_batch *batch) {
+    int64_t at_us = weir_clock_mono_us(maker->stream->clock);
+    weir_err err = weir_train_batch_sample(batch, maker->sampler, &maker->slice);
+    if (err) return err;
+    batch->times.sample = batches_stage_end(maker, WEIR_STAGE_SAMPLE, &at_us);
+    err = weir_train_batch_ask(batch);
+    if (err) return err;
+    batch->times.exchange = batches_stage_end(maker, WEIR_STAGE_ASK, &at_us);
+    err = weir_train_batch_answer(batch, maker->fetcher);
+    if (err) return err;
+    batch->times.exchange += batches_stage_end(maker, WEIR_STAGE_ANSWER, &at_us);
+    err = weir_train_batch_encode(batch, maker->fetcher);
+    batch->times.encode = batches_stage_end(maker, WEIR_STAGE_ENCODE, &at_us);
+    return err;
+}
+
+/* TRAIN-E5: that the queue was closed is heard when the memory that was inside has been used. */
+static void batches_maker_main(void *context) {
+    batches_maker *maker = context;
+    weir_batches *s = maker->stream;
+    weir_train_batch *batch;
     weir_err err = WEIR_OK;
-    while (!err) {
-        weir_train_batch *batch;
-        err = batches_take(s->asked, &batch);
-        if (err) break;
-        int64_t begin_us = weir_clock_mono_us(s->clock);
-        err = weir_train_batch_answer(batch, s->fetcher);
-        int64_t answer_us = batches_stage_end(s, WEIR_STAGE_ANSWER, batch, begin_us);
-        s->times.exchange += answer_us;
-        if (!err) err = weir_train_batch_encode(batch, s->fetcher);
-        s->times.encode += batches_stage_end(s, WEIR_STAGE_ENCODE, batch, begin_us + answer_us);
-        if (!err) err = batches_give(s->ready, batch);
+    for (uint64_t n = maker->number; !err; n += s->opts.ahead) {
+        err = batches_take(maker->free, &batch);
+        if (err || !batches_cut(s, n)) break;
+        err = batches_make(maker, batch);
+        if (!err) err = batches_give(maker->ready, batch);
     }
-    if (!batches_is_end(err)) weir_err_kept_set(&s->fetch_err, err);
-    weir_queue_close(s->ready);
+    if (batches_is_end(err)) err = WEIR_OK;
+    if (maker->channels)
+        err = weir_comm_fail(maker->channels[0], err); /* others wait for this rank's part of the batch */
+    weir_err_kept_set(&maker->err, err);
+    weir_queue_close(maker->ready);
 }
 
 /* --- the caller that computes ----------------------------------------------------------------------------------- */
 
 weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp) {
+    batches_maker *maker = &stream->makers[stream->taken % stream->opts.ahead];
     weir_train_batch *batch;
+    bool over = stream->epoch_over;
     *batchp = NULL;
+    stream->epoch_over = false;
+    if (over) return WEIR_OK;
     int64_t begin_us = weir_clock_mono_us(stream->clock);
-    weir_err err = batches_take(stream->ready, &batch);
-    int64_t end_us = weir_clock_mono_us(stream->clock);
-    stream->times.wait += end_us - begin_us;
-    if (!err) weir_train_trace_add(stream->opts.trace, WEIR_STAGE_WAIT, batch->number, begin_us, end_us);
-    if (!err) *batchp = batch;
-    if (!batches_is_end(err)) return err;
-    weir_thread_join(stream->fetch_thread);
-    weir_queue_close(stream->free); /* a fetch that failed leaves the sampler waiting for memory */
-    weir_queue_close(stream->sampled);
-    weir_queue_close(stream->asked);
-    weir_thread_join(stream->ask_thread);
-    weir_thread_join(stream->sample_thread);
-    stream->fetch_thread = stream->ask_thread = stream->sample_thread = NULL;
-    return weir_err_kept_get(stream->sample_err.err ? &stream->sample_err
-                             : stream->ask_err.err  ? &stream->ask_err
-                                                    : &stream->fetch_err);
+    weir_err err = batches_take(maker->ready, &batch);
+    if (err) return batches_is_end(err) ? weir_err_kept_get(&maker->err) : err;
+    const weir_train_span span = {
+        0, WEIR_STAGE_WAIT, batch->epoch, batch->number, begin_us, weir_clock_mono_us(stream->clock)};
+    weir_train_trace_add(stream->opts.trace, &span);
+    batch->times.wait = span.end_us - begin_us;
+    stream->epoch_over = maker->slice.last;
+    stream->taken++;
+    *batchp = batch;
+    return WEIR_OK;
 }
 
 void weir_batches_done(weir_batches *stream, const weir_train_batch *batch) {
-    weir_err err = batches_give(stream->free, (weir_train_batch *)(uintptr_t)batch); /* it has room for all of them */
-    WEIR_ASSERT(!err || batches_is_end(err));
+    const batches_maker *maker = &stream->makers[stream->given_back++ % stream->opts.ahead];
+    WEIR_ASSERT(stream->given_back <= stream->taken && batch == maker->batch);
+    weir_err err = batches_give(maker->free, maker->batch); /* it has room */
+    WEIR_ASSERT(!err);
 }
 
-void weir_batches_times_get(const weir_batches *stream, weir_batches_times *timesp) {
-    WEIR_ASSERT(!stream->sample_thread && !stream->ask_thread && !stream->fetch_thread);
-    *timesp = stream->times;
-    timesp->exchange += stream->asking;
+uint32_t weir_batches_ready(const weir_batches *stream) {
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < stream->opts.ahead; i++) {
+        weir_queue_stats stats;
+        weir_queue_stats_get(stream->makers[i].ready, &stats);
+        ready += stats.items > 0;
+    }
+    return ready;
 }
 
 /* --- the handle ------------------------------------------------------------------------------------------------- */
 
+/* All of a maker but its thread. */
+static weir_err batches_maker_open(weir_batches *s, uint32_t number) {
+    batches_maker *maker = &s->makers[number];
+    maker->stream = s;
+    maker->number = number;
+    maker->channels = s->opts.owners.ranks > 1 ? s->opts.channels[number] : NULL;
+    maker->list = weir_calloc(s->opts.batch, sizeof *maker->list);
+    weir_err err = maker->list ? WEIR_OK : WEIR_NOMEM("for a stream of batches; lower --batch");
+    if (!err) err = weir_queue_open(1, sizeof(weir_train_batch *), &maker->free);
+    if (!err) err = weir_queue_open(1, sizeof(weir_train_batch *), &maker->ready);
+    if (!err) err = weir_train_sampler_open(&s->opts, maker->channels, &maker->sampler);
+    if (!err) err = weir_train_fetcher_open(&s->opts, &maker->fetcher);
+    if (!err) err = weir_train_batch_open(&s->opts, maker->sampler, maker->channels, &maker->batch);
+    return err ? err : batches_give(maker->free, maker->batch);
+}
+
 weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp) {
     *streamp = NULL;
-    WEIR_ASSERT(opts->batch > 0 && opts->owners.ranks > 0);
+    WEIR_ASSERT(opts->batch > 0 && opts->owners.ranks > 0 && opts->ahead <= WEIR_TRAIN_AHEAD_MAX);
     weir_batches *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM("for a stream of batches");
+    weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "lists of batches");
     s->opts = *opts;
+    if (!opts->ahead) s->opts.ahead = WEIR_BATCHES_AHEAD;
+    if (!opts->draw) s->opts.epochs = 1;
     s->clock = weir_clock_system();
-    weir_err err = weir_queue_open(WEIR_BATCHES_AHEAD, sizeof(weir_train_batch *), &s->free);
-    if (!err) err = weir_queue_open(WEIR_BATCHES_AHEAD, sizeof(weir_train_batch *), &s->sampled);
-    if (!err) err = weir_queue_open(WEIR_BATCHES_AHEAD, sizeof(weir_train_batch *), &s->asked);
-    if (!err) err = weir_queue_open(WEIR_BATCHES_AHEAD, sizeof(weir_train_batch *), &s->ready);
-    if (!err) err = weir_train_sampler_open(&s->opts, &s->sampler);
-    if (!err) err = weir_train_fetcher_open(&s->opts, &s->fetcher);
-    for (uint32_t i = 0; !err && i < WEIR_BATCHES_AHEAD; i++) { /* TRAIN-E3 */
-        err = weir_train_batch_open(&s->opts, s->sampler, &s->batches[i]);
-        if (!err) err = batches_give(s->free, s->batches[i]);
-    }
-    if (!err) err = weir_thread_start("sample", WEIR_ROLE_WORKER, batches_sample_main, s, &s->sample_thread);
-    if (!err) err = weir_thread_start("ask", WEIR_ROLE_WORKER, batches_ask_main, s, &s->ask_thread);
-    if (!err) err = weir_thread_start("fetch", WEIR_ROLE_WORKER, batches_fetch_main, s, &s->fetch_thread);
+    if (opts->draw) s->drawn = weir_calloc(opts->targets->count, sizeof *s->drawn);
+    weir_err err = opts->draw && !s->drawn ? WEIR_NOMEM("for the targets of an epoch") : WEIR_OK;
+    for (uint32_t i = 0; !err && i < s->opts.ahead; i++) /* TRAIN-E3 */
+        err = batches_maker_open(s, i);
+    for (uint32_t i = 0; !err && i < s->opts.ahead; i++)
+        err = weir_thread_start("maker", WEIR_ROLE_WORKER, batches_maker_main, &s->makers[i], &s->makers[i].thread);
     if (err) {
         weir_batches_close(s);
         return err;
@@ -164,20 +221,20 @@ weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp
 
 void weir_batches_close(weir_batches *stream) {
     if (!stream) return;
-    if (stream->free) weir_queue_close(stream->free);
-    if (stream->sampled) weir_queue_close(stream->sampled);
-    if (stream->asked) weir_queue_close(stream->asked);
-    if (stream->ready) weir_queue_close(stream->ready);
-    weir_thread_join(stream->sample_thread);
-    weir_thread_join(stream->ask_thread);
-    weir_thread_join(stream->fetch_thread);
-    for (uint32_t i = 0; i < WEIR_BATCHES_AHEAD; i++)
-        weir_train_batch_close(stream->batches[i]);
-    weir_train_fetcher_close(stream->fetcher);
-    weir_train_sampler_close(stream->sampler);
-    weir_queue_free(stream->free);
-    weir_queue_free(stream->sampled);
-    weir_queue_free(stream->asked);
-    weir_queue_free(stream->ready);
+    for (uint32_t i = 0; i < stream->opts.ahead; i++)
+        if (stream->makers[i].free) weir_queue_close(stream->makers[i].free);
+    for (uint32_t i = 0; i < stream->opts.ahead; i++)
+        weir_thread_join(stream->makers[i].thread); /* all of them: a maker cuts lists for others */
+    for (uint32_t i = 0; i < stream->opts.ahead; i++) {
+        batches_maker *maker = &stream->makers[i];
+        weir_train_batch_close(maker->batch);
+        weir_train_fetcher_close(maker->fetcher);
+        weir_train_sampler_close(maker->sampler);
+        weir_queue_free(maker->free);
+        weir_queue_free(maker->ready);
+        weir_free(maker->list);
+    }
+    weir_mutex_destroy(&stream->mutex);
+    weir_free(stream->drawn);
     weir_free(stream);
 }

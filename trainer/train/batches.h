@@ -1,25 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batches.h - batches of one pass over targets, made ahead of the caller that computes on them.
+ * batches.h - batches of one epoch after the other, made ahead of the caller that computes on them.
  *
- *   list of targets ──[sample] block, whose rows──► queue ──[ask]──► queue ──[answer, encode]──► queue ──► next
- *         ▲                                                                                                  │
- *         └──────────────────────────── batches that are done: their memory is used again ◄────── done ──────┘
+ *   lists of epochs, cut into batches 0, 1, 2, …
+ *      │
+ *      ├─ 0, 6, … ──► maker 0: sample ─► ask ─► answer ─► encode ─┐
+ *      ├─ 1, 7, … ──► maker 1: sample ─► ask ─► answer ─► encode ─┼─► next, in the order of the lists ─► done
+ *      ⋮                                                          │                                       │
+ *      └─ 5, 11, … ─► maker 5: sample ─► ask ─► answer ─► encode ─┘                                       │
+ *                       ▲ one thread, its channels, memory of one batch                                   │
+ *                       └──────────────── which is free for the maker's next batch ◄──────────────────────┘
  *
- * A global batch is `batch` targets of the list, the same on every rank; a rank takes those that it owns. Rows of
- * vertices that another rank owns are fetched by an exchange of questions and one of answers a batch, in which all
- * ranks take part in the same order.
+ * A global batch is `batch` targets of a list, the same on every rank; a rank takes those that it owns. What a batch
+ * needs of other ranks it asks in rounds that follow one another. As many batches as there are makers have one under
+ * way at a time, so that a batch costs its rounds divided by the makers. A maker's batches are the same on every rank,
+ * and so are the exchanges on its channels. The end of an epoch is none for the makers: they go on with the next list.
  * Features are read by their owner alone. The edges that a block needs are in the rank's part, as far as that reaches;
  * further on the stage sample asks other ranks (remote.h). Without parts, every rank has those of the whole snapshot.
  *
  * INVARIANTS
- *   TRAIN-E1  Batches come in the order of the list, each once, on every rank as many.
+ *   TRAIN-E1  Batches come in the order of the lists, each once, on every rank as many.
  *   TRAIN-E2  What a target gets depends neither on the number of ranks, nor on who owns what, nor on the other targets
  *             of its batch (what is hidden depends on the batch's number), but for the rounding of another `wire` than
  *             floats.
- *   TRAIN-E3  At most WEIR_BATCHES_AHEAD batches are in memory.
- *   TRAIN-E4  A row of another rank is asked for once a batch, and a rank's own rows are never sent. How far the stages
- *             run apart changes nothing.
+ *   TRAIN-E3  At most `ahead` batches are in memory.
+ *   TRAIN-E4  A row of another rank is asked for once a batch, and a rank's own rows are never sent. How many makers
+ *             there are, and how far they are apart, changes nothing.
+ *   TRAIN-E5  Of a stream that is closed before its end, every maker still makes the batch that it has memory for, so
+ *             that ranks that close it after as many batches have taken part in the same exchanges.
  */
 #ifndef WEIR_TRAINER_TRAIN_BATCHES_H
 #define WEIR_TRAINER_TRAIN_BATCHES_H
@@ -28,11 +36,12 @@
 #include <weir/store/snapshot/snapshot.h>
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/train/targets.h>
+#include <weir/trainer/train/train.h>
 
 #include "asks.h"
 #include "trace.h"
 
-#define WEIR_BATCHES_AHEAD 6u /* one in each stage and with the caller, and two that wait */
+#define WEIR_BATCHES_AHEAD 6u /* where opts name no number */
 
 /* Of the stages that talk. */
 enum { WEIR_TRAIN_CHANNEL_ASK, WEIR_TRAIN_CHANNEL_ANSWER, WEIR_TRAIN_CHANNEL_SAMPLE, WEIR_TRAIN_CHANNELS };
@@ -42,48 +51,63 @@ typedef struct weir_batches weir_batches;
 typedef struct weir_batches_opts {
     const weir_nn_shape *shape;
     const weir_targets *targets;
-    const uint64_t *list; /* indices of targets, in the order of the pass; borrowed */
+    /* Either one epoch: indices of targets, in their order; borrowed. */
+    const uint64_t *list;
     uint64_t count;
+    uint64_t seed; /* of the sampler */
+    /* Or several: writes the list of an epoch, which has room for every target, and returns how many, above 0. Called
+     * once an epoch, in their order, by a maker.  [worker] */
+    uint64_t (*draw)(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp);
+    const void *context;
+    uint32_t epoch, epochs;         /* the first, and how many; without draw: the number of the one */
     uint32_t batch;                 /* targets of a global batch */
-    uint64_t seed;                  /* of the sampler            */
+    uint32_t ahead;                 /* batches in memory: makers; at most WEIR_TRAIN_AHEAD_MAX; 0: WEIR_BATCHES_AHEAD */
     double hidden;                  /* share of the entries of matrices that a batch does not show; 0: none */
     weir_train_owners owners;       /* and the snapshot                            */
     struct weir_train_cache *cache; /* of rows of other ranks; NULL: none; borrowed */
     weir_train_wire wire;           /* how rows go between ranks */
-    weir_comm *channels[WEIR_TRAIN_CHANNELS];
+    /* A row a maker; NULL where there is one rank. */
+    weir_comm *const (*channels)[WEIR_TRAIN_CHANNELS];
     weir_train_trace *trace; /* NULL: none */
+    uint32_t track;          /* of the trace: of maker 0; the others follow it */
 } weir_batches_opts;
 
 /* Microseconds. A plain value. */
 typedef struct weir_batches_times {
-    int64_t sample, exchange, encode; /* exchange: both stages that wait for other ranks */
+    int64_t sample, exchange, encode; /* exchange: ask and answer, which wait for other ranks */
     int64_t wait;                     /* of the caller that computes: preparation that was not hidden */
 } weir_batches_times;
 
 /* Owned by the stream; read-only to the caller that takes it. */
 typedef struct weir_train_batch {
-    uint64_t number;
-    uint64_t begin, end;  /* of the list: the whole global batch            */
-    const uint64_t *own;  /* indices of this rank's targets                 */
-    uint32_t own_count;   /* may be 0: then there is no block               */
-    weir_nn_batch nn;     /* what the network takes                         */
-    const uint64_t *keys; /* of each node: for dropout                      */
-    uint64_t edges;       /* sampled                                        */
-    uint64_t rows;        /* input rows: own, and these two                 */
-    uint64_t remote;      /* of other ranks, that were asked for            */
-    uint64_t cached;      /* of other ranks, that the cache had             */
+    uint32_t epoch;
+    uint64_t number;          /* of its epoch's batches, from 0                      */
+    uint64_t begin, end;      /* of the epoch's list: the whole global batch         */
+    const uint64_t *list;     /* from there: indices of targets, of all ranks        */
+    uint64_t seed;            /* of what was drawn for the epoch                     */
+    const uint64_t *own;      /* indices of this rank's targets                      */
+    uint32_t own_count;       /* may be 0: then there is no block                    */
+    weir_nn_batch nn;         /* what the network takes                              */
+    const uint64_t *keys;     /* of each node: for dropout                           */
+    uint64_t edges;           /* sampled                                             */
+    uint64_t rows;            /* input rows: own, and these two                      */
+    uint64_t remote;          /* of other ranks, that were asked for                 */
+    uint64_t cached;          /* of other ranks, that the cache had                  */
+    weir_batches_times times; /* what it took, whatever epoch went on meanwhile      */
 } weir_train_batch;
 
-/* Starts three threads.  opts.list and what opts points to are borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT
- * blocks would be too large: lower batch or fan-outs; WEIR_EVERSION the snapshot lacks a matrix that the shape reads.
- * [main] */
+/* Starts the makers.  What opts points to is borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT blocks would be too
+ * large: lower batch or fan-outs; WEIR_EVERSION the snapshot lacks a matrix that the shape reads.  [main] */
 weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp);
-/* *batchp is NULL at the end and after an error, which is what a stage has failed with.  Blocks.  [main] */
+/* *batchp is NULL once at the end of each epoch, where the next call goes on with the next one, and after the last; and
+ * after an error, which is what a maker has failed with. Where there are more ranks, that error has ended them all.
+ * Blocks.  [main] */
 weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp);
-/* Its memory is used for another one.  [main] */
+/* Its memory is used for another one. In the order in which they were taken.  [main] */
 void weir_batches_done(weir_batches *stream, const weir_train_batch *batch);
-void weir_batches_times_get(const weir_batches *stream, weir_batches_times *timesp); /* after the end */
-/* May come before the end.  NULL is allowed. */
+/* How many are ready, and not taken.  [main] */
+uint32_t weir_batches_ready(const weir_batches *stream);
+/* May come before the end, after as many batches on every rank (TRAIN-E5).  NULL is allowed.  [main] */
 void weir_batches_close(weir_batches *stream);
 
 #endif /* WEIR_TRAINER_TRAIN_BATCHES_H */

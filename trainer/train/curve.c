@@ -31,13 +31,16 @@ static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
         {"rows", (double)e->rows},
         {"remote_rows", (double)e->remote_rows},
         {"cached_rows", (double)e->cached_rows},
+        {"ready_batches", (double)e->ready},
         {"seconds", (double)e->elapsed_us * 1e-6},
+        {"learning_seconds", (double)e->learning_us * 1e-6},
         {"sample_seconds", (double)e->times.sample * 1e-6},
         {"exchange_seconds", (double)e->times.exchange * 1e-6},
         {"encode_seconds", (double)e->times.encode * 1e-6},
         {"compute_seconds", (double)e->times.compute * 1e-6},
         {"sum_seconds", (double)e->times.sum * 1e-6},
         {"exposed_seconds", (double)e->times.wait * 1e-6},
+        {"sum_exposed_seconds", (double)e->times.sum_wait * 1e-6},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         weir_json_key_f64(&json, numbers[i].name, numbers[i].value);

@@ -31,8 +31,7 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
     if (!t->logits || !t->scores || !t->list) return WEIR_NOMEM("while judging a model; lower --batch");
     err = weir_nn_open(t->shape, weir_nn_kernels(nn), &t->nn);
-    for (uint32_t i = 0; !err && i < WEIR_TRAIN_CHANNELS; i++)
-        err = weir_comm_channel(t->comm, &t->channels[i]);
+    if (!err) err = weir_training_judge_channels(t);
     return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
 }
 

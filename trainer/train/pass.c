@@ -4,6 +4,9 @@
  *
  *   seeds ─► sample ─► exchange ─► encode ─► forward ─► loss ─► backward ─► sum over the ranks ─► AdamW
  *   list     \____ batches.c, ahead ____/    \_____________________ training_step _____________________/
+ *
+ * One stream makes the batches of all epochs that are learnt from: while an epoch is judged, on a stream and channels
+ * of its own, the first batches of the next one are prepared.
  */
 #include <math.h>
 
@@ -23,7 +26,8 @@ enum { RNG_NEGATIVES = 1, RNG_SHUFFLE = 2 };
 /* --- lists and streams -------------------------------------------------------------------------------------------- */
 
 /* Which targets an epoch learns from, and in which order: a function of seed and epoch. */
-static uint64_t training_list_epoch(weir_trained *t, uint32_t epoch) {
+static uint64_t training_list_epoch(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp) {
+    const weir_trained *t = context;
     weir_rng chance = weir_rng_stream(t->opts.seed, epoch, RNG_NEGATIVES);
     weir_rng order = weir_rng_stream(t->opts.seed, epoch, RNG_SHUFFLE);
     uint64_t targets = t->targets->ends[WEIR_TARGETS_TRAIN], zeros = t->targets->class_counts[0], count = 0;
@@ -33,35 +37,42 @@ static uint64_t training_list_epoch(weir_trained *t, uint32_t epoch) {
     double keep = t->opts.negatives == 0 || wanted >= (double)zeros ? 1 : wanted / (double)zeros;
     for (uint64_t i = 0; i < targets; i++) {
         bool kept = weir_rng_double(&chance) < keep;
-        if (kept || t->targets->classes_of[i] != 0) t->list[count++] = i;
+        if (kept || t->targets->classes_of[i] != 0) list[count++] = i;
     }
     for (uint64_t i = count; i > 1; i--) {
-        uint64_t other = weir_rng_below(&order, i), last = t->list[i - 1];
-        t->list[i - 1] = t->list[other];
-        t->list[other] = last;
+        uint64_t other = weir_rng_below(&order, i), last = list[i - 1];
+        list[i - 1] = list[other];
+        list[other] = last;
     }
-    WEIR_ASSERT(zeros <= targets && count <= targets);
+    WEIR_ASSERT(zeros < targets && count <= targets); /* weir_targets_open refuses a part of one class */
+    *seedp = t->opts.seed + epoch * 0x9E3779B97F4A7C15u;
     return count;
 }
 
-/* Batches of the first count targets of the list. */
-static weir_err training_stream_open(weir_trained *t, uint64_t count, uint64_t seed, double hidden,
-                                     weir_batches **streamp) {
-    const weir_batches_opts opts = {
+/* What the streams of a training have in common. */
+static weir_batches_opts training_stream_opts(const weir_trained *t, weir_comm *(*channels)[WEIR_TRAIN_CHANNELS]) {
+    return (weir_batches_opts){
         .shape = t->shape,
         .targets = t->targets,
-        .list = t->list,
-        .count = count,
+        .epoch = t->state.epochs + 1,
         .batch = t->opts.batch,
-        .seed = seed,
-        .hidden = hidden,
+        .ahead = t->opts.ahead,
         .owners = weir_training_owners(t),
         .cache = t->cache,
         .wire = t->opts.wire,
-        .channels = {t->channels[0], t->channels[1], t->channels[2]},
+        .channels = (weir_comm *const(*)[WEIR_TRAIN_CHANNELS])channels,
         .trace = t->trace,
     };
-    return weir_batches_open(&opts, streamp);
+}
+
+weir_err weir_training_stream_open(weir_trained *t) {
+    weir_batches_opts opts = training_stream_opts(t, t->learn_channels);
+    opts.draw = training_list_epoch;
+    opts.context = t;
+    opts.epochs = t->opts.epochs - t->state.epochs;
+    opts.hidden = t->opts.input_dropout;
+    opts.track = 1;
+    return weir_batches_open(&opts, &t->stream);
 }
 
 /* --- learning ----------------------------------------------------------------------------------------------------- */
@@ -73,17 +84,14 @@ static double training_class_weight(const weir_trained *t, uint32_t class_of) {
 /* TRAIN-R1: of the whole global batch. Every rank knows all classes, so none has to ask. */
 static double training_batch_weight(const weir_trained *t, const weir_train_batch *batch) {
     double sum = 0;
-    for (uint64_t i = batch->begin; i < batch->end; i++)
-        sum += training_class_weight(t, t->targets->classes_of[t->list[i]]);
+    for (uint64_t i = 0; i < batch->end - batch->begin; i++)
+        sum += training_class_weight(t, t->targets->classes_of[batch->list[i]]);
     return sum;
 }
 
-/* The sum over the ranks of the gradients that there are: of all but embeddings, and of those rows of embeddings that
- * any rank's part of the batch has read. */
-static weir_err training_sum_gradients(weir_trained *t) {
-    uint32_t tensors, ranks = weir_comm_ranks(t->comm);
-    const weir_nn_tensor *of = weir_nn_tensors(t->nn, &tensors);
-    if (ranks == 1) return WEIR_OK;
+/* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read. */
+static weir_err training_sum_rows(weir_trained *t) {
+    uint32_t ranks = weir_comm_ranks(t->comm);
 
     /* Which rows: each rank's to all. */
     weir_buf_clear(&t->told);
@@ -96,7 +104,7 @@ static weir_err training_sum_gradients(weir_trained *t) {
         if (rank != weir_comm_rank(t->comm)) err = weir_nn_rows_add(t->rows, at, t->heard_lengths[rank]);
     if (err) return err;
 
-    /* Those rows packed, and the tensors between the embeddings as they lie. */
+    /* Those rows packed. */
     size_t packed = weir_nn_rows_size(t->rows);
     if (packed > t->packed_room) {
         weir_nn_kernels(t->nn)->release(t->packed);
@@ -109,16 +117,24 @@ static weir_err training_sum_gradients(weir_trained *t) {
     if (packed) weir_nn_rows_pack(t->rows, t->gradients, t->packed);
     weir_comm_sum_floats(t->comm, t->packed, packed);
     if (packed) weir_nn_rows_unpack(t->rows, t->packed, t->gradients);
-    for (uint32_t i = 0, first = 0; i < tensors; i++) {
-        if (of[first].looked_up) {
-            first = i + 1;
-        } else if (i + 1 == tensors || of[i + 1].looked_up) {
-            uint64_t end = of[i].offset + (uint64_t)of[i].rows * of[i].cols;
-            weir_comm_sum_floats(t->comm, t->gradients + of[first].offset, end - of[first].offset);
-            first = i + 1;
-        }
-    }
     return WEIR_OK;
+}
+
+/* What is left to do when the way back has ended: the other gradients are being summed since they were there. */
+static weir_err training_sum(weir_trained *t, double *loss, weir_train_times *times) {
+    if (!t->sums) return WEIR_OK;
+    int64_t begin_us = weir_clock_mono_us(weir_clock_system());
+    weir_train_sums_reach(t->sums, 0);
+    weir_err err = training_sum_rows(t);
+    if (err) return err;
+    weir_comm_sum_doubles(t->comm, loss, 1);
+    times->sum += weir_clock_mono_us(weir_clock_system()) - begin_us;
+    weir_train_sums_wait(t->sums, &times->sum);
+    return WEIR_OK;
+}
+
+static void training_finished(void *context, uint64_t from) {
+    weir_train_sums_reach(context, from);
 }
 
 /* Gradients are 0 where none have been added. Of embeddings, those of the last step's rows are put back to 0. */
@@ -132,9 +148,16 @@ static void training_zero_gradients(weir_trained *t) {
     weir_nn_rows_zero(t->rows, t->gradients);
 }
 
+static void training_trace(const weir_trained *t, const weir_train_batch *batch, weir_train_stage stage,
+                           int64_t begin_us, int64_t end_us) {
+    const weir_train_span span = {0, stage, batch->epoch, batch->number, begin_us, end_us};
+    weir_train_trace_add(t->trace, &span);
+}
+
 /* One training step, from an encoded batch to the parameters; all ranks together, each with its own targets. */
 static weir_err training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch) {
     const weir_nn_drop drop = {t->opts.dropout, t->opts.seed, weir_adamw_steps(t->adamw), batch->keys};
+    const weir_nn_listener listener = {training_finished, t->sums};
     weir_clock *clock = weir_clock_system();
     double weights[WEIR_SCHEMA_LABEL_VALUES_MAX], divisor = training_batch_weight(t, batch), loss = 0, norm = 0;
     weir_err err = WEIR_OK;
@@ -143,6 +166,7 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
     /* Forward and backward: this rank's part of the loss and of the gradients. */
     int64_t begin_us = weir_clock_mono_us(clock);
     training_zero_gradients(t);
+    if (t->sums) weir_train_sums_begin(t->sums);
     err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
     if (err) return err;
     if (batch->own_count) {
@@ -156,22 +180,27 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
         if (err) return err;
         const weir_loss of = {t->logits, t->labels, weights, batch->own_count, t->targets->classes, divisor};
         loss = weir_loss_of(weir_nn_outputs(t->shape), &of, t->dlogits);
-        err = weir_nn_backward(t->nn, t->params, t->train_workspace, t->dlogits, t->gradients);
+        err = weir_nn_backward(t->nn, t->params, t->train_workspace, t->dlogits, t->gradients,
+                               t->sums ? &listener : NULL);
         if (err) return err;
     }
 
     /* The sum over the ranks, then one update that is the same on all of them. */
     int64_t middle_us = weir_clock_mono_us(clock);
-    err = training_sum_gradients(t);
+    err = training_sum(t, &loss, &epoch->times);
     if (err) return err;
-    weir_comm_sum_doubles(t->comm, &loss, 1);
     int64_t summed_us = weir_clock_mono_us(clock);
     err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->rows, t->params, &norm);
 
-    weir_train_trace_add(t->trace, WEIR_STAGE_COMPUTE, batch->number, begin_us, middle_us);
-    weir_train_trace_add(t->trace, WEIR_STAGE_SUM, batch->number, middle_us, summed_us);
-    weir_train_trace_add(t->trace, WEIR_STAGE_UPDATE, batch->number, summed_us, weir_clock_mono_us(clock));
-    epoch->times.sum += summed_us - middle_us;
+    int64_t end_us = weir_clock_mono_us(clock);
+    training_trace(t, batch, WEIR_STAGE_COMPUTE, begin_us, middle_us);
+    training_trace(t, batch, WEIR_STAGE_SUM, middle_us, summed_us);
+    training_trace(t, batch, WEIR_STAGE_UPDATE, summed_us, end_us);
+    epoch->times.sample += batch->times.sample;
+    epoch->times.exchange += batch->times.exchange;
+    epoch->times.encode += batch->times.encode;
+    epoch->times.wait += batch->times.wait;
+    epoch->times.sum_wait += summed_us - middle_us;
     epoch->times.compute += middle_us - begin_us;
     epoch->loss += loss * divisor;
     epoch->gradient_norm += norm;
@@ -184,37 +213,29 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
 }
 
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
-    uint64_t count = training_list_epoch(t, epoch->number), seed = t->opts.seed + epoch->number * 0x9E3779B97F4A7C15u;
     const weir_train_batch *batch = NULL;
-    weir_batches *stream;
     double weight = 0;
     uint64_t batches = 0;
+    int64_t begin_us = weir_clock_mono_us(weir_clock_system());
+    weir_err err = WEIR_OK;
     WEIR_ON_ROLE(MAIN);
-    weir_err err = training_stream_open(t, count, seed, t->opts.input_dropout, &stream);
-    if (err) return err;
+    epoch->ready = weir_batches_ready(t->stream);
     for (;;) {
-        err = weir_batches_next(stream, &batch);
+        err = weir_batches_next(t->stream, &batch);
         if (err || !batch) break;
+        WEIR_ASSERT(batch->epoch == epoch->number);
         weight += training_batch_weight(t, batch);
         batches++;
         err = training_step(t, batch, epoch);
         if (err) break;
-        weir_batches_done(stream, batch);
+        weir_batches_done(t->stream, batch);
     }
-    err = weir_comm_fail(t->comm, err); /* before the stream's end waits for an exchange with the others */
-    if (!err) {
-        weir_batches_times stages;
-        weir_batches_times_get(stream, &stages);
-        epoch->times.sample += stages.sample;
-        epoch->times.exchange += stages.exchange;
-        epoch->times.encode += stages.encode;
-        epoch->times.wait += stages.wait;
-    }
-    weir_batches_close(stream);
+    if (err) return err;
     weir_adamw_bring(t->adamw, NULL, t->params); /* who judges, or saves, reads all */
     if (weight > 0) epoch->loss /= weight;
     if (batches) epoch->gradient_norm /= (double)batches;
-    return err;
+    epoch->learning_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
+    return WEIR_OK;
 }
 
 /* --- judging ------------------------------------------------------------------------------------------------------ */
@@ -239,8 +260,13 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
         t->list[i] = begin + i;
         t->scores[begin + i] = 0; /* what another rank will say is added */
     }
-    weir_err err = training_stream_open(t, count, t->opts.sample_seed, 0, &stream);
-    if (err) return err;
+    weir_batches_opts opts = training_stream_opts(t, t->judge_channels);
+    opts.list = t->list;
+    opts.count = count;
+    opts.seed = t->opts.sample_seed;
+    opts.track = 1 + t->opts.ahead;
+    weir_err err = weir_batches_open(&opts, &stream);
+    if (err) return weir_comm_fail(t->comm, err);
     for (;;) {
         err = weir_batches_next(stream, &batch);
         if (err || !batch) break;

@@ -30,7 +30,7 @@ struct weir_train_trace {
 static const char *const trace_names[WEIR_STAGES] = {"sample", "ask",     "answer", "encode",
                                                      "wait",   "compute", "sum",    "update"};
 
-weir_err weir_train_trace_open(weir_comm *comm, const char *path, weir_train_trace **tracep) {
+weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t makers, weir_train_trace **tracep) {
     weir_train_trace *t = *tracep = weir_calloc(1, sizeof *t);
     if (!t) return WEIR_NOMEM(TRACE_NO_MEMORY);
     weir_mutex_init(&t->mutex, WEIR_RANK_LEAF, "train trace");
@@ -41,10 +41,13 @@ weir_err weir_train_trace_open(weir_comm *comm, const char *path, weir_train_tra
     uint32_t rank = weir_comm_rank(comm);
     weir_buf_printf(&t->spans, "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"rank %u\"}},\n",
                     rank, rank);
-    for (uint32_t stage = 0; stage < WEIR_STAGES; stage++)
+    for (uint32_t track = 0; track <= 2 * makers; track++) {
+        const char *name = track == 0 ? "compute" : track <= makers ? "learning, maker" : "judging, maker";
         weir_buf_printf(&t->spans,
-                        "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}},\n",
-                        rank, stage, trace_names[stage]);
+                        "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\","
+                        "\"args\":{\"name\":\"%s %u\"}},\n",
+                        rank, track, name, track ? (track - 1) % makers : 0);
+    }
     weir_err err = rank == 0 ? weir_file_replace(path, TRACE_HEAD TRACE_TAIL, strlen(TRACE_HEAD TRACE_TAIL)) : WEIR_OK;
     err = weir_comm_fail(comm, err);
     if (err) return err;
@@ -53,17 +56,16 @@ weir_err weir_train_trace_open(weir_comm *comm, const char *path, weir_train_tra
     return weir_buf_err(&t->spans);
 }
 
-void weir_train_trace_add(weir_train_trace *trace, weir_train_stage stage, uint64_t batch, int64_t begin_us,
-                          int64_t end_us) {
+void weir_train_trace_add(weir_train_trace *trace, const weir_train_span *span) {
     if (!trace) return;
-    WEIR_ASSERT(stage < WEIR_STAGES && begin_us <= end_us);
+    WEIR_ASSERT(span->stage < WEIR_STAGES && span->begin_us <= span->end_us);
     weir_mutex_lock(&trace->mutex);
     if (trace->spans.length < trace->bytes_max)
         weir_buf_printf(&trace->spans,
                         "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"name\":\"%s\",\"ts\":%" PRId64 ",\"dur\":%" PRId64
-                        ",\"args\":{\"batch\":%" PRIu64 "}},\n",
-                        weir_comm_rank(trace->comm), stage, trace_names[stage], begin_us - trace->zero_us,
-                        end_us - begin_us, batch);
+                        ",\"args\":{\"epoch\":%u,\"batch\":%" PRIu64 "}},\n",
+                        weir_comm_rank(trace->comm), span->track, trace_names[span->stage],
+                        span->begin_us - trace->zero_us, span->end_us - span->begin_us, span->epoch, span->batch);
     else
         trace->omitted++;
     weir_mutex_unlock(&trace->mutex);

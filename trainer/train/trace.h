@@ -3,6 +3,9 @@
  * trace.h - when each stage of each batch began and ended, on all ranks, as Chrome's trace format: for chrome://tracing
  * and ui.perfetto.dev. Private to this folder.
  *
+ * Tracks: 0 is the thread that computes, then come the makers of the stream that is learnt from, and those of the one
+ * that is judged.
+ *
  * THREADS: spans may be added by any thread.
  */
 #ifndef WEIR_TRAINER_TRAIN_TRACE_H
@@ -22,15 +25,23 @@ typedef enum weir_train_stage {
     WEIR_STAGES
 } weir_train_stage;
 
+/* One batch in one stage; times of the system's monotonic clock. A plain value. */
+typedef struct weir_train_span {
+    uint32_t track;
+    weir_train_stage stage;
+    uint32_t epoch;
+    uint64_t batch; /* of its epoch */
+    int64_t begin_us, end_us;
+} weir_train_span;
+
 typedef struct weir_train_trace weir_train_trace;
 
 /* All ranks together: time 0 is when all have come here. path: rank 0 writes a file without spans there, so that one
- * that cannot be written is known before the work; borrowed. Errors of the file; WEIR_ENOMEM.  [main] */
-weir_err weir_train_trace_open(weir_comm *comm, const char *path, weir_train_trace **tracep);
-/* One batch in one stage; times of the system's monotonic clock. What does not fit is counted.  trace may be NULL.
- * [any] */
-void weir_train_trace_add(weir_train_trace *trace, weir_train_stage stage, uint64_t batch, int64_t begin_us,
-                          int64_t end_us);
+ * that cannot be written is known before the work; borrowed. makers: of each stream. Errors of the file; WEIR_ENOMEM.
+ * [main] */
+weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t makers, weir_train_trace **tracep);
+/* What does not fit is counted.  trace may be NULL.  [any] */
+void weir_train_trace_add(weir_train_trace *trace, const weir_train_span *span);
 /* All ranks together: rank 0 writes what all have seen. Errors of the file, WEIR_ELIMIT, WEIR_ENOMEM.  [main] */
 weir_err weir_train_trace_write(weir_train_trace *trace);
 void weir_train_trace_close(weir_train_trace *trace); /* NULL is allowed */

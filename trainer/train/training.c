@@ -20,6 +20,7 @@ weir_train_opts weir_train_defaults(void) {
         .hidden = 64,
         .epochs = 20,
         .batch = 512,
+        .ahead = WEIR_BATCHES_AHEAD,
         .patience = 5,
         .negatives = 50,
         .alerts = 50,
@@ -49,6 +50,7 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     if (!err) err = training_check_range("hidden", o->hidden, 1, WEIR_NN_HIDDEN_MAX);
     if (!err) err = training_check_range("epochs", o->epochs, 1, 100000);
     if (!err) err = training_check_range("batch", o->batch, 1, WEIR_SAMPLE_TARGETS_MAX);
+    if (!err) err = training_check_range("ahead", o->ahead, 1, WEIR_TRAIN_AHEAD_MAX);
     if (!err) err = training_check_range("alerts", o->alerts, 1, 1000000);
     if (!err) err = training_check_range("rate", o->rate, 1e-9, 10);
     if (!err) err = training_check_range("decay", o->decay, 0, 10);
@@ -176,6 +178,24 @@ static weir_err training_network_open(weir_trained *t) {
     return err;
 }
 
+static weir_err training_channels_of_makers(const weir_trained *t, weir_comm *(*channels)[WEIR_TRAIN_CHANNELS]) {
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < t->opts.ahead * WEIR_TRAIN_CHANNELS; i++)
+        err = weir_comm_channel(t->comm, &channels[i / WEIR_TRAIN_CHANNELS][i % WEIR_TRAIN_CHANNELS]);
+    return err;
+}
+
+weir_err weir_training_judge_channels(weir_trained *t) {
+    return training_channels_of_makers(t, t->judge_channels);
+}
+
+/* Whoever talks has channels of its own: each maker of both streams, and the sum. */
+static weir_err training_channels(weir_trained *t) {
+    weir_err err = training_channels_of_makers(t, t->learn_channels);
+    if (!err) err = weir_training_judge_channels(t);
+    return err ? err : weir_comm_channel(t->comm, &t->sum_channel);
+}
+
 /* First parameters, or those of the checkpoint that there is. */
 static weir_err training_begin(weir_trained *t) {
     uint64_t count = weir_nn_parameter_count(t->nn);
@@ -196,12 +216,12 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err) err = training_shape_open(t);
-    for (uint32_t i = 0; !err && i < WEIR_TRAIN_CHANNELS; i++)
-        err = weir_comm_channel(t->comm, &t->channels[i]);
-    if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, &t->trace);
+    if (!err) err = training_channels(t);
+    if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, t->opts.ahead, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);
     if (!err) err = weir_training_scales(t);
     if (!err) err = training_network_open(t);
+    if (!err && weir_comm_ranks(t->comm) > 1) err = weir_train_sums_open(t->nn, t->gradients, t->sum_channel, &t->sums);
     if (!err) err = training_begin(t);
     const weir_train_cache_opts cache = {.shape = t->shape,
                                          .owners = weir_training_owners(t),
@@ -279,8 +299,11 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
     t->comm = comm;
     t->calibration = (weir_calibration){1, 0};
     weir_err err = weir_comm_fail(comm, training_set_up(t));
-    while (!err && !training_is_over(t))
+    if (!err && !training_is_over(t)) err = weir_comm_fail(comm, weir_training_stream_open(t));
+    while (!err && !training_is_over(t)) /* all ranks come to the same answer, from the same sums */
         err = weir_comm_fail(comm, training_epoch(t));
+    weir_batches_close(t->stream); /* TRAIN-E5: what has been prepared for an epoch that does not come is thrown away */
+    t->stream = NULL;
     if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_VALIDATION));
     if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_TEST));
     weir_err untold = !err && t->trace ? weir_train_trace_write(t->trace) : WEIR_OK;
@@ -296,6 +319,7 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
 void weir_trained_close(weir_trained *trained) {
     if (!trained) return;
     const weir_kernels *k = trained->nn ? weir_nn_kernels(trained->nn) : NULL;
+    weir_train_sums_close(trained->sums);
     weir_train_trace_close(trained->trace);
     weir_adamw_close(trained->adamw);
     weir_nn_workspace_close(trained->train_workspace);
@@ -315,8 +339,11 @@ void weir_trained_close(weir_trained *trained) {
     weir_nn_close(trained->nn);
     weir_nn_shape_free(trained->shape);
     weir_targets_close(trained->targets);
-    for (uint32_t i = 0; i < WEIR_TRAIN_CHANNELS; i++)
-        weir_comm_channel_close(trained->channels[i]);
+    weir_comm_channel_close(trained->sum_channel);
+    for (uint32_t i = 0; i < WEIR_TRAIN_AHEAD_MAX * WEIR_TRAIN_CHANNELS; i++) {
+        weir_comm_channel_close(trained->learn_channels[i / WEIR_TRAIN_CHANNELS][i % WEIR_TRAIN_CHANNELS]);
+        weir_comm_channel_close(trained->judge_channels[i / WEIR_TRAIN_CHANNELS][i % WEIR_TRAIN_CHANNELS]);
+    }
     weir_free(trained->logits);
     weir_free(trained->dlogits);
     weir_free(trained->labels);

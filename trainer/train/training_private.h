@@ -8,6 +8,7 @@
 
 #include "batches.h"
 #include "cache.h"
+#include "sums.h"
 
 /* How far a training has come: what a checkpoint holds besides arrays. */
 typedef struct weir_training_state {
@@ -17,8 +18,12 @@ typedef struct weir_training_state {
 
 struct weir_trained {
     weir_train_opts opts;
-    weir_comm *comm, *channels[WEIR_TRAIN_CHANNELS]; /* of sums, and of the stages that talk */
-    weir_train_trace *trace;                         /* NULL: none is wanted */
+    weir_comm *comm; /* of whatever this thread has to say */
+    weir_comm *learn_channels[WEIR_TRAIN_AHEAD_MAX][WEIR_TRAIN_CHANNELS];
+    weir_comm *judge_channels[WEIR_TRAIN_AHEAD_MAX][WEIR_TRAIN_CHANNELS], *sum_channel;
+    weir_train_trace *trace; /* NULL: none is wanted */
+    weir_batches *stream;    /* to learn from, of all epochs */
+    weir_train_sums *sums;   /* NULL: there is one rank      */
     weir_nn_shape *shape;
     weir_train_cache *cache;  /* NULL: none                                               */
     uint64_t fingerprint;     /* of what a checkpoint must agree with, without the scales */
@@ -36,7 +41,7 @@ struct weir_trained {
     weir_real *logits, *dlogits; /* batch x outputs        */
     uint32_t *labels;            /* batch                  */
     double *scores;              /* one a target           */
-    uint64_t *list;              /* of the pass at hand    */
+    uint64_t *list;              /* of what is judged      */
     weir_training_state state;
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];
     weir_calibration calibration;
@@ -45,7 +50,12 @@ struct weir_trained {
 /* training.c: what this rank has, and who has the rest. */
 weir_train_owners weir_training_owners(const weir_trained *t);
 
-/* pass.c: one epoch of learning; the list is made from the epoch's number.  [main] */
+/* training.c: channels that judging talks on.  WEIR_ENOMEM. */
+weir_err weir_training_judge_channels(weir_trained *t);
+
+/* pass.c: t->stream, of the epochs that are left.  [main] */
+weir_err weir_training_stream_open(weir_trained *t);
+/* One epoch of learning: the stream's next one.  [main] */
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);
 /* Scores of a part's targets into t->scores, with these parameters; on all ranks the same.  [main] */
 weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir_real *params);

@@ -95,6 +95,24 @@ static void m1_same_bits(weir_comm *comm) {
     assert_memory_equal(one, first, sizeof one);
 }
 
+#define MANY 200000u /* more than what MPI sums in another way than a few */
+
+/* Sums that round, of pieces of any length and of the whole. */
+static void m3_pieces_have_the_bits_of_the_whole(weir_comm *comm, uint64_t seed) {
+    static float whole[MANY], pieces[MANY];
+    weir_rng rng = weir_rng_stream(seed, 5 + weir_comm_rank(comm), 0), cuts = weir_rng_stream(seed, 4, 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        whole[i] = pieces[i] = (float)weir_rng_normal(&rng);
+    weir_comm_sum_floats(comm, whole, MANY);
+    for (size_t begin = 0; begin < MANY;) {
+        size_t most = weir_rng_below(&cuts, 2) ? 100 : MANY / 2, length = 1 + weir_rng_below(&cuts, most);
+        if (length > MANY - begin) length = MANY - begin;
+        weir_comm_sum_floats(comm, pieces + begin, length);
+        begin += length;
+    }
+    assert_memory_equal(whole, pieces, sizeof whole);
+}
+
 static void rank_main(void) {
     weir_comm *comm = NULL, *channel = NULL;
     uint64_t seed = 0;
@@ -109,6 +127,7 @@ static void rank_main(void) {
         sum_round(comm, round);
     }
     m1_same_bits(comm);
+    m3_pieces_have_the_bits_of_the_whole(comm, seed);
     weir_comm_barrier(comm);
     weir_comm_channel_close(channel);
     weir_comm_stop(comm);
@@ -152,5 +171,10 @@ static void m1_four_ranks(void **state) {
     ranks_talk(4);
 }
 
+static void m3_five_ranks(void **state) {
+    (void)state;
+    ranks_talk(5);
+}
+
 WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(m2_one_rank_talks_to_nobody), WEIR_CASE(m1_two_ranks),
-           WEIR_CASE(m1_four_ranks))
+           WEIR_CASE(m1_four_ranks), WEIR_CASE(m3_five_ranks))

@@ -406,72 +406,169 @@ static void e4_a_slow_network_changes_nothing(void **state) {
     assert_memory_equal(quick.loss, slow.loss, sizeof quick.loss);
 }
 
+/* As many batches ahead as one likes, and makers that are anywhere: the same bits, also where the end comes early. */
+static void e4_how_far_ahead_changes_nothing(void **state) {
+    (void)state;
+    static const char *const wild[] = {"1", "2", "8", "16"};
+    make_snapshot(600);
+    for (unsigned ranks = 1; ranks <= 4; ranks *= 2) {
+        for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+            const char *const more[] = {"--ahead", wild[i], "--rate", "0.05", "--patience", "2", NULL};
+            static history h;
+            trains(ranks, weir_test_path(i ? "other" : "first"), "12", more);
+            history_read(weir_test_path(i ? "other" : "first"), &h);
+            assert_true(h.count > 2 && !h.best[h.count - 1] && !h.best[h.count - 2]); /* it did end early */
+            if (i > 0)
+                shell("cd $folder; for f in params best moment1 moment2; do cmp first/checkpoint/$f.npy "
+                      "other/checkpoint/$f.npy; done; rm -r other");
+        }
+        shell("rm -r $folder/first");
+    }
+}
+
+/* Makers of one rank meet what they cannot read, while the others wait for its part of the batch, or are elsewhere. */
+static void a_maker_that_fails_ends_all(void **state) {
+    (void)state;
+    char line[16384];
+    make_snapshot(600);
+    snprintf(line, sizeof line,
+             "cd $folder && cp -r snapshot spoilt && for i in $(seq 400 599); do "
+             "printf '\\377\\377\\377\\377\\377\\377\\377\\177' | dd of=spoilt/relations/by/out/neighbors.npy bs=1 "
+             "seek=$((128 + 8 * i)) conv=notrunc status=none; done && "
+             "printf '#!/bin/bash\\nfolder=%s/snapshot\\n[ $OMPI_COMM_WORLD_RANK != 1 ] || folder=%s/spoilt\\n"
+             "shift\\nexec %s $folder \"$@\"\\n' >one && chmod +x one",
+             weir_test_folder(), weir_test_folder(), ranks_train_program());
+    shell(line);
+    for (unsigned ranks = 2; ranks <= 4; ranks *= 2) {
+        const char *arguments[ARGUMENTS_MAX];
+        weir_test_output output;
+        char said[64];
+        arguments_of(weir_test_path("run"), "50", NULL, arguments);
+        ranks_run(ranks, weir_test_path("one"), arguments, &output);
+        snprintf(said, sizeof said, "rank 1 of %u: ", ranks);
+        const char *sentence = strstr(output.err, said);
+        if (output.status == 0 || !sentence || !strstr(sentence, "a neighbour is vertex"))
+            fail_msg("status %d\n%s", output.status, output.err);
+        weir_test_output_free(&output);
+    }
+}
+
 /* --- the trace ---------------------------------------------------------------------------------------------------- */
 
-#define TRACE_RANKS   2u
-#define TRACE_BATCHES 256u /* at most, of a stage and a rank */
+#define TRACE_RANKS  2u
+#define TRACE_MAKERS 3u
+#define TRACE_TRACKS (1 + 2 * TRACE_MAKERS) /* who computes; makers of learning; makers of judging */
+#define TRACE_SPANS  1024u                  /* at most, of a track */
 
+/* In the order of a batch: a maker's, and then those of who computes. */
 static const char *const trace_stages[] = {"sample", "ask", "answer", "encode", "wait", "compute", "sum", "update"};
-#define TRACE_STAGES (sizeof trace_stages / sizeof *trace_stages)
+#define TRACE_STAGES       (sizeof trace_stages / sizeof *trace_stages)
+#define TRACE_MAKER_STAGES 4u
 
-typedef struct traced {
-    int64_t begin[TRACE_BATCHES], end[TRACE_BATCHES], batch[TRACE_BATCHES];
+typedef struct span {
+    size_t stage;
+    int64_t begin, end, epoch, batch;
+} span;
+
+typedef struct track {
+    span spans[TRACE_SPANS];
     size_t count;
-} traced;
+} track;
 
-static void trace_read(const char *path, traced stages[TRACE_RANKS][TRACE_STAGES]) {
+static void trace_read(const char *path, track tracks[TRACE_RANKS][TRACE_TRACKS]) {
     char *text = NULL;
-    size_t length, stage;
+    size_t length;
     const weir_json_node *root;
     weir_arena *arena;
     assert_ok(weir_arena_open(16u << 20, &arena));
     assert_ok(weir_file_load(path, 1u << 20, &text, &length));
     assert_ok(weir_json_parse("trace", text, length, 8, arena, &root));
     for (const weir_json_node *e = weir_json_find(root, "traceEvents")->first; e; e = e->next) {
-        int64_t rank, begin, took, batch;
+        int64_t rank, number;
+        span s = {0};
         if (strcmp(weir_json_node_text(weir_json_find(e, "ph")), "X") != 0) continue;
-        for (stage = 0; strcmp(trace_stages[stage], weir_json_node_text(weir_json_find(e, "name"))) != 0; stage++)
-            assert_true(stage + 1 < TRACE_STAGES);
+        while (strcmp(trace_stages[s.stage], weir_json_node_text(weir_json_find(e, "name"))) != 0)
+            assert_true(++s.stage < TRACE_STAGES);
+        const weir_json_node *arguments = weir_json_find(e, "args");
         assert_ok(weir_json_node_i64(weir_json_find(e, "pid"), 0, TRACE_RANKS - 1, &rank));
-        assert_ok(weir_json_node_i64(weir_json_find(e, "ts"), 0, INT64_MAX / 2, &begin));
-        assert_ok(weir_json_node_i64(weir_json_find(e, "dur"), 0, INT64_MAX / 2, &took));
-        assert_ok(weir_json_node_i64(weir_json_find(weir_json_find(e, "args"), "batch"), 0, TRACE_BATCHES, &batch));
-        traced *t = &stages[rank][stage];
-        assert_true(t->count < TRACE_BATCHES);
-        t->begin[t->count] = begin;
-        t->end[t->count] = begin + took;
-        t->batch[t->count++] = batch;
+        assert_ok(weir_json_node_i64(weir_json_find(e, "tid"), 0, TRACE_TRACKS - 1, &number));
+        assert_ok(weir_json_node_i64(weir_json_find(e, "ts"), 0, INT64_MAX / 2, &s.begin));
+        assert_ok(weir_json_node_i64(weir_json_find(e, "dur"), 0, INT64_MAX / 2, &s.end));
+        assert_ok(weir_json_node_i64(weir_json_find(arguments, "epoch"), 1, 100, &s.epoch));
+        assert_ok(weir_json_node_i64(weir_json_find(arguments, "batch"), 0, TRACE_SPANS, &s.batch));
+        s.end += s.begin;
+        track *t = &tracks[rank][number];
+        assert_true(t->count < TRACE_SPANS);
+        t->spans[t->count++] = s;
     }
     weir_arena_close(arena);
     weir_free(text);
 }
 
-/* Each batch goes through the stages one after the other, and each stage takes the batches in their order. */
+/* One after the other on a track, the stages of a batch in their order. Returns batches of which there are all of
+ * `stages` stages from `first` on. */
+static size_t whole_batches(const track *t, size_t first, size_t stages) {
+    size_t whole = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        const span *s = &t->spans[i], *before = s - 1;
+        assert_true(s->begin <= s->end);
+        if (i > 0) assert_true(before->end <= s->begin);
+        if (s->stage != first) {
+            assert_true(i > 0 && s->stage == before->stage + 1);
+            assert_true(s->epoch == before->epoch && s->batch == before->batch);
+        }
+        whole += s->stage + 1 == first + stages;
+    }
+    return whole;
+}
+
+/* What a maker has ended with before who computes has it. */
+static void was_made_before(const track *makers, const span *wait) {
+    for (size_t maker = 0; maker < TRACE_MAKERS; maker++)
+        for (size_t i = 0; i < makers[maker].count; i++) {
+            const span *s = &makers[maker].spans[i];
+            if (s->stage + 1 != TRACE_MAKER_STAGES || s->epoch != wait->epoch || s->batch != wait->batch) continue;
+            if (s->end <= wait->end) return;
+        }
+    fail_msg("batch %lld of epoch %lld came from no maker", (long long)wait->batch, (long long)wait->epoch);
+}
+
+/* Each batch goes through the stages of its maker one after the other, and is computed on in the order of the list. */
 static void e1_a_trace_has_every_stage_of_every_batch(void **state) {
     (void)state;
-    static traced stages[TRACE_RANKS][TRACE_STAGES];
+    static track tracks[TRACE_RANKS][TRACE_TRACKS];
     char path[4096];
     make_snapshot(600);
     snprintf(path, sizeof path, "%s", weir_test_path("trace.json"));
-    trains(TRACE_RANKS, weir_test_path("run"), "2", (const char *const[]){"--trace", path, NULL});
-    trace_read(path, stages);
+    trains(TRACE_RANKS, weir_test_path("run"), "2", (const char *const[]){"--trace", path, "--ahead", "3", NULL});
+    trace_read(path, tracks);
     for (unsigned rank = 0; rank < TRACE_RANKS; rank++) {
-        const traced *all = stages[rank];
-        size_t passed = all[0].count, learnt = all[5].count;
-        assert_true(learnt > 0 && passed > learnt);
-        for (size_t stage = 0; stage < TRACE_STAGES; stage++) {
-            assert_int_equal(all[stage].count, stage < 5 ? passed : learnt);
-            for (size_t i = 0; i < all[stage].count; i++) {
-                if (i > 0) assert_true(all[stage].end[i - 1] <= all[stage].begin[i]);
-                if (stage == 0 || stage == 5) continue;
-                const traced *before = &all[stage - 1];
-                assert_int_equal(all[stage].batch[i], before->batch[i]);
-                if (stage == 4) /* a wait may begin at any time; it ends when its batch is there */
-                    assert_true(all[stage].end[i] >= before->end[i]);
-                else
-                    assert_true(all[stage].begin[i] >= before->end[i]);
-            }
+        const track *computes = &tracks[rank][0], *makers = computes + 1;
+        size_t learnt = whole_batches(computes, TRACE_MAKER_STAGES, TRACE_STAGES - TRACE_MAKER_STAGES), waited = 0;
+        size_t prepared = 0, judged = 0;
+        for (size_t maker = 0; maker < TRACE_MAKERS; maker++) {
+            prepared += whole_batches(&makers[maker], 0, TRACE_MAKER_STAGES);
+            judged += whole_batches(&makers[TRACE_MAKERS + maker], 0, TRACE_MAKER_STAGES);
+            assert_int_equal(makers[maker].count % TRACE_MAKER_STAGES, 0);
+            assert_int_equal(makers[TRACE_MAKERS + maker].count % TRACE_MAKER_STAGES, 0);
         }
+        assert_true(learnt > 0 && judged > 0);
+        assert_int_equal(learnt, prepared);
+        int64_t epoch = 1, batch = 0;
+        for (size_t i = 0; i < computes->count; i++) {
+            const span *s = &computes->spans[i];
+            if (s->stage != TRACE_MAKER_STAGES) continue;
+            waited++;
+            bool learns = i + 1 < computes->count && computes->spans[i + 1].stage > TRACE_MAKER_STAGES;
+            was_made_before(learns ? makers : makers + TRACE_MAKERS, s);
+            if (!learns) continue;
+            if (s->epoch == epoch + 1) batch = 0;
+            assert_true(s->epoch == epoch || s->epoch == epoch + 1);
+            assert_int_equal(s->batch, batch++);
+            epoch = s->epoch;
+        }
+        assert_int_equal(epoch, 2);
+        assert_int_equal(waited, learnt + judged);
     }
 }
 
@@ -532,7 +629,8 @@ static void a_schema_without_a_task(void **state) {
 WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_lose_what_one_does),
            WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
            WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(e4_a_row_of_its_own_is_not_sent),
-           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
+           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e4_how_far_ahead_changes_nothing),
+           WEIR_CASE(a_maker_that_fails_ends_all), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
            WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
            WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it),
            WEIR_CASE(a_schema_without_a_task))

@@ -82,7 +82,7 @@ static void add_part(nn_fixture *f, weir_nn_workspace *w, const weir_target *tar
     weir_loss loss = {.logits = logits, .labels = labels, .count = count, .classes = 2, .divisor = divisor};
     assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, NULL, w, logits, NULL));
     *lossp += weir_loss_binary(&loss, dlogits);
-    assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients));
+    assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients, NULL));
 }
 
 static void b2_parts_add_up_to_the_whole(void **state) {
@@ -110,6 +110,50 @@ static void b2_parts_add_up_to_the_whole(void **state) {
     nn_close(&f);
 }
 
+typedef struct listening {
+    const weir_real *gradients;
+    weir_real *heard; /* each as it was when it was said to be finished */
+    uint64_t from;
+    uint32_t calls;
+} listening;
+
+static void listen(void *context, uint64_t from) {
+    listening *l = context;
+    assert_true(from < l->from);
+    memcpy(l->heard + from, l->gradients + from, (l->from - from) * sizeof *l->heard);
+    l->from = from;
+    l->calls++;
+}
+
+/* What was said to be finished stays as it was, and all but the encoders' gradients are told of on the way. */
+static void who_listens_hears_of_finished_gradients(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_nn_workspace *w = NULL;
+    weir_real logits[NN_TARGETS], dlogits[NN_TARGETS];
+    nn_open(&f, weir_test_seed(), "find", 16);
+    uint64_t count = weir_nn_parameter_count(f.nn);
+    weir_real *gradients = fixture_array(count, sizeof *gradients), *heard = fixture_array(count, sizeof *heard);
+    listening l = {gradients, heard, count, 0};
+    const weir_nn_listener listener = {listen, &l};
+    assert_ok(weir_nn_workspace_open(f.nn, true, &w));
+    nn_random_batch(&f);
+    assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, w, logits, NULL));
+    for (uint32_t i = 0; i < NN_TARGETS; i++)
+        dlogits[i] = (weir_real)(i % 3) - 1;
+    assert_ok(weir_nn_backward(f.nn, f.params, w, dlogits, gradients, &listener));
+    assert_int_equal(l.calls, 1 + weir_nn_layers(weir_nn_shape_of(f.nn)));
+    assert_memory_equal(heard + l.from, gradients + l.from, (count - l.from) * sizeof *heard);
+    uint32_t tensors;
+    const weir_nn_tensor *t = weir_nn_tensors(f.nn, &tensors);
+    for (uint32_t i = 0; i < tensors; i++)
+        assert_int_equal(strncmp(t[i].name, "encode.", 7) == 0, t[i].offset < l.from);
+    weir_nn_workspace_close(w);
+    free(gradients);
+    free(heard);
+    nn_close(&f);
+}
+
 static void there_is_no_way_back_without_a_tape(void **state) {
     (void)state;
     nn_fixture f;
@@ -119,7 +163,7 @@ static void there_is_no_way_back_without_a_tape(void **state) {
     nn_random_batch(&f);
     assert_ok(weir_nn_workspace_open(f.nn, false, &w));
     assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, w, logits, NULL));
-    assert_err(weir_nn_backward(f.nn, f.params, w, logits, f.params), WEIR_EINVAL, "no tape");
+    assert_err(weir_nn_backward(f.nn, f.params, w, logits, f.params, NULL), WEIR_EINVAL, "no tape");
     weir_nn_workspace_close(w);
     nn_close(&f);
 }
@@ -361,7 +405,7 @@ static double train_step(nn_fixture *f, weir_nn_workspace *w, weir_adamw *adamw,
     assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, &drop, w, logits, NULL));
     double value = weir_loss_binary(&loss, dlogits);
     memset(gradients, 0, weir_nn_parameter_count(f->nn) * sizeof *gradients);
-    assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients));
+    assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients, NULL));
     assert_ok(weir_adamw_step_take(adamw, 0.01, gradients, NULL, f->params, NULL));
     return value;
 }
@@ -402,6 +446,7 @@ static void two_communities_are_learnt(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(binary_loss_by_hand), WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences),
-           WEIR_CASE(b2_parts_add_up_to_the_whole), WEIR_CASE(there_is_no_way_back_without_a_tape),
-           WEIR_CASE(adamw_first_step_is_the_rate), WEIR_CASE(b3_rows_that_wait_lose_nothing),
-           WEIR_CASE(rows_are_those_of_the_slots), WEIR_CASE(two_communities_are_learnt))
+           WEIR_CASE(b2_parts_add_up_to_the_whole), WEIR_CASE(who_listens_hears_of_finished_gradients),
+           WEIR_CASE(there_is_no_way_back_without_a_tape), WEIR_CASE(adamw_first_step_is_the_rate),
+           WEIR_CASE(b3_rows_that_wait_lose_nothing), WEIR_CASE(rows_are_those_of_the_slots),
+           WEIR_CASE(two_communities_are_learnt))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* batches_test.c - batches made ahead: their order, their bound, and that company changes nothing of a target. */
 #include <math.h>
+#include <sched.h>
 
 #include <weir/store/base/clock.h>
 #include <weir/trainer/train/train.h>
@@ -9,6 +10,7 @@
 #include "learn_fixture.h"
 
 #define HIDDEN 8u
+#define EPOCHS 5u
 
 typedef struct world {
     weir_snapshot *snapshot;
@@ -51,8 +53,7 @@ static void world_open(world *w) {
                                   .count = w->targets->count,
                                   .batch = 7,
                                   .seed = 5,
-                                  .owners = {w->snapshot, NULL, 0, 1},
-                                  .channels = {w->comm, w->comm}};
+                                  .owners = {w->snapshot, NULL, 0, 1}};
 }
 
 static void world_close(world *w) {
@@ -137,13 +138,177 @@ static void e3_no_more_than_ahead(void **state) {
         for (uint32_t j = 0; j < i; j++)
             assert_ptr_not_equal(taken[i], taken[j]);
     }
-    weir_batches_done(stream, taken[2]);
+    weir_batches_done(stream, taken[0]);
     const weir_train_batch *next = NULL;
     assert_ok(weir_batches_next(stream, &next));
-    assert_ptr_equal(next, taken[2]); /* its memory is all that there was */
+    assert_ptr_equal(next, taken[0]); /* its memory is all that there was */
     weir_batches_close(stream);       /* before the end */
     world_close(&w);
 }
+
+/* --- epochs ------------------------------------------------------------------------------------------------------- */
+
+/* What the stream was asked to draw, by one maker or another. */
+typedef struct drawing {
+    const world *w;
+    uint64_t counts[EPOCHS]; /* of the lists, by epoch from 1 on */
+    uint32_t drawn;
+} drawing;
+
+/* Another piece of the list each epoch. */
+static uint64_t draw(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp) {
+    drawing *d = (drawing *)(uintptr_t)context;
+    uint64_t count = d->counts[(epoch - 1) % EPOCHS];
+    assert_int_equal(epoch, ++d->drawn); /* each once, in their order */
+    for (uint64_t i = 0; i < count; i++)
+        list[i] = d->w->list[(epoch + i) % d->w->targets->count];
+    *seedp = 100 + epoch;
+    return count;
+}
+
+static void draw_epochs(world *w, drawing *d, uint32_t epochs) {
+    *d = (drawing){.w = w, .counts = {40, 1, 7, 8, 60}};
+    w->opts.draw = draw;
+    w->opts.context = d;
+    w->opts.epoch = 1;
+    w->opts.epochs = epochs;
+}
+
+static void e1_one_epoch_after_the_other(void **state) {
+    (void)state;
+    world w;
+    drawing d;
+    world_open(&w);
+    for (uint32_t ahead = 1; ahead <= WEIR_TRAIN_AHEAD_MAX; ahead += 3) {
+        weir_batches *stream = NULL;
+        const weir_train_batch *batch = NULL;
+        draw_epochs(&w, &d, EPOCHS);
+        w.opts.ahead = ahead;
+        assert_ok(weir_batches_open(&w.opts, &stream));
+        for (uint32_t epoch = 1; epoch <= EPOCHS; epoch++) {
+            uint64_t number = 0, at = 0;
+            for (;;) {
+                assert_ok(weir_batches_next(stream, &batch));
+                if (!batch) break;
+                assert_int_equal(batch->epoch, epoch);
+                assert_int_equal(batch->number, number++);
+                assert_int_equal(batch->begin, at);
+                assert_int_equal(batch->own_count, batch->end - batch->begin);
+                assert_int_equal(batch->seed, 100 + epoch);
+                assert_true(batch->times.sample >= 0 && batch->times.wait >= 0);
+                for (; at < batch->end; at++) {
+                    assert_int_equal(batch->list[at - batch->begin], w.list[(epoch + at) % w.targets->count]);
+                    assert_int_equal(batch->own[at - batch->begin], batch->list[at - batch->begin]);
+                }
+                weir_batches_done(stream, batch);
+            }
+            assert_int_equal(at, d.counts[epoch - 1]);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            assert_ok(weir_batches_next(stream, &batch));
+            assert_null(batch);
+        }
+        weir_batches_close(stream);
+    }
+    world_close(&w);
+}
+
+/* What a target gets is a function of its epoch: that of a stream of this epoch alone. */
+static void e4_an_epoch_is_what_it_is_alone(void **state) {
+    (void)state;
+    world w;
+    drawing d;
+    static weir_real alone[EPOCHS][512], together[EPOCHS][512];
+    static uint64_t list[512];
+    world_open(&w);
+    for (uint32_t run = 0; run <= EPOCHS; run++) {
+        weir_batches *stream = NULL;
+        const weir_train_batch *batch = NULL;
+        weir_real out[64];
+        draw_epochs(&w, &d, EPOCHS);
+        weir_batches_opts opts = w.opts;
+        d.drawn = run;
+        if (run < EPOCHS) {
+            opts.count = draw(&d, run + 1, list, &opts.seed);
+            opts.list = list;
+            opts.draw = NULL;
+            opts.epoch = run + 1;
+        }
+        d.drawn = 0;
+        assert_ok(weir_batches_open(&opts, &stream));
+        for (uint32_t ends = 0; ends < (run < EPOCHS ? 1 : EPOCHS);) {
+            assert_ok(weir_batches_next(stream, &batch));
+            ends += !batch;
+            if (!batch) continue;
+            assert_ok(weir_nn_forward(w.nn, w.params, &batch->nn, NULL, w.workspace, out, NULL));
+            for (uint32_t i = 0; i < batch->own_count; i++)
+                (run < EPOCHS ? alone : together)[batch->epoch - 1][batch->own[i]] = out[i];
+            weir_batches_done(stream, batch);
+        }
+        weir_batches_close(stream);
+    }
+    assert_memory_equal(alone, together, sizeof alone);
+    assert_true(alone[0][w.list[5]] != 0);
+    world_close(&w);
+}
+
+/* Who has taken all of an epoch, and does something else, finds as much of the next one as there is memory for. Makers
+ * that stopped at an epoch's end would never come so far. */
+static void e1_no_maker_stops_at_the_end_of_an_epoch(void **state) {
+    (void)state;
+    world w;
+    drawing d;
+    weir_batches *stream = NULL, *judged = NULL;
+    const weir_train_batch *batch = NULL;
+    world_open(&w);
+    const weir_batches_opts judging = w.opts;
+    draw_epochs(&w, &d, EPOCHS);
+    assert_ok(weir_batches_open(&w.opts, &stream));
+    for (uint32_t epoch = 1; epoch < EPOCHS; epoch++) {
+        while (!weir_batches_next(stream, &batch) && batch)
+            weir_batches_done(stream, batch);
+        assert_ok(weir_batches_open(&judging, &judged));
+        while (!weir_batches_next(judged, &batch) && batch)
+            weir_batches_done(judged, batch);
+        weir_batches_close(judged);
+        uint64_t left = 0;
+        for (uint32_t later = epoch; later < EPOCHS; later++)
+            left += (d.counts[later] + w.opts.batch - 1) / w.opts.batch;
+        while (weir_batches_ready(stream) < (left < WEIR_BATCHES_AHEAD ? left : WEIR_BATCHES_AHEAD))
+            sched_yield();
+    }
+    weir_batches_close(stream);
+    world_close(&w);
+}
+
+/* However early, each maker makes the one batch that it has memory for, and no more: so all ranks agree on the last. */
+static void e5_an_early_end_is_after_the_same_batch(void **state) {
+    (void)state;
+    world w;
+    drawing d;
+    world_open(&w);
+    for (unsigned run = 0; run < 50; run++) {
+        weir_batches *stream = NULL;
+        const weir_train_batch *batch = NULL;
+        uint64_t taken = 0, wanted = run % 20;
+        draw_epochs(&w, &d, 100);
+        for (uint32_t i = 0; i < EPOCHS; i++)
+            d.counts[i] = 1; /* one draw a batch */
+        w.opts.ahead = 1 + run % WEIR_TRAIN_AHEAD_MAX;
+        assert_ok(weir_batches_open(&w.opts, &stream));
+        while (taken < wanted) {
+            assert_ok(weir_batches_next(stream, &batch));
+            if (!batch) continue;
+            weir_batches_done(stream, batch);
+            taken++;
+        }
+        weir_batches_close(stream);
+        assert_int_equal(d.drawn, wanted + w.opts.ahead);
+    }
+    world_close(&w);
+}
+
+/* --- what goes wrong ---------------------------------------------------------------------------------------------- */
 
 /* The rows of those that nothing is sampled from were looked for wherever the file said. */
 static void neighbours_that_are_none_are_refused(void **state) {
@@ -189,5 +354,32 @@ static void every_allocation_may_fail(void **state) {
     world_close(&w);
 }
 
-WEIR_TESTS(WEIR_CASE(e1_each_once_in_order), WEIR_CASE(e2_company_changes_nothing), WEIR_CASE(e3_no_more_than_ahead),
+static weir_err go_through(void *context) {
+    world *w = context;
+    drawing d;
+    weir_batches *stream;
+    const weir_train_batch *batch = NULL;
+    draw_epochs(w, &d, 3);
+    w->opts.ahead = 2;
+    weir_err err = weir_batches_open(&w->opts, &stream);
+    for (uint32_t ends = 0; !err && ends < 3; ends += !batch) {
+        err = weir_batches_next(stream, &batch);
+        if (batch) weir_batches_done(stream, batch);
+    }
+    weir_batches_close(stream);
+    return err;
+}
+
+static void every_allocation_of_three_epochs_may_fail(void **state) {
+    (void)state;
+    world w;
+    world_open(&w);
+    weir_test_every_allocation(go_through, &w);
+    world_close(&w);
+}
+
+WEIR_TESTS(WEIR_CASE(e1_each_once_in_order), WEIR_CASE(e1_one_epoch_after_the_other),
+           WEIR_CASE(e1_no_maker_stops_at_the_end_of_an_epoch), WEIR_CASE(e4_an_epoch_is_what_it_is_alone),
+           WEIR_CASE(e5_an_early_end_is_after_the_same_batch), WEIR_CASE(every_allocation_of_three_epochs_may_fail),
+           WEIR_CASE(e2_company_changes_nothing), WEIR_CASE(e3_no_more_than_ahead),
            WEIR_CASE(neighbours_that_are_none_are_refused), WEIR_CASE(every_allocation_may_fail))

@@ -122,8 +122,7 @@ static void p1_a_training_draws_every_subset_alike(void **state) {
                                   .list = list,
                                   .count = targets->count,
                                   .batch = BATCH,
-                                  .owners = {snapshot, NULL, 0, 1},
-                                  .channels = {comm, comm}};
+                                  .owners = {snapshot, NULL, 0, 1}};
         for (opts.seed = seed; opts.seed < seed + PASSES; opts.seed++)
             count_batches(&opts, snapshot, k, &counts);
         assert_int_equal(counts.trials, PARENTS * PASSES);

@@ -30,6 +30,7 @@ typedef struct weir_nn_plan {
     const weir_nn_type_slots *types;    /* [(layer - 1) * types + type]                          */
     const uint64_t *neighbors;          /* [(layer - 1) * steps + step]: shared by equal (relation, direction) */
     uint64_t head_weight, head_bias;
+    const uint64_t *begins; /* of the tensors of each layer; [0]: of the encoders, [layers + 1]: of the head */
 } weir_nn_plan;
 
 const weir_nn_plan *weir_nn_plan_of(const weir_nn *nn);

@@ -55,6 +55,8 @@ typedef struct weir_sample_opts {
 weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *source, weir_sampler **samplerp);
 /* NULL is allowed. */
 void weir_sampler_close(weir_sampler *sampler);
+/* What is sampled from now on is drawn with this seed.  [owner] */
+void weir_sampler_seed(weir_sampler *sampler, uint64_t seed);
 /* A block for what this sampler samples, to be used again and again (SAMPLE-P4).  WEIR_ENOMEM. */
 weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp);
 void weir_block_close(weir_block *block);

@@ -10,6 +10,7 @@
  * INVARIANTS
  *   COMM-M1  A sum is the same bits on every rank, and the same from run to run with as many ranks.
  *   COMM-M2  Without mpirun there is one rank and no MPI is started: every function works and sends nothing.
+ *   COMM-M3  What is summed in pieces, whichever they are, has the bits of the sum of the whole.
  *
  * ERRORS: what goes wrong between ranks ends all of them (that is MPI's default, and there is nothing to go on with); a
  * rank that fails by itself calls weir_comm_fail, which says its number and ends the others.
@@ -37,6 +38,13 @@ void weir_comm_stop(weir_comm *comm);
 weir_err weir_comm_channel(weir_comm *comm, weir_comm **channelp);
 void weir_comm_channel_close(weir_comm *channel); /* NULL is allowed */
 
+/* For benches: how much longer each round between ranks takes, of exchanges, and of everything else. A plain value. */
+typedef struct weir_comm_delays {
+    int64_t exchange_us, sum_us;
+} weir_comm_delays;
+/* Of this channel, and of those that are made of it afterwards.  [main] */
+void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays);
+
 uint32_t weir_comm_rank(const weir_comm *comm);
 uint32_t weir_comm_ranks(const weir_comm *comm);
 
@@ -47,7 +55,8 @@ void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count);
 void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length);
 void weir_comm_barrier(weir_comm *comm);
 /* Sends lengths[r] bytes to rank r, one after the other in bytes; appends what came, in the order of the ranks, to
- * received, and puts how much came from each into received_lengths.  WEIR_ELIMIT 2 GiB or more; WEIR_ENOMEM. */
+ * received, and puts how much came from each into received_lengths. One round: each rank waits for the slowest
+ * message alone.  WEIR_ELIMIT 2 GiB or more; WEIR_ENOMEM. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths);
 /* Appends every rank's bytes, in the order of the ranks, to received, on all of them, and puts how many each had into

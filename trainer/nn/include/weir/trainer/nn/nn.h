@@ -20,11 +20,19 @@
 extern "C" {
 #endif
 
+/* Who wants to go on with gradients before all are there: the way back finishes the flat array from its end to its
+ * beginning, and says after the head and after each layer from where on it is finished. A plain value. */
+typedef struct weir_nn_listener {
+    void (*finished)(void *context, uint64_t from);
+    void *context;
+} weir_nn_listener;
+
 /* Adds to gradients (in the kernels' memory, laid out as the parameters, zeroed by the caller) those of the last
- * forward pass, which kept a tape with the same params. dlogits: targets x outputs, in the host's memory.
+ * forward pass, which kept a tape with the same params. dlogits: targets x outputs, in the host's memory. listener:
+ * NULL: none.
  * WEIR_EINVAL there is no tape; WEIR_ENOMEM; what the kernels report. */
 weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_workspace *workspace,
-                          const weir_real *dlogits, weir_real *gradients);
+                          const weir_real *dlogits, weir_real *gradients, const weir_nn_listener *listener);
 
 /* --- losses: plain arrays in the host's memory ------------------------------------------------------------------- */
 

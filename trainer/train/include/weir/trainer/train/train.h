@@ -32,12 +32,18 @@ extern "C" {
 #endif
 
 #define WEIR_TRAIN_FANOUT_MAX 64u
+#define WEIR_TRAIN_AHEAD_MAX  16u
 
 typedef struct weir_trained weir_trained;
 
-/* Microseconds of an epoch on this rank; `wait` is preparation that compute did not hide. */
+/* Microseconds of an epoch's batches on this rank, whatever epoch went on meanwhile. Batches are prepared side by side:
+ * what that took in all is more than what has passed. */
 typedef struct weir_train_times {
-    int64_t sample, exchange, encode, wait, compute, sum;
+    int64_t sample, exchange, encode;
+    int64_t wait; /* preparation that compute did not hide */
+    int64_t compute;
+    int64_t sum;      /* of gradients over the ranks */
+    int64_t sum_wait; /* of it, what the way back did not hide */
 } weir_train_times;
 
 /* How scores of a part stand. Of a yes-or-no question; else accuracy alone, in `accuracy`. */
@@ -57,8 +63,9 @@ typedef struct weir_train_epoch {
     double gradient_norm;                    /* mean of the steps'            */
     uint64_t edges, targets;                 /* on this rank, and: */
     uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and in the cache */
+    uint32_t ready;                          /* batches of it that had been prepared when it began */
     weir_train_times times;
-    int64_t elapsed_us;
+    int64_t elapsed_us, learning_us; /* learning: without judging and saving */
 } weir_train_epoch;
 
 /* What differs for the edges of one relation, in one direction. A plain value. */
@@ -104,6 +111,7 @@ typedef struct weir_train_opts {
     uint32_t hidden; /* width of the layers                          */
     weir_train_reach reach;
     uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
+    uint32_t ahead;                   /* batches prepared ahead: changes no result                         */
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
     double rate, decay, dropout, norm_max;
