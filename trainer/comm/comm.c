@@ -15,6 +15,7 @@
 #define COMM_NAP_US    20  /* at least, and then a share of what it has taken so far: */
 #define COMM_NAP_SHARE 16
 #define COMM_PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
+#define COMM_SUMS_MAX  32u               /* under way on a channel       */
 
 /* What is under way with one rank. */
 typedef struct comm_peer {
@@ -22,12 +23,19 @@ typedef struct comm_peer {
     MPI_Message message;
 } comm_peer;
 
+typedef struct comm_sum_begun {
+    MPI_Request request;
+    int64_t until_us; /* it has ended, and a delay has not; else 0 */
+} comm_sum_begun;
+
 struct weir_comm {
     MPI_Comm comm;
     int rank, size;
     int *counts, *places, *received_counts, *received_places; /* one a rank, in one piece of memory */
     comm_peer *peers;                                         /* one a rank */
-    bool alone;                                               /* MPI was not started */
+    comm_sum_begun sums[COMM_SUMS_MAX];
+    uint32_t sum_count;
+    bool alone; /* MPI was not started */
     weir_comm_delays delays;
 };
 
@@ -144,22 +152,57 @@ static void comm_wait_longer(int64_t delay_us) {
 
 /* COMM-M3: with MPI_IN_PLACE Open MPI adds along a tree of ranks, which is the same for every number; what it does with
  * two buffers, and much of it, depends on where in them a number is. */
-static void comm_sum(weir_comm *comm, void *numbers, size_t count, MPI_Datatype type, size_t size) {
+static void comm_sum_begin(weir_comm *comm, void *numbers, size_t count, MPI_Datatype type, size_t size) {
     for (size_t begin = 0; !comm->alone && begin < count; begin += COMM_PIECE_MAX) {
         size_t piece = count - begin < COMM_PIECE_MAX ? count - begin : COMM_PIECE_MAX;
-        MPI_Request request;
-        MPI_Iallreduce(MPI_IN_PLACE, (char *)numbers + begin * size, (int)piece, type, MPI_SUM, comm->comm, &request);
-        comm_wait(&request);
-        comm_wait_longer(comm->delays.sum_us);
+        comm_waiting w = {0};
+        while (comm->sum_count == COMM_SUMS_MAX && weir_comm_sums_look(comm) == COMM_SUMS_MAX)
+            comm_look_later(&w);
+        comm_sum_begun *begun = &comm->sums[comm->sum_count++];
+        begun->until_us = 0;
+        MPI_Iallreduce(MPI_IN_PLACE, (char *)numbers + begin * size, (int)piece, type, MPI_SUM, comm->comm,
+                       &begun->request);
     }
 }
 
+void weir_comm_sum_floats_begin(weir_comm *comm, float *numbers, size_t count) {
+    comm_sum_begin(comm, numbers, count, MPI_FLOAT, sizeof *numbers);
+}
+
+void weir_comm_sum_doubles_begin(weir_comm *comm, double *numbers, size_t count) {
+    comm_sum_begin(comm, numbers, count, MPI_DOUBLE, sizeof *numbers);
+}
+
+uint32_t weir_comm_sums_look(weir_comm *comm) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < comm->sum_count; i++) {
+        comm_sum_begun *sum = &comm->sums[i];
+        int ended = sum->until_us > 0;
+        if (!ended) MPI_Test(&sum->request, &ended, MPI_STATUS_IGNORE);
+        if (ended && comm->delays.sum_us > 0) {
+            int64_t now_us = weir_clock_mono_us(weir_clock_system());
+            if (!sum->until_us) sum->until_us = now_us + comm->delays.sum_us;
+            ended = sum->until_us <= now_us;
+        }
+        if (!ended) comm->sums[left++] = *sum;
+    }
+    return comm->sum_count = left;
+}
+
+static void comm_sums_wait(weir_comm *comm) {
+    comm_waiting w = {0};
+    while (weir_comm_sums_look(comm) > 0)
+        comm_look_later(&w);
+}
+
 void weir_comm_sum_floats(weir_comm *comm, float *numbers, size_t count) {
-    comm_sum(comm, numbers, count, MPI_FLOAT, sizeof *numbers);
+    weir_comm_sum_floats_begin(comm, numbers, count);
+    comm_sums_wait(comm);
 }
 
 void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count) {
-    comm_sum(comm, numbers, count, MPI_DOUBLE, sizeof *numbers);
+    weir_comm_sum_doubles_begin(comm, numbers, count);
+    comm_sums_wait(comm);
 }
 
 void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length) {

@@ -89,22 +89,10 @@ static double training_batch_weight(const weir_trained *t, const weir_train_batc
     return sum;
 }
 
-/* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read. */
+/* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read, packed. */
 static weir_err training_sum_rows(weir_trained *t) {
-    uint32_t ranks = weir_comm_ranks(t->comm);
-
-    /* Which rows: each rank's to all. */
-    weir_buf_clear(&t->told);
-    weir_buf_clear(&t->heard);
-    weir_nn_rows_write(t->rows, &t->told);
-    weir_err err = weir_buf_err(&t->told);
-    if (!err) err = weir_comm_gather(t->comm, t->told.bytes, t->told.length, &t->heard, t->heard_lengths);
-    const char *at = t->heard.bytes;
-    for (uint32_t rank = 0; !err && rank < ranks; at += t->heard_lengths[rank++])
-        if (rank != weir_comm_rank(t->comm)) err = weir_nn_rows_add(t->rows, at, t->heard_lengths[rank]);
+    weir_err err = weir_train_sums_rows(t->sums, t->rows);
     if (err) return err;
-
-    /* Those rows packed. */
     size_t packed = weir_nn_rows_size(t->rows);
     if (packed > t->packed_room) {
         weir_nn_kernels(t->nn)->release(t->packed);
@@ -120,16 +108,15 @@ static weir_err training_sum_rows(weir_trained *t) {
     return WEIR_OK;
 }
 
-/* What is left to do when the way back has ended: the other gradients are being summed since they were there. */
+/* What is left to do when the way back has ended: the rest is being summed since it was there. */
 static weir_err training_sum(weir_trained *t, double *loss, weir_train_times *times) {
     if (!t->sums) return WEIR_OK;
-    int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_train_sums_reach(t->sums, 0);
+    int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = training_sum_rows(t);
     if (err) return err;
-    weir_comm_sum_doubles(t->comm, loss, 1);
     times->sum += weir_clock_mono_us(weir_clock_system()) - begin_us;
-    weir_train_sums_wait(t->sums, &times->sum);
+    weir_train_sums_wait(t->sums, loss, &times->sum);
     return WEIR_OK;
 }
 
@@ -166,8 +153,8 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
     /* Forward and backward: this rank's part of the loss and of the gradients. */
     int64_t begin_us = weir_clock_mono_us(clock);
     training_zero_gradients(t);
-    if (t->sums) weir_train_sums_begin(t->sums);
     err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
+    if (!err && t->sums) err = weir_train_sums_begin(t->sums, t->rows);
     if (err) return err;
     if (batch->own_count) {
         weir_adamw_bring(t->adamw, t->rows, t->params);
@@ -180,6 +167,9 @@ static weir_err training_step(weir_trained *t, const weir_train_batch *batch, we
         if (err) return err;
         const weir_loss of = {t->logits, t->labels, weights, batch->own_count, t->targets->classes, divisor};
         loss = weir_loss_of(weir_nn_outputs(t->shape), &of, t->dlogits);
+    }
+    if (t->sums) weir_train_sums_loss(t->sums, loss);
+    if (batch->own_count) {
         err = weir_nn_backward(t->nn, t->params, t->train_workspace, t->dlogits, t->gradients,
                                t->sums ? &listener : NULL);
         if (err) return err;

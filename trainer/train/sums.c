@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sums.c - pieces of gradients in the order in which the way back finishes them, and the thread that sums them. */
+/* sums.c - what a step tells other ranks, in the order in which it comes to be, and the thread that tells it. */
 #include <weir/inference/nn/tape.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
@@ -12,68 +12,127 @@ typedef struct sums_piece {
     uint64_t begin, end;
 } sums_piece;
 
+#define SUMS_NAP_US    20 /* at least, and then a share of how long nothing has ended */
+#define SUMS_NAP_SHARE 16
+
+/* What a step has the thread begin, one after the other; pieces follow. */
+enum { SUMS_ROWS, SUMS_LOSS, SUMS_PIECES };
+
 struct weir_train_sums {
     weir_real *gradients;
     weir_comm *channel;
-    sums_piece *pieces; /* from the array's end to its beginning */
-    uint32_t count;
+    sums_piece *pieces;   /* from the array's end to its beginning */
+    uint32_t count;       /* of all that is to be done in a step   */
+    weir_buf told, heard; /* which rows: of this rank, and of all */
+    uint64_t *heard_lengths;
+    weir_err_kept err; /* of hearing */
     weir_thread *thread;
     /* Under the mutex. */
     weir_mutex mutex;
     weir_cond changed;
-    uint64_t from;   /* gradients are finished from here on */
-    uint32_t summed; /* pieces */
-    int64_t busy_us; /* of the step at hand */
+    uint32_t begun;     /* of the step at hand        */
+    uint32_t under_way; /* of them, sums not ended    */
+    bool has_loss;
+    double loss;
+    uint64_t from; /* gradients are finished from here on */
+    int64_t busy_us;
     bool over;
 };
 
 /* Neighbouring tensors of one layer are one piece. */
 static weir_err sums_cut(weir_train_sums *s, const weir_nn *nn) {
-    uint32_t tensors, layers = weir_nn_layers(weir_nn_shape_of(nn));
+    uint32_t tensors, count = 0, layers = weir_nn_layers(weir_nn_shape_of(nn));
     const weir_nn_tensor *of = weir_nn_tensors(nn, &tensors);
     const uint64_t *begins = weir_nn_plan_of(nn)->begins;
     s->pieces = weir_calloc(tensors, sizeof *s->pieces);
     if (!s->pieces) return WEIR_NOMEM("for the sum of gradients");
     for (uint32_t i = tensors, layer = layers + 1; i-- > 0;) {
         uint64_t end = of[i].offset + (uint64_t)of[i].rows * of[i].cols;
-        bool joins = s->count > 0 && s->pieces[s->count - 1].begin == end && begins[layer] != end;
+        bool joins = count > 0 && s->pieces[count - 1].begin == end && begins[layer] != end;
         while (begins[layer] > of[i].offset)
             layer--;
         if (of[i].looked_up) continue;
-        if (!joins) s->pieces[s->count++].end = end;
-        s->pieces[s->count - 1].begin = of[i].offset;
+        if (!joins) s->pieces[count++].end = end;
+        s->pieces[count - 1].begin = of[i].offset;
     }
-    WEIR_ASSERT(s->count > 0 && s->count <= tensors);
+    WEIR_ASSERT(count > 0 && count <= tensors);
+    s->count = SUMS_PIECES + count;
     return WEIR_OK;
 }
 
+static bool sums_may_begin(const weir_train_sums *s) {
+    if (s->begun == s->count || s->begun == SUMS_ROWS) return s->begun < s->count;
+    return s->begun == SUMS_LOSS ? s->has_loss : s->pieces[s->begun - SUMS_PIECES].begin >= s->from;
+}
+
+static void sums_begin_next(weir_train_sums *s) {
+    if (s->begun == SUMS_ROWS) {
+        weir_buf_clear(&s->heard);
+        weir_err err = weir_comm_gather(s->channel, s->told.bytes, s->told.length, &s->heard, s->heard_lengths);
+        weir_err_kept_set(&s->err, weir_comm_fail(s->channel, err)); /* the others have gone on */
+    } else if (s->begun == SUMS_LOSS) {
+        weir_comm_sum_doubles_begin(s->channel, &s->loss, 1);
+    } else {
+        sums_piece piece = s->pieces[s->begun - SUMS_PIECES];
+        weir_comm_sum_floats_begin(s->channel, s->gradients + piece.begin, piece.end - piece.begin);
+    }
+}
+
+/* Several sums are under way at a time, as one of few numbers is all waiting. */
 static void sums_main(void *context) {
     weir_train_sums *s = context;
+    weir_clock *clock = weir_clock_system();
+    int64_t last_us = 0, since_us = 0; /* when something began or ended; when time was last counted */
     weir_mutex_lock(&s->mutex);
     while (!s->over) {
-        if (s->summed == s->count || s->pieces[s->summed].begin < s->from) {
+        bool begins = sums_may_begin(s);
+        if (!begins && !s->under_way) {
             weir_cond_wait(&s->changed, &s->mutex);
+            last_us = weir_clock_mono_us(clock);
             continue;
         }
-        sums_piece piece = s->pieces[s->summed];
-        weir_mutex_unlock(&s->mutex);
-        int64_t begin_us = weir_clock_mono_us(weir_clock_system());
-        weir_comm_sum_floats(s->channel, s->gradients + piece.begin, piece.end - piece.begin);
-        int64_t end_us = weir_clock_mono_us(weir_clock_system());
+        weir_mutex_unlock(&s->mutex); /* nobody else writes what is read until begun and under_way say so */
+        if (!s->under_way) since_us = weir_clock_mono_us(clock);
+        if (begins) sums_begin_next(s);
+        uint32_t under_way = weir_comm_sums_look(s->channel);
+        int64_t now_us = weir_clock_mono_us(clock);
         weir_mutex_lock(&s->mutex);
-        s->busy_us += end_us - begin_us;
-        s->summed++;
-        weir_cond_broadcast(&s->changed);
+        s->busy_us += now_us - since_us;
+        since_us = now_us;
+        if (begins || under_way != s->under_way) {
+            s->begun += begins;
+            s->under_way = under_way;
+            last_us = now_us;
+            weir_cond_broadcast(&s->changed);
+        }
+        int64_t idle_us = now_us - last_us, nap_us = idle_us / SUMS_NAP_SHARE;
+        if (under_way && idle_us > SUMS_NAP_US && !sums_may_begin(s))
+            weir_cond_wait_until(&s->changed, &s->mutex, now_us + (nap_us > SUMS_NAP_US ? nap_us : SUMS_NAP_US));
     }
     weir_mutex_unlock(&s->mutex);
 }
 
-void weir_train_sums_begin(weir_train_sums *sums) {
+weir_err weir_train_sums_begin(weir_train_sums *sums, const weir_nn_rows *rows) {
     weir_mutex_lock(&sums->mutex);
-    WEIR_ASSERT(sums->summed == sums->count); /* the step before has waited */
+    WEIR_ASSERT(sums->begun == sums->count && !sums->under_way); /* the step before has waited */
+    weir_buf_clear(&sums->told);
+    weir_nn_rows_write(rows, &sums->told);
+    weir_err err = weir_buf_err(&sums->told);
     sums->from = UINT64_MAX;
-    sums->summed = 0;
+    sums->has_loss = false;
     sums->busy_us = 0;
+    if (!err) sums->begun = 0;
+    weir_cond_broadcast(&sums->changed);
+    weir_mutex_unlock(&sums->mutex);
+    return err;
+}
+
+void weir_train_sums_loss(weir_train_sums *sums, double loss) {
+    weir_mutex_lock(&sums->mutex);
+    WEIR_ASSERT(!sums->has_loss);
+    sums->loss = loss;
+    sums->has_loss = true;
+    weir_cond_broadcast(&sums->changed);
     weir_mutex_unlock(&sums->mutex);
 }
 
@@ -85,11 +144,24 @@ void weir_train_sums_reach(weir_train_sums *sums, uint64_t from) {
     weir_mutex_unlock(&sums->mutex);
 }
 
-void weir_train_sums_wait(weir_train_sums *sums, int64_t *busy_us) {
+weir_err weir_train_sums_rows(weir_train_sums *sums, weir_nn_rows *rows) {
     weir_mutex_lock(&sums->mutex);
-    WEIR_ASSERT(sums->from == 0);
-    while (sums->summed < sums->count)
+    while (sums->begun <= SUMS_ROWS)
         weir_cond_wait(&sums->changed, &sums->mutex);
+    weir_err err = weir_err_kept_get(&sums->err);
+    weir_mutex_unlock(&sums->mutex);
+    const char *at = sums->heard.bytes;
+    for (uint32_t rank = 0; !err && rank < weir_comm_ranks(sums->channel); at += sums->heard_lengths[rank++])
+        if (rank != weir_comm_rank(sums->channel)) err = weir_nn_rows_add(rows, at, sums->heard_lengths[rank]);
+    return err;
+}
+
+void weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us) {
+    weir_mutex_lock(&sums->mutex);
+    WEIR_ASSERT(sums->from == 0 && sums->has_loss);
+    while (sums->begun < sums->count || sums->under_way)
+        weir_cond_wait(&sums->changed, &sums->mutex);
+    *lossp = sums->loss;
     *busy_us += sums->busy_us;
     weir_mutex_unlock(&sums->mutex);
 }
@@ -102,8 +174,9 @@ weir_err weir_train_sums_open(const weir_nn *nn, weir_real *gradients, weir_comm
     s->channel = channel;
     weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "sums of gradients");
     weir_cond_init(&s->changed);
-    weir_err err = sums_cut(s, nn);
-    s->summed = s->count;
+    s->heard_lengths = weir_calloc(weir_comm_ranks(channel), sizeof *s->heard_lengths);
+    weir_err err = s->heard_lengths ? sums_cut(s, nn) : WEIR_NOMEM("for the sum of gradients");
+    s->begun = s->count;
     if (!err) err = weir_thread_start("sum", WEIR_ROLE_WORKER, sums_main, s, &s->thread);
     if (err) {
         weir_train_sums_close(s);
@@ -122,6 +195,9 @@ void weir_train_sums_close(weir_train_sums *sums) {
     weir_thread_join(sums->thread);
     weir_cond_destroy(&sums->changed);
     weir_mutex_destroy(&sums->mutex);
+    weir_buf_free(&sums->told);
+    weir_buf_free(&sums->heard);
+    weir_free(sums->heard_lengths);
     weir_free(sums->pieces);
     weir_free(sums);
 }

@@ -169,9 +169,7 @@ static weir_err training_network_open(weir_trained *t) {
     t->labels = weir_calloc(t->opts.batch, sizeof *t->labels);
     t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
     t->list = weir_calloc(t->targets->count, sizeof *t->list);
-    t->heard_lengths = weir_calloc(weir_comm_ranks(t->comm), sizeof *t->heard_lengths);
-    if (!err && !(t->heard_lengths && t->logits && t->dlogits && t->labels && t->scores && t->list))
-        err = WEIR_NOMEM(TRAINING_NO_MEMORY);
+    if (!err && !(t->logits && t->dlogits && t->labels && t->scores && t->list)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
     if (!err) err = weir_nn_workspace_open(t->nn, true, &t->train_workspace);
     if (!err) err = weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
     if (!err) err = weir_adamw_open(t->nn, &opts, &t->adamw);
@@ -331,9 +329,6 @@ void weir_trained_close(weir_trained *trained) {
         k->release(trained->packed);
     }
     weir_nn_rows_close(trained->rows);
-    weir_buf_free(&trained->told);
-    weir_buf_free(&trained->heard);
-    weir_free(trained->heard_lengths);
     weir_train_cache_close(trained->cache);
     weir_nn_learner_close(trained->learner);
     weir_nn_close(trained->nn);

@@ -34,9 +34,7 @@ struct weir_trained {
     weir_nn_workspace *train_workspace, *judge_workspace;
     weir_real *params, *best_params, *gradients; /* in the kernels' memory */
     weir_nn_rows *rows;                          /* of embeddings: those that have gradients in the step at hand */
-    weir_buf told, heard;                        /* which rows: by this rank, and by all */
-    uint64_t *heard_lengths;
-    weir_real *packed; /* their gradients, in the kernels' memory */
+    weir_real *packed;                           /* their gradients, in the kernels' memory */
     size_t packed_room;
     weir_real *logits, *dlogits; /* batch x outputs        */
     uint32_t *labels;            /* batch                  */

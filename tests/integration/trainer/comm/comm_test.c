@@ -97,7 +97,7 @@ static void m1_same_bits(weir_comm *comm) {
 
 #define MANY 200000u /* more than what MPI sums in another way than a few */
 
-/* Sums that round, of pieces of any length and of the whole. */
+/* Sums that round, of the whole, and of pieces of any length, several under way at a time. */
 static void m3_pieces_have_the_bits_of_the_whole(weir_comm *comm, uint64_t seed) {
     static float whole[MANY], pieces[MANY];
     weir_rng rng = weir_rng_stream(seed, 5 + weir_comm_rank(comm), 0), cuts = weir_rng_stream(seed, 4, 0);
@@ -105,10 +105,15 @@ static void m3_pieces_have_the_bits_of_the_whole(weir_comm *comm, uint64_t seed)
         whole[i] = pieces[i] = (float)weir_rng_normal(&rng);
     weir_comm_sum_floats(comm, whole, MANY);
     for (size_t begin = 0; begin < MANY;) {
-        size_t most = weir_rng_below(&cuts, 2) ? 100 : MANY / 2, length = 1 + weir_rng_below(&cuts, most);
+        size_t most = weir_rng_below(&cuts, 50) ? 1000 : MANY / 2, length = 1 + weir_rng_below(&cuts, most);
         if (length > MANY - begin) length = MANY - begin;
-        weir_comm_sum_floats(comm, pieces + begin, length);
+        if (weir_rng_below(&cuts, 4))
+            weir_comm_sum_floats_begin(comm, pieces + begin, length); /* more of them than a channel has at a time */
+        else
+            weir_comm_sum_floats(comm, pieces + begin, length);
         begin += length;
+    }
+    while (weir_comm_sums_look(comm) > 0) {
     }
     assert_memory_equal(whole, pieces, sizeof whole);
 }

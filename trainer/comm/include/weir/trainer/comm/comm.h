@@ -51,6 +51,11 @@ uint32_t weir_comm_ranks(const weir_comm *comm);
 /* Each number becomes its sum over the ranks (COMM-M1). */
 void weir_comm_sum_floats(weir_comm *comm, float *numbers, size_t count);
 void weir_comm_sum_doubles(weir_comm *comm, double *numbers, size_t count);
+/* The same, while the caller does something else: the numbers are the channel's until weir_comm_sums_look returns 0,
+ * which says how many sums have not ended, and is what makes them go on. */
+void weir_comm_sum_floats_begin(weir_comm *comm, float *numbers, size_t count);
+void weir_comm_sum_doubles_begin(weir_comm *comm, double *numbers, size_t count);
+uint32_t weir_comm_sums_look(weir_comm *comm);
 /* Rank 0's bytes become every rank's. */
 void weir_comm_broadcast(weir_comm *comm, void *bytes, size_t length);
 void weir_comm_barrier(weir_comm *comm);
