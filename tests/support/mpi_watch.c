@@ -3,8 +3,8 @@
  * mpi_watch.c - loaded before MPI (LD_PRELOAD): counts what is exchanged, summed and told between ranks, and makes
  * exchanges slow.
  *
- *   WEIR_TEST_MPI=FILE            at the end each rank writes FILE.RANK: a line a kind of channel, "calls messages bytes
- *                                 own"
+ *   WEIR_TEST_MPI=FILE            at the end each rank writes FILE.RANK: a line a kind of channel, "calls messages
+ *                                 bytes own"
  *   WEIR_TEST_MPI_DELAY_US=N      an exchange is not seen to be done until N microseconds after it began
  *
  * Makers of batches have a channel each of every kind, made in the order of kinds. Kinds are numbered as they first
