@@ -20,7 +20,7 @@
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
-#include <weir/trainer/train/targets.h>
+#include <weir/trainer/train/train.h>
 
 #include "bench.h"
 #include "scale_bench.h"
@@ -73,9 +73,10 @@ static weir_err read_counts(const bench *b, double batches, double steps, scale_
         at = err ? NULL : text;
         for (unsigned line = 0; at && *at; line++, at = strchr(at, '\n') + 1) {
             unsigned long long numbers[4];
-            if (sscanf(at, "sums %llu %llu %llu", &numbers[0], &numbers[1], &numbers[2]) == 3) {
+            if (sscanf(at, "sums %llu %llu %llu %llu", &numbers[0], &numbers[1], &numbers[2], &numbers[3]) == 4) {
                 row->peak_mib = fmax(row->peak_mib, (double)numbers[2] / 1024);
                 row->sum_floats += (double)numbers[0] / steps / row->ranks;
+                row->sums += (double)numbers[3] / steps / row->ranks;
                 row->told_bytes += (double)numbers[1] / steps / row->ranks / row->ranks;
             } else if (line > 0 && sscanf(at, "%llu %llu %llu", &numbers[0], &numbers[1], &numbers[2]) == 3) {
                 calls += (double)numbers[0] / row->ranks;
@@ -214,18 +215,18 @@ static weir_err print_rows(const bench *b, const scale_row *rows, size_t count) 
     weir_buf out = {0};
     bool json = weir_cli_given(b->cli, "json");
     if (!json)
-        weir_buf_text(&out, "scale      ranks   messages   rounds   KiB of rows, edges   KiB of sums   "
+        weir_buf_text(&out, "scale      ranks   messages   rounds   KiB of rows, edges    sums   KiB of sums   "
                             "KiB told   ms a step   compute   exposed   MiB of the largest   MiB of a part\n");
     for (size_t i = 0; i < count; i++) {
         const scale_row *r = &rows[i];
-        weir_buf_printf(&out,
-                        json ? "{\"bench\":\"scale\",\"ranks\":%u,\"messages\":%.6g,\"rounds\":%.6g,\"row_kib\":%.6g,"
-                               "\"sum_kib\":%.6g,\"told_kib\":%.6g,\"step_ms\":%.6g,\"compute_ms\":%.6g,"
-                               "\"exposed_ms\":%.6g,\"peak_mib\":%.6g,\"part_mib\":%.6g}\n"
-                             : "scale      %5u %10.1f %8.1f %20.1f %13.1f %10.1f %11.1f %9.1f %9.1f %20.1f %15.1f\n",
-                        r->ranks, r->messages, r->rounds, r->row_bytes / 1024, r->sum_floats * 4 / 1024,
-                        r->told_bytes / 1024, r->step_ms, r->compute_ms, r->exposed_ms, r->peak_mib,
-                        r->part_bytes / 1048576);
+        weir_buf_printf(
+            &out,
+            json ? "{\"bench\":\"scale\",\"ranks\":%u,\"messages\":%.6g,\"rounds\":%.6g,\"row_kib\":%.6g,\"sums\":%.6g,"
+                   "\"sum_kib\":%.6g,\"told_kib\":%.6g,\"step_ms\":%.6g,\"compute_ms\":%.6g,"
+                   "\"exposed_ms\":%.6g,\"peak_mib\":%.6g,\"part_mib\":%.6g}\n"
+                 : "scale      %5u %10.1f %8.1f %20.1f %7.1f %13.1f %10.1f %11.1f %9.1f %9.1f %20.1f %15.1f\n",
+            r->ranks, r->messages, r->rounds, r->row_bytes / 1024, r->sums, r->sum_floats * 4 / 1024,
+            r->told_bytes / 1024, r->step_ms, r->compute_ms, r->exposed_ms, r->peak_mib, r->part_bytes / 1048576);
     }
     weir_err err = weir_buf_err(&out);
     if (!err) err = weir_cli_output(out.bytes, out.length);
@@ -238,19 +239,21 @@ static weir_err print_model(const bench *b, const scale_model *m) {
     bool json = weir_cli_given(b->cli, "json");
     if (!json)
         weir_buf_printf(&out,
-                        "model      %g us a message, %g us of its sender, %g Gbit/s a rank; %.3g edges; %.1f rounds, "
-                        "%.0f KiB of rows and edges, %.0f KiB of gradients a step\n",
-                        m->latency_us, m->overhead_us, m->gigabits, m->edges, m->rounds, m->remote_bytes / 1024,
-                        m->sum_bytes / 1024);
+                        "model      %g us a message, %g us of its sender, %g Gbit/s a rank; %.3g edges; %.1f rounds of "
+                        "%g batches side by side, %.0f KiB of rows and edges, %.1f sums of %.0f KiB a step\n",
+                        m->latency_us, m->overhead_us, m->gigabits, m->edges, m->rounds, m->ahead,
+                        m->remote_bytes / 1024, m->sums, m->sum_bytes / 1024);
     for (uint32_t ranks = 2; ranks <= MODEL_MAX; ranks *= 2) {
         scale_step s = scale_step_of(m, ranks);
         double gib = m->edges / ranks * m->part_bytes_edge / (1u << 30);
-        weir_buf_printf(&out,
-                        json ? "{\"bench\":\"scale\",\"model\":true,\"ranks\":%u,\"compute_ms\":%.6g,"
-                               "\"exchange_ms\":%.6g,\"sum_ms\":%.6g,\"part_gib\":%.6g,\"bound\":\"%s\"}\n"
-                             : "model      %5u ranks: compute %.2f ms, exchange %.2f, sum %.2f; %.2f GiB of a part; "
-                               "bound by %s\n",
-                        ranks, s.compute, s.exchange, s.sum, gib, scale_bound(&s));
+        weir_buf_printf(
+            &out,
+            json
+                ? "{\"bench\":\"scale\",\"model\":true,\"ranks\":%u,\"compute_ms\":%.6g,"
+                  "\"exchange_ms\":%.6g,\"sum_ms\":%.6g,\"step_ms\":%.6g,\"part_gib\":%.6g,\"bound\":\"%s\"}\n"
+                : "model      %5u ranks: compute %.2f ms, exchange %.2f, sum %.2f: %.2f ms a step; %.2f GiB of a part; "
+                  "bound by %s\n",
+            ranks, s.compute, s.exchange, s.sum, scale_longest(&s), gib, scale_bound(&s));
     }
     weir_err err = weir_buf_err(&out);
     if (!err) err = weir_cli_output(out.bytes, out.length);
@@ -319,10 +322,12 @@ static weir_err run(weir_cli *cli) {
         m = (scale_model){.latency_us = latency,
                           .overhead_us = overhead,
                           .gigabits = gigabits,
+                          .ahead = weir_train_defaults().ahead,
                           .edges = edges,
                           .compute_ms = rows[0].compute_ms,
                           .rounds = last->rounds,
                           .remote_bytes = last->row_bytes * last->ranks / (last->ranks - 1.0),
+                          .sums = last->sums,
                           .sum_bytes = last->sum_floats * 4,
                           .told_bytes = last->told_bytes,
                           .part_bytes_edge = last->part_bytes * last->ranks / (double)b.edges};

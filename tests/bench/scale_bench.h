@@ -8,14 +8,15 @@
 /* Of one run, a rank and a step. */
 typedef struct scale_row {
     uint32_t ranks;
-    double messages;   /* to others: asks, answers and edges                                 */
-    double rounds;     /* exchanges of all ranks                                             */
-    double row_bytes;  /* to others: asks and answers of rows and edges                      */
-    double sum_floats; /* gradients, summed over the ranks                                   */
-    double told_bytes; /* which rows of embeddings                                           */
+    double messages;   /* to others: asks, answers and edges */
+    double rounds;     /* exchanges of all ranks             */
+    double row_bytes;  /* to others: asks and answers of rows and edges */
+    double sums;       /* over the ranks, and tellings of rows          */
+    double sum_floats; /* gradients, summed over the ranks              */
+    double told_bytes; /* which rows of embeddings                      */
     double step_ms, compute_ms, exposed_ms;
-    double peak_mib;   /* of the largest rank                                                */
-    double part_bytes; /* of a part, on average; of one rank, the snapshot                   */
+    double peak_mib;   /* of the largest rank                           */
+    double part_bytes; /* of a part, on average; of one rank, the snapshot */
 } scale_row;
 
 /* What the model is told. A plain value. */
@@ -23,21 +24,25 @@ typedef struct scale_model {
     double latency_us;      /* of a message                                     */
     double overhead_us;     /* of a message, in which its sender does no other  */
     double gigabits;        /* of a rank's wire, a second                       */
+    double ahead;           /* batches whose rounds are under way side by side  */
     double edges;           /* of the graph                                     */
     double compute_ms;      /* of a rank's share of a batch, alone              */
     double rounds;          /* exchanges a step                                 */
     double remote_bytes;    /* of rows and edges, if all were of other ranks    */
+    double sums;            /* of a step, one after the other                   */
     double sum_bytes;       /* gradients                                        */
     double told_bytes;      /* by each rank to all                              */
     double part_bytes_edge; /* of a part, for each edge of the snapshot divided by ranks */
 } scale_model;
 
-/* Milliseconds of a step by what takes them; a pipeline hides all but the largest. */
+/* Milliseconds of a step by what takes them. */
 typedef struct scale_step {
-    double compute, exchange, sum;
+    double exchange, compute, sum;
 } scale_step;
 
 scale_step scale_step_of(const scale_model *model, uint32_t ranks);
+/* Of a step: exchanges are made ahead, beside what computes and then sums. */
+double scale_longest(const scale_step *step);
 const char *scale_bound(const scale_step *step);
 /* Steps by ranks up to `most`, and what was measured. */
 void scale_plot(const scale_model *model, uint32_t most, const scale_row *rows, size_t count, weir_buf *svg);

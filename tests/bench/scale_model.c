@@ -2,14 +2,14 @@
 /*
  * scale_model.c - how long a step takes on machines that we do not have, from what was counted on this one.
  *
- *   exchange   each round: the latency, a message's overhead for each other rank, and the bytes over the wire. Of rows
- *              and edges the share (P - 1) / P lies elsewhere, as if vertices were dealt out by chance: a clustered
- *              graph that is cut well has less.
- *   sum        a ring: 2 (P - 1) / P of the gradients over the wire, and twice log2 P latencies; and the rows of
- *              embeddings that every rank tells all.
+ *   exchange   each round: the latency, divided by the batches that are under way side by side; a message's overhead
+ *              for each other rank; and the bytes over the wire. Of rows and edges the share (P - 1) / P lies
+ *              elsewhere, as if vertices were dealt out by chance: a clustered graph that is cut well has less.
  *   compute    as measured on one rank: each rank has as many targets, whatever the number of ranks.
+ *   sum        rings: 2 (P - 1) / P of the gradients over the wire, and the rows of embeddings that every rank tells
+ *              all; of each sum twice log2 P latencies, as if none went on beside another, nor beside the way back.
  *
- * The three go on side by side, so a step takes the longest.
+ * Batches are exchanged ahead, so a step takes the exchange, or compute and sum, whichever is longer.
  */
 #include <math.h>
 
@@ -29,17 +29,21 @@ static double wire_ms(const scale_model *m, double bytes) {
 scale_step scale_step_of(const scale_model *m, uint32_t ranks) {
     double others = ranks - 1.0, share = others / ranks;
     return (scale_step){
-        .compute = m->compute_ms,
-        .exchange = m->rounds * (m->latency_us * (ranks > 1) + m->overhead_us * others) * 1e-3 +
+        .exchange = m->rounds * (m->latency_us / m->ahead * (ranks > 1) + m->overhead_us * others) * 1e-3 +
                     wire_ms(m, m->remote_bytes * share),
+        .compute = m->compute_ms,
         .sum = wire_ms(m, 2 * share * m->sum_bytes + others * m->told_bytes) +
-               2 * ceil(log2(ranks)) * m->latency_us * 1e-3,
+               m->sums * 2 * ceil(log2(ranks)) * m->latency_us * 1e-3,
     };
 }
 
+double scale_longest(const scale_step *s) {
+    return fmax(s->exchange, s->compute + s->sum);
+}
+
 const char *scale_bound(const scale_step *s) {
-    if (s->compute >= s->exchange && s->compute >= s->sum) return "compute";
-    return s->exchange >= s->sum ? "exchange" : "sum";
+    if (s->exchange > s->compute + s->sum) return "exchange";
+    return s->compute >= s->sum ? "compute" : "sum";
 }
 
 /* --- the picture -------------------------------------------------------------------------------------------------- */
@@ -57,16 +61,16 @@ static double place_y(const axes *a, double ms) {
 }
 
 static double part_of(const scale_step *s, int which) {
-    return which == 0 ? s->compute : which == 1 ? s->exchange : s->sum;
+    return which == 0 ? s->compute : which == 1 ? s->exchange : which == 2 ? s->sum : scale_longest(s);
 }
 
 void scale_plot(const scale_model *model, uint32_t most, const scale_row *rows, size_t count, weir_buf *svg) {
-    static const char *const names[] = {"compute", "exchange", "sum of gradients"};
-    static const char *const colours[] = {"#3a7d34", "#1b6ca8", "#c1440e"};
+    static const char *const names[] = {"compute", "exchange", "sum of gradients", "a step"};
+    static const char *const colours[] = {"#3a7d34", "#1b6ca8", "#c1440e", "#333333"};
     axes a = {most, INFINITY, 0};
     for (uint32_t ranks = 2; ranks <= most; ranks *= 2) {
         scale_step s = scale_step_of(model, ranks);
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 4; i++) {
             a.low = fmin(a.low, fmax(part_of(&s, i), 1e-3));
             a.high = fmax(a.high, part_of(&s, i));
         }
@@ -89,7 +93,7 @@ void scale_plot(const scale_model *model, uint32_t most, const scale_row *rows, 
     for (uint32_t ranks = 1; ranks <= most; ranks *= 4)
         weir_buf_printf(svg, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%u</text>\n", place_x(&a, ranks),
                         BOTTOM + 20, ranks);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         weir_buf_printf(svg, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"", colours[i]);
         for (uint32_t ranks = 2; ranks <= most; ranks *= 2) {
             scale_step s = scale_step_of(model, ranks);

@@ -9,11 +9,13 @@
  *
  * Makers of batches have a channel each of every kind, made in the order of kinds. Kinds are numbered as they first
  * exchange something; `own` are bytes that a rank sends itself. The last line is
- * "sums floats rows peak": how many floats were summed over the ranks, how many bytes each rank told all others, and
- * the most memory that this one had, in KiB.
+ * "sums floats rows peak calls": how many floats were summed over the ranks, how many bytes each rank told all others
+ * since batches exchange something, the most memory that this one had, in KiB, and how many sums and tellings that
+ * were.
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -35,7 +37,7 @@ static MPI_Comm made[CHANNELS];
 static int made_count;
 static channel channels[KINDS + 1]; /* one a kind */
 static int channel_count;
-static uint64_t floats, told;
+static uint64_t floats, told, tellings;
 static struct {
     MPI_Request request;
     int64_t until_us; /* 0: free */
@@ -85,10 +87,16 @@ int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, 
     return status;
 }
 
+/* Of the channels, that of the time before the batches is the first. */
+static bool batches_began(void) {
+    return channel_count > 1 || (channel_count == 1 && channels[0].kind != KINDS);
+}
+
 int MPI_Iallreduce(const void *bytes, void *received, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                    MPI_Request *request) {
     pthread_mutex_lock(&mutex);
     if (type == MPI_FLOAT) floats += (uint64_t)count;
+    tellings += batches_began();
     pthread_mutex_unlock(&mutex);
     return PMPI_Iallreduce(bytes, received, count, type, op, comm, request);
 }
@@ -98,8 +106,9 @@ int MPI_Iallgatherv(const void *bytes, int count, MPI_Datatype type, void *recei
     int size;
     MPI_Comm_size(comm, &size);
     pthread_mutex_lock(&mutex);
-    for (int i = 0; i < size; i++)
+    for (int i = 0; batches_began() && i < size; i++)
         told += (uint64_t)received_counts[i];
+    tellings += batches_began();
     pthread_mutex_unlock(&mutex);
     return PMPI_Iallgatherv(bytes, count, type, received, received_counts, received_places, received_type, comm,
                             request);
@@ -134,7 +143,7 @@ int MPI_Finalize(void) {
     for (int i = 0; file && i < channel_count; i++)
         fprintf(file, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", channels[i].calls, channels[i].messages,
                 channels[i].bytes, channels[i].own);
-    if (file) fprintf(file, "sums %" PRIu64 " %" PRIu64 " %ld\n", floats, told, usage.ru_maxrss);
+    if (file) fprintf(file, "sums %" PRIu64 " %" PRIu64 " %ld %" PRIu64 "\n", floats, told, usage.ru_maxrss, tellings);
     if (file && fclose(file)) abort();
     return PMPI_Finalize();
 }
