@@ -7,7 +7,7 @@
 
 static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opts) {
     const char *method = weir_cli_text(cli, "method");
-    uint64_t parts = 0, depth = 1;
+    uint64_t parts = 0, depth = 1, machines = 1, memory_mib = 0;
     opts->out = weir_cli_text(cli, "out");
     opts->snapshot = weir_cli_positional(cli, 0);
     opts->clock = weir_clock_system();
@@ -17,8 +17,13 @@ static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opt
     if (!weir_cli_given(cli, "parts")) return WEIR_ERR(WEIR_EUSAGE, "--parts is missing; one for each rank");
     weir_err err = weir_cli_u64(cli, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
     if (!err) err = weir_cli_u64(cli, "depth", 0, WEIR_PARTS_DEPTH_MAX, &depth);
+    if (!err) err = weir_cli_u64(cli, "machines", 1, WEIR_PARTS_COUNT_MAX, &machines);
+    if (!err) err = weir_cli_u64(cli, "memory", 1, UINT64_MAX >> 20, &memory_mib);
     opts->parts = (uint32_t)parts;
     opts->depth = (uint32_t)depth;
+    opts->machines = (uint32_t)machines;
+    opts->memory_bytes = memory_mib << 20;
+    if (!err) err = weir_parts_read_balances(weir_cli_text(cli, "balance"), weir_cli_text(cli, "tolerance"), opts);
     return err ? err : weir_cli_u64(cli, "seed", 0, INT64_MAX, &opts->seed);
 }
 
@@ -51,6 +56,15 @@ static const weir_option options[] = {
     {"depth", 'd', "N",
      "steps from its own vertices of which a part has the edges; ranks ask each other for those beyond (default: 1)",
      NULL},
+    {"machines", 0, "N", "machines of the same number of parts, between which few edges are cut first (default: 1)",
+     NULL},
+    {"balance", 'b', "LIST",
+     "what each part has its share of: vertices, types (each by itself), training, validation, test, degree (default: "
+     "vertices,training,degree)",
+     NULL},
+    {"tolerance", 't', "X[,X…]",
+     "how many times its share a part may have, for all of them or for each (default: 1.03, and 1.05 of degree)", NULL},
+    {"memory", 0, "MIB", "METIS cuts the whole graph only if that takes less (default: whatever it takes)", NULL},
     {"out", 'o', "DIR", "new folder for the parts", NULL},
     {"method", 'm', "METHOD", "how vertices are assigned (default: metis)", "metis|random|hash"},
     {"seed", 's', "N", "the same seed gives the same parts (default: 1)", NULL},
@@ -64,10 +78,14 @@ static const weir_command command = {
     .positional_min = 1,
     .positional_max = 1,
     .description =
-        "METIS cuts few edges and gives each part its share of training vertices and of degrees; random and hash are "
-        "for comparison. A part is a snapshot of its own vertices and what they lead to: all that a rank reads. The "
+        "METIS cuts few edges, and what it gives is mended until each part has its share of what --balance names; "
+        "where "
+        "that cannot be, the report says why. A share of degrees can cost many edges: name only what matters. "
+        "Random and hash are for comparison. A part is a snapshot of its own vertices and what they lead to: all that "
+        "a rank reads. The "
         "whole snapshot is verified first. The folder appears under its name complete or not at all.",
     .example = "weir partition snapshot --parts 4 --out parts\n"
+               "weir partition snapshot --parts 16 --machines 4 --balance vertices,training --out parts\n"
                "weir partition snapshot --parts 4 --out parts-hash --method hash --json",
     .options = options,
     .run = partition_run,

@@ -86,7 +86,7 @@ weir_err weir_metis_partition(const weir_metis_graph *graph, uint32_t parts, uin
     idx_t count = (idx_t)parts, cut = 0;
     real_t slack[WEIR_METIS_CONSTRAINTS_MAX];
     for (uint32_t i = 0; i < graph->constraints; i++)
-        slack[i] = i ? OTHER_SLACK : FIRST_SLACK;
+        slack[i] = graph->tolerance ? (real_t)graph->tolerance[i] : i ? OTHER_SLACK : FIRST_SLACK;
     METIS_SetDefaultOptions(options);
     options[METIS_OPTION_SEED] = (idx_t)((seed ^ seed >> 31) & 0x7fffffff);
     options[METIS_OPTION_NUMBERING] = 0;

@@ -54,7 +54,7 @@ static void graph_count_list(graph_builder *b, uint64_t vertex, const int64_t *n
                              uint64_t offset) {
     (void)neighbors, (void)offset;
     b->graph->indptr[vertex + 1] += count;
-    b->graph->vertex_weights[vertex * WEIR_PARTS_CONSTRAINTS + 1] += count;
+    b->graph->degrees[vertex] += count;
 }
 
 static void graph_add_list(graph_builder *b, uint64_t vertex, const int64_t *neighbors, int64_t count,
@@ -104,7 +104,7 @@ static weir_err graph_build_edges(graph_builder *b) {
 /* --- training vertices ----------------------------------------------------------------------------------------- */
 
 static void graph_weigh(graph_builder *b, uint32_t type, uint64_t v, int64_t targets) {
-    b->graph->vertex_weights[(b->graph->offsets[type] + v) * WEIR_PARTS_CONSTRAINTS] += targets;
+    b->graph->targets[b->graph->offsets[type] + v] += targets;
 }
 
 /* The vertex whose list contains this position. */
@@ -165,8 +165,9 @@ weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *
         graph->offsets[type + 1] = graph->offsets[type] + weir_snapshot_vertices_of(snapshot, type)->count;
     graph->vertices = graph->offsets[graph->types];
     graph->indptr = weir_calloc(graph->vertices + 1, sizeof *graph->indptr);
-    graph->vertex_weights = weir_calloc(graph->vertices * WEIR_PARTS_CONSTRAINTS + 1, sizeof *graph->vertex_weights);
-    weir_err err = graph->indptr && graph->vertex_weights ? graph_build_edges(&b) : graph_no_memory(graph);
+    graph->targets = weir_calloc(graph->vertices + 1, sizeof *graph->targets);
+    graph->degrees = weir_calloc(graph->vertices + 1, sizeof *graph->degrees);
+    weir_err err = graph->indptr && graph->targets && graph->degrees ? graph_build_edges(&b) : graph_no_memory(graph);
     weir_free(b.ends);
     if (err) {
         weir_parts_graph_close(graph);
@@ -176,7 +177,7 @@ weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *
     for (uint32_t l = 0; !masked && l < weir_schema_label_count(b.schema); l++)
         graph_weigh_targets(&b, weir_schema_label_at(b.schema, l), weir_snapshot_labels_of(snapshot, l));
     for (uint64_t v = 0; v < graph->vertices; v++)
-        graph->training += (uint64_t)graph->vertex_weights[v * WEIR_PARTS_CONSTRAINTS];
+        graph->training += (uint64_t)graph->targets[v];
     return WEIR_OK;
 }
 
@@ -185,6 +186,7 @@ void weir_parts_graph_close(weir_parts_graph *graph) {
     weir_free(graph->indptr);
     weir_free(graph->neighbors);
     weir_free(graph->edge_weights);
-    weir_free(graph->vertex_weights);
+    weir_free(graph->targets);
+    weir_free(graph->degrees);
     *graph = (weir_parts_graph){0};
 }

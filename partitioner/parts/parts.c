@@ -19,15 +19,15 @@ static double parts_seconds_since(weir_clock *clock, int64_t since_us) {
 /* --- choosing -------------------------------------------------------------------------------------------------- */
 
 static weir_err parts_try_method(const weir_snapshot *snapshot, const weir_parts_graph *graph,
-                                 const weir_parts_opts *opts, weir_parts_method method, int32_t *part_of,
-                                 weir_parts_report *report) {
+                                 const weir_parts_weights *weights, const weir_parts_opts *opts,
+                                 weir_parts_method method, int32_t *part_of, weir_parts_report *report) {
     int64_t begin_us = weir_clock_mono_us(opts->clock);
     WEIR_ASSERT(report->row_count < WEIR_PARTS_METHODS);
     weir_parts_quality *row = &report->rows[report->row_count++];
-    weir_err err = weir_parts_assign(snapshot, graph, method, opts->parts, opts->seed, part_of);
+    weir_err err = weir_parts_assign(snapshot, graph, weights, opts, method, part_of);
     row->method = method;
     row->seconds = parts_seconds_since(opts->clock, begin_us);
-    return err ? err : weir_parts_measure(graph, part_of, opts->parts, row);
+    return err ? err : weir_parts_measure(graph, part_of, opts->parts, report->machines, row);
 }
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
@@ -165,18 +165,46 @@ static weir_err parts_check_labels(const weir_snapshot *snapshot) {
     return WEIR_OK;
 }
 
-weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp) {
-    weir_parts_graph graph = {0};
-    weir_parts_plan plan = {0};
-    int32_t *part_of = NULL, *scratch = NULL;
-    *reportp = (weir_parts_report){.parts = opts->parts, .depth = opts->depth, .seed = opts->seed};
+static weir_err parts_check_opts(const weir_parts_opts *opts, uint32_t machines) {
     if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
+    if (opts->parts % machines)
+        return WEIR_ERR(WEIR_EINVAL, "%u parts cannot be shared out among %u machines; give each the same number",
+                        opts->parts, machines);
     if (opts->depth > WEIR_PARTS_DEPTH_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "a depth of %u is not 0 to %u", opts->depth, WEIR_PARTS_DEPTH_MAX);
     if (weir_path_exists(opts->out))
         return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder, or remove it", opts->out);
-    weir_err err = weir_snapshot_check(snapshot);
+    return WEIR_OK;
+}
+
+/* The method that was asked for, and random and hash to compare it with. */
+static weir_err parts_try_methods(const weir_snapshot *snapshot, const weir_parts_graph *graph,
+                                  const weir_parts_opts *opts, int32_t *part_of, weir_parts_report *report) {
+    weir_parts_weights weights = {0};
+    int32_t *scratch = weir_calloc(graph->vertices + 1, sizeof *scratch);
+    weir_err err = WEIR_OK;
+    if (!scratch) return WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph->vertices);
+    err = weir_parts_weights_open(snapshot, graph, opts, &weights);
+    if (!err) err = parts_try_method(snapshot, graph, &weights, opts, opts->method, part_of, report);
+    if (!err) err = weir_parts_weights_report(&weights, graph, part_of, opts->method, report);
+    for (weir_parts_method m = WEIR_PARTS_RANDOM; !err && m <= WEIR_PARTS_HASH; m++)
+        if (m != opts->method) err = parts_try_method(snapshot, graph, &weights, opts, m, scratch, report);
+    weir_parts_weights_close(&weights);
+    weir_free(scratch);
+    return err;
+}
+
+weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp) {
+    weir_parts_graph graph = {0};
+    weir_parts_plan plan = {0};
+    int32_t *part_of = NULL;
+    uint32_t machines = opts->machines ? opts->machines : 1;
+    *reportp =
+        (weir_parts_report){.parts = opts->parts, .machines = machines, .depth = opts->depth, .seed = opts->seed};
+    weir_err err = parts_check_opts(opts, machines);
+    if (err) return err;
+    err = weir_snapshot_check(snapshot);
     if (!err) err = parts_check_labels(snapshot);
     if (!err) err = weir_parts_graph_open(snapshot, &graph);
     if (err) return err;
@@ -186,22 +214,17 @@ weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *
     for (uint32_t r = 0; r < weir_schema_relation_count(weir_snapshot_schema(snapshot)); r++)
         reportp->edges += weir_snapshot_edges_of(snapshot, r, WEIR_OUT)->edges;
     part_of = weir_calloc(graph.vertices + 1, sizeof *part_of);
-    scratch = weir_calloc(graph.vertices + 1, sizeof *scratch);
     if (graph.vertices < opts->parts) {
         err = WEIR_ERR(WEIR_ELIMIT, "%u parts of %llu vertices would leave some empty; ask for fewer", opts->parts,
                        (unsigned long long)graph.vertices);
-    } else if (!part_of || !scratch) {
+    } else if (!part_of) {
         err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph.vertices);
     }
-    /* The method that was asked for, and random and hash to compare it with. */
-    if (!err) err = parts_try_method(snapshot, &graph, opts, opts->method, part_of, reportp);
-    for (weir_parts_method m = WEIR_PARTS_RANDOM; !err && m <= WEIR_PARTS_HASH; m++)
-        if (m != opts->method) err = parts_try_method(snapshot, &graph, opts, m, scratch, reportp);
+    if (!err) err = parts_try_methods(snapshot, &graph, opts, part_of, reportp);
     if (!err) err = weir_parts_plan_open(&graph, part_of, opts->parts, &plan);
     if (!err) err = parts_write_plan(snapshot, &plan, opts, reportp);
     weir_parts_plan_close(&plan);
     weir_free(part_of);
-    weir_free(scratch);
     weir_parts_graph_close(&graph);
     return err;
 }

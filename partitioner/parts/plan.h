@@ -9,27 +9,45 @@
 
 #include <weir/partitioner/parts/parts.h>
 
-#define WEIR_PARTS_CONSTRAINTS 2u /* training, degree */
-
 /* Edges of all relations in both directions; repeated edges add to the weight; no loops; neighbours ascend. */
 typedef struct weir_parts_graph {
     uint32_t types;
     uint64_t *offsets; /* types + 1 */
     uint64_t vertices;
     int64_t *indptr, *neighbors, *edge_weights;
-    int64_t *vertex_weights; /* vertices × WEIR_PARTS_CONSTRAINTS */
-    uint64_t training;
+    int64_t *targets, *degrees; /* by vertex */
+    uint64_t training;          /* all targets */
 } weir_parts_graph;
 
 /* The snapshot must have passed weir_snapshot_check.  WEIR_ENOMEM. */
 weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *graph);
 void weir_parts_graph_close(weir_parts_graph *graph);
 
-/* part_of[offsets[T] + v] by this method. */
-weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph *graph, weir_parts_method method,
-                           uint32_t parts, uint64_t seed, int32_t *part_of);
-/* All of quality but method and seconds.  WEIR_ENOMEM. */
-weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts,
+/* weights.c: what is to be shared out. */
+typedef struct weir_parts_weights {
+    weir_parts_held held[WEIR_PARTS_BALANCES_MAX]; /* name, total and asked */
+    uint32_t count;
+    /* Of those that there is anything of; of vertices, if there is of none. */
+    int64_t *numbers; /* vertices × columns */
+    uint32_t columns;
+    double tolerance[WEIR_PARTS_BALANCES_MAX];
+    uint32_t held_of[WEIR_PARTS_BALANCES_MAX]; /* which of held; count: none of them, vertices were not asked for */
+} weir_parts_weights;
+
+/* WEIR_ELIMIT too many; WEIR_EINVAL a tolerance; WEIR_ENOMEM. */
+weir_err weir_parts_weights_open(const weir_snapshot *snapshot, const weir_parts_graph *graph,
+                                 const weir_parts_opts *opts, weir_parts_weights *weights);
+void weir_parts_weights_close(weir_parts_weights *weights);
+/* What the parts have of each, and why more than was asked for, into report. */
+weir_err weir_parts_weights_report(const weir_parts_weights *weights, const weir_parts_graph *graph,
+                                   const int32_t *part_of, weir_parts_method method, weir_parts_report *report);
+
+/* part_of[offsets[T] + v] by this method, for opts->parts. */
+weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph *graph,
+                           const weir_parts_weights *weights, const weir_parts_opts *opts, weir_parts_method method,
+                           int32_t *part_of);
+/* All of quality but method and seconds.  machines: divides parts.  WEIR_ENOMEM. */
+weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts, uint32_t machines,
                             weir_parts_quality *qualityp);
 
 /* Who owns what, and the new numbers. By type. */

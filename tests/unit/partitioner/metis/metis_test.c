@@ -28,7 +28,7 @@ static void rings_make(rings *r) {
     r->indptr[2 * RING] = at;
     for (int64_t i = 0; i < at; i++)
         r->edge_weights[i] = 1;
-    r->graph = (weir_metis_graph){2 * RING, r->indptr, r->neighbors, r->edge_weights, 2, r->vertex_weights};
+    r->graph = (weir_metis_graph){2 * RING, r->indptr, r->neighbors, r->edge_weights, 2, r->vertex_weights, NULL};
 }
 
 static void two_rings_are_two_parts(void **state) {

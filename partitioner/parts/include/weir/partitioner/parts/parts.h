@@ -21,8 +21,7 @@
  *   PARTS-P2  A part of depth d has both lists of edges, whole and with all their data, of each vertex that at most d
  *             steps over edges lead to from one that it owns; of others it has none.
  *   PARTS-P3  The vertices of a part are those that it owns and those that its lists name: no more, no less.
- *   PARTS-P4  The same snapshot, method, number of parts, depth and seed give the same files, except for times in
- *             report.json.
+ *   PARTS-P4  The same snapshot and options give the same files, except for times in report.json.
  */
 #ifndef WEIR_PARTITIONER_PARTS_PARTS_H
 #define WEIR_PARTITIONER_PARTS_PARTS_H
@@ -50,10 +49,34 @@ typedef enum weir_parts_method {
 
 const char *weir_parts_method_name(weir_parts_method method);
 
+/* What parts have their share of. */
+typedef enum weir_parts_weight {
+    WEIR_PARTS_VERTICES,   /* of all types together                                                           */
+    WEIR_PARTS_TYPES,      /* of each type by itself                                                          */
+    WEIR_PARTS_TRAINING,   /* targets: by a mask `train` of an import, else what a label is about             */
+    WEIR_PARTS_VALIDATION, /* by a mask `val`, `valid` or `validation`                                        */
+    WEIR_PARTS_TEST,       /* by a mask `test`                                                                */
+    WEIR_PARTS_DEGREE,     /* entries of lists of edges, in both directions                                   */
+    WEIR_PARTS_WEIGHTS
+} weir_parts_weight;
+
+const char *weir_parts_weight_name(weir_parts_weight weight);
+
+#define WEIR_PARTS_BALANCES_MAX 8u /* each type counts by itself */
+
+typedef struct weir_parts_balance {
+    weir_parts_weight weight;
+    double tolerance; /* how many times its share a part may have; 0: 1.03, and 1.05 of degree */
+} weir_parts_balance;
+
 typedef struct weir_parts_opts {
     const char *out; /* a folder that must not exist */
     uint32_t parts;
-    uint32_t depth; /* how many steps from its own vertices a part has edges: PARTS-P2 */
+    uint32_t machines; /* of which each has the same number of parts, one after the other; 0: 1 */
+    weir_parts_balance balances[WEIR_PARTS_BALANCES_MAX];
+    uint32_t balance_count; /* 0: vertices, training, degree */
+    uint64_t memory_bytes;  /* METIS cuts the whole graph only if that takes less; 0: whatever it takes */
+    uint32_t depth;         /* how many steps from its own vertices a part has edges: PARTS-P2 */
     weir_parts_method method;
     uint64_t seed;
     const char *snapshot; /* its folder: the parts remember the digest of its MANIFEST; NULL: nothing */
@@ -65,15 +88,40 @@ typedef struct weir_parts_quality {
     weir_parts_method method;
     uint64_t cut_edges;
     double vertex_balance, training_balance, degree_balance;
-    uint64_t halo, halo_max; /* vertices of others next to own ones: over all parts, and of the worst */
+    uint64_t machine_cut_edges; /* between machines; 0 of one */
+    uint64_t halo, halo_max;    /* vertices of others next to own ones: over all parts, and of the worst */
+    /* The other way round: for each own vertex the other parts that have a neighbour of it, of the worst part. Over all
+     * parts it is the halo, too. */
+    uint64_t send_max;
     double seconds;
 } weir_parts_quality;
 
+/* Why a part has more of a weight than was asked for. */
+typedef enum weir_parts_reason {
+    WEIR_PARTS_HELD,     /* it has not                                                      */
+    WEIR_PARTS_WHOLE,    /* the sum is no multiple of the parts, so one part has more       */
+    WEIR_PARTS_HEAVIEST, /* a vertex alone has more                                         */
+    WEIR_PARTS_HEAVY,    /* heavy vertices are so many that some part has several           */
+    WEIR_PARTS_BESIDE,   /* beside the other weights no better cutting was found            */
+    WEIR_PARTS_UNASKED   /* the method does not look at weights                             */
+} weir_parts_reason;
+
+/* Of the method that was asked for. */
+typedef struct weir_parts_held {
+    char name[96];         /* of the weight, and of the type */
+    uint64_t total;        /* 0: there is nothing to share out */
+    double asked, reached; /* the largest part over the mean */
+    double least;          /* no cutting at all is below this; 1 unless a reason is known */
+    weir_parts_reason reason;
+} weir_parts_held;
+
 typedef struct weir_parts_report {
-    uint32_t parts, depth;
+    uint32_t parts, machines, depth;
     uint64_t seed, vertices, edges, training;
     weir_parts_quality rows[WEIR_PARTS_METHODS]; /* the method that was asked for comes first */
     uint32_t row_count;
+    weir_parts_held balances[WEIR_PARTS_BALANCES_MAX];
+    uint32_t balance_count;
     /* What the parts of that method have, owned or not: over all, and the most of one. An edge counts in each list that
      * names it. */
     uint64_t here_vertices, here_vertices_max, here_edges, here_edges_max;
@@ -82,10 +130,13 @@ typedef struct weir_parts_report {
 } weir_parts_report;
 
 /* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or than
- * vertices, a depth above WEIR_PARTS_DEPTH_MAX, a path that is too long, or METIS cannot count so far; WEIR_ECORRUPT
- * the snapshot; WEIR_ENOTFOUND the MANIFEST of opts->snapshot; WEIR_EINTERNAL METIS refused; WEIR_EIO, WEIR_EFULL,
- * WEIR_ENOMEM.  Blocks.  [main] */
+ * vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, a path that is too long;
+ * WEIR_EINVAL machines that do not divide parts, a tolerance below 1; WEIR_ECORRUPT the snapshot; WEIR_ENOTFOUND the
+ * MANIFEST of opts->snapshot; WEIR_EINTERNAL METIS refused; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
+/* A list like "vertices,degree", NULL: the default; and "1.03" or, one for each, "1.03,1.1", NULL: the default.
+ * WEIR_EUSAGE says what is wrong.  [any] */
+weir_err weir_parts_read_balances(const char *balances, const char *tolerances, weir_parts_opts *opts);
 void weir_parts_report_text(const weir_parts_report *report, weir_buf *out);
 void weir_parts_report_json(const weir_parts_report *report, weir_buf *out);
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cut_private.h - what the steps of a cutting share: limits, the parts as they are now, the queue of moves, levels. */
+#ifndef WEIR_PARTITIONER_CUT_PRIVATE_H
+#define WEIR_PARTITIONER_CUT_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <weir/partitioner/cut/cut.h>
+
+/* What is held. */
+typedef struct cut_limits {
+    uint32_t parts, constraints;
+    int64_t most[WEIR_METIS_CONSTRAINTS_MAX]; /* of a part                                     */
+    double share[WEIR_METIS_CONSTRAINTS_MAX]; /* what a part has on average; 0: nothing there  */
+} cut_limits;
+
+/* --- a queue: the vertex with the highest rank leaves first; of equals the one of the lowest number ------------- */
+
+typedef struct cut_queue {
+    uint64_t *vertices; /* a binary heap */
+    uint64_t count;
+    uint64_t *at; /* by vertex: its place in the heap and one; 0: it is not there */
+    double *rank; /* by vertex */
+} cut_queue;
+
+/* Puts v in, or where its new rank belongs. */
+void weir_cut_queue_put(cut_queue *q, uint64_t v, double rank);
+void weir_cut_queue_drop(cut_queue *q, uint64_t v); /* may be absent */
+uint64_t weir_cut_queue_take(cut_queue *q);         /* must not be empty */
+
+/* --- the parts as they are now ---------------------------------------------------------------------------------- */
+
+typedef struct cut_state {
+    const weir_metis_graph *graph;
+    const cut_limits *limits;
+    int32_t *part_of; /* borrowed */
+    int64_t *loads;   /* parts × constraints */
+    int64_t *shared;  /* by part: the weight of the edges between it and the vertex that was looked at last */
+    int32_t *beside;  /* the parts of which shared is not 0 */
+    uint32_t beside_count;
+    cut_queue queue;
+    bool *moved; /* by vertex: in this pass */
+} cut_state;
+
+weir_err weir_cut_state_open(const weir_metis_graph *graph, const cut_limits *limits, int32_t *part_of, cut_state *s);
+void weir_cut_state_close(cut_state *s);
+
+/* Fills shared and beside for v. */
+void weir_cut_look(cut_state *s, uint64_t v);
+void weir_cut_move(cut_state *s, uint64_t v, int32_t to);
+/* What is above the limits in all parts, as shares of a part. */
+double weir_cut_excess(const cut_state *s);
+/* By how much that grows when v goes there; below 0: it falls. */
+double weir_cut_excess_of_move(const cut_state *s, uint64_t v, int32_t to);
+int64_t weir_cut_weight_between(const weir_metis_graph *graph, const int32_t *part_of);
+
+/* What a move must gain to count as less excess: sums of shares are rounded. */
+#define CUT_EXCESS_STEP 1e-9
+/* The rank of a vertex with more neighbours than this is looked at again when it leaves the queue, and not for each
+ * neighbour that moves: of a hub those are many. */
+#define CUT_HUB 256
+
+/* weights.c. A part may have tolerance × share, or the least that some part must have if that is more. */
+weir_err weir_cut_limits_of(const weir_metis_graph *graph, uint32_t parts, const double *tolerance, cut_limits *limits);
+/* METIS on the whole graph: by all weights, or by their sum as shares of a part. Weights are made smaller where METIS
+ * could not add them up. */
+weir_err weir_cut_metis(const weir_metis_graph *graph, const cut_limits *limits, bool sum, uint64_t seed,
+                        int32_t *part_of);
+/* About what that takes. */
+uint64_t weir_cut_metis_bytes(const weir_metis_graph *graph);
+
+/* balance.c: vertices leave parts that are above a limit, those first that add least to the cut. */
+void weir_cut_balance(cut_state *s);
+/* refine.c: fewer edges between parts, and not more excess. */
+weir_err weir_cut_refine(cut_state *s);
+
+/* --- levels ------------------------------------------------------------------------------------------------------ */
+
+/* A graph of clusters of a finer one. */
+typedef struct cut_level {
+    weir_metis_graph graph;
+    int64_t *indptr, *neighbors, *edge_weights, *vertex_weights;
+    int64_t *cluster_of; /* by vertex of the finer graph */
+    int32_t *part_of;    /* by cluster                   */
+} cut_level;
+
+/* Clusters have at most `most` of each weight, and lie in one part each where part_of is not NULL. */
+weir_err weir_cut_level_open(const weir_metis_graph *finer, const int32_t *part_of, uint32_t parts, const int64_t *most,
+                             uint64_t seed, cut_level *level);
+void weir_cut_level_close(cut_level *level);
+
+/* cut.c: one level of parts; only seed and memory_bytes of opts count. */
+weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
+                        int32_t *part_of);
+
+#endif /* WEIR_PARTITIONER_CUT_PRIVATE_H */

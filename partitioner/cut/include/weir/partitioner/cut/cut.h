@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cut.h - a weighted graph cut into parts: few edges between parts, and of each weight a part has at most what is
+ * allowed.
+ *
+ * METIS cuts well by one weight, and by several it neither holds them nor keeps the cut low. So what it gives is mended
+ * and improved here, on a hierarchy of coarser graphs (coarsen.c): to move a cluster costs less of the cut than to move
+ * its vertices one by one. At each level vertices leave parts that have too much, where that costs least (balance.c),
+ * and then the boundary is searched for moves that lower the cut and leave the balance (refine.c).
+ */
+#ifndef WEIR_PARTITIONER_CUT_CUT_H
+#define WEIR_PARTITIONER_CUT_CUT_H
+
+#include <weir/partitioner/metis/metis.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_cut_opts {
+    uint32_t parts;
+    uint32_t machines;       /* divides parts; first between machines, then within each; 1: one level      */
+    const double *tolerance; /* by weight: how many times its share a part may have; at least 1            */
+    uint64_t seed;
+    uint64_t memory_bytes; /* METIS sees the whole graph only if it would stay below; 0: no such limit   */
+} weir_cut_opts;
+
+/* Why no cutting into these parts gives every part at most tolerance × share of a weight. */
+typedef enum weir_cut_bound {
+    WEIR_CUT_SHARE,    /* nothing stands against it                                          */
+    WEIR_CUT_WHOLE,    /* the sum is no multiple of the parts: some part has one more        */
+    WEIR_CUT_HEAVIEST, /* one vertex has more than that                                      */
+    WEIR_CUT_HEAVY     /* so many heavy vertices that several must share a part              */
+} weir_cut_bound;
+
+/* No cutting has less than this of weight c in its largest part.  WEIR_ENOMEM.  [any] */
+weir_err weir_cut_least(const weir_metis_graph *graph, uint32_t c, uint32_t parts, double tolerance, int64_t *leastp,
+                        weir_cut_bound *boundp);
+
+/* part_of[v] for each vertex, from 0 to parts - 1; those of machine m are the m-th parts / machines of them. Where not
+ * all weights can be held, what is above the limits, as shares of a part, is little in sum. The same arguments give the
+ * same parts.  WEIR_EINVAL constraints, weights, machines; WEIR_ELIMIT more parts than vertices, or the graph is still
+ * too large for METIS when it is coarse; WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.  [main] */
+weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_PARTITIONER_CUT_CUT_H */
