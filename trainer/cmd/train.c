@@ -182,6 +182,8 @@ static weir_err train_read_remote(const weir_cli *cli, weir_cmd_train *c) {
     static const char *const names[] = {
         [WEIR_TRAIN_CACHED_PATHS] = "paths", [WEIR_TRAIN_CACHED_DEGREE] = "degree", [WEIR_TRAIN_CACHED_HALO] = "halo"};
     const char *name = weir_cli_text(cli, "cache-policy"), *wire = weir_cli_text(cli, "wire");
+    const char *batches = weir_cli_text(cli, "batches");
+    c->opts.local = batches && strcmp(batches, "local") == 0;
     for (unsigned i = 0; wire && i < WEIR_TRAIN_WIRES; i++)
         if (strcmp(wire, weir_train_wire_name((weir_train_wire)i)) == 0) c->opts.wire = (weir_train_wire)i;
     c->opts.cached = WEIR_TRAIN_CACHED_VIP;
@@ -258,6 +260,11 @@ static const weir_option options[] = {
     {"epochs", 'e', "N", "epochs at most (default: 20)", NULL},
     {"patience", 0, "N", "stop after N epochs without a better validation; 0: never (default: 5)", NULL},
     {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
+    {"batches", 0, "KIND",
+     "global: drawn from all targets, the same for any number of ranks; local: each rank has its share of each batch, "
+     "so "
+     "that none waits for another (default: global)",
+     "global|local"},
     {"ahead", 0, "N",
      "batches that are prepared ahead, each by a thread: more hide a slower network, and need memory (default: 6)",
      NULL},

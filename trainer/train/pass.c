@@ -25,9 +25,11 @@ enum { RNG_NEGATIVES = 1, RNG_SHUFFLE = 2 };
 
 /* --- lists and streams -------------------------------------------------------------------------------------------- */
 
-/* Which targets an epoch learns from, and in which order: a function of seed and epoch. */
+/* Which targets an epoch learns from, and in which order: a function of seed and epoch; and of who owns them, where
+ * batches are local. */
 static uint64_t training_list_epoch(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp) {
     const weir_trained *t = context;
+    const weir_train_owners owners = weir_training_owners(t);
     weir_rng chance = weir_rng_stream(t->opts.seed, epoch, RNG_NEGATIVES);
     weir_rng order = weir_rng_stream(t->opts.seed, epoch, RNG_SHUFFLE);
     uint64_t targets = t->targets->ends[WEIR_TARGETS_TRAIN], zeros = t->targets->class_counts[0], count = 0;
@@ -44,6 +46,9 @@ static uint64_t training_list_epoch(const void *context, uint32_t epoch, uint64_
         list[i - 1] = list[other];
         list[other] = last;
     }
+    for (uint64_t i = 0; t->opts.local && i < count; i++)
+        t->dealer->owner_of[i] = weir_train_target_owner(&owners, t->targets, list[i]);
+    if (t->opts.local) weir_train_deal(t->dealer, list, count);
     WEIR_ASSERT(zeros < targets && count <= targets); /* weir_targets_open refuses a part of one class */
     *seedp = t->opts.seed + epoch * 0x9E3779B97F4A7C15u;
     return count;

@@ -45,6 +45,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
     uint64_t hash = weir_xxh3(text.bytes, text.length, 0);
     hash = weir_xxh3(numbers, sizeof numbers, hash);
     hash = weir_xxh3(seeds, sizeof seeds, hash);
+    if (o->local) hash = weir_xxh3(&o->local, sizeof o->local, hash);
     if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
     for (uint64_t i = 0; i < t->targets->count; i++) { /* their parts and classes: masks of one size differ too */
         const uint64_t one[] = {t->targets->ids[i], (uint64_t)t->targets->targets[i].before_us,

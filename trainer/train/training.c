@@ -194,6 +194,12 @@ static weir_err training_channels(weir_trained *t) {
     return err ? err : weir_comm_channel(t->comm, &t->sum_channel);
 }
 
+static weir_err training_dealer_open(weir_trained *t) {
+    t->dealer = weir_calloc(1, sizeof *t->dealer);
+    if (!t->dealer) return WEIR_NOMEM(TRAINING_NO_MEMORY);
+    return weir_train_dealer_open(t->targets->ends[WEIR_TARGETS_TRAIN], weir_comm_ranks(t->comm), t->dealer);
+}
+
 /* First parameters, or those of the checkpoint that there is. */
 static weir_err training_begin(weir_trained *t) {
     uint64_t count = weir_nn_parameter_count(t->nn);
@@ -219,6 +225,7 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err) t->fingerprint = weir_training_fingerprint(t);
     if (!err) err = weir_training_scales(t);
     if (!err) err = training_network_open(t);
+    if (!err && t->opts.local) err = training_dealer_open(t);
     if (!err && weir_comm_ranks(t->comm) > 1) err = weir_train_sums_open(t->nn, t->gradients, t->sum_channel, &t->sums);
     if (!err) err = training_begin(t);
     const weir_train_cache_opts cache = {.shape = t->shape,
@@ -343,6 +350,8 @@ void weir_trained_close(weir_trained *trained) {
     weir_free(trained->dlogits);
     weir_free(trained->labels);
     weir_free(trained->scores);
+    if (trained->dealer) weir_train_dealer_close(trained->dealer);
+    weir_free(trained->dealer);
     weir_free(trained->list);
     weir_free(trained);
 }

@@ -8,6 +8,7 @@
 
 #include "batches.h"
 #include "cache.h"
+#include "deal.h"
 #include "sums.h"
 
 /* How far a training has come: what a checkpoint holds besides arrays. */
@@ -39,6 +40,7 @@ struct weir_trained {
     weir_real *logits, *dlogits; /* batch x outputs        */
     uint32_t *labels;            /* batch                  */
     double *scores;              /* one a target           */
+    weir_train_dealer *dealer;   /* of local batches; NULL: they are global */
     uint64_t *list;              /* of what is judged      */
     weir_training_state state;
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];

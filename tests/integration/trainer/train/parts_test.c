@@ -187,6 +187,30 @@ static void r2_t5_resumed_by_other_ranks(void **state) {
     same_losses(alone, parts, EPOCHS);
 }
 
+/* The order of local batches is a function of seed, epoch and who owns what: a training that goes on has it, too. */
+static void r2_local_batches_go_on(void **state) {
+    (void)state;
+    static const char *const through[] = {"--fanouts",      "6,6",       "--epochs", "4",
+                                          "--no-baselines", "--batches", "local",    NULL};
+    static const char *const half[] = {"--fanouts",      "6,6",       "--epochs", "2",
+                                       "--no-baselines", "--batches", "local",    NULL};
+    static const char *const rest[] = {"--fanouts", "6,6",   "--epochs", "4", "--no-baselines",
+                                       "--batches", "local", "--resume", NULL};
+    char whole[4096], two[4096];
+    double a[64], b[64];
+    snprintf(whole, sizeof whole, "%s", weir_test_path("through"));
+    snprintf(two, sizeof two, "%s", weir_test_path("two"));
+    make_snapshot(600);
+    const char *program = cut("snapshot", "p", 3, 0, "random");
+    trains(3, program, NULL, whole, through);
+    trains(3, program, NULL, two, half);
+    trains(3, program, NULL, two, rest);
+    assert_int_equal(numbers_of(whole, "\"loss\":", a), EPOCHS);
+    assert_int_equal(numbers_of(two, "\"loss\":", b), EPOCHS);
+    assert_memory_equal(a, b, EPOCHS * sizeof *a);
+    refused(3, program, NULL, (const char *const[]){"--fanouts", "6,6", "--batches", "sideways", NULL}, "--batches");
+}
+
 /* A finished model gets the same figures, and the same example by its key, which only one rank has. */
 static void judged_as_on_the_whole(void **state) {
     (void)state;
@@ -378,5 +402,5 @@ static void sentences(void **state) {
 
 WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
            WEIR_CASE(e2_what_parts_do_not_reach_is_asked_for), WEIR_CASE(r2_t5_resumed_by_other_ranks),
-           WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for),
-           WEIR_CASE(t5_a_draw_is_from_all_parts), WEIR_CASE(sentences))
+           WEIR_CASE(r2_local_batches_go_on), WEIR_CASE(judged_as_on_the_whole),
+           WEIR_CASE(e4_what_is_kept_is_not_asked_for), WEIR_CASE(t5_a_draw_is_from_all_parts), WEIR_CASE(sentences))

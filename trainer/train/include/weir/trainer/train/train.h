@@ -111,6 +111,7 @@ typedef struct weir_train_opts {
     uint32_t hidden; /* width of the layers                          */
     weir_train_reach reach;
     uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
+    bool local;                       /* batches in which every rank has work in proportion: deal.h       */
     uint32_t ahead;                   /* batches prepared ahead: changes no result                         */
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
