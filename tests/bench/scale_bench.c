@@ -71,19 +71,27 @@ static weir_err read_counts(const bench *b, double batches, double steps, scale_
         snprintf(path, sizeof path, "%s/sent.%u", b->folder, rank);
         err = weir_file_load(path, 1u << 16, &text, &length);
         at = err ? NULL : text;
-        for (unsigned line = 0; at && *at; line++, at = strchr(at, '\n') + 1) {
-            unsigned long long numbers[4];
-            if (sscanf(at, "sums %llu %llu %llu %llu", &numbers[0], &numbers[1], &numbers[2], &numbers[3]) == 4) {
-                row->peak_mib = fmax(row->peak_mib, (double)numbers[2] / 1024);
-                row->sum_floats += (double)numbers[0] / steps / row->ranks;
-                row->sums += (double)numbers[3] / steps / row->ranks;
-                row->told_bytes += (double)numbers[1] / steps / row->ranks / row->ranks;
-            } else if (line > 0 && sscanf(at, "%llu %llu %llu", &numbers[0], &numbers[1], &numbers[2]) == 3) {
-                calls += (double)numbers[0] / row->ranks;
-                row->messages += (double)numbers[1] / batches / row->ranks;
-                row->row_bytes += (double)numbers[2] / batches / row->ranks;
+        for (unsigned line = 0; at && *at; line++) {
+            double numbers[4] = {0};
+            bool sums = strncmp(at, "sums ", 5) == 0;
+            at += sums ? 5 : 0;
+            for (unsigned i = 0; i < 4; i++)
+                numbers[i] = strtod(at, &at);
+            if (sums) {
+                row->peak_mib = fmax(row->peak_mib, numbers[2] / 1024);
+                row->sum_floats += numbers[0] / steps / row->ranks;
+                row->sums += numbers[3] / steps / row->ranks;
+                row->told_bytes += numbers[1] / steps / row->ranks / row->ranks;
+            } else if (line > 0) {
+                calls += numbers[0] / row->ranks;
+                row->messages += numbers[1] / batches / row->ranks;
+                row->row_bytes += numbers[2] / batches / row->ranks;
             }
-            if (!strchr(at, '\n')) break;
+            if (*at != '\n') {
+                err = WEIR_ERR(WEIR_EDATA, "%s is not what mpi_watch.c writes", path);
+                break;
+            }
+            at++;
         }
         weir_free(text);
     }

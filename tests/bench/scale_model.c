@@ -78,18 +78,20 @@ void scale_plot(const scale_model *model, uint32_t most, const scale_row *rows, 
     for (size_t i = 0; i < count; i++)
         a.high = fmax(a.high, rows[i].step_ms);
     a.low = pow(10, floor(log10(a.low)));
-    a.high = pow(10, ceil(log10(a.high * 1.01)));
+    a.high = pow(10, ceil(log10(a.high)));
     weir_buf_printf(svg,
                     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "
                     "font-size=\"12\" role=\"img\" aria-label=\"milliseconds of a training step by ranks\">\n"
                     "<text x=\"%.0f\" y=\"20\">milliseconds of a step by ranks: the model (lines), this machine (dots)"
                     "</text>\n",
                     WIDTH, HEIGHT, LEFT);
-    for (double ms = a.low; ms <= a.high * 1.01; ms *= 10)
+    for (int power = (int)lround(log10(a.low)); power <= (int)lround(log10(a.high)); power++) {
+        double ms = pow(10, power);
         weir_buf_printf(svg,
                         "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
                         "text-anchor=\"end\">%g</text>\n",
                         LEFT, place_y(&a, ms), RIGHT, LEFT - 6, place_y(&a, ms) + 4, ms);
+    }
     for (uint32_t ranks = 1; ranks <= most; ranks *= 4)
         weir_buf_printf(svg, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%u</text>\n", place_x(&a, ranks),
                         BOTTOM + 20, ranks);
