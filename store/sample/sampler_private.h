@@ -7,8 +7,8 @@
 
 #include "draw.h"
 
-#define WEIR_SAMPLE_BATCH  64u /* parents whose windows are fetched side by side              */
-#define WEIR_SAMPLE_BLOCKS 16u /* of four numbers, that a parent's stream is filled ahead at most */
+#define WEIR_SAMPLE_BATCH  WEIR_SAMPLE_ASK_MAX /* parents whose windows are fetched side by side */
+#define WEIR_SAMPLE_BLOCKS 16u                 /* of four numbers, that a parent's stream is filled ahead at most */
 
 /* What a block can hold at most; found before there is one. */
 typedef struct weir_sample_plan {

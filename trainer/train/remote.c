@@ -17,7 +17,6 @@
 
 #define REMOTE_NO_MEMORY  "for edges of other ranks; lower --batch or the fan-outs"
 #define REMOTE_AT_ONCE    256u /* at most               */
-#define REMOTE_ASK_MAX    64u  /* as source.h says                              */
 #define REMOTE_FOUND_MAX  ((size_t)1 << 34)
 #define REMOTE_HERE       UINT32_MAX
 #define REMOTE_SAME_PARTS "; all ranks need parts of one cutting, and the same program"
@@ -334,12 +333,12 @@ static weir_err remote_ids(weir_sample_source *source, const weir_target *target
 
 static weir_err remote_windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
     remote_source *s = remote_of(source);
-    weir_sample_window windows_here[REMOTE_ASK_MAX];
-    uint64_t parents[REMOTE_ASK_MAX], listed = weir_part_listed(s->opts.owners.part, ask->type);
-    int64_t before_us[REMOTE_ASK_MAX];
-    uint32_t places[REMOTE_ASK_MAX];
+    weir_sample_window windows_here[WEIR_SAMPLE_ASK_MAX];
+    uint64_t parents[WEIR_SAMPLE_ASK_MAX], listed = weir_part_listed(s->opts.owners.part, ask->type);
+    int64_t before_us[WEIR_SAMPLE_ASK_MAX];
+    uint32_t places[WEIR_SAMPLE_ASK_MAX];
     weir_sample_ask here = *ask;
-    WEIR_ASSERT(ask->count <= REMOTE_ASK_MAX);
+    WEIR_ASSERT(ask->count <= WEIR_SAMPLE_ASK_MAX);
     here.parents = parents;
     here.before_us = before_us;
     here.count = 0;
@@ -404,11 +403,9 @@ static void remote_close(weir_sample_source *source) {
 }
 
 bool weir_train_remote_needed(const weir_train_owners *owners, const weir_nn_shape *shape) {
-    uint32_t count, hops = 0;
-    const weir_sample_step *steps = weir_nn_steps(shape, &count);
-    for (uint32_t i = 0; i < count; i++)
-        hops = steps[i].hop > hops ? steps[i].hop : hops;
-    return owners->part && owners->ranks > 1 && hops > weir_part_depth(owners->part) + 1;
+    uint32_t count;
+    const weir_sample_step *steps = weir_nn_steps(shape, &count); /* hops rise */
+    return owners->part && owners->ranks > 1 && steps[count - 1].hop > weir_part_depth(owners->part) + 1;
 }
 
 weir_err weir_train_remote_source(const weir_train_remote_opts *opts, weir_sample_source **sourcep) {
@@ -491,7 +488,7 @@ void weir_train_remote_begin(weir_sample_source *source, weir_train_remote *remo
     }
 }
 
-uint32_t weir_train_remote_run(const weir_block_edges *edges, uint32_t begin) {
+uint32_t weir_train_remote_run_end(const weir_block_edges *edges, uint32_t begin) {
     uint32_t end = begin;
     while (end < edges->count && !((edges->refs[end] ^ edges->refs[begin]) & WEIR_TRAIN_REMOTE))
         end++;

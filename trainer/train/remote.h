@@ -34,7 +34,7 @@ typedef struct weir_train_remote {
 weir_err weir_train_remote_open(const weir_nn_shape *shape, weir_train_remote *remote);
 void weir_train_remote_close(weir_train_remote *remote);
 /* The end of a run of edges from begin on that are all from here, or all from other ranks. */
-uint32_t weir_train_remote_run(const weir_block_edges *edges, uint32_t begin);
+uint32_t weir_train_remote_run_end(const weir_block_edges *edges, uint32_t begin);
 
 typedef struct weir_train_remote_opts {
     weir_train_owners owners; /* with a part */

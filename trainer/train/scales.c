@@ -97,7 +97,7 @@ static weir_err scales_learn_edges(scales_survey *s, const weir_block_view *view
     for (uint32_t step = 0; !err && step < view->steps; step++) {
         const weir_block_edges *edges = &view->edges[step];
         for (uint32_t begin = 0, end; !err && begin < edges->count; begin = end) {
-            end = weir_train_remote_run(edges, begin);
+            end = weir_train_remote_run_end(edges, begin);
             if (!(edges->refs[begin] & WEIR_TRAIN_REMOTE))
                 err = weir_inputs_learn_edges(s->inputs, view, step, begin, end, learner);
         }

@@ -83,7 +83,7 @@ static const weir_real *numbers_of(side *s, const weir_train_remote *remote, uin
     s->numbers = realloc(s->numbers, (edges->count + 1) * width * sizeof *s->numbers);
     assert_non_null(s->numbers);
     for (uint32_t begin = 0, end; begin < edges->count; begin = end) {
-        end = weir_train_remote_run(edges, begin);
+        end = weir_train_remote_run_end(edges, begin);
         if (edges->refs[begin] & WEIR_TRAIN_REMOTE) {
             uint64_t first = edges->refs[begin] & ~WEIR_TRAIN_REMOTE;
             assert_true(remote && first + (end - begin) <= remote->edges[step]);

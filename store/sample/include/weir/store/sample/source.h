@@ -35,13 +35,15 @@ typedef struct weir_sample_window {
     uint32_t count;
 } weir_sample_window;
 
+#define WEIR_SAMPLE_ASK_MAX 64u
+
 /* What is asked of many parents at once, so that their memory can be fetched side by side. A source calls them by what
  * it has: arrays by index, a graph by id; the other of the two is NULL. */
 typedef struct weir_sample_ask {
     const uint64_t *parents;       /* arrays       */
     const weir_vertex *parent_ids; /* a graph      */
     const int64_t *before_us;      /* one a parent */
-    uint32_t count;                /* at most 64   */
+    uint32_t count;                /* at most WEIR_SAMPLE_ASK_MAX */
     uint32_t limit;                /* W            */
     uint16_t relation;
     uint16_t type; /* of the parents */
