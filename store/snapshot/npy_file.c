@@ -105,6 +105,13 @@ void weir_npy_folder_close(weir_npy_folder *folder) {
     weir_free(folder);
 }
 
+uint64_t weir_npy_folder_bytes(const weir_npy_folder *folder) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < folder->count; i++)
+        bytes += folder->maps[i]->mapping.length;
+    return bytes;
+}
+
 weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, uint64_t columns,
                              weir_npy_array *arrayp, const char *format, ...) {
     char path[PATH_BYTES_MAX];

@@ -232,6 +232,10 @@ const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot) {
     return snapshot->description.schema;
 }
 
+uint64_t weir_snapshot_bytes(const weir_snapshot *snapshot) {
+    return weir_npy_folder_bytes(snapshot->arrays);
+}
+
 int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot) {
     return snapshot->description.as_of_us;
 }

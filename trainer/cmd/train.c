@@ -151,7 +151,7 @@ static weir_err train_open_part(weir_cmd_train *c) {
     if (missing) return missing;
     if (index != rank)
         return WEIR_ERR(WEIR_EDATA, "%s is part %u of its cutting; give each folder the name it had", path, index);
-    err = weir_part_open(path, &(weir_part_opts){.verify = true}, &c->part);
+    err = weir_part_open(path, &(weir_part_opts){.verify = !c->plan}, &c->part);
     if (err) return err;
     c->opts.part = c->part;
     c->opts.snapshot = weir_part_snapshot(c->part);
@@ -160,7 +160,7 @@ static weir_err train_open_part(weir_cmd_train *c) {
 }
 
 static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
-    const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0};
+    const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0 && !c->plan};
     c->snapshot_folder = weir_cli_positional_count(cli) ? weir_cli_positional(cli, 0) : NULL;
     c->parts_folder = weir_cli_text(cli, "parts");
     if (c->snapshot_folder && c->parts_folder)
@@ -191,11 +191,30 @@ static weir_err train_read_remote(const weir_cli *cli, weir_cmd_train *c) {
         if (names[i] && strcmp(name, names[i]) == 0) c->opts.cached = (weir_train_cached)i;
     if (name && !weir_cli_given(cli, "cache"))
         return WEIR_ERR(WEIR_EUSAGE, "--cache-policy says which rows --cache keeps; give --cache X, too");
-    if (wire && weir_comm_ranks(c->comm) == 1)
+    if (wire && weir_comm_ranks(c->comm) == 1 && !weir_cli_given(cli, "ranks"))
         return WEIR_ERR(WEIR_EUSAGE, "--wire says how rows go between ranks, but there is one rank; omit it");
     if (c->opts.cache_share > 0 && weir_comm_ranks(c->comm) == 1)
         return WEIR_ERR(WEIR_EUSAGE, "--cache keeps rows of other ranks, but there is one rank; omit it");
     return WEIR_OK;
+}
+
+static weir_err train_read_plan(const weir_cli *cli, weir_cmd_train *c) {
+    uint64_t ranks = 0;
+    c->plan = weir_cli_given(cli, "plan");
+    if (!c->plan && (weir_cli_given(cli, "json") || weir_cli_given(cli, "ranks")))
+        return WEIR_ERR(WEIR_EUSAGE, "--json and --ranks are of --plan; a training has as many ranks as mpirun starts");
+    if (c->plan && (c->opts.resume || weir_cli_given(cli, "judge")))
+        return WEIR_ERR(WEIR_EUSAGE, "--plan is of a whole training; omit --resume and --judge");
+    if (weir_cli_given(cli, "ranks") && (weir_cli_text(cli, "parts") || weir_comm_ranks(c->comm) > 1))
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--ranks pretends with a whole snapshot, in one process; start the ranks by mpirun, "
+                        "or omit --parts");
+    if (weir_cli_given(cli, "ranks") && c->opts.local)
+        return WEIR_ERR(WEIR_EUSAGE, "--batches local needs to know what each rank owns; start the ranks by mpirun, or "
+                                     "omit --ranks");
+    weir_err err = weir_cli_u64(cli, "ranks", 1, WEIR_TRAIN_PLAN_RANKS_MAX, &ranks);
+    c->pretend = (uint32_t)ranks;
+    return err;
 }
 
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
@@ -212,6 +231,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);
     if (!err) err = train_check_shares(cli, &c->opts);
+    if (!err) err = train_read_plan(cli, c);
     if (!err && c->opts.resume && !c->opts.folder)
         err = WEIR_ERR(WEIR_EUSAGE, "--resume continues from a checkpoint in --folder, which is missing; name it");
     if (!err) err = train_open_graph(cli, c);
@@ -225,11 +245,14 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
 static weir_err train_run(weir_cli *cli) {
     static weir_cmd_train c; /* large */
     weir_trained *trained = NULL;
+    weir_alloc_return_large(); /* each pass begins with memory of its own, and --plan says how much that is */
     weir_err err = weir_comm_start(NULL, NULL, &c.comm);
     if (err) return err;
     err = weir_comm_fail(c.comm, train_prepare(cli, &c));
     if (!err && weir_cli_given(cli, "judge")) {
         err = weir_cmd_train_judge(cli, &c);
+    } else if (!err && c.plan) {
+        err = weir_cmd_train_plan(cli, &c);
     } else if (!err) {
         c.opts.on_epoch = train_print_epoch;
         c.opts.context = &c;
@@ -305,6 +328,13 @@ static const weir_option options[] = {
     {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "seed of everything that is drawn (default: 1)", NULL},
     {"judge", 'j', "DIR", "train nothing: print how the model in this folder scores the test targets, as JSON", NULL},
+    {"plan", 0, NULL,
+     "train nothing and write nothing: print what this would take, of memory, disk, bytes between ranks, steps and "
+     "time",
+     NULL},
+    {"ranks", 0, "N", "with --plan, of a whole snapshot: as if mpirun started so many (default: those that there are)",
+     NULL},
+    {"json", 0, NULL, "print the plan as JSON", NULL},
     {"no-baselines", 0, NULL, "do not train boosted trees beside the network", NULL},
     {"resume", 0, NULL, "continue from the checkpoint in --folder, if there is one", NULL},
     {0}};
@@ -318,6 +348,7 @@ const weir_command weir_command_train = {
     .description = "Trains on earlier targets, stops by later ones, and is measured on the latest. Under mpirun the "
                    "ranks share the work: the same batches, the same losses.",
     .example = "weir train tonight --folder run --models models\n"
+               "weir train tonight --plan --ranks 4\n"
                "mpirun -n 4 weir-train tonight --folder run --models models --epochs 40\n"
                "mpirun -n 4 weir-train --parts parts --folder run --models models",
     .options = options,

@@ -5,6 +5,7 @@
 
 #include <weir/store/cli/cli.h>
 #include <weir/store/schema/schema.h>
+#include <weir/trainer/train/plan.h>
 #include <weir/trainer/train/train.h>
 
 /* What --fanouts, --strategy and --out-only say. `reach` points into it. */
@@ -19,6 +20,8 @@ typedef struct weir_cmd_train {
     const char *snapshot_folder, *parts_folder; /* one of them   */
     const char *models, *key;                   /* NULL, not wanted */
     bool baselines;
+    bool plan;
+    uint32_t pretend; /* with plan: so many ranks; 0: those that there are */
     weir_train_opts opts;
     weir_cmd_reach reach;
     char masks[512]; /* the names in opts.cut point into it */
@@ -39,5 +42,8 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
 /* Instead of a training: the figures of --judge's model on the test targets, to stdout.  WEIR_EPERM, WEIR_ECORRUPT, …
  * what is wrong with the model; what the targets say. */
 weir_err weir_cmd_train_judge(const weir_cli *cli, weir_cmd_train *c);
+
+/* Instead of a training: what it would take, to stdout. */
+weir_err weir_cmd_train_plan(const weir_cli *cli, const weir_cmd_train *c);
 
 #endif /* WEIR_TRAINER_CMD_TRAIN_PRIVATE_H */

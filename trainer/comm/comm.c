@@ -37,6 +37,7 @@ struct weir_comm {
     uint32_t sum_count;
     bool alone; /* MPI was not started */
     weir_comm_delays delays;
+    weir_comm_traffic traffic;
 };
 
 /* Whether a launcher started this rank; without one an MPI_Init costs a second and may fail. */
@@ -289,7 +290,14 @@ weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *
     }
     comm_wait_longer(comm->delays.exchange_us);
     weir_buf_commit(received, length);
+    for (int i = 0; i < comm->size; i++)
+        comm->traffic.sent += i == comm->rank ? 0 : lengths[i];
+    comm->traffic.received += length - received_lengths[comm->rank];
     return WEIR_OK;
+}
+
+weir_comm_traffic weir_comm_traffic_of(const weir_comm *comm) {
+    return comm->traffic;
 }
 
 weir_err weir_comm_gather(weir_comm *comm, const void *bytes, uint64_t length, weir_buf *received,

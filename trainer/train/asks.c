@@ -154,8 +154,8 @@ void weir_train_asks_close(weir_train_asks *asks) {
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-static size_t answers_row_bytes(const weir_train_answers *a, const weir_nn_inputs *inputs) {
-    return weir_train_wire_bytes(a->wire, inputs->width) + inputs->category_count * sizeof(uint32_t);
+size_t weir_train_row_bytes(weir_train_wire wire, const weir_nn_inputs *inputs) {
+    return weir_train_wire_bytes(wire, inputs->width) + inputs->category_count * sizeof(uint32_t);
 }
 
 weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_wire wire, weir_train_answers *answers) {
@@ -175,6 +175,10 @@ void weir_train_answers_close(weir_train_answers *answers) {
     weir_free(answers->lengths);
     weir_free(answers->received_lengths);
     *answers = (weir_train_answers){.lengths = NULL};
+}
+
+uint64_t weir_train_answers_bytes(const weir_train_answers *answers) {
+    return answers->answers.capacity + answers->numbers.capacity + answers->slots.capacity + answers->received.capacity;
 }
 
 /* Rows of one type, which the source fetches side by side; then one after the other as they go over the wire. */
@@ -198,7 +202,7 @@ static weir_err answers_add(weir_train_answers *a, const weir_train_owners *owne
         .vertices = vertices, .before_us = before_us, .count = count, .type = (uint16_t)asks[0].type};
     err = weir_inputs_rows(inputs, &rows, to, named);
     for (uint32_t i = 0; !err && i < count; i++) {
-        char *packed = weir_buf_reserve(&a->answers, answers_row_bytes(a, of) + 1);
+        char *packed = weir_buf_reserve(&a->answers, weir_train_row_bytes(a->wire, of) + 1);
         if (!packed) break;
         weir_train_wire_pack(a->wire, to + (size_t)i * of->width, of->width, packed);
         weir_buf_commit(&a->answers, weir_train_wire_bytes(a->wire, of->width));
@@ -243,13 +247,13 @@ weir_err weir_train_answers_put(const weir_train_answers *a, const weir_nn_shape
         memcpy(&ask, asks->bytes + at, sizeof ask);
         const weir_nn_inputs *of = weir_nn_vertex(shape, ask.type);
         size_t bytes = weir_train_wire_bytes(a->wire, of->width);
-        if ((size_t)(end - answer) < answers_row_bytes(a, of))
+        if ((size_t)(end - answer) < weir_train_row_bytes(a->wire, of))
             return WEIR_ERR(WEIR_ECORRUPT,
                             "another rank answered too little; all ranks need the same program and --wire");
         weir_train_wire_unpack(a->wire, answer, of->width, numbers[ask.type] + (size_t)ask.row * of->width);
         memcpy(slots[ask.type] + (size_t)ask.row * of->category_count, answer + bytes,
                of->category_count * sizeof(uint32_t));
-        answer += answers_row_bytes(a, of);
+        answer += weir_train_row_bytes(a->wire, of);
     }
     if (answer != end)
         return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too much; all ranks need the same program and --wire");

@@ -57,7 +57,10 @@ weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *ow
                               const struct weir_train_cache *cache, const struct weir_train_remote *remote,
                               const weir_block_view *view);
 
-/* Rows as they go over the wire: numbers, then slots. What other ranks ask is answered in its order. */
+/* Of a row as it goes over the wire: numbers, then slots. */
+size_t weir_train_row_bytes(weir_train_wire wire, const weir_nn_inputs *inputs);
+
+/* Rows on their way to those who have asked for them. What other ranks ask is answered in its order. */
 typedef struct weir_train_answers {
     weir_buf answers, received;
     weir_buf numbers, slots;              /* of rows on their way into answers */
@@ -67,6 +70,8 @@ typedef struct weir_train_answers {
 
 weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_wire wire, weir_train_answers *answers);
 void weir_train_answers_close(weir_train_answers *answers);
+/* Of its buffers, with the room that they have. */
+uint64_t weir_train_answers_bytes(const weir_train_answers *answers);
 /* Answers `asked`, so many bytes from each rank, and takes the answers of the others: all ranks together.
  * WEIR_ECORRUPT another rank asked for what is not this one's; errors of the exchange and of the source. */
 weir_err weir_train_answers_exchange(weir_train_answers *answers, const weir_train_owners *owners, weir_inputs *inputs,

@@ -369,6 +369,10 @@ void weir_train_fetcher_close(weir_train_fetcher *fetcher) {
     weir_free(fetcher);
 }
 
+uint64_t weir_train_fetcher_bytes(const weir_train_fetcher *fetcher) {
+    return weir_train_answers_bytes(&fetcher->answers);
+}
+
 weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_sampler *sampler,
                                weir_comm *const *channels, weir_train_batch **batchp) {
     uint32_t types = weir_nn_types(opts->shape), steps;

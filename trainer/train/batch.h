@@ -14,6 +14,8 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const
 void weir_train_sampler_close(weir_train_sampler *sampler); /* NULL is allowed, here and below */
 weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetcher **fetcherp);
 void weir_train_fetcher_close(weir_train_fetcher *fetcher);
+/* What it has grown by since it was opened. */
+uint64_t weir_train_fetcher_bytes(const weir_train_fetcher *fetcher);
 
 /* Which targets a batch is of. A plain value. */
 typedef struct weir_train_slice {

@@ -12,6 +12,7 @@
 
 typedef struct cache_type {
     uint32_t *place_of; /* of each vertex of the snapshot */
+    uint64_t vertices;
     weir_real *numbers;
     uint32_t *slots;
     uint32_t count;
@@ -87,6 +88,7 @@ static weir_err cache_open_types(weir_train_cache *cache, const weir_train_cache
     for (uint32_t type = 0; type < cache->type_count; type++) {
         cache_type *t = &cache->types[type];
         uint64_t vertices = weir_snapshot_vertices_of(o->owners.snapshot, type)->count;
+        t->vertices = vertices;
         t->place_of = weir_calloc(vertices + 1, sizeof *t->place_of);
         if (!t->place_of) return WEIR_NOMEM(CACHE_NO_MEMORY);
         memset(t->place_of, 0xff, vertices * sizeof *t->place_of); /* WEIR_TRAIN_CACHE_MISS */
@@ -187,6 +189,16 @@ void weir_train_cache_close(weir_train_cache *cache) {
     }
     weir_free(cache->types);
     weir_free(cache);
+}
+
+uint64_t weir_train_cache_bytes(const weir_train_cache *cache) {
+    uint64_t bytes = 0;
+    for (uint32_t type = 0; cache && type < cache->type_count; type++) {
+        const cache_type *t = &cache->types[type];
+        bytes += t->vertices * sizeof *t->place_of +
+                 t->count * weir_train_row_bytes(WEIR_TRAIN_WIRE_FLOATS, weir_nn_vertex(cache->shape, type));
+    }
+    return bytes;
 }
 
 uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex) {

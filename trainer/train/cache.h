@@ -37,6 +37,8 @@ weir_err weir_train_cache_open(const weir_train_cache_opts *opts, weir_comm *com
 void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here and below */
 /* The place of the row of this vertex of the snapshot, or WEIR_TRAIN_CACHE_MISS. */
 uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex);
+/* Rows and places. */
+uint64_t weir_train_cache_bytes(const weir_train_cache *cache);
 void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_t place, weir_real *numbers,
                            uint32_t *slots);
 

@@ -3,7 +3,7 @@
  * pass.c - one way through targets: to learn from them, or to score them.
  *
  *   seeds ─► sample ─► exchange ─► encode ─► forward ─► loss ─► backward ─► sum over the ranks ─► AdamW
- *   list     \____ batches.c, ahead ____/    \_____________________ training_step _____________________/
+ *   list     \____ batches.c, ahead ____/    \__________________ weir_training_step ___________________/
  *
  * One stream makes the batches of all epochs that are learnt from: while an epoch is judged, on a stream and channels
  * of its own, the first batches of the next one are prepared.
@@ -25,9 +25,7 @@ enum { RNG_NEGATIVES = 1, RNG_SHUFFLE = 2 };
 
 /* --- lists and streams -------------------------------------------------------------------------------------------- */
 
-/* Which targets an epoch learns from, and in which order: a function of seed and epoch; and of who owns them, where
- * batches are local. */
-static uint64_t training_list_epoch(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp) {
+uint64_t weir_training_list_epoch(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp) {
     const weir_trained *t = context;
     const weir_train_owners owners = weir_training_owners(t);
     weir_rng chance = weir_rng_stream(t->opts.seed, epoch, RNG_NEGATIVES);
@@ -54,8 +52,7 @@ static uint64_t training_list_epoch(const void *context, uint32_t epoch, uint64_
     return count;
 }
 
-/* What the streams of a training have in common. */
-static weir_batches_opts training_stream_opts(const weir_trained *t, weir_comm *(*channels)[WEIR_TRAIN_CHANNELS]) {
+weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*channels)[WEIR_TRAIN_CHANNELS]) {
     return (weir_batches_opts){
         .shape = t->shape,
         .targets = t->targets,
@@ -71,8 +68,8 @@ static weir_batches_opts training_stream_opts(const weir_trained *t, weir_comm *
 }
 
 weir_err weir_training_stream_open(weir_trained *t) {
-    weir_batches_opts opts = training_stream_opts(t, t->learn_channels);
-    opts.draw = training_list_epoch;
+    weir_batches_opts opts = weir_training_stream_opts(t, t->learn_channels);
+    opts.draw = weir_training_list_epoch;
     opts.context = t;
     opts.epochs = t->opts.epochs - t->state.epochs;
     opts.hidden = t->opts.input_dropout;
@@ -146,8 +143,7 @@ static void training_trace(const weir_trained *t, const weir_train_batch *batch,
     weir_train_trace_add(t->trace, &span);
 }
 
-/* One training step, from an encoded batch to the parameters; all ranks together, each with its own targets. */
-static weir_err training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch) {
+weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch) {
     const weir_nn_drop drop = {t->opts.dropout, t->opts.seed, weir_adamw_steps(t->adamw), batch->keys};
     const weir_nn_listener listener = {training_finished, t->sums};
     weir_clock *clock = weir_clock_system();
@@ -221,7 +217,7 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         WEIR_ASSERT(batch->epoch == epoch->number);
         weight += training_batch_weight(t, batch);
         batches++;
-        err = training_step(t, batch, epoch);
+        err = weir_training_step(t, batch, epoch);
         if (err) break;
         weir_batches_done(t->stream, batch);
     }
@@ -255,7 +251,7 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
         t->list[i] = begin + i;
         t->scores[begin + i] = 0; /* what another rank will say is added */
     }
-    weir_batches_opts opts = training_stream_opts(t, t->judge_channels);
+    weir_batches_opts opts = weir_training_stream_opts(t, t->judge_channels);
     opts.list = t->list;
     opts.count = count;
     opts.seed = t->opts.sample_seed;

@@ -123,6 +123,13 @@ weir_err weir_training_state_save(const weir_trained *t) {
     return err ? err : state_remove(old);
 }
 
+uint64_t weir_training_state_bytes(const weir_trained *t) {
+    uint32_t moments;
+    weir_nn_learner_moments(t->learner, &moments);
+    return 4 * weir_nn_parameter_count(t->nn) * sizeof(weir_real) + moments * sizeof(weir_nn_moments) +
+           STATE_COUNT * sizeof(uint64_t);
+}
+
 /* --- load --------------------------------------------------------------------------------------------------------- */
 
 static weir_err state_load_array(const char *folder, const char *name, weir_npy_type type, void *numbers,

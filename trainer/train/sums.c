@@ -166,6 +166,10 @@ void weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us
     weir_mutex_unlock(&sums->mutex);
 }
 
+uint64_t weir_train_sums_told(const weir_train_sums *sums) {
+    return sums->heard.length; /* the thread writes it in a step alone */
+}
+
 weir_err weir_train_sums_open(const weir_nn *nn, weir_real *gradients, weir_comm *channel, weir_train_sums **sumsp) {
     *sumsp = NULL;
     weir_train_sums *s = weir_calloc(1, sizeof *s);

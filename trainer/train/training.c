@@ -296,7 +296,7 @@ static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
     return err;
 }
 
-weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
+weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
     *trainedp = NULL;
     weir_trained *t = weir_calloc(1, sizeof *t);
     if (!t) return weir_comm_fail(comm, WEIR_NOMEM(TRAINING_NO_MEMORY));
@@ -304,7 +304,20 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
     t->comm = comm;
     t->calibration = (weir_calibration){1, 0};
     weir_err err = weir_comm_fail(comm, training_set_up(t));
-    if (!err && !training_is_over(t)) err = weir_comm_fail(comm, weir_training_stream_open(t));
+    if (err) {
+        weir_trained_close(t);
+        return err;
+    }
+    *trainedp = t;
+    return WEIR_OK;
+}
+
+weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
+    weir_trained *t;
+    *trainedp = NULL;
+    weir_err err = weir_training_open(comm, opts, &t);
+    if (err) return err;
+    if (!training_is_over(t)) err = weir_comm_fail(comm, weir_training_stream_open(t));
     while (!err && !training_is_over(t)) /* all ranks come to the same answer, from the same sums */
         err = weir_comm_fail(comm, training_epoch(t));
     weir_batches_close(t->stream); /* TRAIN-E5: what has been prepared for an epoch that does not come is thrown away */

@@ -52,9 +52,19 @@ weir_train_owners weir_training_owners(const weir_trained *t);
 
 /* training.c: channels that judging talks on.  WEIR_ENOMEM. */
 weir_err weir_training_judge_channels(weir_trained *t);
+/* training.c: all that there is before the first epoch; all ranks together. An error has ended the other ranks. */
+weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 
-/* pass.c: t->stream, of the epochs that are left.  [main] */
+/* pass.c: which targets an epoch learns from, and in which order: a function of seed and epoch; and of who owns them,
+ * where batches are local. What a stream calls to draw; context is the training. */
+uint64_t weir_training_list_epoch(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp);
+/* What the streams of a training have in common. */
+weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*channels)[WEIR_TRAIN_CHANNELS]);
+/* t->stream, of the epochs that are left.  [main] */
 weir_err weir_training_stream_open(weir_trained *t);
+/* One training step, from an encoded batch to the parameters; all ranks together, each with its own targets. What it
+ * has come to is added to the epoch. */
+weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch);
 /* One epoch of learning: the stream's next one.  [main] */
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);
 /* Scores of a part's targets into t->scores, with these parameters; on all ranks the same.  [main] */
@@ -72,6 +82,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t);
 /* Saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION
  * it is of other options, another seed or another snapshot; WEIR_ECORRUPT. */
 weir_err weir_training_state_save(const weir_trained *t);
+uint64_t weir_training_state_bytes(const weir_trained *t); /* of its files, but for a few hundred */
 weir_err weir_training_state_load(weir_trained *t);
 
 /* curve.c: epochs.jsonl and curve.svg; on rank 0 alone. */

@@ -69,7 +69,7 @@ static void weigh_hop_end(const weigh_pass *w, double **weights) {
 }
 
 /* The chance of each training target of this rank to be in a batch. Of class 0 an epoch takes some only: as in
- * training_list_epoch. */
+ * weir_training_list_epoch. */
 static void weigh_targets(const weigh_pass *w) {
     const weir_targets *t = w->opts->targets;
     uint64_t count = t->ends[WEIR_TARGETS_TRAIN], zeros = w->opts->negatives ? t->class_counts[0] : 0;

@@ -86,7 +86,8 @@ typedef struct weir_npy_folder weir_npy_folder;
 
 /* WEIR_ENOMEM; WEIR_ELIMIT the path. Nothing is opened yet.  [any] */
 weir_err weir_npy_folder_open(const char *path, weir_npy_folder **folderp);
-void weir_npy_folder_close(weir_npy_folder *folder); /* NULL is allowed */
+void weir_npy_folder_close(weir_npy_folder *folder);           /* NULL is allowed */
+uint64_t weir_npy_folder_bytes(const weir_npy_folder *folder); /* of the files that are mapped */
 /* Maps the file of this name, in the manner of printf, below the folder: of this type, so many rows, and where columns
  * is not 0 so many columns. Borrowed from the folder; without data after an error.  Errors of weir_npy_map_open, but
  * WEIR_ECORRUPT it is missing, or not what was wanted, or its numbers are not aligned.  [owner] */

@@ -64,6 +64,11 @@ void weir_comm_barrier(weir_comm *comm);
  * message alone.  WEIR_ELIMIT 2 GiB or more; WEIR_ENOMEM. */
 weir_err weir_comm_exchange(weir_comm *comm, const void *bytes, const uint64_t *lengths, weir_buf *received,
                             uint64_t *received_lengths);
+/* Bytes of the exchanges of a channel so far, to and from other ranks. A plain value. */
+typedef struct weir_comm_traffic {
+    uint64_t sent, received;
+} weir_comm_traffic;
+weir_comm_traffic weir_comm_traffic_of(const weir_comm *comm);
 /* Appends every rank's bytes, in the order of the ranks, to received, on all of them, and puts how many each had into
  * received_lengths.  WEIR_ELIMIT 2 GiB or more; WEIR_ENOMEM. */
 weir_err weir_comm_gather(weir_comm *comm, const void *bytes, uint64_t length, weir_buf *received,

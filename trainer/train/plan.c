@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.c - a training that ends after some batches: what they needed, times how many there will be.
+ *
+ * A process is the rank that it is; or, where it pretends, one rank after the other for each batch. What another rank
+ * would answer it then reads itself, so that it encodes as many rows as a rank does that is asked for as many as it
+ * asks for.
+ */
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/clock.h>
+#include <weir/store/base/thread.h>
+#include <weir/trainer/train/plan.h>
+
+#include "batch.h"
+#include "remote.h"
+#include "targets_private.h"
+#include "training_private.h"
+
+#define PLAN_NO_MEMORY "while planning a training; lower --batch, --hidden or the fan-outs"
+
+#define PLAN_NODE_BYTES 64u /* of a node in the sampler's tables, which are at least a quarter full */
+/* Of a thread: its stack, and what the allocator keeps for it alone; as was seen. */
+#define PLAN_THREAD_BYTES (256u << 10)
+
+/* Those that go on side by side. */
+enum { PLAN_SAMPLE, PLAN_ASK, PLAN_FETCH, PLAN_COMPUTE, PLAN_STAGES };
+
+/* What the batches of one pass were to one rank. It travels between ranks. */
+typedef struct plan_tally {
+    uint64_t targets, edges, rows, remote, cached;
+    uint64_t batch_bytes, nodes, exchanged; /* of the largest; exchanged: bytes that are held while they are */
+    int64_t us[WEIR_TRAIN_PLAN_BATCHES][PLAN_STAGES];
+} plan_tally;
+
+typedef struct plan_pass {
+    weir_batches_opts opts;
+    uint32_t epoch;      /* 0: it judges */
+    uint32_t batches;    /* that are tried */
+    uint64_t count;      /* targets of all batches that there are */
+    plan_tally *tallies; /* one a rank, of this process from p->first on until they are gathered */
+    double *sent;        /* one a rank: bytes of asks and answers, and of edges where parts end */
+    uint64_t seed;       /* of what is drawn */
+    weir_comm **channels;
+    weir_comm_traffic traffic[WEIR_TRAIN_CHANNELS]; /* as it was last looked at */
+    uint64_t sampler_bytes, fetcher_bytes;
+} plan_pass;
+
+typedef struct plan_trial {
+    weir_trained *t;
+    weir_train_plan *plan;
+    uint32_t first, mine; /* the ranks that this process is */
+    plan_pass learn, judge;
+    weir_train_sampler *sampler;
+    weir_train_fetcher *fetcher;
+    weir_train_batch *batch;
+    uint64_t floats, told; /* numbers and bytes of all steps */
+    weir_buf rows;         /* of embeddings, that the ranks of a batch have read, where they are pretended; */
+    uint64_t *row_ends;    /* of each rank's in it                                                          */
+} plan_trial;
+
+static uint64_t plan_least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* --- what a batch needs ------------------------------------------------------------------------------------------- */
+
+/* What of its memory is written to: the rest of a block's worst case is addresses alone. */
+static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_batch *batch) {
+    const weir_block_view *view = batch->nn.block;
+    uint32_t steps;
+    const weir_sample_step *step = weir_nn_steps(shape, &steps);
+    uint64_t bytes =
+        view->nodes * (sizeof *view->vertices + sizeof *view->groups + sizeof *view->input_of + sizeof *batch->keys);
+    for (uint32_t i = 0; i < steps; i++) {
+        const weir_block_edges *e = &view->edges[i];
+        uint64_t numbers = weir_nn_edge(shape, step[i].relation)->width * sizeof(weir_real);
+        bytes += (e->parent_end - e->parent_begin) * sizeof *e->offsets;
+        bytes += e->count * (sizeof *e->parents + sizeof *e->children + sizeof *e->times + sizeof *e->refs +
+                             sizeof *view->vertices + numbers);
+    }
+    for (uint32_t type = 0; type < view->types; type++)
+        bytes += (view->input_ranges[type].end - view->input_ranges[type].begin) *
+                 weir_train_row_bytes(WEIR_TRAIN_WIRE_FLOATS, weir_nn_vertex(shape, type));
+    return bytes + view->inputs * 3 * sizeof(uint32_t) + batch->remote * 2 * sizeof(weir_train_ask);
+}
+
+/* Who asks sends asks, and who owns a row sends it; of ranks that are pretended. */
+static void plan_pretend_to_send(const plan_trial *p, plan_pass *pass, uint32_t rank, plan_tally *tally) {
+    const weir_block_view *view = p->batch->nn.block;
+    const weir_train_owners *owners = &pass->opts.owners;
+    uint64_t answers = 0;
+    for (uint32_t type = 0; owners->ranks > 1 && type < view->types; type++) {
+        size_t bytes = weir_train_row_bytes(pass->opts.wire, weir_nn_vertex(p->t->shape, type));
+        for (uint32_t row = view->input_ranges[type].begin; row < view->input_ranges[type].end; row++) {
+            uint32_t owner = weir_train_owner(owners, type, view->vertices[view->input_nodes[row]]);
+            if (owner == rank) continue;
+            pass->sent[rank] += sizeof(weir_train_ask);
+            pass->sent[owner] += (double)bytes;
+            answers += bytes;
+        }
+    }
+    if (owners->ranks > 1) answers += answers + answers / (owners->ranks - 1); /* answers others; a rank at a time */
+    if (answers > tally->exchanged) tally->exchanged = answers;
+}
+
+/* What the stages that talk have sent and received since the last call, and what they hold of it. */
+static void plan_count_traffic(const plan_trial *p, plan_pass *pass, plan_tally *tally) {
+    uint64_t exchanged = weir_train_fetcher_bytes(p->fetcher);
+    for (uint32_t i = 0; i < WEIR_TRAIN_CHANNELS; i++) {
+        weir_comm_traffic now = weir_comm_traffic_of(pass->channels[i]), *last = &pass->traffic[i];
+        pass->sent[p->first] += (double)(now.sent - last->sent);
+        if (i == WEIR_TRAIN_CHANNEL_SAMPLE) exchanged += now.sent - last->sent + now.received - last->received;
+        *last = now;
+    }
+    if (exchanged > tally->exchanged) tally->exchanged = exchanged;
+}
+
+static void plan_count_memory(const plan_trial *p, plan_tally *tally) {
+    uint64_t bytes = plan_batch_bytes(p->t->shape, p->batch);
+    if (bytes > tally->batch_bytes) tally->batch_bytes = bytes;
+    if (p->batch->nn.block->nodes > tally->nodes) tally->nodes = p->batch->nn.block->nodes;
+}
+
+/* Which rows of embeddings a step of all ranks moves. */
+static weir_err plan_count_sums(plan_trial *p, uint32_t rank) {
+    weir_trained *t = p->t;
+    if (!p->plan->pretended) {
+        p->told += t->sums ? weir_train_sums_told(t->sums) : 0;
+        p->floats += weir_nn_rows_size(t->rows);
+        return WEIR_OK;
+    }
+    if (rank == 0) weir_buf_clear(&p->rows);
+    weir_nn_rows_write(t->rows, &p->rows);
+    p->row_ends[rank] = p->rows.length;
+    weir_err err = weir_buf_err(&p->rows);
+    if (rank + 1 < p->plan->ranks) return err;
+    for (uint32_t i = 0, at = 0; !err && i < p->plan->ranks; at = (uint32_t)p->row_ends[i++])
+        err = weir_nn_rows_add(t->rows, p->rows.bytes + at, p->row_ends[i] - at);
+    p->told += p->rows.length;
+    p->floats += weir_nn_rows_size(t->rows);
+    return err;
+}
+
+/* --- batches ------------------------------------------------------------------------------------------------------ */
+
+/* Moves as many batches as are tried to the front of the list, from places that are spread over it. */
+static void plan_spread(uint64_t *list, uint64_t batch, plan_pass *pass) {
+    uint64_t all = (pass->count + batch - 1) / batch;
+    pass->batches = all < WEIR_TRAIN_PLAN_BATCHES ? (uint32_t)all : WEIR_TRAIN_PLAN_BATCHES;
+    for (uint64_t i = 0; all > pass->batches && i < pass->batches; i++)
+        memmove(list + i * batch, list + i * all / pass->batches * batch, batch * sizeof *list);
+    pass->opts.count = all > pass->batches ? pass->batches * batch : pass->count;
+}
+
+/* One batch of one rank, through the stages. */
+static weir_err plan_try(plan_trial *p, plan_pass *pass, uint32_t number, uint32_t rank) {
+    weir_trained *t = p->t;
+    plan_tally *tally = &pass->tallies[rank - p->first];
+    weir_clock *clock = weir_clock_system();
+    weir_train_epoch epoch = {.number = pass->epoch};
+    int64_t at_us[PLAN_STAGES + 1] = {weir_clock_mono_us(clock)}, counting_us;
+    weir_train_slice slice = {.epoch = pass->epoch, .number = number, .seed = pass->seed};
+    slice.begin = (uint64_t)number * t->opts.batch;
+    slice.end = plan_least(slice.begin + t->opts.batch, pass->opts.count);
+    slice.last = slice.end == pass->opts.count;
+    slice.list = t->list + slice.begin;
+    pass->opts.owners.rank = rank;
+    pass->opts.owners.ranks = p->plan->ranks;
+    weir_err err = weir_train_batch_sample(p->batch, p->sampler, &slice);
+    at_us[PLAN_ASK] = weir_clock_mono_us(clock);
+    if (!err && p->batch->own_count) plan_count_memory(p, tally);
+    if (!err && p->batch->own_count && p->plan->pretended) plan_pretend_to_send(p, pass, rank, tally);
+    counting_us = weir_clock_mono_us(clock) - at_us[PLAN_ASK];
+    if (p->plan->pretended) { /* it reads what others would answer */
+        pass->opts.owners.rank = 0;
+        pass->opts.owners.ranks = 1;
+    }
+    if (!err) err = weir_train_batch_ask(p->batch);
+    at_us[PLAN_FETCH] = weir_clock_mono_us(clock);
+    if (!err) err = weir_train_batch_answer(p->batch, p->fetcher);
+    if (!err) err = weir_train_batch_encode(p->batch, p->fetcher);
+    at_us[PLAN_COMPUTE] = weir_clock_mono_us(clock);
+    if (!err && pass->epoch) {
+        err = weir_training_step(t, p->batch, &epoch);
+    } else if (!err && p->batch->own_count) {
+        err = weir_nn_forward(t->nn, t->params, &p->batch->nn, NULL, t->judge_workspace, t->logits, NULL);
+    }
+    at_us[PLAN_STAGES] = weir_clock_mono_us(clock);
+    if (!err && !p->plan->pretended) plan_count_traffic(p, pass, tally);
+    if (!err && pass->epoch) err = plan_count_sums(p, rank);
+    for (unsigned stage = 0; stage < PLAN_STAGES; stage++)
+        tally->us[number][stage] = at_us[stage + 1] - at_us[stage] - (stage == PLAN_ASK ? counting_us : 0);
+    tally->targets += p->batch->own_count;
+    tally->edges += p->batch->edges;
+    tally->rows += p->batch->rows;
+    tally->remote += p->batch->remote;
+    tally->cached += p->batch->cached;
+    return err;
+}
+
+/* The list is made already. */
+static weir_err plan_pass_run(plan_trial *p, plan_pass *pass, weir_comm *(*channels)[WEIR_TRAIN_CHANNELS]) {
+    weir_role role = weir_thread_role();
+    weir_alloc_stats before, between, after;
+    pass->opts = weir_training_stream_opts(p->t, channels);
+    pass->opts.list = p->t->list;
+    pass->opts.hidden = pass->epoch ? p->t->opts.input_dropout : 0;
+    pass->channels = channels[0]; /* as of the first maker */
+    pass->opts.owners.ranks = p->plan->ranks;
+    pass->tallies = weir_calloc(p->mine, sizeof *pass->tallies);
+    pass->sent = weir_calloc(p->plan->ranks, sizeof *pass->sent);
+    weir_err err = pass->tallies && pass->sent ? WEIR_OK : WEIR_NOMEM(PLAN_NO_MEMORY);
+    plan_spread(p->t->list, p->t->opts.batch, pass);
+    weir_alloc_stats_get(&before);
+    if (!err) err = weir_train_sampler_open(&pass->opts, pass->channels, &p->sampler);
+    weir_alloc_stats_get(&between);
+    if (!err) err = weir_train_fetcher_open(&pass->opts, &p->fetcher);
+    weir_alloc_stats_get(&after);
+    if (!err) err = weir_train_batch_open(&pass->opts, p->sampler, pass->channels, &p->batch);
+    pass->sampler_bytes = between.live_bytes - before.live_bytes;
+    pass->fetcher_bytes = after.live_bytes - between.live_bytes;
+    weir_thread_adopt("plan", WEIR_ROLE_WORKER); /* as the threads are that the stages run on */
+    for (uint32_t number = 0; !err && number < pass->batches; number++)
+        for (uint32_t i = 0; !err && i < p->mine; i++)
+            err = plan_try(p, pass, number, p->first + i);
+    weir_thread_adopt("main", role);
+    weir_train_batch_close(p->batch);
+    weir_train_fetcher_close(p->fetcher);
+    weir_train_sampler_close(p->sampler);
+    p->batch = NULL;
+    p->fetcher = NULL;
+    p->sampler = NULL;
+    return err;
+}
+
+/* --- from batches to a training ---------------------------------------------------------------------------------- */
+
+/* The mean over batches of the slowest rank's: without the first batch, in which memory grows. */
+static weir_train_plan_seconds plan_seconds(const plan_pass *pass, uint32_t ranks) {
+    double least = 0, most = 0, squares = 0;
+    uint32_t first = pass->batches > 1, count = pass->batches - first;
+    for (uint32_t number = first; number < pass->batches; number++) {
+        int64_t slowest_us = 0, stage_us = 0;
+        for (uint32_t rank = 0; rank < ranks; rank++) {
+            int64_t sum_us = 0;
+            for (unsigned stage = 0; stage < PLAN_STAGES; stage++) {
+                int64_t us = pass->tallies[rank].us[number][stage];
+                sum_us += us;
+                if (us > stage_us) stage_us = us;
+            }
+            if (sum_us > slowest_us) slowest_us = sum_us;
+        }
+        least += (double)stage_us * 1e-6 / count;
+        most += (double)slowest_us * 1e-6 / count;
+        squares += (double)slowest_us * 1e-6 * (double)slowest_us * 1e-6 / count;
+    }
+    return (weir_train_plan_seconds){least, most, sqrt(fmax(squares - most * most, 0))};
+}
+
+static double plan_share(const plan_pass *pass) {
+    return (double)pass->count / (double)pass->opts.count;
+}
+
+/* Bytes of one maker. */
+typedef struct plan_maker {
+    uint64_t batch, readers;
+} plan_maker;
+
+/* A maker is a thread with a sampler, a fetcher, a batch and what it exchanges for that; where parts end, with as much
+ * again to draw for others. As many of them are at work as there are batches. */
+static plan_maker plan_makers(const plan_trial *p, const plan_pass *pass, uint32_t rank, uint64_t batches) {
+    const plan_tally *tally = &pass->tallies[rank - p->first];
+    uint64_t ahead = p->t->opts.ahead, makers = plan_least(ahead, batches);
+    uint64_t readers = ahead * pass->fetcher_bytes;
+    readers += makers * plan_least(pass->sampler_bytes, tally->nodes * PLAN_NODE_BYTES);
+    if (weir_train_remote_needed(&pass->opts.owners, p->t->shape)) readers *= 2;
+    return (plan_maker){makers * (tally->batch_bytes + tally->exchanged), readers + ahead * PLAN_THREAD_BYTES};
+}
+
+/* Bytes that rank of this process needs. While an epoch is judged, the makers have batches of the next one. */
+static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t program, weir_train_plan_rank *of) {
+    const weir_trained *t = p->t;
+    const weir_targets *targets = t->targets;
+    uint64_t params = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
+    uint64_t target = sizeof *targets->targets + sizeof *targets->ids + sizeof *targets->classes_of +
+                      sizeof *t->scores + 2 * sizeof *t->list + (targets->ranks ? sizeof *targets->ranks : 0);
+    if (t->dealer) target += sizeof *t->dealer->owner_of + sizeof *t->dealer->dealt + sizeof *t->dealer->places;
+    uint64_t judged = p->plan->validation > p->plan->test ? p->plan->validation : p->plan->test;
+    plan_maker learn = plan_makers(p, &p->learn, rank, p->plan->steps);
+    plan_maker judge = plan_makers(p, &p->judge, rank, judged);
+    uint32_t tensors;
+    const weir_nn_tensor *tensor = weir_nn_tensors(t->nn, &tensors);
+    of->memory[WEIR_MEMORY_PROGRAM] = program;
+    of->memory[WEIR_MEMORY_FILES] = weir_snapshot_bytes(t->opts.snapshot);
+    of->memory[WEIR_MEMORY_TARGETS] = targets->count * target;
+    /* Now, the best and gradients; rank 0 copies what it saves. */
+    of->memory[WEIR_MEMORY_PARAMETERS] = (rank == 0 ? 4 : 3) * params;
+    of->memory[WEIR_MEMORY_OPTIMIZER] = 2 * params;
+    for (uint32_t i = 0; i < tensors; i++) /* of each row of an embedding: as of which step it is */
+        of->memory[WEIR_MEMORY_OPTIMIZER] += tensor[i].looked_up ? tensor[i].rows * sizeof(uint64_t) : 0;
+    of->memory[WEIR_MEMORY_BATCHES] = learn.batch + judge.batch;
+    of->memory[WEIR_MEMORY_PASSES] =
+        weir_nn_workspace_bytes(t->train_workspace) + weir_nn_workspace_bytes(t->judge_workspace);
+    of->memory[WEIR_MEMORY_READERS] = learn.readers + judge.readers;
+    of->memory[WEIR_MEMORY_CACHE] = weir_train_cache_bytes(t->cache);
+    of->sorting = 2 * targets->count * sizeof(weir_target_candidate); /* and as much for qsort */
+    uint64_t working = 0, lasting = of->memory[WEIR_MEMORY_PROGRAM] + of->memory[WEIR_MEMORY_FILES];
+    for (weir_train_memory m = WEIR_MEMORY_TARGETS; m < WEIR_MEMORIES; m++)
+        working += of->memory[m];
+    of->peak = lasting + (working > of->sorting ? working : of->sorting);
+}
+
+static void plan_rank_rows(const plan_trial *p, uint32_t rank, weir_train_plan_rank *of) {
+    const plan_tally *learn = &p->learn.tallies[rank];
+    double steps = (double)p->learn.opts.count / p->t->opts.batch;
+    of->rows = (double)learn->rows / steps;
+    of->remote_rows = (double)learn->remote / steps;
+    of->cached_rows = (double)learn->cached / steps;
+    of->edges = (double)learn->edges / steps;
+    of->sent_step = p->learn.sent[rank] / steps;
+    of->sent_epoch = p->learn.sent[rank] * plan_share(&p->learn) + p->judge.sent[rank] * plan_share(&p->judge);
+}
+
+/* What each process knows of its ranks to all. */
+static weir_err plan_gather(plan_trial *p, weir_buf *all, void *of, size_t size) {
+    uint32_t processes = weir_comm_ranks(p->t->comm);
+    uint64_t *lengths = weir_calloc(processes, sizeof *lengths);
+    weir_err err = lengths ? WEIR_OK : WEIR_NOMEM(PLAN_NO_MEMORY);
+    if (!err) err = weir_comm_gather(p->t->comm, of, p->mine * size, all, lengths);
+    weir_free(lengths);
+    WEIR_ASSERT(err || all->length == p->plan->ranks * size);
+    return err;
+}
+
+static weir_err plan_gather_pass(plan_trial *p, plan_pass *pass) {
+    weir_buf all = {0};
+    weir_err err = plan_gather(p, &all, pass->tallies, sizeof *pass->tallies);
+    plan_tally *tallies = err ? NULL : weir_calloc(p->plan->ranks, sizeof *tallies);
+    if (!err && !tallies) err = WEIR_NOMEM(PLAN_NO_MEMORY);
+    if (tallies) {
+        memcpy(tallies, all.bytes, all.length);
+        weir_free(pass->tallies);
+        pass->tallies = tallies;
+        weir_comm_sum_doubles(p->t->comm, pass->sent, p->plan->ranks);
+    }
+    weir_buf_free(&all);
+    return err;
+}
+
+static weir_err plan_count(plan_trial *p) {
+    weir_trained *t = p->t;
+    weir_train_plan *plan = p->plan;
+    uint32_t tensors;
+    const weir_nn_tensor *tensor = weir_nn_tensors(t->nn, &tensors);
+    weir_buf shape = {0};
+    weir_json json = weir_json_begin(&shape);
+    plan->epochs = t->opts.epochs;
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++)
+        plan->targets[part] = t->targets->ends[part] - weir_targets_begin(t->targets, part);
+    plan->validation = (plan->targets[WEIR_TARGETS_VALIDATION] + t->opts.batch - 1) / t->opts.batch;
+    plan->test = (plan->targets[WEIR_TARGETS_TEST] + t->opts.batch - 1) / t->opts.batch;
+    for (uint32_t epoch = t->opts.epochs; epoch > 0; epoch--) {
+        p->learn.count = weir_training_list_epoch(t, epoch, t->list, &p->learn.seed);
+        plan->first_steps = (p->learn.count + t->opts.batch - 1) / t->opts.batch;
+        plan->steps += plan->first_steps;
+    }
+    plan->parameters = weir_nn_parameter_count(t->nn);
+    for (uint32_t i = 0; i < tensors; i++)
+        plan->embeddings += tensor[i].looked_up ? (uint64_t)tensor[i].rows * tensor[i].cols : 0;
+    weir_nn_shape_print(t->shape, &json);
+    plan->model_bytes = plan->parameters * sizeof(weir_real) + shape.length;
+    plan->checkpoint_bytes = weir_training_state_bytes(t);
+    weir_err err = weir_buf_err(&shape);
+    weir_buf_free(&shape);
+    return err;
+}
+
+static weir_err plan_fill(plan_trial *p, uint64_t program) {
+    weir_train_plan *plan = p->plan;
+    weir_buf all = {0};
+    for (uint32_t i = 0; i < p->mine; i++)
+        plan_rank_memory(p, p->first + i, program, &plan->of[i]);
+    weir_err err = plan_gather(p, &all, plan->of, sizeof *plan->of);
+    if (!err) memcpy(plan->of, all.bytes, all.length);
+    weir_buf_free(&all);
+    if (!err) err = plan_gather_pass(p, &p->learn);
+    if (!err) err = plan_gather_pass(p, &p->judge);
+    for (uint32_t rank = 0; !err && rank < plan->ranks; rank++)
+        plan_rank_rows(p, rank, &plan->of[rank]);
+    if (err) return err;
+    plan->sampled = p->learn.batches;
+    plan->sampled_judged = p->judge.batches;
+    plan->step = plan_seconds(&p->learn, plan->ranks);
+    plan->judge = plan_seconds(&p->judge, plan->ranks);
+    if (plan->ranks == 1) return WEIR_OK;
+    plan->summed_floats = (double)(plan->parameters - plan->embeddings) + (double)p->floats / p->learn.batches;
+    plan->told_bytes = (double)p->told / p->learn.batches;
+    return WEIR_OK;
+}
+
+static weir_err plan_run(plan_trial *p) {
+    weir_trained *t = p->t;
+    uint64_t begin = weir_targets_begin(t->targets, WEIR_TARGETS_VALIDATION);
+    weir_err err = plan_count(p); /* leaves the list of the first epoch */
+    p->learn.epoch = 1;
+    if (!err) err = plan_pass_run(p, &p->learn, t->learn_channels);
+    p->judge.count = p->plan->targets[WEIR_TARGETS_VALIDATION];
+    p->judge.seed = t->opts.sample_seed;
+    for (uint64_t i = 0; i < p->judge.count; i++)
+        t->list[i] = begin + i;
+    return err ? err : plan_pass_run(p, &p->judge, t->judge_channels);
+}
+
+weir_err weir_train_plan_make(weir_comm *comm, const weir_train_opts *opts, uint32_t pretend, weir_train_plan **planp) {
+    weir_train_opts own = *opts;
+    struct rusage usage = {0};
+    int64_t begin_us = weir_clock_mono_us(weir_clock_system());
+    *planp = NULL;
+    if (pretend > WEIR_TRAIN_PLAN_RANKS_MAX || (pretend && (opts->part || weir_comm_ranks(comm) > 1)))
+        return weir_comm_fail(comm, WEIR_ERR(WEIR_EINVAL,
+                                             "one process with the whole snapshot can pretend to be 1 to "
+                                             "%u ranks",
+                                             WEIR_TRAIN_PLAN_RANKS_MAX));
+    getrusage(RUSAGE_SELF, &usage);
+    own.folder = own.trace = NULL;
+    own.resume = false;
+    weir_train_plan *plan = weir_calloc(1, sizeof *plan);
+    plan_trial p = {.plan = plan, .first = pretend ? 0 : weir_comm_rank(comm), .mine = pretend ? pretend : 1};
+    weir_err err = plan ? WEIR_OK : WEIR_NOMEM(PLAN_NO_MEMORY);
+    if (!err) {
+        plan->ranks = pretend ? pretend : weir_comm_ranks(comm);
+        plan->pretended = pretend > 0;
+        plan->of = weir_calloc(plan->ranks, sizeof *plan->of);
+        p.row_ends = weir_calloc(plan->ranks, sizeof *p.row_ends);
+        if (!plan->of || !p.row_ends) err = WEIR_NOMEM(PLAN_NO_MEMORY);
+    }
+    err = weir_comm_fail(comm, err);
+    if (!err) err = weir_training_open(comm, &own, &p.t);
+    if (!err) plan->set_up_seconds = (double)(weir_clock_mono_us(weir_clock_system()) - begin_us) * 1e-6;
+    if (!err) err = weir_comm_fail(comm, plan_run(&p));
+    if (!err) err = weir_comm_fail(comm, plan_fill(&p, (uint64_t)usage.ru_maxrss << 10)); /* kilobytes on Linux */
+    weir_free(p.learn.tallies);
+    weir_free(p.judge.tallies);
+    weir_free(p.learn.sent);
+    weir_free(p.judge.sent);
+    weir_buf_free(&p.rows);
+    weir_free(p.row_ends);
+    weir_trained_close(p.t);
+    if (err) {
+        weir_train_plan_free(plan);
+        return err;
+    }
+    *planp = plan;
+    return WEIR_OK;
+}
+
+void weir_train_plan_free(weir_train_plan *plan) {
+    if (!plan) return;
+    weir_free(plan->of);
+    weir_free(plan);
+}
