@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -329,7 +330,9 @@ weir_err weir_comm_fail(const weir_comm *comm, weir_err err) {
     if (!err || comm->alone) return err;
     char sentence[WEIR_ERR_SENTENCE_MAX];
     weir_err_sentence(err, sentence, sizeof sentence);
-    fprintf(stderr, "weir train: rank %d of %d: %s\n", comm->rank, comm->size, sentence);
+    char host[256] = "an unknown machine";
+    gethostname(host, sizeof host - 1);
+    fprintf(stderr, "weir train: rank %d of %d on %s: %s\n", comm->rank, comm->size, host, sentence);
     MPI_Abort(comm->comm, weir_err_exit_status(err));
     return err;
 }

@@ -121,6 +121,7 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     /* This rank's share of the global batch. */
     *batch = (weir_train_batch){.epoch = slice->epoch,
                                 .number = slice->number,
+                                .batches = slice->batches,
                                 .begin = slice->begin,
                                 .end = slice->end,
                                 .list = slice->list,

@@ -21,6 +21,7 @@ uint64_t weir_train_fetcher_bytes(const weir_train_fetcher *fetcher);
 typedef struct weir_train_slice {
     uint32_t epoch;
     uint64_t number;      /* of its epoch's batches, from 0                     */
+    uint64_t batches;     /* that its epoch has                                 */
     uint64_t begin, end;  /* of the epoch's list: the whole global batch        */
     const uint64_t *list; /* from there: indices of targets; of the stream      */
     uint64_t seed;        /* of what is drawn for the epoch                     */

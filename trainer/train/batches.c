@@ -66,6 +66,7 @@ static void batches_begin_epoch(weir_batches *s) {
         s->list = s->drawn;
     }
     WEIR_ASSERT(s->count > 0 && s->count <= o->targets->count);
+    s->next.batches = (s->count + o->batch - 1) / o->batch;
 }
 
 /* Puts the slice of batch n into its maker; false: the lists end before. Lists are cut in their order (TRAIN-E1), so
@@ -103,20 +104,29 @@ static int64_t batches_stage_end(const batches_maker *maker, weir_train_stage st
     return span.end_us - span.begin_us;
 }
 
+weir_err weir_batches_where(const weir_batches *stream, const char *doing, const weir_train_batch *batch,
+                            weir_err err) {
+    err = weir_err_prefix(err, "%s batch %llu of %llu", doing, (unsigned long long)batch->number + 1,
+                          (unsigned long long)batch->batches);
+    return stream->opts.judged ? weir_err_prefix(err, "%s", stream->opts.judged)
+                               : weir_err_prefix(err, "epoch %u", batch->epoch);
+}
+
 static weir_err batches_make(const batches_maker *maker, weir_train_batch *batch) {
-    int64_t at_us = weir_clock_mono_us(maker->stream->clock);
+    const weir_batches *s = maker->stream;
+    int64_t at_us = weir_clock_mono_us(s->clock);
     weir_err err = weir_train_batch_sample(batch, maker->sampler, &maker->slice);
-    if (err) return err;
+    if (err) return weir_batches_where(s, "sampling", batch, err);
     batch->times.sample = batches_stage_end(maker, WEIR_STAGE_SAMPLE, &at_us);
     err = weir_train_batch_ask(batch);
-    if (err) return err;
+    if (err) return weir_batches_where(s, "asking for", batch, err);
     batch->times.exchange = batches_stage_end(maker, WEIR_STAGE_ASK, &at_us);
     err = weir_train_batch_answer(batch, maker->fetcher);
-    if (err) return err;
+    if (err) return weir_batches_where(s, "answering for", batch, err);
     batch->times.exchange += batches_stage_end(maker, WEIR_STAGE_ANSWER, &at_us);
     err = weir_train_batch_encode(batch, maker->fetcher);
     batch->times.encode = batches_stage_end(maker, WEIR_STAGE_ENCODE, &at_us);
-    return err;
+    return weir_batches_where(s, "encoding", batch, err);
 }
 
 /* TRAIN-E5: that the queue was closed is heard when the memory that was inside has been used. */

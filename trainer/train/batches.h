@@ -60,6 +60,7 @@ typedef struct weir_batches_opts {
     uint64_t (*draw)(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp);
     const void *context;
     uint32_t epoch, epochs;         /* the first, and how many; without draw: the number of the one */
+    const char *judged;             /* in errors, in place of the epoch: what is judged; NULL: none */
     uint32_t batch;                 /* targets of a global batch */
     uint32_t ahead;                 /* batches in memory: makers; at most WEIR_TRAIN_AHEAD_MAX; 0: WEIR_BATCHES_AHEAD */
     double hidden;                  /* share of the entries of matrices that a batch does not show; 0: none */
@@ -82,6 +83,7 @@ typedef struct weir_batches_times {
 typedef struct weir_train_batch {
     uint32_t epoch;
     uint64_t number;          /* of its epoch's batches, from 0                      */
+    uint64_t batches;         /* that its epoch has                                  */
     uint64_t begin, end;      /* of the epoch's list: the whole global batch         */
     const uint64_t *list;     /* from there: indices of targets, of all ranks        */
     uint64_t seed;            /* of what was drawn for the epoch                     */
@@ -99,9 +101,12 @@ typedef struct weir_train_batch {
 /* Starts the makers.  What opts points to is borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT blocks would be too
  * large: lower batch or fan-outs; WEIR_EVERSION the snapshot lacks a matrix that the shape reads.  [main] */
 weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp);
+/* "epoch 3: doing batch 7 of 90: err", or what is judged in place of the epoch: of a training that takes days, its
+ * reader wants to know where it was. WEIR_OK stays so. */
+weir_err weir_batches_where(const weir_batches *stream, const char *doing, const weir_train_batch *batch, weir_err err);
 /* *batchp is NULL once at the end of each epoch, where the next call goes on with the next one, and after the last; and
- * after an error, which is what a maker has failed with. Where there are more ranks, that error has ended them all.
- * Blocks.  [main] */
+ * after an error, which says what a maker has failed with, and where. Where there are more ranks, that error has ended
+ * them all. Blocks.  [main] */
 weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp);
 /* Its memory is used for another one. In the order in which they were taken.  [main] */
 void weir_batches_done(weir_batches *stream, const weir_train_batch *batch);

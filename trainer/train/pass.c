@@ -217,7 +217,7 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         WEIR_ASSERT(batch->epoch == epoch->number);
         weight += training_batch_weight(t, batch);
         batches++;
-        err = weir_training_step(t, batch, epoch);
+        err = weir_batches_where(t->stream, "computing", batch, weir_training_step(t, batch, epoch));
         if (err) break;
         weir_batches_done(t->stream, batch);
     }
@@ -256,6 +256,7 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
     opts.count = count;
     opts.seed = t->opts.sample_seed;
     opts.track = 1 + t->opts.ahead;
+    opts.judged = part == WEIR_TARGETS_TEST ? "test" : "validation";
     weir_err err = weir_batches_open(&opts, &stream);
     if (err) return weir_comm_fail(t->comm, err);
     for (;;) {
@@ -263,6 +264,7 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
         if (err || !batch) break;
         if (batch->own_count)
             err = weir_nn_forward(t->nn, params, &batch->nn, NULL, t->judge_workspace, t->logits, NULL);
+        err = weir_batches_where(stream, "computing", batch, err);
         if (err) break;
         for (uint32_t i = 0; i < batch->own_count; i++) {
             WEIR_ASSERT(batch->own[i] - begin < count);

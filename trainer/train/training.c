@@ -249,7 +249,9 @@ static weir_err training_epoch(weir_trained *t) {
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = weir_training_learn(t, &epoch);
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
-    if (!err) err = weir_training_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics);
+    if (!err)
+        err = weir_err_prefix(weir_training_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics),
+                              "validation of epoch %u", epoch.number);
     if (err) return err;
     epoch.validation = weir_nn_outputs(t->shape) == 1 ? metrics.average_precision : metrics.accuracy;
     epoch.best = epoch.validation > t->state.best;

@@ -248,6 +248,19 @@ static void a_rank_that_is_killed_is_named(void **state) {
     trains(1, run, "1", (const char *const[]){"--resume", NULL}); /* verifies the last checkpoint and judges with it */
 }
 
+/* Who it was, on which machine, and how far it had come. */
+static void a_rank_that_fails_says_where(void **state) {
+    (void)state;
+    static const char *const wild[] = {"--rate", "10", "--decay", "10", "--dropout", "0", "--batch", "8", NULL};
+    char host[256] = "", text[512];
+    make_snapshot(600);
+    assert_int_equal(gethostname(host, sizeof host - 1), 0);
+    snprintf(text, sizeof text, " of 2 on %s: epoch 1: computing batch ", host);
+    refuses(2, weir_test_path("run"), wild, text);
+    refuses(2, weir_test_path("run"), wild, "no longer finite");
+    refuses(1, weir_test_path("run"), wild, "weir train: epoch 1: computing batch ");
+}
+
 /* --- what is sent ------------------------------------------------------------------------------------------------- */
 
 /* A line of the library that watches MPI: calls, messages, bytes to others, bytes to itself. */
@@ -445,7 +458,7 @@ static void a_maker_that_fails_ends_all(void **state) {
         char said[64];
         arguments_of(weir_test_path("run"), "50", NULL, arguments);
         ranks_run(ranks, weir_test_path("one"), arguments, &output);
-        snprintf(said, sizeof said, "rank 1 of %u: ", ranks);
+        snprintf(said, sizeof said, "rank 1 of %u on ", ranks);
         const char *sentence = strstr(output.err, said);
         if (output.status == 0 || !sentence || !strstr(sentence, "a neighbour is vertex"))
             fail_msg("status %d\n%s", output.status, output.err);
@@ -632,5 +645,5 @@ WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_l
            WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e4_how_far_ahead_changes_nothing),
            WEIR_CASE(a_maker_that_fails_ends_all), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
            WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
-           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it),
-           WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(sentences),
+           WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))

@@ -328,6 +328,7 @@ static void neighbours_that_are_none_are_refused(void **state) {
         while (!(err = weir_batches_next(stream, &batch)) && batch)
             weir_batches_done(stream, batch);
         assert_err(err, WEIR_ECORRUPT, "a neighbour is vertex");
+        assert_err(err, WEIR_ECORRUPT, "ing batch 1 of "); /* sampling, or encoding */
         weir_batches_close(stream);
         for (uint64_t edge = 0; i % 2 == 0 && edge < e->edges; edge++)
             learn_spoil(arrays[0], edge, 0); /* so that the others are reached */
