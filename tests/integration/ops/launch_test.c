@@ -40,6 +40,7 @@ static void ssh_refuses(void **state) {
 static void ssh_trains(void **state) {
     (void)state;
     needs("/usr/bin/rsync");
+    needs("/usr/sbin/sshd");
     make_snapshot();
     launch("ssh_trains");
 }

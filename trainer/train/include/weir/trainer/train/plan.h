@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define WEIR_TRAIN_PLAN_BATCHES   16u /* of each kind, spread over all that there are */
+#define WEIR_TRAIN_PLAN_BATCHES   32u /* of each kind, spread over all that there are */
 #define WEIR_TRAIN_PLAN_RANKS_MAX 4096u
 
 /* What a rank needs memory for. */
