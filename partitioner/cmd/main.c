@@ -23,6 +23,7 @@ static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opt
     opts->depth = (uint32_t)depth;
     opts->machines = (uint32_t)machines;
     opts->memory_bytes = memory_mib << 20;
+    opts->quick = weir_cli_given(cli, "quick");
     if (!err) err = weir_parts_read_balances(weir_cli_text(cli, "balance"), weir_cli_text(cli, "tolerance"), opts);
     return err ? err : weir_cli_u64(cli, "seed", 0, INT64_MAX, &opts->seed);
 }
@@ -56,6 +57,7 @@ static const weir_option options[] = {
     {"depth", 'd', "N",
      "steps from its own vertices of which a part has the edges; ranks ask each other for those beyond (default: 1)",
      NULL},
+    {"quick", 'q', NULL, "cut by METIS and improve that once: more cut edges, in a fraction of the time", NULL},
     {"machines", 0, "N", "machines of the same number of parts, between which few edges are cut first (default: 1)",
      NULL},
     {"balance", 'b', "LIST",

@@ -166,11 +166,14 @@ weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits,
     }
     int32_t *tried = weir_calloc(graph->vertices, sizeof *tried);
     if (!tried) return WEIR_NOMEM("while cutting %llu vertices", (unsigned long long)graph->vertices);
-    weir_err err = cut_cycle(graph, limits, false, opts->seed, tried);
-    if (!err) err = cut_keep_better(graph, limits, tried, &best, part_of);
-    for (int sum = 0; !err && whole && sum <= (limits->constraints > 1); sum++)
+    weir_err err = WEIR_OK;
+    for (int sum = 0; !err && whole && sum <= (limits->constraints > 1 && !opts->quick); sum++)
         err = cut_try_metis(graph, limits, sum, opts->seed, tried, &best, part_of);
-    for (uint64_t cycle = 1; !err && cycle <= CUT_CYCLES; cycle++) {
+    if (!err && (!opts->quick || best.cut < 0)) {
+        err = cut_cycle(graph, limits, false, opts->seed, tried);
+        if (!err) err = cut_keep_better(graph, limits, tried, &best, part_of);
+    }
+    for (uint64_t cycle = 1; !err && !opts->quick && cycle <= CUT_CYCLES; cycle++) {
         memcpy(tried, part_of, graph->vertices * sizeof *tried);
         err = cut_cycle(graph, limits, true, opts->seed + cycle, tried);
         if (!err) err = cut_keep_better(graph, limits, tried, &best, part_of);

@@ -90,7 +90,7 @@ weir_err weir_cut_level_open(const weir_metis_graph *finer, const int32_t *part_
                              uint64_t seed, cut_level *level);
 void weir_cut_level_close(cut_level *level);
 
-/* cut.c: one level of parts; only seed and memory_bytes of opts count. */
+/* cut.c: one level of parts; only seed, memory_bytes and quick of opts count. */
 weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
                         int32_t *part_of);
 

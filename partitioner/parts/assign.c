@@ -29,7 +29,8 @@ weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph
                                    .machines = opts->machines ? opts->machines : 1,
                                    .tolerance = weights->tolerance,
                                    .seed = opts->seed,
-                                   .memory_bytes = opts->memory_bytes};
+                                   .memory_bytes = opts->memory_bytes,
+                                   .quick = opts->quick};
         return weir_cut(&weighed, &cut, part_of);
     }
     for (uint32_t type = 0; type < graph->types; type++) {

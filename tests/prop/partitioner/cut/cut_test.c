@@ -177,15 +177,40 @@ static double excess_of(const world *w, uint32_t parts, const int32_t *part_of) 
     return excess;
 }
 
-static int32_t *parts_of(const world *w, uint32_t parts, uint32_t machines, uint64_t memory) {
+static int32_t *parts_by(const world *w, const weir_cut_opts *opts) {
     int32_t *part_of = calloc(w->graph.vertices + 1, sizeof *part_of);
-    const weir_cut_opts opts = {
-        .parts = parts, .machines = machines, .tolerance = w->tolerance, .seed = 7, .memory_bytes = memory};
-    assert_ok(weir_cut(&w->graph, &opts, part_of));
+    assert_non_null(part_of);
+    assert_ok(weir_cut(&w->graph, opts, part_of));
     return part_of;
 }
 
+static int32_t *parts_of(const world *w, uint32_t parts, uint32_t machines, uint64_t memory) {
+    const weir_cut_opts opts = {
+        .parts = parts, .machines = machines, .tolerance = w->tolerance, .seed = 7, .memory_bytes = memory};
+    return parts_by(w, &opts);
+}
+
 /* --- cases ------------------------------------------------------------------------------------------------------- */
+
+/* What a quick cut finds, the other one finds, too, and goes on. */
+static void quick_is_never_better(void **state) {
+    (void)state;
+    uint64_t rounds = weir_test_rounds(10);
+    for (uint64_t round = 0; round < rounds; round++) {
+        world w;
+        world_random(&w, round);
+        uint32_t parts = 2 + (uint32_t)below(&w, 11);
+        const weir_cut_opts opts = {
+            .parts = parts, .machines = 1, .tolerance = w.tolerance, .seed = 7, .memory_bytes = 0, .quick = true};
+        int32_t *thorough = parts_of(&w, parts, 1, 0), *quick = parts_by(&w, &opts);
+        double a = excess_of(&w, parts, thorough), b = excess_of(&w, parts, quick);
+        assert_true(a <= b + 1e-6);
+        if (b < 1e-6) assert_true(cut_of(&w, thorough) <= cut_of(&w, quick));
+        free(thorough);
+        free(quick);
+        world_close(&w);
+    }
+}
 
 /* Never worse than METIS: less above the limits, or no more and a cut that is no larger. */
 static void never_worse_than_metis(void **state) {
@@ -441,7 +466,7 @@ static void every_allocation_may_fail(void **state) {
     world_close(&w);
 }
 
-WEIR_TESTS(WEIR_CASE(never_worse_than_metis), WEIR_CASE(same_arguments_same_parts),
+WEIR_TESTS(WEIR_CASE(quick_is_never_better), WEIR_CASE(never_worse_than_metis), WEIR_CASE(same_arguments_same_parts),
            WEIR_CASE(weights_past_32_bits_are_cut), WEIR_CASE(little_memory_finds_the_clusters),
            WEIR_CASE(machines_have_parts_one_after_the_other), WEIR_CASE(a_star_has_its_hub_in_the_least_possible),
            WEIR_CASE(hubs_have_parts_of_their_own), WEIR_CASE(lonely_vertices_are_shared_out),

@@ -11,6 +11,8 @@
 #ifndef WEIR_PARTITIONER_CUT_CUT_H
 #define WEIR_PARTITIONER_CUT_CUT_H
 
+#include <stdbool.h>
+
 #include <weir/partitioner/metis/metis.h>
 
 #ifdef __cplusplus
@@ -23,6 +25,7 @@ typedef struct weir_cut_opts {
     const double *tolerance; /* by weight: how many times its share a part may have; at least 1            */
     uint64_t seed;
     uint64_t memory_bytes; /* METIS sees the whole graph only if it would stay below; 0: no such limit   */
+    bool quick;            /* METIS once, mended and improved once                                       */
 } weir_cut_opts;
 
 /* Why no cutting into these parts gives every part at most tolerance × share of a weight. */

@@ -75,6 +75,7 @@ typedef struct weir_parts_opts {
     uint32_t machines; /* of which each has the same number of parts, one after the other; 0: 1 */
     weir_parts_balance balances[WEIR_PARTS_BALANCES_MAX];
     uint32_t balance_count; /* 0: vertices, training, degree */
+    bool quick;             /* less of an effort: more cut edges, in a fraction of the time */
     uint64_t memory_bytes;  /* METIS cuts the whole graph only if that takes less; 0: whatever it takes */
     uint32_t depth;         /* how many steps from its own vertices a part has edges: PARTS-P2 */
     weir_parts_method method;
