@@ -58,12 +58,20 @@ static inline double difference(gradient_check *g, uint64_t at, double distance)
     return (loss_at(g, at, distance) - loss_at(g, at, -distance)) / (2 * distance);
 }
 
+/* By how much the slopes to either side differ: half as much at half the distance, unless a kink is just here. */
+static inline double bend(gradient_check *g, uint64_t at, double distance) {
+    double here = loss_at(g, at, 0);
+    return fabs(loss_at(g, at, distance) - here - (here - loss_at(g, at, -distance))) / distance;
+}
+
 /* Against the largest of the tensor where the entry itself is nearly none. */
 static inline void check_entry(gradient_check *g, const weir_nn_tensor *tensor, uint64_t at, double largest) {
     double gradient = (double)g->gradients[at], wide = difference(g, at, DISTANCE);
     double narrow = difference(g, at, DISTANCE / 2), scale = fmax(fmax(fabs(gradient), fabs(wide)), 1e-2 * largest);
     if (scale == 0) return; /* nothing of the batch comes by here */
-    if (fabs(wide - narrow) > 0.2 * GRADIENT_ERROR * scale) {
+    double bent = bend(g, at, DISTANCE);
+    bool at_a_kink = bent > 0.2 * GRADIENT_ERROR * scale && bend(g, at, DISTANCE / 2) > 0.75 * bent;
+    if (at_a_kink || fabs(wide - narrow) > 0.2 * GRADIENT_ERROR * scale) {
         g->kinks++;
         return;
     }

@@ -67,9 +67,10 @@ static void make_pay(world *w, uint64_t n) {
         learn_put(&w->learn, LEARN_PAY, n, t, &x);
         learn_put(&w->learn, LEARN_PAY, n, t + 5 * LEARN_SECOND, &x); /* the first put is what counts */
     }
+    /* No two of a pay at one time, since of those no order is promised. */
     for (uint32_t label = 0; label < 2; label++) {
         for (uint64_t i = weir_rng_below(&w->learn.rng, SAID + 1); i > 0; i--)
-            say(w, n, label, t + (int64_t)weir_rng_below(&w->learn.rng, 3600) * 2 * LEARN_SECOND);
+            say(w, n, label, t + (int64_t)weir_rng_below(&w->learn.rng, 3600) * 2 * LEARN_SECOND + (int64_t)i);
     }
 }
 
