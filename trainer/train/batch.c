@@ -239,7 +239,8 @@ static weir_err batch_encode_edges(batch_memory *m, weir_train_fetcher *f, uint3
     for (uint32_t begin = 0, end; !err && numbers && begin < view->edges[step].count; begin = end) {
         weir_real *to = m->edges[step] + begin * width;
         uint64_t first = view->edges[step].refs[begin];
-        end = weir_train_remote_run_end(&view->edges[step], begin);
+        bool mixed = m->remote.edges[step] > 0; /* else none has to be looked at */
+        end = mixed ? weir_train_remote_run_end(&view->edges[step], begin) : view->edges[step].count;
         if (first & WEIR_TRAIN_REMOTE) { /* encoded by their owner; they follow each other there, too */
             first &= ~WEIR_TRAIN_REMOTE;
             WEIR_ASSERT(first + (end - begin) <= m->remote.edges[step]);
