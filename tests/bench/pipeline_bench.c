@@ -126,33 +126,17 @@ static weir_err print(const weir_cli *cli, const bench *b, const weir_comm_delay
     return err;
 }
 
-/* Each rank makes the same world in a folder of its own. */
-static weir_err bench_open(bench *b) {
-    const weir_snapshot_opts opts = {.load = true};
-    const char *folder;
-    char path[4096];
-    b->kernels = *weir_kernels_cpu();
-    b->kernels.scatter_add_rows = slow_scatter;
-    weir_err err = weir_comm_start(NULL, NULL, &b->comm);
-    if (err) return err;
-    if (weir_comm_rank(b->comm) != 0 && !freopen("/dev/null", "w", stdout))
-        err = WEIR_ERR(WEIR_EIO, "/dev/null cannot be written to");
-    if (!err) err = weir_bench_folder(&folder);
-    if (!err) err = weir_train_world_make(folder, b->quick ? QUICK_PAYS : PAYS);
-    if (err) return err;
-    snprintf(path, sizeof path, "%s/snapshot", folder);
-    return weir_snapshot_open(path, &opts, &b->snapshot);
-}
-
 static weir_err run(weir_cli *cli) {
     static const weir_comm_delays delays[] = {{0, 0}, {20000, 0}, {60000, 0}, {20000, 20000}};
     static bench b;
     uint64_t rounds = 1, ahead = weir_train_defaults().ahead;
     b.quick = weir_bench_quick(cli);
+    b.kernels = *weir_kernels_cpu();
+    b.kernels.scatter_add_rows = slow_scatter;
     weir_err err = weir_cli_u64(cli, "rounds", 1, WEIR_BENCH_ROUNDS_MAX, &rounds);
     if (!err) err = weir_cli_u64(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &ahead);
     b.ahead = (uint32_t)ahead;
-    if (!err) err = bench_open(&b);
+    if (!err) err = weir_train_world_open(b.quick ? QUICK_PAYS : PAYS, &b.comm, &b.snapshot);
     for (uint64_t round = 0; !err && round < rounds; round++)
         for (size_t i = 0; !err && i < sizeof delays / sizeof *delays; i++) {
             uint64_t batches;

@@ -162,27 +162,11 @@ static weir_err print_table(const weir_cli *cli, bench *b) {
 
 /* --- the bench ---------------------------------------------------------------------------------------------------- */
 
-/* Each rank makes the same world in a folder of its own. */
-static weir_err bench_open(bench *b) {
-    const weir_snapshot_opts opts = {.load = true};
-    const char *folder;
-    char path[4096];
-    b->kernels = *weir_kernels_cpu();
-    b->kernels.gemm = counted_gemm;
-    weir_err err = weir_comm_start(NULL, NULL, &b->comm);
-    if (err) return err;
-    if (weir_comm_rank(b->comm) != 0 && !freopen("/dev/null", "w", stdout))
-        err = WEIR_ERR(WEIR_EIO, "/dev/null cannot be written to");
-    if (!err) err = weir_bench_folder(&folder);
-    if (!err) err = weir_train_world_make(folder, b->quick ? QUICK_PAYS : PAYS);
-    if (err) return err;
-    snprintf(path, sizeof path, "%s/snapshot", folder);
-    return weir_snapshot_open(path, &opts, &b->snapshot);
-}
-
 static weir_err run(weir_cli *cli) {
     static bench b;
     b.quick = weir_bench_quick(cli);
+    b.kernels = *weir_kernels_cpu();
+    b.kernels.gemm = counted_gemm;
     subject subjects[SPANS] = {{&b, COMPUTE, NULL}, {&b, EPOCH, NULL}};
     const char *limit = "GEMM of 512 x 512 x 512";
     const weir_bench_line lines[] = {
@@ -190,7 +174,7 @@ static weir_err run(weir_cli *cli) {
         {"GEMMs of training over its compute", "GFLOP/s", 1e-9, limit, run_epoch, &subjects[COMPUTE]},
         {"GEMMs of training over its epoch", "GFLOP/s", 1e-9, limit, run_epoch, &subjects[EPOCH]},
     };
-    weir_err err = bench_open(&b);
+    weir_err err = weir_train_world_open(b.quick ? QUICK_PAYS : PAYS, &b.comm, &b.snapshot);
     if (!err) err = weir_bench_run(cli, "train", lines, sizeof lines / sizeof lines[0]);
     if (!err) err = print_table(cli, &b);
     if (err && b.comm) err = weir_comm_fail(b.comm, err);

@@ -8,6 +8,7 @@
 #include <weir/store/format/row.h>
 #include <weir/store/snapshot/snapshot.h>
 
+#include "bench.h"
 #include "train_world.h"
 
 #define START_US  1700000000000000ll
@@ -165,4 +166,19 @@ weir_err weir_train_world_make(const char *folder, uint64_t pays) {
     snprintf(out, sizeof out, "%s/snapshot", folder);
     weir_err err = fill(store, pays);
     return err ? err : build(store, out, pays);
+}
+
+weir_err weir_train_world_open(uint64_t pays, weir_comm **commp, weir_snapshot **snapshotp) {
+    const weir_snapshot_opts opts = {.load = true};
+    const char *folder;
+    char path[PATH_MAX_];
+    weir_err err = weir_comm_start(NULL, NULL, commp);
+    if (err) return err;
+    if (weir_comm_rank(*commp) != 0 && !freopen("/dev/null", "w", stdout))
+        err = WEIR_ERR(WEIR_EIO, "/dev/null cannot be written to");
+    if (!err) err = weir_bench_folder(&folder);
+    if (!err) err = weir_train_world_make(folder, pays);
+    if (err) return err;
+    snprintf(path, sizeof path, "%s/snapshot", folder);
+    return weir_snapshot_open(path, &opts, snapshotp);
 }

@@ -139,19 +139,12 @@ static void rank_main(void) {
 }
 
 static void ranks_talk(unsigned ranks) {
-    char seed[24], number[8], program[4096];
-    const char *const arguments[] = {"one_rank", NULL};
-    weir_test_output output;
+    char seed[24], number[8];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)weir_test_seed());
     snprintf(number, sizeof number, "%u", ranks);
     setenv("COMM_TEST_SEED", seed, 1);
     setenv("COMM_TEST_RANKS", number, 1);
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    assert_true(length > 0);
-    program[length] = 0;
-    ranks_run(ranks, program, arguments, &output);
-    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
-    weir_test_output_free(&output);
+    ranks_again(ranks);
 }
 
 /* What the cases below start; by itself it has nothing to do. */

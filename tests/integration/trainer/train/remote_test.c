@@ -194,10 +194,8 @@ static void one_rank(void **state) {
 
 static void same_for(unsigned ranks, unsigned depth, weir_parts_method method) {
     const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = PEOPLE, .bad = 0.3};
-    const char *const arguments[] = {"one_rank", NULL};
-    char seed[24], program[4096];
+    char seed[24];
     weir_parts_report report;
-    weir_test_output output;
     weir_snapshot *snapshot;
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)weir_test_seed());
     learn_snapshot(&plan, weir_test_path("snapshot"));
@@ -213,12 +211,7 @@ static void same_for(unsigned ranks, unsigned depth, weir_parts_method method) {
     setenv("REMOTE_TEST_SEED", seed, 1);
     setenv("REMOTE_TEST_PARTS", weir_test_path("parts"), 1);
     setenv("REMOTE_TEST_SNAPSHOT", weir_test_path("snapshot"), 1);
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    assert_true(length > 0);
-    program[length] = 0;
-    ranks_run(ranks, program, arguments, &output);
-    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
-    weir_test_output_free(&output);
+    ranks_again(ranks);
 }
 
 static void e2_one_rank(void **state) {
