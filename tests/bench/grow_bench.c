@@ -87,6 +87,7 @@ typedef struct growing {
     weir_graph *graph;
     weir_pipeline *pipeline;
     grow_sample *sample;
+    grow_scorer *scorer;
     uint64_t payments;
     double records_a_payment; /* a guess at first, then what was seen */
     grow_run *run;
@@ -168,7 +169,7 @@ static weir_err step(growing *g, uint64_t records, grow_row *row) {
     row->resident_bytes = weir_bench_memory("VmRSS:");
     row->peak_bytes = weir_bench_memory("VmHWM:");
     g->records_a_payment = (double)row->records / (double)row->payments;
-    return err ? err : weir_grow_sample_read(g->sample, g->graph, g->source, row);
+    return err ? err : weir_grow_sample_read(g->sample, g->graph, g->scorer, g->source, row);
 }
 
 /* --- printing ----------------------------------------------------------------------------------------------------- */
@@ -190,11 +191,12 @@ static weir_err print_head(const growing *g, bool json) {
     weir_buf_printf(&out, "grow       %s payments, a budget of %.0f MiB, %u shards; reads in microseconds, p50/p99\n",
                     g->run->stream, (double)weir_config_u64(g->config, WEIR_CONFIG_STORE_MEMORY) / (1 << 20),
                     weir_graph_shards(g->graph));
-    weir_buf_text(&out, "                       krecords a second of          CPU s  bytes   bytes written   read     "
-                        "live             MiB of RSS  neighbours\n");
+    weir_buf_text(&out,
+                  "                       krecords a second of          CPU s  bytes   bytes written   read     "
+                  "live             MiB of RSS  neighbours                                               scores\n");
     weir_buf_text(
         &out, "   records  payments    CPU  +owed so far   wall   owed   kept   /rec  /kept   /rec      MiB  files   "
-              "L0   now  peak         first         again           hub      features\n");
+              "L0   now  peak         first         again           hub      features        newest       any age\n");
     return print(&out);
 }
 
@@ -220,6 +222,8 @@ static weir_err print_row(const grow_row *r) {
     print_latency(&out, &r->again);
     print_latency(&out, &r->hub);
     print_latency(&out, &r->features);
+    print_latency(&out, &r->newest);
+    print_latency(&out, &r->scores);
     weir_buf_text(&out, "\n");
     return print(&out);
 }
@@ -245,13 +249,24 @@ static weir_err print_row_json(const grow_run *run, const grow_row *r) {
     const struct {
         const char *name;
         double value;
-    } figures[] = {{"feed_cpu_s", r->feed_cpu_s},           {"owed_cpu_s", r->owed_cpu_s},
-                   {"so_far_cpu_s", r->so_far_cpu_s},       {"compaction_cpu_s", r->compaction_cpu_s},
-                   {"feed_wall_s", r->feed_wall_s},         {"owed_wall_s", r->owed_wall_s},
-                   {"first_p50_us", r->first.p50_us},       {"first_p99_us", r->first.p99_us},
-                   {"again_p50_us", r->again.p50_us},       {"again_p99_us", r->again.p99_us},
-                   {"hub_p50_us", r->hub.p50_us},           {"hub_p99_us", r->hub.p99_us},
-                   {"features_p50_us", r->features.p50_us}, {"features_p99_us", r->features.p99_us}};
+    } figures[] = {{"feed_cpu_s", r->feed_cpu_s},
+                   {"owed_cpu_s", r->owed_cpu_s},
+                   {"so_far_cpu_s", r->so_far_cpu_s},
+                   {"compaction_cpu_s", r->compaction_cpu_s},
+                   {"feed_wall_s", r->feed_wall_s},
+                   {"owed_wall_s", r->owed_wall_s},
+                   {"first_p50_us", r->first.p50_us},
+                   {"first_p99_us", r->first.p99_us},
+                   {"again_p50_us", r->again.p50_us},
+                   {"again_p99_us", r->again.p99_us},
+                   {"hub_p50_us", r->hub.p50_us},
+                   {"hub_p99_us", r->hub.p99_us},
+                   {"features_p50_us", r->features.p50_us},
+                   {"features_p99_us", r->features.p99_us},
+                   {"newest_scores_p50_us", r->newest.p50_us},
+                   {"newest_scores_p99_us", r->newest.p99_us},
+                   {"scores_p50_us", r->scores.p50_us},
+                   {"scores_p99_us", r->scores.p99_us}};
     weir_json_object(&json);
     weir_json_key(&json, "bench");
     weir_json_string(&json, "grow");
@@ -372,6 +387,7 @@ static weir_err open_store(growing *g) {
 
 static void close_all(growing *g, weir_err *errp) {
     weir_err_keep(errp, weir_pipeline_close(g->pipeline));
+    weir_grow_scorer_close(g->scorer);
     if (g->graph) weir_err_keep(errp, weir_graph_close(g->graph));
     weir_err_keep(errp, weir_eventlog_close(g->log));
     weir_grow_sample_close(g->sample);
@@ -393,6 +409,7 @@ static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t recor
     if (!err) g.source = weir_schema_source_find(g.schema, weir_bench_stream_source(g.stream));
     if (!err) err = weir_grow_sample_open((uint32_t)reads, &g.sample);
     if (!err) err = open_store(&g);
+    if (!err) err = weir_grow_scorer_open(g.graph, &g.scorer);
     if (!err) err = grow(&g, records, weir_cli_given(cli, "json"));
     close_all(&g, &err);
     return err;
@@ -445,9 +462,10 @@ const weir_command weir_bench_grow = {
         "had nothing left to do. kept: live bytes a record; /rec: bytes of write calls a record in this "
         "step; /kept: all of them so far over the live bytes; read: from the disk, because the page cache did not have "
         "it. L0: files at level 0 before what was owed. RSS: of the "
-        "process, about 30 MiB of the bench's own among it.\n"
+        "process, about 35 MiB of the bench's own among it.\n"
         "Reads: the newest ten neighbours of vertices that payments of any age went to (first, and the same "
-        "again), of the hottest vertex as of moments of any age (hub), and features.",
+        "again), of the hottest vertex as of moments of any age (hub), and features. Scores, one after the other, by "
+        "a network as `weir train` makes it: of the newest payments, and of payments of any age as of when they came.",
     .example = "weir bench grow --records 2000000 --stream foreign --svg grow.svg",
     .options = options,
     .run = run,

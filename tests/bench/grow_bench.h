@@ -4,6 +4,7 @@
 #define WEIR_GROW_BENCH_H
 
 #include <weir/ingest/eventlog/eventlog.h>
+#include <weir/store/base/arena.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/graph/graph.h>
 
@@ -33,6 +34,7 @@ typedef struct grow_row {
     grow_latency first, again;      /* neighbours of vertices of any age; and of the same once more               */
     grow_latency hub;               /* neighbours of the hottest vertex, as of any moment                         */
     grow_latency features;          /* of vertices of any age                                                     */
+    grow_latency newest, scores;    /* scores of the newest payments; of payments of any age, as of when they came */
 } grow_row;
 
 typedef struct grow_run {
@@ -41,6 +43,17 @@ typedef struct grow_run {
     size_t count;
     double records_a_payment;
 } grow_run;
+
+/* --- grow_scores.c: a network over the store ---------------------------------------------------------------------- */
+
+typedef struct grow_scorer grow_scorer;
+
+/* After an error the handle is there, to be closed. */
+weir_err weir_grow_scorer_open(weir_graph *graph, grow_scorer **scorerp);
+/* The vertex type that is scored. */
+uint32_t weir_grow_scorer_target(const grow_scorer *scorer);
+weir_err weir_grow_scorer_run(grow_scorer *scorer, weir_vertex payment, weir_arena *arena);
+void weir_grow_scorer_close(grow_scorer *scorer); /* NULL is allowed */
 
 /* --- grow_reads.c: a sample of all that was fed, and how long it takes to read it --------------------------------- */
 
@@ -51,7 +64,8 @@ weir_err weir_grow_sample_open(uint32_t reads, grow_sample **samplep);
 /* Each payment of the stream so far is as likely to be kept as another.  For weir_bench_stream_append. */
 void weir_grow_sample_offer(void *sample, const weir_record *record);
 /* Sets the latencies of the row.  WEIR_EDATA: most of what was fed is not there. */
-weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, uint32_t source, grow_row *row);
+weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, grow_scorer *scorer, uint32_t source,
+                               grow_row *row);
 void weir_grow_sample_close(grow_sample *sample);
 
 /* --- grow_plot.c: two panels, over the records on a logarithmic axis ---------------------------------------------- */

@@ -6,7 +6,7 @@
 #include "grow_bench.h"
 
 #define WIDTH        900.0
-#define HEIGHT       760.0
+#define HEIGHT       800.0
 #define LEFT         80.0
 #define RIGHT        700.0 /* the legend stands behind it */
 #define PANEL_HEIGHT 280.0
@@ -52,6 +52,12 @@ static double features_p50(const grow_row *r) {
 static double features_p99(const grow_row *r) {
     return r->features.p99_us;
 }
+static double newest_p50(const grow_row *r) {
+    return r->newest.p50_us;
+}
+static double newest_p99(const grow_row *r) {
+    return r->newest.p99_us;
+}
 
 static const series rates[] = {{"sealed", "#1b6ca8", "", by_cpu},
                                {"with owed", "#c1440e", "", by_cpu_with_owed},
@@ -60,6 +66,7 @@ static const series reads[] = {
     {"neighbours p50", "#1b6ca8", "", first_p50},  {"neighbours p99", "#1b6ca8", "6 3", first_p99},
     {"hub p50", "#c1440e", "", hub_p50},           {"hub p99", "#c1440e", "6 3", hub_p99},
     {"features p50", "#3a7d34", "", features_p50}, {"features p99", "#3a7d34", "6 3", features_p99},
+    {"scores p50", "#7b4fa3", "", newest_p50},     {"scores p99", "#7b4fa3", "6 3", newest_p99},
 };
 
 /* --- axes --------------------------------------------------------------------------------------------------------- */
@@ -200,7 +207,7 @@ static void draw(weir_buf *out, panel *p, const grow_run *runs, size_t count, ra
 
 void weir_grow_plot(const grow_run *runs, size_t count, weir_buf *out) {
     panel rate = {.title = "Thousand records a second of CPU", .top = 50, .of = rates, .count = 3};
-    panel read = {.title = "Reads, microseconds", .top = 430, .logarithmic = true, .of = reads, .count = 6};
+    panel read = {.title = "Reads, microseconds", .top = 430, .logarithmic = true, .of = reads, .count = 8};
     range x = records_of(runs, count);
     weir_buf_printf(out,
                     "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "

@@ -5,6 +5,7 @@
  * A sample of messages is kept while they are made. To read, each is mapped once more: its mutations say which lists
  * and which features it went to. So nothing need be known of a stream, and a vertex is as likely to be read as it is to
  * be paid with. Each step reads another part of the sample: what the step before has read lies in the window cache.
+ * Scores are of payments of that part, as of when they came, and of the newest ones, for which a score is asked most.
  * Reads follow each other on one thread, on a store that has nothing else to do.
  */
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #define EDGES       10u
 #define ARENA_BYTES (16u << 20)
 #define STEPS       16u /* until what was read is read again */
+#define SCORED      4u  /* one payment of each kind is scored for so many that are read */
 
 /* One list of edges, or the features of a vertex, as of a time. */
 typedef struct question {
@@ -31,12 +33,17 @@ typedef struct question {
 
 struct grow_sample {
     weir_rng rng;
-    uint32_t reads;           /* messages that a step reads */
+    uint32_t reads, scores;   /* messages that a step reads; that it scores, and so many of the newest */
     uint32_t capacity, count; /* messages that are kept     */
     uint32_t *order;          /* of them, any; the next step begins at `next` */
     uint32_t next;
     uint64_t offered;
     weir_buf *messages;
+    weir_buf *newest;    /* in a ring                        */
+    grow_scorer *scorer; /* borrowed, while a step reads     */
+    question *payments;  /* to be scored: of any age         */
+    question *newest_payments;
+    uint32_t payment_count, newest_count;
     question *lists;    /* one of each message that is read, any of its edges  */
     question *features; /* one of each of them that puts features              */
     question *hub;      /* the hottest list of all, as of each of them         */
@@ -51,15 +58,20 @@ weir_err weir_grow_sample_open(uint32_t reads, grow_sample **samplep) {
     if (!s) return WEIR_NOMEM("for a sample of payments");
     s->rng = weir_rng_stream(2, 0, 0);
     s->reads = reads;
-    s->capacity = reads * STEPS;
+    s->scores = reads / SCORED;
+    s->capacity = (s->reads + s->scores) * STEPS;
     s->messages = weir_calloc(s->capacity, sizeof *s->messages);
     s->order = weir_calloc(s->capacity, sizeof *s->order);
+    s->newest = weir_calloc(s->scores, sizeof *s->newest);
+    s->payments = weir_calloc(s->scores, sizeof *s->payments);
+    s->newest_payments = weir_calloc(s->scores, sizeof *s->newest_payments);
     s->lists = weir_calloc(reads, sizeof *s->lists);
     s->features = weir_calloc(reads, sizeof *s->features);
     s->hub = weir_calloc(reads, sizeof *s->hub);
     s->took_us = weir_calloc(reads, sizeof *s->took_us);
     weir_err err = weir_arena_open(ARENA_BYTES, &s->arena);
-    if (!err && !(s->messages && s->order && s->lists && s->features && s->hub && s->took_us))
+    if (!err && !(s->messages && s->newest && s->order && s->payments && s->newest_payments && s->lists &&
+                  s->features && s->hub && s->took_us))
         err = WEIR_NOMEM("for a sample of payments");
     for (uint32_t i = 0; !err && i < s->capacity; i++) {
         uint32_t other = (uint32_t)weir_rng_below(&s->rng, i + 1);
@@ -73,7 +85,12 @@ void weir_grow_sample_close(grow_sample *sample) {
     if (!sample) return;
     for (uint32_t i = 0; sample->messages && i < sample->count; i++)
         weir_buf_free(&sample->messages[i]);
+    for (uint32_t i = 0; sample->newest && i < sample->scores; i++)
+        weir_buf_free(&sample->newest[i]);
     weir_free(sample->messages);
+    weir_free(sample->newest);
+    weir_free(sample->payments);
+    weir_free(sample->newest_payments);
     weir_free(sample->order);
     weir_free(sample->lists);
     weir_free(sample->features);
@@ -86,6 +103,9 @@ void weir_grow_sample_close(grow_sample *sample) {
 void weir_grow_sample_offer(void *sample, const weir_record *record) {
     grow_sample *s = sample;
     uint64_t at = s->offered++;
+    weir_buf *newest = &s->newest[at % s->scores];
+    weir_buf_clear(newest);
+    weir_buf_append(newest, record->value, record->value_length);
     if (at >= s->capacity) at = weir_rng_below(&s->rng, s->offered);
     if (at >= s->capacity) return;
     if (s->count < s->capacity) s->count++;
@@ -135,10 +155,21 @@ static question hottest(weir_buf *edges) {
     return all[best];
 }
 
+/* The payment that a message puts. */
+static void take_payment(const grow_sample *s, const weir_mapped *m, question *to, uint32_t *countp) {
+    for (size_t i = 0; i < m->count; i++) {
+        const weir_mutation *mutation = &m->mutations[i];
+        if (mutation->kind != WEIR_PUT_VERTEX || mutation->type != weir_grow_scorer_target(s->scorer)) continue;
+        to[(*countp)++] = (question){.vertex = mutation->vertex};
+        return;
+    }
+}
+
 static weir_err choose(grow_sample *s, weir_graph *graph, uint32_t source) {
     weir_mapper *mapper;
     weir_buf edges = {0};
-    s->list_count = s->feature_count = s->hub_count = 0;
+    uint32_t taken = 0;
+    s->list_count = s->feature_count = s->hub_count = s->payment_count = s->newest_count = 0;
     weir_err err = weir_mapper_open(weir_graph_schema(graph), source, weir_graph_id_key(graph), &mapper);
     if (err) return err;
     for (uint32_t i = 0; !err && i < s->capacity; i++) {
@@ -147,9 +178,19 @@ static weir_err choose(grow_sample *s, weir_graph *graph, uint32_t source) {
         if (!message->length) continue;
         err = weir_buf_err(message);
         if (!err) err = weir_mapper_map(mapper, 0, 0, message->bytes, message->length, &mapped);
-        if (!err) err = take_message(s, &mapped, s->hub_count < s->reads, &edges);
+        if (!err) err = take_message(s, &mapped, taken < s->reads, &edges);
+        if (!err && taken >= s->reads && taken < s->reads + s->scores)
+            take_payment(s, &mapped, s->payments, &s->payment_count);
+        taken++;
     }
-    s->next = (s->next + s->reads) % s->capacity;
+    for (uint32_t i = 0; !err && i < s->scores; i++) {
+        weir_mapped mapped = {0};
+        if (!s->newest[i].length) continue;
+        err = weir_buf_err(&s->newest[i]);
+        if (!err) err = weir_mapper_map(mapper, 0, 0, s->newest[i].bytes, s->newest[i].length, &mapped);
+        if (!err) take_payment(s, &mapped, s->newest_payments, &s->newest_count);
+    }
+    s->next = (s->next + s->reads + s->scores) % s->capacity;
     if (!err && !s->list_count) err = WEIR_ERR(WEIR_EINVAL, "no edge was fed, so there is none to read");
     if (!err) {
         question hub = hottest(&edges);
@@ -176,6 +217,13 @@ static weir_err read_features(grow_sample *s, weir_graph *graph, const question 
     weir_row_view view = {0};
     weir_err err = weir_graph_features(graph, q->vertex, q->before_us, s->arena, &view);
     *foundp = view.row != NULL;
+    return err;
+}
+
+static weir_err read_score(grow_sample *s, weir_graph *graph, const question *q, bool *foundp) {
+    (void)graph;
+    weir_err err = weir_grow_scorer_run(s->scorer, q->vertex, s->arena);
+    *foundp = !err;
     return err;
 }
 
@@ -206,12 +254,16 @@ static weir_err time_all(grow_sample *s, weir_graph *graph, const question *ques
     return WEIR_OK;
 }
 
-weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, uint32_t source, grow_row *row) {
+weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, grow_scorer *scorer, uint32_t source,
+                               grow_row *row) {
     grow_sample *s = sample;
+    s->scorer = scorer;
     weir_err err = choose(s, graph, source);
     if (!err) err = time_all(s, graph, s->lists, s->list_count, read_list, &row->first);
     if (!err) err = time_all(s, graph, s->lists, s->list_count, read_list, &row->again);
     if (!err) err = time_all(s, graph, s->hub, s->hub_count, read_list, &row->hub);
     if (!err) err = time_all(s, graph, s->features, s->feature_count, read_features, &row->features);
+    if (!err) err = time_all(s, graph, s->newest_payments, s->newest_count, read_score, &row->newest);
+    if (!err) err = time_all(s, graph, s->payments, s->payment_count, read_score, &row->scores);
     return err;
 }
