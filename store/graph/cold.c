@@ -265,22 +265,39 @@ weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, wei
 /* --- the other end of a list ------------------------------------------------------------------------------------ */
 
 typedef struct cold_oldest {
-    const weir_cold_query *query;
+    weir_vertex vertex;
+    const weir_list *lists; /* rising */
+    size_t count;
     int64_t newer_than_us, time_us;
+    weir_graph_budget *budget;
     bool found;
 } cold_oldest;
+
+static bool cold_oldest_wants(const cold_oldest *o, weir_list list) {
+    size_t low = 0, high = o->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (o->lists[middle] == list) return true;
+        if (o->lists[middle] < list) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
 
 static weir_err cold_oldest_take(cold_oldest *o, const weir_engine_cursor *cursor, const weir_bundle_key *key) {
     weir_bundle_reader reader;
     weir_bundle_step step = WEIR_BUNDLE_DAMAGED;
     weir_entry e;
     size_t length;
-    weir_err err = weir_shard_spend(o->query->budget, 1);
+    weir_err err = weir_shard_spend(o->budget, 1);
     const void *value = weir_engine_cursor_value(cursor, &length);
     bool more = weir_bundle_open(&reader, key, value, length);
     if (more && o->found && reader.oldest_us >= o->time_us) return err;
     while (!err && more && (step = weir_bundle_next(&reader, &e)) == WEIR_BUNDLE_ENTRY) {
-        if (reader.list != o->query->list || e.deletion) continue;
+        if (e.deletion || !cold_oldest_wants(o, reader.list)) continue;
         if (e.time_us <= o->newer_than_us && o->newer_than_us != INT64_MIN) continue;
         if (!o->found || e.time_us < o->time_us) o->time_us = e.time_us;
         o->found = true;
@@ -292,7 +309,7 @@ static weir_err cold_oldest_take(cold_oldest *o, const weir_engine_cursor *curso
 /* Backwards from the last bundle of a span that has anything so new, as long as one may have something older. *spanp is
  * where it begins; -1: the part has no more before it. */
 static weir_err cold_oldest_take_span(cold_oldest *o, weir_engine_cursor *cursor, uint32_t part, int *spanp) {
-    weir_bundle_key key = {.vertex = o->query->vertex,
+    weir_bundle_key key = {.vertex = o->vertex,
                            .part = part,
                            .span = (uint8_t)*spanp,
                            .newest_us = o->newer_than_us == INT64_MIN ? INT64_MIN : o->newer_than_us + 1,
@@ -302,39 +319,61 @@ static weir_err cold_oldest_take_span(cold_oldest *o, weir_engine_cursor *cursor
     bool there;
     weir_bundle_key_write(&key, bytes);
     weir_engine_cursor_seek_last(cursor, bytes, sizeof bytes);
-    weir_err err = cold_stands(cursor, o->query->vertex, &key, &there);
+    weir_err err = cold_stands(cursor, o->vertex, &key, &there);
     bool of_part = !err && there && key.part == part;
     *spanp = !of_part ? -1 : key.span < span ? key.span : span - 1; /* of a lower span the end, which may be too old */
     while (!err && there && key.part == part && key.span == span) {
         if (o->found && weir_bundle_reach(span, o->time_us) < key.newest_us) break;
         err = cold_oldest_take(o, cursor, &key);
         weir_engine_cursor_previous(cursor);
-        if (!err) err = cold_stands(cursor, o->query->vertex, &key, &there);
+        if (!err) err = cold_stands(cursor, o->vertex, &key, &there);
     }
     return err;
 }
 
+/* The part at whose first bundle the cursor stands, and on to what is behind it. Most parts are a bundle or two; of one
+ * that is more the end is sought, span by span. */
+static weir_err cold_oldest_take_part(cold_oldest *o, weir_engine_cursor *cursor, weir_bundle_key *key, bool *therep) {
+    uint8_t bytes[WEIR_BUNDLE_KEY_BYTES];
+    uint32_t part = key->part;
+    bool wanted = part == WEIR_BUNDLE_NAMED || cold_oldest_wants(o, part - 1);
+    weir_err err = WEIR_OK;
+    for (unsigned steps = 0; !err && *therep && key->part == part && steps < STEPS_MAX; steps++) {
+        if (wanted) err = cold_oldest_take(o, cursor, key);
+        weir_engine_cursor_next(cursor);
+        if (!err) err = cold_stands(cursor, o->vertex, key, therep);
+    }
+    if (err || !*therep || key->part != part) return err;
+    for (int span = WEIR_BUNDLE_SPANS - 1; !err && wanted && span >= 0;)
+        err = cold_oldest_take_span(o, cursor, part, &span);
+    weir_bundle_key_write(&(weir_bundle_key){.vertex = o->vertex, .part = part + 1, .newest_us = INT64_MAX}, bytes);
+    weir_engine_cursor_seek(cursor, bytes, sizeof bytes);
+    return err ? err : cold_stands(cursor, o->vertex, key, therep);
+}
+
 /* Nothing but what is too old is left when a file begins with that. */
-weir_err weir_cold_oldest(weir_engine *engine, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
-                          int64_t *time_usp) {
-    const uint32_t parts[] = {WEIR_BUNDLE_PART(query->list), WEIR_BUNDLE_NAMED};
-    cold_oldest o = {.query = query, .newer_than_us = newer_than_us};
+weir_err weir_cold_oldest(weir_engine *engine, weir_vertex vertex, const weir_list *lists, size_t count,
+                          int64_t newer_than_us, weir_graph_budget *budget, bool *foundp, int64_t *time_usp) {
+    cold_oldest o = {
+        .vertex = vertex, .lists = lists, .count = count, .newer_than_us = newer_than_us, .budget = budget};
     weir_engine_cursor *cursor;
+    weir_bundle_key key;
     uint64_t rank = 0;
+    bool there;
     *foundp = false;
     if (newer_than_us == INT64_MAX) return WEIR_OK;
-    weir_err err = weir_cold_files(engine, query->vertex, INT64_MAX, &cursor);
+    weir_err err = weir_cold_files(engine, vertex, INT64_MAX, &cursor);
     if (err) return err;
     while (!err && weir_engine_cursor_next_file(cursor, &rank)) {
         if (newer_than_us != INT64_MIN && rank >= weir_bundle_rank(newer_than_us)) break;
-        for (size_t i = 0; i < 2; i++) {
-            for (int span = WEIR_BUNDLE_SPANS - 1; !err && span >= 0;)
-                err = cold_oldest_take_span(&o, cursor, parts[i], &span);
-        }
+        cold_seek_first(cursor, vertex);
+        err = cold_stands(cursor, vertex, &key, &there);
+        while (!err && there)
+            err = cold_oldest_take_part(&o, cursor, &key, &there);
     }
     if (!err) err = weir_engine_cursor_err(cursor);
     weir_engine_cursor_close(cursor);
-    *foundp = o.found && o.time_us < query->before_us;
+    *foundp = o.found;
     *time_usp = o.time_us;
     return err;
 }

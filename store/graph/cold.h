@@ -35,9 +35,10 @@ weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest
  * is not looked for: *completep is false. */
 weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_entry *entries, size_t capacity,
                           weir_arena *rows, size_t *countp, bool *completep);
-/* The oldest entry, no deletion, that is newer than newer_than_us (INT64_MIN: of all).  *foundp */
-weir_err weir_cold_oldest(weir_engine *engine, const weir_cold_query *query, int64_t newer_than_us, bool *foundp,
-                          int64_t *time_usp);
+/* The time of the oldest entry, no deletion, of any of the lists (rising), that is newer than newer_than_us (INT64_MIN:
+ * of all).  *foundp */
+weir_err weir_cold_oldest(weir_engine *engine, weir_vertex vertex, const weir_list *lists, size_t count,
+                          int64_t newer_than_us, weir_graph_budget *budget, bool *foundp, int64_t *time_usp);
 /* The key is borrowed until the cursor moves. */
 weir_err weir_cold_name(weir_engine_cursor *cursor, weir_vertex vertex, weir_name *namep, bool *foundp);
 /* Every record that the cursor, for scans, sees: first those of the store itself and the deletions, then vertex by

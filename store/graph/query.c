@@ -11,6 +11,7 @@
 
 #define ROWS_PER_LOOK 4u /* feature rows taken at first: most vertices have one */
 #define ROWS_MAX      4096u
+#define PUT_LISTS_MAX (2 * WEIR_SCHEMA_RELATIONS_MAX + 2)
 
 #define AHEAD_SLOT   16u /* in windows: where one is found */
 #define AHEAD_MIN    4u  /* with fewer there is nothing to fetch beside */
@@ -180,48 +181,48 @@ static weir_err query_deleted_before(const weir_graph *graph, weir_vertex vertex
     return err;
 }
 
-static bool query_is_enough(const query_puts *p) {
-    return p->found && p->arena;
-}
-
-static weir_err query_look_into(query_puts *p, weir_list list) {
-    if (query_is_enough(p)) return WEIR_OK;
-    const weir_list_query query = {.vertex = p->vertex,
-                                   .list = list,
-                                   .before_us = p->before_us,
-                                   .newer_than_us = p->newer_than_us > p->deleted_us ? p->newer_than_us : p->deleted_us,
-                                   .limit = 1,
-                                   .hidden_too = true,
-                                   .budget = p->budget};
-    weir_shard *shard = query_shard_of(p->graph, p->vertex);
-    if (p->arena) {
-        const weir_entry *entries;
-        uint32_t count;
-        weir_err err = weir_shard_list(shard, &query, p->arena, &entries, &count);
-        p->found = !err && count > 0;
-        return err;
+/* The lists that a put of a vertex may stand in, rising. */
+static size_t query_put_lists(const weir_schema *schema, uint32_t type, weir_list lists[PUT_LISTS_MAX]) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < weir_schema_relation_count(schema); i++) {
+        const weir_schema_relation *relation = weir_schema_relation_at(schema, i);
+        if (relation->from == type) lists[count++] = WEIR_LIST_EDGES(i, WEIR_OUT);
+        if (relation->to == type) lists[count++] = WEIR_LIST_EDGES(i, WEIR_IN);
     }
-    bool found;
-    int64_t time_us;
-    weir_err err = weir_shard_oldest(shard, &query, &found, &time_us);
-    if (err || !found) return err;
-    if (!p->found || time_us < p->oldest_us) p->oldest_us = time_us;
-    p->found = true;
-    return WEIR_OK;
+    if (weir_schema_vertex_at(schema, type)->feature_count) lists[count++] = WEIR_LIST_FEATURES;
+    lists[count++] = WEIR_LIST_PUTS;
+    WEIR_ASSERT(count <= PUT_LISTS_MAX);
+    return count;
 }
 
-/* All lists that a put of the vertex may stand in, beginning with the one that most vertices have. */
+/* In all lists at once the oldest; or, one list after the other, any: most vertices have a row, and hardly one has a
+ * record of the put alone. */
 static weir_err query_look_for_puts(query_puts *p) {
-    const weir_schema *schema = p->graph->schema;
+    weir_list lists[PUT_LISTS_MAX];
+    size_t count = query_put_lists(p->graph->schema, p->type, lists);
+    weir_shard *shard = query_shard_of(p->graph, p->vertex);
+    weir_list_query query = {.vertex = p->vertex,
+                             .before_us = p->before_us,
+                             .newer_than_us = p->newer_than_us > p->deleted_us ? p->newer_than_us : p->deleted_us,
+                             .limit = 1,
+                             .hidden_too = true,
+                             .budget = p->budget};
     weir_err err = WEIR_OK;
     p->found = false;
-    if (weir_schema_vertex_at(schema, p->type)->feature_count) err = query_look_into(p, WEIR_LIST_FEATURES);
-    for (uint32_t i = 0; !err && !query_is_enough(p) && i < weir_schema_relation_count(schema); i++) {
-        const weir_schema_relation *relation = weir_schema_relation_at(schema, i);
-        if (relation->from == p->type) err = query_look_into(p, WEIR_LIST_EDGES(i, WEIR_OUT));
-        if (!err && relation->to == p->type) err = query_look_into(p, WEIR_LIST_EDGES(i, WEIR_IN));
+    if (!p->arena) {
+        int64_t oldest_us;
+        err = weir_shard_oldest(shard, &query, lists, count, &p->found, &oldest_us);
+        if (!err && p->found) p->oldest_us = oldest_us;
+        return err;
     }
-    return err ? err : query_look_into(p, WEIR_LIST_PUTS);
+    for (size_t i = 0; !err && !p->found && i < count; i++) {
+        const weir_entry *entries;
+        uint32_t met;
+        query.list = lists[(2 * count - 2 - i) % count]; /* the row's, those before it, and last the last */
+        err = weir_shard_list(shard, &query, p->arena, &entries, &met);
+        p->found = !err && met > 0;
+    }
+    return err;
 }
 
 /* Whether the vertex was put after its newest deletion, and within the age at which its type is forgotten. The name's

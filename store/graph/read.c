@@ -563,21 +563,25 @@ weir_err weir_shard_edges(weir_shard *shard, weir_delta *const deltas[2], const 
 
 /* --- the other end of a list ------------------------------------------------------------------------------------ */
 
-weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, bool *foundp, int64_t *time_usp) {
-    const weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
+weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, const weir_list *lists, size_t count,
+                           bool *foundp, int64_t *time_usp) {
     weir_delta *deltas[2];
     int64_t time_us;
     *foundp = false;
     weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
     weir_err err = weir_shard_spend(query->budget, WEIR_GRAPH_SEEK_STEPS);
-    if (!err) err = weir_cold_oldest(shard->engine, &cold, query->newer_than_us, foundp, time_usp);
-    for (size_t i = 0; i < 2; i++) {
-        bool has = deltas[i] && weir_delta_oldest(deltas[i], query->vertex, query->list, query->newer_than_us,
-                                                  query->before_us, &time_us);
+    if (!err)
+        err = weir_cold_oldest(shard->engine, query->vertex, lists, count, query->newer_than_us, query->budget, foundp,
+                               time_usp);
+    for (size_t i = 0; i < 2 * count; i++) {
+        bool has = deltas[i % 2] && weir_delta_oldest(deltas[i % 2], query->vertex, lists[i / 2], query->newer_than_us,
+                                                      query->before_us, &time_us);
         if (has && (!*foundp || time_us < *time_usp)) *time_usp = time_us;
         *foundp = *foundp || has;
-        weir_delta_release(deltas[i]);
     }
+    *foundp = *foundp && *time_usp < query->before_us;
+    weir_delta_release(deltas[0]);
+    weir_delta_release(deltas[1]);
     return err;
 }
 
