@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include <weir/ingest/pipeline/pipeline.h>
+#include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
 
@@ -433,6 +434,7 @@ static weir_err run(weir_cli *cli) {
     uint64_t records = weir_bench_quick(cli) ? RECORDS_QUICK : RECORDS;
     uint64_t reads = weir_bench_quick(cli) ? READS_QUICK : READS;
     size_t count = 0;
+    weir_alloc_return_large(); /* as `weir serve` does */
     weir_err err = weir_cli_u64(cli, "records", 10000, 100000000000, &records);
     if (!err) err = weir_cli_u64(cli, "reads", 64, READS_MAX, &reads);
     for (size_t i = 0; !err && i < 2; i++) {
