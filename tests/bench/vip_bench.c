@@ -65,8 +65,8 @@ typedef struct vip_run {
     const weir_nn_shape *shape;
     weir_part *part;
     weir_target *targets; /* of the part, to learn from */
-    uint32_t *ranks;
-    uint64_t count;
+    uint16_t *ranks;
+    uint32_t count;
     vip_reads reads;
     vip_table *table;
 } vip_run;
@@ -98,7 +98,7 @@ static weir_err vip_find_targets(vip_run *run) {
     if (!run->targets || !run->ranks) return WEIR_NOMEM(VIP_NO_MEMORY);
     for (uint64_t place = 0; place < v->own; place++) {
         if (!mask[place]) continue;
-        run->ranks[run->count] = weir_part_index(run->part);
+        run->ranks[run->count] = (uint16_t)weir_part_index(run->part);
         run->targets[run->count++] = (weir_target){place, weir_snapshot_as_of_us(snapshot), 0, 0};
     }
     return run->count ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "a part of the bench's ring has nothing to learn from");
@@ -109,6 +109,7 @@ static weir_err vip_find_targets(vip_run *run) {
 static weir_err vip_weigh(const vip_run *run, weir_train_cached policy, uint32_t batch, double **weightsp) {
     const weir_targets targets = {.count = run->count,
                                   .ends = {run->count, run->count, run->count},
+                                  .held = run->count,
                                   .targets = run->targets,
                                   .ranks = run->ranks};
     const weir_train_cache_opts opts = {

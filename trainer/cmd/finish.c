@@ -46,8 +46,8 @@ static void report_put_metrics(weir_json *json, const weir_trained_view *trained
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
     weir_json_key_u64(json, "targets", m->targets);
-    weir_json_key_time(json, "from", targets->targets[weir_targets_begin(targets, part)].before_us);
-    weir_json_key_time(json, "to", targets->targets[targets->ends[part] - 1].before_us);
+    weir_json_key_time(json, "from", targets->from_us[part]);
+    weir_json_key_time(json, "to", targets->to_us[part]);
     if (weir_nn_outputs(trained->shape) == 1) {
         weir_json_key_u64(json, "positives", m->positives);
         report_put_ranking(json, m);

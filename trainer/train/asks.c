@@ -34,8 +34,9 @@ weir_err weir_train_name_of(const weir_train_owners *owners, const weir_train_re
 }
 
 uint32_t weir_train_target_owner(const weir_train_owners *owners, const weir_targets *targets, uint64_t target) {
-    const weir_target *t = &targets->targets[target];
-    return targets->ranks ? targets->ranks[target] : weir_train_owner(owners, t->type, (uint64_t)t->vertex);
+    if (targets->ranks) return targets->ranks[target];
+    const weir_target *t = &targets->targets[target]; /* all are held */
+    return weir_train_owner(owners, t->type, (uint64_t)t->vertex);
 }
 
 weir_err weir_train_asked(const weir_train_owners *owners, const weir_train_ask *ask, uint64_t *vertexp) {

@@ -33,7 +33,7 @@ typedef struct baseline_table {
     uint32_t *slots;    /* the same of categories                      */
     float *rows;        /* of all targets                              */
     size_t columns;
-    double *scores;
+    double *scores; /* of targets behind the training part */
 } baseline_table;
 
 /* The type that a step leads to. */
@@ -168,7 +168,7 @@ static weir_err baseline_open(baseline_table *t, const weir_trained *trained, we
     t->numbers = weir_calloc(BASELINE_AT_ONCE * numbers, sizeof *t->numbers);
     t->slots = weir_calloc(BASELINE_AT_ONCE * slots, sizeof *t->slots);
     t->rows = weir_calloc(trained->targets->count, t->columns * sizeof *t->rows);
-    t->scores = weir_calloc(trained->targets->count, sizeof *t->scores);
+    t->scores = weir_calloc(trained->targets->count - trained->targets->ends[WEIR_TARGETS_TRAIN], sizeof *t->scores);
     if (!t->numbers || !t->slots || !t->rows || !t->scores) return WEIR_NOMEM(BASELINE_NO_MEMORY);
     weir_err err = weir_sample_over_snapshot(trained->opts.snapshot, &t->source);
     if (!err && t->step_count) err = baseline_open_sampler(t);
@@ -200,8 +200,10 @@ static weir_err baseline_measure_trees(baseline_table *t, const weir_boost *boos
                                        weir_targets_part part, weir_train_metrics *metricsp) {
     weir_boost_rows rows = baseline_part(t, labels, part);
     rows.labels = NULL;
-    weir_err err = weir_boost_score(boost, &rows, t->scores + weir_targets_begin(t->trained->targets, part));
-    return err ? err : weir_training_measure(t->trained, t->scores, part, metricsp);
+    const weir_targets *targets = t->trained->targets;
+    double *scores = t->scores + (weir_targets_begin(targets, part) - targets->ends[WEIR_TARGETS_TRAIN]);
+    weir_err err = weir_boost_score(boost, &rows, scores);
+    return err ? err : weir_training_measure(t->trained, scores, part, metricsp);
 }
 
 static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp) {

@@ -39,7 +39,8 @@ typedef struct batch_memory {
     weir_comm *const *channels; /* NULL where there is one rank */
     weir_block *block;
     weir_target *targets;
-    uint64_t *own;
+    uint32_t *own;
+    uint64_t *ids; /* of each of the targets */
     uint64_t *keys;
     uint32_t *node_counts; /* of each target: nodes numbered so far */
     bool shared;           /* targets share what lies below them    */
@@ -104,8 +105,7 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     for (uint32_t node = 0; !m->shared && node < view->nodes; node++) {
         uint32_t group = view->groups[node];
         WEIR_ASSERT(group < m->out.own_count);
-        const uint64_t name[3] = {m->opts->targets->ids[m->own[group]], (uint64_t)m->targets[group].before_us,
-                                  m->node_counts[group]++};
+        const uint64_t name[3] = {m->ids[group], (uint64_t)m->targets[group].before_us, m->node_counts[group]++};
         m->keys[node] = weir_xxh3(name, sizeof name, 0);
     }
     m->out.keys = m->keys;
@@ -130,7 +130,9 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
                                 .keys = m->keys};
     for (uint64_t i = 0; i < slice->end - slice->begin; i++) {
         if (weir_train_target_owner(&o->owners, o->targets, slice->list[i]) != o->owners.rank) continue;
-        m->targets[batch->own_count] = o->targets->targets[slice->list[i]];
+        uint32_t place = weir_targets_place(o->targets, slice->list[i]);
+        m->targets[batch->own_count] = o->targets->targets[place];
+        m->ids[batch->own_count] = o->targets->ids[place];
         m->own[batch->own_count++] = slice->list[i];
     }
     weir_err err = WEIR_OK;
@@ -319,11 +321,7 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const
     of.steps = weir_nn_steps(opts->shape, &of.step_count);
     s->opts = opts;
     /* Of a graph that stands still all targets have one time: a vertex below several of them is one node. */
-    const weir_target *first = opts->targets->targets;
-    bool shared = true;
-    for (uint64_t i = 0; shared && i < opts->targets->count; i++)
-        shared = first[i].before_us == first->before_us && !first[i].event;
-    s->shared = of.shared = shared;
+    s->shared = of.shared = opts->targets->one_time;
     s->remote = weir_train_remote_needed(&opts->owners, opts->shape);
     const weir_train_remote_opts elsewhere = {.owners = opts->owners,
                                               .shape = opts->shape,
@@ -387,6 +385,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->shared = sampler->shared;
     m->targets = weir_calloc(opts->batch, sizeof *m->targets);
     m->own = weir_calloc(opts->batch, sizeof *m->own);
+    m->ids = weir_calloc(opts->batch, sizeof *m->ids);
     m->node_counts = weir_calloc(opts->batch, sizeof *m->node_counts);
     m->types = weir_calloc(types, sizeof *m->types);
     m->numbers_to = weir_calloc(types, sizeof *m->numbers_to);
@@ -396,8 +395,8 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->edges = weir_calloc(steps, sizeof *m->edges);
     m->edge_capacity = weir_calloc(steps, sizeof *m->edge_capacity);
     m->asked_bytes = weir_calloc(opts->owners.ranks, sizeof *m->asked_bytes);
-    bool all = m->targets && m->own && m->node_counts && m->types && m->numbers_to && m->slots_to && m->numbers_of &&
-               m->slots_of && m->edges && m->edge_capacity && m->asked_bytes;
+    bool all = m->targets && m->own && m->ids && m->node_counts && m->types && m->numbers_to && m->slots_to &&
+               m->numbers_of && m->slots_of && m->edges && m->edge_capacity && m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
     if (!err) err = weir_train_remote_open(opts->shape, &m->remote);
@@ -427,6 +426,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_buf_free(&m->asked);
     weir_free(m->targets);
     weir_free(m->own);
+    weir_free(m->ids);
     weir_free(m->keys);
     weir_free(m->node_counts);
     weir_free(m->types);

@@ -23,7 +23,7 @@ typedef struct weir_train_slice {
     uint64_t number;      /* of its epoch's batches, from 0                     */
     uint64_t batches;     /* that its epoch has                                 */
     uint64_t begin, end;  /* of the epoch's list: the whole global batch        */
-    const uint64_t *list; /* from there: indices of targets; of the stream      */
+    const uint32_t *list; /* from there: indices of targets; of the stream      */
     uint64_t seed;        /* of what is drawn for the epoch                     */
     bool last;            /* of its epoch                                       */
 } weir_train_slice;

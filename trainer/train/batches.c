@@ -19,7 +19,7 @@ typedef struct batches_maker {
     weir_train_batch *batch;  /* its memory                                             */
     weir_queue *free, *ready; /* of that pointer, on its way to the maker, or from it    */
     weir_train_slice slice;   /* of the batch at hand, or of the next while none is      */
-    uint64_t *list;           /* the slice's                                            */
+    uint32_t *list;           /* the slice's                                            */
     weir_err_kept err;
     weir_thread *thread;
 } batches_maker;
@@ -33,8 +33,8 @@ struct weir_batches {
     bool epoch_over; /* the last that was taken ends its epoch */
     /* Under the mutex: how far the lists have been cut. */
     weir_mutex mutex;
-    uint64_t *drawn;       /* memory of lists; NULL: opts has the one */
-    const uint64_t *list;  /* of the epoch at hand */
+    uint32_t *drawn;       /* memory of lists; NULL: opts has the one */
+    const uint32_t *list;  /* of the epoch at hand */
     weir_train_slice next; /* what batch `cut` gets, if its list has not ended */
     uint64_t count, cut;
     uint32_t epochs; /* begun */
@@ -215,7 +215,7 @@ weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp
     if (!opts->ahead) s->opts.ahead = WEIR_BATCHES_AHEAD;
     if (!opts->draw) s->opts.epochs = 1;
     s->clock = weir_clock_system();
-    if (opts->draw) s->drawn = weir_calloc(opts->targets->count, sizeof *s->drawn);
+    if (opts->draw) s->drawn = weir_calloc(opts->targets->ends[WEIR_TARGETS_TRAIN], sizeof *s->drawn);
     weir_err err = opts->draw && !s->drawn ? WEIR_NOMEM("for the targets of an epoch") : WEIR_OK;
     for (uint32_t i = 0; !err && i < s->opts.ahead; i++) /* TRAIN-E3 */
         err = batches_maker_open(s, i);

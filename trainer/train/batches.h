@@ -52,12 +52,12 @@ typedef struct weir_batches_opts {
     const weir_nn_shape *shape;
     const weir_targets *targets;
     /* Either one epoch: indices of targets, in their order; borrowed. */
-    const uint64_t *list;
+    const uint32_t *list;
     uint64_t count;
     uint64_t seed; /* of the sampler */
-    /* Or several: writes the list of an epoch, which has room for every target, and returns how many, above 0. Called
-     * once an epoch, in their order, by a maker.  [worker] */
-    uint64_t (*draw)(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp);
+    /* Or several: writes the list of an epoch, which has room for every target of the training part, and returns how
+     * many, above 0. Called once an epoch, in their order, by a maker.  [worker] */
+    uint64_t (*draw)(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp);
     const void *context;
     uint32_t epoch, epochs;         /* the first, and how many; without draw: the number of the one */
     const char *judged;             /* in errors, in place of the epoch: what is judged; NULL: none */
@@ -85,9 +85,9 @@ typedef struct weir_train_batch {
     uint64_t number;          /* of its epoch's batches, from 0                      */
     uint64_t batches;         /* that its epoch has                                  */
     uint64_t begin, end;      /* of the epoch's list: the whole global batch         */
-    const uint64_t *list;     /* from there: indices of targets, of all ranks        */
+    const uint32_t *list;     /* from there: indices of targets, of all ranks        */
     uint64_t seed;            /* of what was drawn for the epoch                     */
-    const uint64_t *own;      /* indices of this rank's targets                      */
+    const uint32_t *own;      /* indices of this rank's targets                      */
     uint32_t own_count;       /* may be 0: then there is no block                    */
     weir_nn_batch nn;         /* what the network takes                              */
     const uint64_t *keys;     /* of each node: for dropout                           */

@@ -125,7 +125,7 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
             if (weir_train_owner(&o->owners, c->type, c->vertex) != rank) continue;
             uint64_t name = c->vertex;
             if (o->owners.part) name = (uint64_t)weir_part_number(o->owners.part, c->type, c->vertex);
-            const weir_train_ask ask = {name, o->targets->targets[0].before_us, c->type,
+            const weir_train_ask ask = {name, o->targets->from_us[WEIR_TARGETS_TRAIN], c->type,
                                         cache->types[c->type].place_of[c->vertex]};
             weir_buf_append(&asks, &ask, sizeof ask);
             bytes[rank] += sizeof ask;
@@ -155,16 +155,13 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
 }
 
 weir_err weir_train_cache_open(const weir_train_cache_opts *o, weir_comm *comm, weir_train_cache **cachep) {
-    const weir_targets *t = o->targets;
     cache_candidate *chosen = NULL;
     size_t count = 0;
     *cachep = NULL;
     if (o->policy == WEIR_TRAIN_CACHED_NONE || !(o->share > 0) || o->owners.ranks == 1) return WEIR_OK;
-    for (uint64_t i = 1; i < t->count; i++)
-        if (t->targets[i].before_us != t->targets[0].before_us)
-            return WEIR_ERR(WEIR_EINVAL,
-                            "a cache of rows is of graphs without times: here a row depends on the time of "
-                            "its target; omit --cache");
+    if (!o->targets->one_time)
+        return WEIR_ERR(WEIR_EINVAL, "a cache of rows is of graphs without times: here a row depends on the time of "
+                                     "its target; omit --cache");
     weir_train_cache *cache = weir_calloc(1, sizeof *cache);
     if (!cache) return WEIR_NOMEM(CACHE_NO_MEMORY);
     cache->shape = o->shape;

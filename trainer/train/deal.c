@@ -37,7 +37,7 @@ static uint64_t deal_place(const weir_train_dealer *d, uint32_t rank, uint64_t c
     return (uint64_t)((deal_wide)(2 * d->seen[rank] + 1) * count / (2 * d->counts[rank]));
 }
 
-void weir_train_deal(weir_train_dealer *d, uint64_t *list, uint64_t count) {
+void weir_train_deal(weir_train_dealer *d, uint32_t *list, uint64_t count) {
     memset(d->counts, 0, d->ranks * sizeof *d->counts);
     memset(d->places, 0, (count + 1) * sizeof *d->places);
     for (uint64_t i = 0; i < count; i++) {

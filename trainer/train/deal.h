@@ -10,7 +10,7 @@
 typedef struct weir_train_dealer {
     uint32_t ranks;
     uint32_t *owner_of; /* of each target of the list: the caller's to fill in */
-    uint64_t *dealt, *places;
+    uint32_t *dealt, *places;
     uint64_t *counts, *seen; /* by rank */
 } weir_train_dealer;
 
@@ -19,6 +19,6 @@ weir_err weir_train_dealer_open(uint64_t targets, uint32_t ranks, weir_train_dea
 void weir_train_dealer_close(weir_train_dealer *dealer);
 /* Puts the list into an order in which whatever stands together has of each rank the share that the whole list has,
  * give or take one at each end; the targets of one rank stay in their order. owner_of is of the list as it was. */
-void weir_train_deal(weir_train_dealer *dealer, uint64_t *list, uint64_t count);
+void weir_train_deal(weir_train_dealer *dealer, uint32_t *list, uint64_t count);
 
 #endif /* WEIR_TRAINER_TRAIN_DEAL_H */

@@ -27,8 +27,9 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (err) return err;
     t->logits = weir_calloc((size_t)t->opts.batch * weir_nn_outputs(t->shape), sizeof *t->logits);
-    t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
-    t->list = weir_calloc(t->targets->count, sizeof *t->list);
+    size_t judged = (size_t)(t->targets->count - t->targets->ends[WEIR_TARGETS_TRAIN]);
+    t->scores = weir_calloc(judged, sizeof *t->scores);
+    t->list = weir_calloc(judged, sizeof *t->list);
     if (!t->logits || !t->scores || !t->list) return WEIR_NOMEM("while judging a model; lower --batch");
     err = weir_nn_open(t->shape, weir_nn_kernels(nn), &t->nn);
     if (!err) err = weir_training_judge_channels(t);
@@ -39,9 +40,11 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
 static weir_err judge_find_example(const weir_trained *t, weir_judged_example *example) {
     const weir_train_owners owners = weir_training_owners(t);
     const weir_targets *targets = t->targets;
-    uint64_t best = targets->count;
-    for (uint64_t i = weir_targets_begin(targets, WEIR_TARGETS_TEST); i < targets->ends[WEIR_TARGETS_TEST]; i++)
-        if (targets->classes_of[i] == 1 && (best == targets->count || t->scores[i] > t->scores[best])) best = i;
+    const double *scores = weir_training_scores(t, WEIR_TARGETS_TEST);
+    uint64_t begin = weir_targets_begin(targets, WEIR_TARGETS_TEST), best = targets->count;
+    for (uint64_t i = begin; i < targets->ends[WEIR_TARGETS_TEST]; i++)
+        if (targets->classes_of[i] == 1 && (best == targets->count || scores[i - begin] > scores[best - begin]))
+            best = i;
     if (best == targets->count) return WEIR_OK;
 
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(t->opts.snapshot, weir_nn_target_type(t->shape));
@@ -49,18 +52,18 @@ static weir_err judge_find_example(const weir_trained *t, weir_judged_example *e
     uint64_t length = 0, *lengths = weir_calloc(owners.ranks, sizeof *lengths);
     weir_buf told = {0};
     if (weir_train_target_owner(&owners, targets, best) == owners.rank) {
-        uint64_t vertex = (uint64_t)targets->targets[best].vertex;
-        int64_t begin = v->key_offsets[vertex], end = v->key_offsets[vertex + 1];
-        bool fits = begin >= 0 && begin <= end && end <= v->key_offsets[v->count] &&
-                    end - begin <= WEIR_JUDGED_KEY_BYTES_MAX; /* the file is not trusted */
-        key = v->key_bytes + (fits ? begin : 0);
-        length = fits ? (uint64_t)(end - begin) : 0;
+        uint64_t vertex = (uint64_t)targets->targets[weir_targets_place(targets, best)].vertex;
+        int64_t from = v->key_offsets[vertex], to = v->key_offsets[vertex + 1];
+        bool fits = from >= 0 && from <= to && to <= v->key_offsets[v->count] &&
+                    to - from <= WEIR_JUDGED_KEY_BYTES_MAX; /* the file is not trusted */
+        key = v->key_bytes + (fits ? from : 0);
+        length = fits ? (uint64_t)(to - from) : 0;
     }
     weir_err err = lengths ? WEIR_OK : WEIR_NOMEM("while judging a model; lower --batch");
     if (!err) err = weir_comm_gather(t->comm, key, length, &told, lengths);
     *example = (weir_judged_example){.found = !err && told.length > 0 && told.length <= sizeof example->key,
                                      .type = weir_nn_target_type(t->shape),
-                                     .score = t->scores[best]};
+                                     .score = scores[best - begin]};
     if (example->found) memcpy(example->key, told.bytes, example->key_length = told.length);
     weir_free(lengths);
     weir_buf_free(&told);
@@ -77,7 +80,9 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     t->comm = comm;
     weir_err err = weir_comm_fail(comm, judge_open(t, nn));
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params);
-    if (!err) err = weir_comm_fail(comm, weir_training_measure(t, t->scores, WEIR_TARGETS_TEST, metricsp));
+    if (!err)
+        err = weir_comm_fail(
+            comm, weir_training_measure(t, weir_training_scores(t, WEIR_TARGETS_TEST), WEIR_TARGETS_TEST, metricsp));
 
     if (!err) err = weir_comm_fail(comm, judge_find_example(t, examplep));
     weir_trained_close(t);

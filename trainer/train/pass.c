@@ -18,14 +18,12 @@
 
 #include "training_private.h"
 
-#define DAY_US ((int64_t)86400 * 1000000)
-
 /* Streams of random numbers, so that no two uses share one. */
 enum { RNG_NEGATIVES = 1, RNG_SHUFFLE = 2 };
 
 /* --- lists and streams -------------------------------------------------------------------------------------------- */
 
-uint64_t weir_training_list_epoch(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp) {
+uint64_t weir_training_list_epoch(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp) {
     const weir_trained *t = context;
     const weir_train_owners owners = weir_training_owners(t);
     weir_rng chance = weir_rng_stream(t->opts.seed, epoch, RNG_NEGATIVES);
@@ -37,10 +35,11 @@ uint64_t weir_training_list_epoch(const void *context, uint32_t epoch, uint64_t 
     double keep = t->opts.negatives == 0 || wanted >= (double)zeros ? 1 : wanted / (double)zeros;
     for (uint64_t i = 0; i < targets; i++) {
         bool kept = weir_rng_double(&chance) < keep;
-        if (kept || t->targets->classes_of[i] != 0) list[count++] = i;
+        if (kept || t->targets->classes_of[i] != 0) list[count++] = (uint32_t)i;
     }
     for (uint64_t i = count; i > 1; i--) {
-        uint64_t other = weir_rng_below(&order, i), last = list[i - 1];
+        uint64_t other = weir_rng_below(&order, i);
+        uint32_t last = list[i - 1];
         list[i - 1] = list[other];
         list[other] = last;
     }
@@ -241,15 +240,21 @@ static double training_score(const weir_real *logits, uint32_t outputs) {
     return best;
 }
 
+double *weir_training_scores(const weir_trained *t, weir_targets_part part) {
+    WEIR_ASSERT(part != WEIR_TARGETS_TRAIN);
+    return t->scores + (weir_targets_begin(t->targets, part) - t->targets->ends[WEIR_TARGETS_TRAIN]);
+}
+
 weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir_real *params) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
     uint32_t outputs = weir_nn_outputs(t->shape);
     const weir_train_batch *batch = NULL;
     weir_batches *stream;
+    double *scores = weir_training_scores(t, part);
     WEIR_ON_ROLE(MAIN);
     for (uint64_t i = 0; i < count; i++) {
-        t->list[i] = begin + i;
-        t->scores[begin + i] = 0; /* what another rank will say is added */
+        t->list[i] = (uint32_t)(begin + i);
+        scores[i] = 0; /* what another rank will say is added */
     }
     weir_batches_opts opts = weir_training_stream_opts(t, t->judge_channels);
     opts.list = t->list;
@@ -268,13 +273,13 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
         if (err) break;
         for (uint32_t i = 0; i < batch->own_count; i++) {
             WEIR_ASSERT(batch->own[i] - begin < count);
-            t->scores[batch->own[i]] = training_score(t->logits + (size_t)i * outputs, outputs);
+            scores[batch->own[i] - begin] = training_score(t->logits + (size_t)i * outputs, outputs);
         }
         weir_batches_done(stream, batch);
     }
     err = weir_comm_fail(t->comm, err);
     weir_batches_close(stream);
-    if (!err) weir_comm_sum_doubles(t->comm, t->scores + begin, count);
+    if (!err) weir_comm_sum_doubles(t->comm, scores, count);
     return err;
 }
 
@@ -283,7 +288,8 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
 weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
                                weir_train_metrics *metricsp) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin, right = 0;
-    const uint32_t *classes = t->targets->classes_of + begin;
+    const uint8_t *classes = t->targets->classes_of + begin;
+    const int32_t *day_of = t->targets->days + (begin - t->targets->ends[WEIR_TARGETS_TRAIN]);
     weir_train_metrics *m = metricsp;
     *m = (weir_train_metrics){.targets = count};
     WEIR_ASSERT(count > 0); /* weir_targets_open refuses a part that is too small */
@@ -292,12 +298,12 @@ weir_err weir_training_measure(const weir_trained *t, const double *scores, weir
     weir_err err = labels && days ? WEIR_OK : WEIR_NOMEM("for metrics");
     for (uint64_t i = 0; !err && i < count; i++) {
         labels[i] = classes[i] != 0;
-        days[i] = t->targets->targets[begin + i].before_us / DAY_US;
+        days[i] = day_of[i];
         m->positives += labels[i];
-        right += scores[begin + i] == classes[i];
+        right += scores[i] == classes[i];
     }
     if (!err && weir_nn_outputs(t->shape) == 1) {
-        const weir_scored scored = {scores + begin, labels, count};
+        const weir_scored scored = {scores, labels, count};
         weir_eval_budget budget = {0};
         err = weir_eval_auroc(&scored, &m->auroc);
         if (!err) err = weir_eval_average_precision(&scored, &m->average_precision);

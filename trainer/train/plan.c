@@ -61,6 +61,7 @@ typedef struct plan_trial {
     uint64_t floats, told; /* numbers and bytes of all steps */
     weir_buf rows;         /* of embeddings, that the ranks of a batch have read, where they are pretended; */
     uint64_t *row_ends;    /* of each rank's in it                                                          */
+    uint32_t *list;        /* of targets, of the pass at hand                                               */
 } plan_trial;
 
 static uint64_t plan_least(uint64_t a, uint64_t b) {
@@ -149,7 +150,7 @@ static weir_err plan_count_sums(plan_trial *p, uint32_t rank) {
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
 /* Moves as many batches as are tried to the front of the list, from places that are spread over it. */
-static void plan_spread(uint64_t *list, uint64_t batch, plan_pass *pass) {
+static void plan_spread(uint32_t *list, uint64_t batch, plan_pass *pass) {
     uint64_t all = (pass->count + batch - 1) / batch;
     pass->batches = all < WEIR_TRAIN_PLAN_BATCHES ? (uint32_t)all : WEIR_TRAIN_PLAN_BATCHES;
     for (uint64_t i = 0; all > pass->batches && i < pass->batches; i++)
@@ -168,7 +169,7 @@ static weir_err plan_try(plan_trial *p, plan_pass *pass, uint32_t number, uint32
     slice.begin = (uint64_t)number * t->opts.batch;
     slice.end = plan_least(slice.begin + t->opts.batch, pass->opts.count);
     slice.last = slice.end == pass->opts.count;
-    slice.list = t->list + slice.begin;
+    slice.list = p->list + slice.begin;
     pass->opts.owners.rank = rank;
     pass->opts.owners.ranks = p->plan->ranks;
     weir_err err = weir_train_batch_sample(p->batch, p->sampler, &slice);
@@ -208,14 +209,14 @@ static weir_err plan_pass_run(plan_trial *p, plan_pass *pass, weir_comm *(*chann
     weir_role role = weir_thread_role();
     weir_alloc_stats before, between, after;
     pass->opts = weir_training_stream_opts(p->t, channels);
-    pass->opts.list = p->t->list;
+    pass->opts.list = p->list;
     pass->opts.hidden = pass->epoch ? p->t->opts.input_dropout : 0;
     pass->channels = channels[0]; /* as of the first maker */
     pass->opts.owners.ranks = p->plan->ranks;
     pass->tallies = weir_calloc(p->mine, sizeof *pass->tallies);
     pass->sent = weir_calloc(p->plan->ranks, sizeof *pass->sent);
     weir_err err = pass->tallies && pass->sent ? WEIR_OK : WEIR_NOMEM(PLAN_NO_MEMORY);
-    plan_spread(p->t->list, p->t->opts.batch, pass);
+    plan_spread(p->list, p->t->opts.batch, pass);
     weir_alloc_stats_get(&before);
     if (!err) err = weir_train_sampler_open(&pass->opts, pass->channels, &p->sampler);
     weir_alloc_stats_get(&between);
@@ -287,9 +288,9 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     const weir_trained *t = p->t;
     const weir_targets *targets = t->targets;
     uint64_t params = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
-    uint64_t target = sizeof *targets->targets + sizeof *targets->ids + sizeof *targets->classes_of +
-                      sizeof *t->scores + 2 * sizeof *t->list + (targets->ranks ? sizeof *targets->ranks : 0);
-    if (t->dealer) target += sizeof *t->dealer->owner_of + sizeof *t->dealer->dealt + sizeof *t->dealer->places;
+    uint64_t learnt = targets->ends[WEIR_TARGETS_TRAIN];
+    uint64_t listed = sizeof *t->list; /* of one that is learnt from */
+    if (t->dealer) listed += sizeof *t->dealer->owner_of + sizeof *t->dealer->dealt + sizeof *t->dealer->places;
     uint64_t judged = p->plan->validation > p->plan->test ? p->plan->validation : p->plan->test;
     plan_maker learn = plan_makers(p, &p->learn, rank, p->plan->steps);
     plan_maker judge = plan_makers(p, &p->judge, rank, judged);
@@ -297,7 +298,8 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     const weir_nn_tensor *tensor = weir_nn_tensors(t->nn, &tensors);
     of->memory[WEIR_MEMORY_PROGRAM] = program;
     of->memory[WEIR_MEMORY_FILES] = weir_snapshot_bytes(t->opts.snapshot);
-    of->memory[WEIR_MEMORY_TARGETS] = targets->count * target;
+    of->memory[WEIR_MEMORY_TARGETS] = weir_targets_bytes(targets) + learnt * listed +
+                                      (targets->count - learnt) * (sizeof *t->scores + sizeof *t->list);
     /* Now, the best and gradients; rank 0 copies what it saves. */
     of->memory[WEIR_MEMORY_PARAMETERS] = (rank == 0 ? 4 : 3) * params;
     of->memory[WEIR_MEMORY_OPTIMIZER] = 2 * params;
@@ -308,7 +310,7 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
         weir_nn_workspace_bytes(t->train_workspace) + weir_nn_workspace_bytes(t->judge_workspace);
     of->memory[WEIR_MEMORY_READERS] = learn.readers + judge.readers;
     of->memory[WEIR_MEMORY_CACHE] = weir_train_cache_bytes(t->cache);
-    of->sorting = 2 * targets->count * sizeof(weir_target_candidate); /* and as much for qsort */
+    of->sorting = 2 * targets->held * sizeof(weir_target_candidate); /* and as much for qsort */
     uint64_t working = 0, lasting = of->memory[WEIR_MEMORY_PROGRAM] + of->memory[WEIR_MEMORY_FILES];
     for (weir_train_memory m = WEIR_MEMORY_TARGETS; m < WEIR_MEMORIES; m++)
         working += of->memory[m];
@@ -365,7 +367,7 @@ static weir_err plan_count(plan_trial *p) {
     plan->validation = (plan->targets[WEIR_TARGETS_VALIDATION] + t->opts.batch - 1) / t->opts.batch;
     plan->test = (plan->targets[WEIR_TARGETS_TEST] + t->opts.batch - 1) / t->opts.batch;
     for (uint32_t epoch = t->opts.epochs; epoch > 0; epoch--) {
-        p->learn.count = weir_training_list_epoch(t, epoch, t->list, &p->learn.seed);
+        p->learn.count = weir_training_list_epoch(t, epoch, p->list, &p->learn.seed);
         plan->first_steps = (p->learn.count + t->opts.batch - 1) / t->opts.batch;
         plan->steps += plan->first_steps;
     }
@@ -406,13 +408,14 @@ static weir_err plan_fill(plan_trial *p, uint64_t program) {
 static weir_err plan_run(plan_trial *p) {
     weir_trained *t = p->t;
     uint64_t begin = weir_targets_begin(t->targets, WEIR_TARGETS_VALIDATION);
-    weir_err err = plan_count(p); /* leaves the list of the first epoch */
+    p->list = weir_calloc(t->targets->count, sizeof *p->list);
+    weir_err err = p->list ? plan_count(p) : WEIR_NOMEM(PLAN_NO_MEMORY); /* leaves the list of the first epoch */
     p->learn.epoch = 1;
     if (!err) err = plan_pass_run(p, &p->learn, t->learn_channels);
     p->judge.count = p->plan->targets[WEIR_TARGETS_VALIDATION];
     p->judge.seed = t->opts.sample_seed;
     for (uint64_t i = 0; i < p->judge.count; i++)
-        t->list[i] = begin + i;
+        p->list[i] = (uint32_t)(begin + i);
     return err ? err : plan_pass_run(p, &p->judge, t->judge_channels);
 }
 
@@ -450,6 +453,7 @@ weir_err weir_train_plan_make(weir_comm *comm, const weir_train_opts *opts, uint
     weir_free(p.judge.sent);
     weir_buf_free(&p.rows);
     weir_free(p.row_ends);
+    weir_free(p.list);
     weir_trained_close(p.t);
     if (err) {
         weir_train_plan_free(plan);

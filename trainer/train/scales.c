@@ -149,7 +149,7 @@ static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learn
         for (uint64_t i = begin; i < count && i < begin + SCALES_BATCH * stride; i += stride) {
             if (weir_train_target_owner(&s->owners, t->targets, i) != s->owners.rank) continue;
             WEIR_ASSERT(own < SCALES_BATCH);
-            s->targets[own++] = t->targets->targets[i];
+            s->targets[own++] = t->targets->targets[weir_targets_place(t->targets, i)];
         }
         if (s->remote) weir_train_remote_begin(s->remote, &s->told);
         if (!own && s->remote) err = weir_train_remote_idle(s->remote);

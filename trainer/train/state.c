@@ -47,11 +47,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
     hash = weir_xxh3(seeds, sizeof seeds, hash);
     if (o->local) hash = weir_xxh3(&o->local, sizeof o->local, hash);
     if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
-    for (uint64_t i = 0; i < t->targets->count; i++) { /* their parts and classes: masks of one size differ too */
-        const uint64_t one[] = {t->targets->ids[i], (uint64_t)t->targets->targets[i].before_us,
-                                t->targets->classes_of[i]};
-        hash = weir_xxh3(one, sizeof one, hash);
-    }
+    hash = weir_xxh3(&t->targets->digest, sizeof t->targets->digest, hash); /* masks of one size differ, too */
     weir_buf_free(&text);
     return hash;
 }
@@ -173,8 +169,8 @@ weir_err weir_training_state_load(weir_trained *t) {
     if (!err) err = state_load_array(folder, "state", WEIR_NPY_U64, state, STATE_COUNT);
     if (!err && state[STATE_FINGERPRINT] != t->fingerprint)
         err = WEIR_ERR(WEIR_EVERSION,
-                       "the checkpoint %s is of other options, another seed or another snapshot; remove it to begin "
-                       "anew",
+                       "the checkpoint %s is of other options, another seed, another snapshot or another version of "
+                       "weir; remove it to begin anew",
                        folder);
     if (!err && (state[STATE_EPOCHS] == 0 || state[STATE_EPOCHS] > UINT32_MAX || state[STATE_BEST_EPOCH] == 0 ||
                  state[STATE_BEST_EPOCH] > state[STATE_EPOCHS]))

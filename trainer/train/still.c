@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* still.c - targets of a graph that stands still: imports without times, as published data sets are (TRAIN-T3). */
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
+#include <weir/store/base/hash.h>
 #include <weir/store/base/rng.h>
 
 #include "targets_private.h"
 
-#define RNG_DRAW 11u
+#define RNG_DRAW        11u
+#define STILL_NO_MEMORY "for the targets of training"
 
 /* --- who can be asked about --------------------------------------------------------------------------------------- */
 
@@ -50,36 +53,38 @@ static weir_err still_part_by_masks(weir_target_collector *c, const weir_targets
                             c->label->name);
         for (size_t i = 0; i < c->count; i++) {
             weir_target_candidate *candidate = &c->candidates[i];
-            if (!mask[candidate->target.vertex]) continue;
-            if (candidate->part != WEIR_TARGETS_PARTS)
+            if (!mask[candidate->vertex]) continue;
+            if (candidate->told.part != WEIR_TARGETS_PARTS)
                 return WEIR_ERR(WEIR_EDATA, "vertex %llu is in mask '%s' and in mask '%s'; a target has one part",
-                                (unsigned long long)candidate->target.vertex, cut->masks[candidate->part],
+                                (unsigned long long)candidate->vertex, cut->masks[candidate->told.part],
                                 cut->masks[part]);
-            candidate->part = part;
+            candidate->told.part = part;
         }
     }
+    size_t kept = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->candidates[i].told.part != WEIR_TARGETS_PARTS) c->candidates[kept++] = c->candidates[i];
+    c->count = kept;
     return WEIR_OK;
 }
 
 /* --- a draw ------------------------------------------------------------------------------------------------------- */
 
 /* The first so many of each class in a shuffled order. */
-static weir_err still_part_by_class(weir_target_collector *c, const weir_targets_cut *cut) {
+static weir_err still_part_by_class(const weir_target_collector *c, const weir_targets_cut *cut, uint8_t *parts) {
     weir_rng rng = weir_rng_stream(cut->seed, RNG_DRAW, 0);
-    uint64_t train = cut->each[0], both = (uint64_t)cut->each[0] + cut->each[1];
-    size_t *order = weir_calloc(c->count + 1, sizeof *order);
+    uint64_t train = cut->each[0], both = (uint64_t)cut->each[0] + cut->each[1], count = c->out->count;
+    uint32_t *order = weir_calloc(count + 1, sizeof *order);
     uint64_t *dealt = weir_calloc(c->out->classes, sizeof *dealt);
-    weir_err err = order && dealt ? WEIR_OK : WEIR_NOMEM("for the targets of training");
-    for (size_t i = 0; !err && i < c->count; i++) { /* inside out: each place gets what is in a random one before it */
-        size_t other = weir_rng_below(&rng, i + 1);
+    weir_err err = order && dealt ? WEIR_OK : WEIR_NOMEM(STILL_NO_MEMORY);
+    for (uint64_t i = 0; !err && i < count; i++) { /* inside out: each place gets what is in a random one before it */
+        uint64_t other = weir_rng_below(&rng, i + 1);
         order[i] = order[other];
-        order[other] = i;
+        order[other] = (uint32_t)i;
     }
-    for (size_t i = 0; !err && i < c->count; i++) {
-        weir_target_candidate *candidate = &c->candidates[order[i]];
-        WEIR_ASSERT(candidate->class_of < c->out->classes);
-        uint64_t place = dealt[candidate->class_of]++;
-        candidate->part = place < train  ? WEIR_TARGETS_TRAIN
+    for (uint64_t i = 0; !err && i < count; i++) {
+        uint64_t place = dealt[c->classes_of[order[i]]]++;
+        parts[order[i]] = place < train  ? WEIR_TARGETS_TRAIN
                           : place < both ? WEIR_TARGETS_VALIDATION
                                          : WEIR_TARGETS_TEST;
     }
@@ -95,7 +100,81 @@ static weir_err still_part_by_class(weir_target_collector *c, const weir_targets
     return err;
 }
 
-weir_err weir_targets_still(weir_target_collector *c, const weir_targets_opts *opts) {
+/* --- all of them -------------------------------------------------------------------------------------------------- */
+
+static int still_by_id(const void *a, const void *b) {
+    const weir_target_told *x = a, *y = b;
+    if (x->id.high != y->id.high) return x->id.high < y->id.high ? -1 : 1;
+    return x->id.low < y->id.low ? -1 : x->id.low > y->id.low;
+}
+
+static int still_by_part(const void *a, const void *b) {
+    const weir_target_told *x = a, *y = b;
+    return x->part != y->part ? (x->part < y->part ? -1 : 1) : still_by_id(a, b);
+}
+
+typedef struct still_hearing {
+    weir_target_collector *c;
+    uint8_t *parts; /* of all, in the order of their ids */
+} still_hearing;
+
+static void still_hear(void *context, const weir_target_told *told, uint32_t rank) {
+    const still_hearing *hearing = context;
+    hearing->parts[hearing->c->taken] = (uint8_t)told->part;
+    weir_targets_put(hearing->c, told, rank);
+}
+
+/* From the order of ids into that of parts, within which it stays. */
+static weir_err still_arrange(weir_target_collector *c, const uint8_t *parts) {
+    weir_targets *t = c->out;
+    uint64_t next[WEIR_TARGETS_PARTS], own = 0;
+    uint32_t rank = c->comm ? weir_comm_rank(c->comm) : 0;
+    for (uint64_t i = 0; i < t->count; i++) {
+        WEIR_ASSERT(parts[i] < WEIR_TARGETS_PARTS);
+        t->ends[parts[i]]++;
+        if (!c->ranks || c->ranks[i] == rank) c->candidates[own++].told.part = parts[i];
+    }
+    WEIR_ASSERT(own == c->count);
+    for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++)
+        t->ends[part] += t->ends[part - 1];
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++)
+        next[part] = weir_targets_begin(t, part);
+    uint8_t *classes_of = weir_calloc(t->count + 1, sizeof *classes_of);
+    uint16_t *ranks = c->ranks ? weir_calloc(t->count + 1, sizeof *ranks) : NULL;
+    if (!classes_of || (c->ranks && !ranks)) {
+        weir_free(classes_of);
+        return WEIR_NOMEM(STILL_NO_MEMORY);
+    }
+    for (uint64_t i = 0; i < t->count; i++) {
+        uint64_t to = next[parts[i]]++;
+        classes_of[to] = c->classes_of[i];
+        if (ranks) ranks[to] = c->ranks[i];
+    }
+    weir_free(c->classes_of);
+    weir_free(c->ranks);
+    t->classes_of = c->classes_of = classes_of;
+    t->ranks = c->ranks = ranks;
+    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, still_by_part);
+    return WEIR_OK;
+}
+
+static weir_err still_set_times(const weir_target_collector *c) {
+    weir_targets *t = c->out;
+    uint64_t judged = t->count - t->ends[WEIR_TARGETS_TRAIN];
+    int64_t as_of_us = weir_snapshot_as_of_us(c->snapshot);
+    int32_t *days = weir_calloc(judged + 1, sizeof *days);
+    t->days = days;
+    if (!days) return WEIR_NOMEM(STILL_NO_MEMORY);
+    for (uint64_t i = 0; i < judged; i++)
+        days[i] = weir_target_day(as_of_us);
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++)
+        t->from_us[part] = t->to_us[part] = as_of_us;
+    t->one_time = true;
+    return WEIR_OK;
+}
+
+weir_err weir_targets_cut_still(weir_target_collector *c, const weir_targets_cut *cut) {
+    still_hearing hearing = {.c = c};
     /* As of its end, a living graph shows what came after a target: a model that learns from that will not find it when
      * it serves. Only what lives has sources. */
     if (weir_schema_source_count(weir_snapshot_schema(c->snapshot)) > 0)
@@ -104,7 +183,15 @@ weir_err weir_targets_still(weir_target_collector *c, const weir_targets_opts *o
                         "--per-class, which are for imports");
     weir_err err = weir_targets_collect(c, still_take);
     /* Who has a target has its masks, too; a draw is from all. */
-    if (!err && opts->cut.split == WEIR_TARGETS_BY_MASKS) err = still_part_by_masks(c, &opts->cut);
-    if (!err && opts->comm) err = weir_targets_gather(c, opts->comm);
-    return err || opts->cut.split == WEIR_TARGETS_BY_MASKS ? err : still_part_by_class(c, &opts->cut);
+    if (!err && cut->split == WEIR_TARGETS_BY_MASKS) err = still_part_by_masks(c, cut);
+    if (!err && c->count) qsort(c->candidates, c->count, sizeof *c->candidates, still_by_id);
+    if (!err) err = weir_targets_count(c);
+    if (!err) hearing.parts = weir_calloc(c->out->count + 1, sizeof *hearing.parts);
+    if (!err && !hearing.parts) err = WEIR_NOMEM(STILL_NO_MEMORY);
+    if (!err) err = weir_targets_gather(c, still_by_id, still_hear, &hearing);
+    if (!err && cut->split == WEIR_TARGETS_BY_CLASS) err = still_part_by_class(c, cut, hearing.parts);
+    if (!err) err = still_arrange(c, hearing.parts);
+    if (!err) c->out->digest = weir_xxh3(hearing.parts, c->out->count, c->out->digest);
+    weir_free(hearing.parts);
+    return err ? err : still_set_times(c);
 }

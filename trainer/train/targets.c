@@ -8,7 +8,9 @@
 
 #include "targets_private.h"
 
-#define TARGETS_MIN 20u /* of a part: below, a metric is a roll of dice */
+#define TARGETS_MIN       20u /* of a part: below, a metric is a roll of dice */
+#define TARGETS_DAY_US    ((int64_t)86400 * 1000000)
+#define TARGETS_NO_MEMORY "for the targets of training"
 
 weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *target, uint32_t class_of) {
     if (class_of >= c->out->classes) /* opening a snapshot does not look at each label */
@@ -17,9 +19,10 @@ weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *
             "the snapshot says that vertex %llu has value %u of label '%s', which has only %u; take another "
             "copy",
             (unsigned long long)target->vertex, class_of, c->label->name, c->out->classes);
-    if (!WEIR_GROW(c->candidates, c->capacity, c->count)) return WEIR_NOMEM("for the targets of training");
-    weir_vertex id = weir_vertex_of(weir_snapshot_vertices_of(c->snapshot, target->type)->ids[target->vertex]);
-    c->candidates[c->count++] = (weir_target_candidate){*target, id, class_of, 0, WEIR_TARGETS_PARTS};
+    if (!WEIR_GROW(c->candidates, c->capacity, c->count)) return WEIR_NOMEM(TARGETS_NO_MEMORY);
+    const weir_vertex_pair id = weir_snapshot_vertices_of(c->snapshot, target->type)->ids[target->vertex];
+    c->candidates[c->count++] = (weir_target_candidate){
+        {id, target->before_us, class_of, WEIR_TARGETS_PARTS}, (uint64_t)target->vertex, target->event};
     return WEIR_OK;
 }
 
@@ -93,6 +96,10 @@ static weir_err targets_take_life(weir_target_collector *c, uint64_t vertex, int
     return err ? err : weir_target_candidate_add(c, &target, weir_target_class(c->task, value));
 }
 
+int32_t weir_target_day(int64_t time_us) {
+    return (int32_t)(time_us / TARGETS_DAY_US);
+}
+
 bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex) {
     return v->key_offsets[vertex] < v->key_offsets[vertex + 1];
 }
@@ -143,97 +150,121 @@ weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take) {
     return err;
 }
 
-/* --- parts ------------------------------------------------------------------------------------------------------ */
+/* --- cut by time ------------------------------------------------------------------------------------------------ */
 
 static int targets_by_time(const void *a, const void *b) {
-    const weir_target_candidate *x = a, *y = b;
-    if (x->target.before_us != y->target.before_us) return x->target.before_us < y->target.before_us ? -1 : 1;
-    if (x->id != y->id) return x->id < y->id ? -1 : 1;
+    const weir_target_told *x = a, *y = b;
+    if (x->before_us != y->before_us) return x->before_us < y->before_us ? -1 : 1;
+    if (x->id.high != y->id.high) return x->id.high < y->id.high ? -1 : 1;
+    if (x->id.low != y->id.low) return x->id.low < y->id.low ? -1 : 1;
     return x->class_of < y->class_of ? -1 : x->class_of > y->class_of; /* TRAIN-T5: two labels of one moment */
 }
 
-/* Moves a cut to the right until it separates different times (TRAIN-T1). */
-static uint64_t targets_cut_at(const weir_target_candidate *candidates, uint64_t count, double share) {
-    uint64_t cut = (uint64_t)(share * (double)count);
-    while (cut > 0 && cut < count && candidates[cut].target.before_us == candidates[cut - 1].target.before_us)
-        cut++;
-    return cut;
+/* Times of the first and the last candidate of all ranks; first > last: there are none. */
+static weir_err targets_range(const weir_target_collector *c, int64_t range_us[2]) {
+    uint32_t ranks = c->comm ? weir_comm_ranks(c->comm) : 1;
+    weir_buf all = {0};
+    range_us[0] = c->count ? c->candidates[0].told.before_us : INT64_MAX;
+    range_us[1] = c->count ? c->candidates[c->count - 1].told.before_us : INT64_MIN;
+    uint64_t *lengths = weir_calloc(ranks, sizeof *lengths);
+    weir_err err = lengths ? WEIR_OK : WEIR_NOMEM(TARGETS_NO_MEMORY);
+    if (!err && c->comm) err = weir_comm_gather(c->comm, range_us, 2 * sizeof *range_us, &all, lengths);
+    for (size_t at = 0; !err && at < all.length; at += 2 * sizeof *range_us) {
+        int64_t of_rank[2];
+        memcpy(of_rank, all.bytes + at, sizeof of_rank);
+        if (of_rank[0] < range_us[0]) range_us[0] = of_rank[0];
+        if (of_rank[1] > range_us[1]) range_us[1] = of_rank[1];
+    }
+    weir_buf_free(&all);
+    weir_free(lengths);
+    return err;
 }
 
-static weir_err targets_keep(weir_target_collector *c, size_t begin, bool shared) {
-    size_t count = c->count - begin;
-    WEIR_ASSERT(begin <= c->count);
-    const weir_target_candidate *kept = c->candidates + begin;
-    weir_target *targets = weir_calloc(count + 1, sizeof *targets);
-    uint64_t *ids = weir_calloc(count + 1, sizeof *ids);
-    uint32_t *classes = weir_calloc(count + 1, sizeof *classes);
-    uint32_t *ranks = shared ? weir_calloc(count + 1, sizeof *ranks) : NULL;
-    c->out->targets = targets;
-    c->out->ids = ids;
-    c->out->classes_of = classes;
-    c->out->ranks = ranks;
-    if (!targets || !ids || !classes || (shared && !ranks)) return WEIR_NOMEM("for the targets of training");
-    for (size_t i = 0; i < count; i++) {
-        targets[i] = kept[i].target;
-        ids[i] = weir_vertex_low(kept[i].id);
-        classes[i] = kept[i].class_of;
-        if (ranks) ranks[i] = kept[i].rank;
-    }
-    c->out->count = count;
+/* The warm-up is only a past. */
+static weir_err targets_leave_warm_up(weir_target_collector *c, double warm_up) {
+    int64_t range_us[2];
+    weir_err err = targets_range(c, range_us);
+    if (err || range_us[0] > range_us[1]) return err;
+    uint64_t length_us = (uint64_t)range_us[1] - (uint64_t)range_us[0]; /* may be more than an int64_t holds */
+    int64_t begin_us = (int64_t)((uint64_t)range_us[0] + (uint64_t)(warm_up * (double)length_us));
+    WEIR_ASSERT(begin_us >= range_us[0] && begin_us <= range_us[1]);
+    size_t begin = 0;
+    while (begin < c->count && c->candidates[begin].told.before_us < begin_us)
+        begin++;
+    c->count -= begin;
+    if (c->count) memmove(c->candidates, c->candidates + begin, c->count * sizeof *c->candidates);
     return WEIR_OK;
 }
 
-static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets_opts *opts) {
-    const weir_targets_cut *cut = &opts->cut;
+/* Where the next one belongs. last_us: of the one before. */
+typedef struct targets_cutting {
+    weir_target_collector *c;
+    int32_t *days;
+    int64_t last_us;
+} targets_cutting;
+
+static void targets_cut_next(void *context, const weir_target_told *told, uint32_t rank) {
+    targets_cutting *cutting = context;
+    weir_targets *t = cutting->c->out;
+    const uint64_t at = cutting->c->taken;
+    weir_targets_part part = WEIR_TARGETS_TRAIN;
+    /* A cut moves to the right until it separates different times (TRAIN-T1). */
+    for (weir_targets_part p = WEIR_TARGETS_TRAIN; at > 0 && p < WEIR_TARGETS_TEST; p++)
+        t->ends[p] += at == t->ends[p] && told->before_us == cutting->last_us;
+    while (at >= t->ends[part])
+        part++;
+    if (part != WEIR_TARGETS_TRAIN) cutting->days[at - t->ends[WEIR_TARGETS_TRAIN]] = weir_target_day(told->before_us);
+    if (at == weir_targets_begin(t, part)) t->from_us[part] = told->before_us;
+    t->to_us[part] = told->before_us;
+    t->one_time = at == 0 || (t->one_time && told->before_us == cutting->last_us);
+    cutting->last_us = told->before_us;
+    weir_targets_put(cutting->c, told, rank);
+}
+
+static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets_cut *cut) {
+    targets_cutting cutting = {.c = c};
     weir_err err =
         weir_targets_collect(c, c->task->moment == WEIR_SCHEMA_AT_PUT ? targets_take_lives : targets_take_labels);
-    if (!err && opts->comm) err = weir_targets_gather(c, opts->comm);
+    if (!err && c->count) qsort(c->candidates, c->count, sizeof *c->candidates, targets_by_time);
+    if (!err) err = targets_leave_warm_up(c, cut->warm_up);
+    if (!err) err = weir_targets_count(c);
     if (err) return err;
-    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, targets_by_time);
+    uint64_t count = c->out->count, *ends = c->out->ends;
+    ends[WEIR_TARGETS_TRAIN] = (uint64_t)((1 - cut->validation - cut->test) * (double)count);
+    ends[WEIR_TARGETS_VALIDATION] = (uint64_t)((1 - cut->test) * (double)count);
+    ends[WEIR_TARGETS_TEST] = count;
+    c->out->days = cutting.days = weir_calloc(count - ends[WEIR_TARGETS_TRAIN] + 1, sizeof *cutting.days);
+    return cutting.days ? weir_targets_gather(c, targets_by_time, targets_cut_next, &cutting)
+                        : WEIR_NOMEM(TARGETS_NO_MEMORY);
+}
 
-    /* The warm-up is only a past. */
-    size_t begin = 0;
-    if (c->count) {
-        int64_t first_us = c->candidates[0].target.before_us, last_us = c->candidates[c->count - 1].target.before_us;
-        uint64_t range_us = (uint64_t)last_us - (uint64_t)first_us; /* may be more than an int64_t holds */
-        int64_t begin_us = (int64_t)((uint64_t)first_us + (uint64_t)(cut->warm_up * (double)range_us));
-        WEIR_ASSERT(begin_us >= first_us && begin_us <= last_us);
-        while (begin < c->count && c->candidates[begin].target.before_us < begin_us)
-            begin++;
+/* --- what is kept ----------------------------------------------------------------------------------------------- */
+
+/* This rank's candidates stand in the order of all. */
+static weir_err targets_hold(const weir_target_collector *c) {
+    weir_target *targets = weir_calloc(c->count + 1, sizeof *targets);
+    uint64_t *ids = weir_calloc(c->count + 1, sizeof *ids);
+    uint32_t *numbers = c->ranks ? weir_calloc(c->count + 1, sizeof *numbers) : NULL, numbered = 0;
+    c->out->targets = targets;
+    c->out->ids = ids;
+    c->out->numbers = numbers;
+    if (!targets || !ids || (c->ranks && !numbers)) return WEIR_NOMEM(TARGETS_NO_MEMORY);
+    for (size_t i = 0; i < c->count; i++) {
+        const weir_target_candidate *from = &c->candidates[i];
+        targets[i] = (weir_target){from->vertex, from->told.before_us, from->event, (uint16_t)c->label->target};
+        ids[i] = from->told.id.low;
     }
-    size_t count = c->count - begin;
-    const weir_target_candidate *kept = c->candidates + begin;
-    c->out->ends[WEIR_TARGETS_TRAIN] = targets_cut_at(kept, count, 1 - cut->validation - cut->test);
-    c->out->ends[WEIR_TARGETS_VALIDATION] = targets_cut_at(kept, count, 1 - cut->test);
-    c->out->ends[WEIR_TARGETS_TEST] = count;
-    return targets_keep(c, begin, opts->comm != NULL);
-}
-
-static int targets_by_part(const void *a, const void *b) {
-    const weir_target_candidate *x = a, *y = b;
-    if (x->part != y->part) return x->part < y->part ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* TRAIN-T3: what is in no part stands last, and is left out. */
-static weir_err targets_cut_still(weir_target_collector *c, const weir_targets_opts *opts) {
-    uint64_t *ends = c->out->ends;
-    weir_err err = weir_targets_still(c, opts);
-    if (err) return err;
-    if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, targets_by_part);
-    for (size_t i = 0; i < c->count && c->candidates[i].part < WEIR_TARGETS_PARTS; i++)
-        ends[c->candidates[i].part] = i + 1;
-    for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++)
-        ends[part] = ends[part] > ends[part - 1] ? ends[part] : ends[part - 1];
-    WEIR_ASSERT(ends[WEIR_TARGETS_TEST] <= c->count);
-    c->count = ends[WEIR_TARGETS_TEST];
-    return targets_keep(c, 0, opts->comm != NULL);
+    for (uint64_t i = 0; c->ranks && i < c->out->count; i++)
+        if (c->ranks[i] == weir_comm_rank(c->comm)) numbers[numbered++] = (uint32_t)i;
+    WEIR_ASSERT(c->ranks ? numbered == c->count : c->out->count == c->count); /* TRAIN-T6 */
+    c->out->held = (uint32_t)c->count;
+    return WEIR_OK;
 }
 
 static weir_err targets_count_classes(weir_targets *t) {
     uint64_t *counts = weir_calloc((size_t)WEIR_TARGETS_PARTS * t->classes, sizeof *counts);
     t->class_counts = counts;
-    if (!counts) return WEIR_NOMEM("for the targets of training");
+    if (!counts) return WEIR_NOMEM(TARGETS_NO_MEMORY);
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
         for (uint64_t i = weir_targets_begin(t, part); i < t->ends[part]; i++) {
             WEIR_ASSERT(t->classes_of[i] < t->classes);
@@ -274,8 +305,7 @@ static weir_err targets_check(const weir_target_collector *c, const weir_targets
     const weir_targets *t = c->out;
     weir_err err = WEIR_OK;
     /* As those of an import without times. */
-    if (cut->split == WEIR_TARGETS_BY_TIME && t->count >= TARGETS_MIN &&
-        t->targets[0].before_us == t->targets[t->count - 1].before_us)
+    if (cut->split == WEIR_TARGETS_BY_TIME && t->count >= TARGETS_MIN && t->one_time)
         return WEIR_ERR(WEIR_EDATA,
                         "all %llu targets are of one moment, so no time separates them; give --masks or --per-class",
                         (unsigned long long)t->count);
@@ -306,19 +336,48 @@ uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part)
     return part == WEIR_TARGETS_TRAIN ? 0 : targets->ends[part - 1];
 }
 
+uint64_t weir_targets_number(const weir_targets *targets, uint32_t place) {
+    WEIR_ASSERT(place < targets->held);
+    return targets->numbers ? targets->numbers[place] : place;
+}
+
+uint32_t weir_targets_place(const weir_targets *targets, uint64_t target) {
+    uint32_t begin = 0, end = targets->held;
+    WEIR_ASSERT(target < targets->count);
+    if (!targets->numbers) return (uint32_t)target;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (targets->numbers[middle] < target) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begin < targets->held && targets->numbers[begin] == target ? begin : WEIR_TARGETS_ELSEWHERE;
+}
+
+uint64_t weir_targets_bytes(const weir_targets *t) {
+    uint64_t judged = t->count - t->ends[WEIR_TARGETS_TRAIN];
+    return t->count * (sizeof *t->classes_of + (t->ranks ? sizeof *t->ranks : 0)) + judged * sizeof *t->days +
+           t->held * (sizeof *t->targets + sizeof *t->ids + (t->numbers ? sizeof *t->numbers : 0)) +
+           WEIR_TARGETS_PARTS * t->classes * sizeof *t->class_counts;
+}
+
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp) {
     const weir_targets_cut *cut = &opts->cut;
     *targetsp = NULL;
     if (cut->split == WEIR_TARGETS_BY_TIME && !(cut->warm_up >= 0 && cut->warm_up <= 0.9 && cut->validation > 0 &&
                                                 cut->test > 0 && cut->validation + cut->test < 1))
         return WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
-    weir_target_collector c = {.snapshot = snapshot, .out = weir_calloc(1, sizeof *c.out)};
-    if (!c.out) return WEIR_NOMEM("for the targets of training");
+    weir_target_collector c = {.snapshot = snapshot, .comm = opts->comm, .out = weir_calloc(1, sizeof *c.out)};
+    if (!c.out) return WEIR_NOMEM(TARGETS_NO_MEMORY);
     weir_err err = targets_find_task(&c, opts->task);
-    if (!err) err = cut->split == WEIR_TARGETS_BY_TIME ? targets_cut_by_time(&c, opts) : targets_cut_still(&c, opts);
+    if (!err) err = cut->split == WEIR_TARGETS_BY_TIME ? targets_cut_by_time(&c, cut) : weir_targets_cut_still(&c, cut);
+    if (!err) err = targets_hold(&c);
     if (!err) err = targets_count_classes(c.out);
     if (!err) err = targets_check(&c, cut);
     weir_free(c.candidates);
+    weir_free(c.counts);
     if (err) {
         weir_targets_close(c.out);
         return err;
@@ -333,6 +392,8 @@ void weir_targets_close(weir_targets *targets) {
     weir_free((void *)(uintptr_t)targets->ids);
     weir_free((void *)(uintptr_t)targets->ranks);
     weir_free((void *)(uintptr_t)targets->classes_of);
+    weir_free((void *)(uintptr_t)targets->days);
+    weir_free((void *)(uintptr_t)targets->numbers);
     weir_free((void *)(uintptr_t)targets->class_counts);
     weir_free(targets);
 }

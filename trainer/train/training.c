@@ -159,6 +159,7 @@ static weir_err training_network_open(weir_trained *t) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
     size_t bytes = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
     size_t logits = (size_t)t->opts.batch * weir_nn_outputs(t->shape);
+    size_t judged = (size_t)(t->targets->count - t->targets->ends[WEIR_TARGETS_TRAIN]);
     err = k->alloc(bytes, (void **)&t->params);
     if (!err) err = k->alloc(bytes, (void **)&t->best_params);
     if (!err) err = k->alloc(bytes, (void **)&t->gradients);
@@ -167,8 +168,8 @@ static weir_err training_network_open(weir_trained *t) {
     t->logits = weir_calloc(logits, sizeof *t->logits);
     t->dlogits = weir_calloc(logits, sizeof *t->dlogits);
     t->labels = weir_calloc(t->opts.batch, sizeof *t->labels);
-    t->scores = weir_calloc(t->targets->count, sizeof *t->scores);
-    t->list = weir_calloc(t->targets->count, sizeof *t->list);
+    t->scores = weir_calloc(judged, sizeof *t->scores);
+    t->list = weir_calloc(judged, sizeof *t->list);
     if (!err && !(t->logits && t->dlogits && t->labels && t->scores && t->list)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
     if (!err) err = weir_nn_workspace_open(t->nn, true, &t->train_workspace);
     if (!err) err = weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
@@ -250,7 +251,8 @@ static weir_err training_epoch(weir_trained *t) {
     weir_err err = weir_training_learn(t, &epoch);
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
     if (!err)
-        err = weir_err_prefix(weir_training_measure(t, t->scores, WEIR_TARGETS_VALIDATION, &metrics),
+        err = weir_err_prefix(weir_training_measure(t, weir_training_scores(t, WEIR_TARGETS_VALIDATION),
+                                                    WEIR_TARGETS_VALIDATION, &metrics),
                               "validation of epoch %u", epoch.number);
     if (err) return err;
     epoch.validation = weir_nn_outputs(t->shape) == 1 ? metrics.average_precision : metrics.accuracy;
@@ -280,7 +282,7 @@ static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
     WEIR_ASSERT(t->state.best_epoch > 0); /* TRAIN-R3 */
     weir_err err = weir_training_judge(t, part, t->best_params);
-    if (!err) err = weir_training_measure(t, t->scores, part, &t->metrics[part]);
+    if (!err) err = weir_training_measure(t, weir_training_scores(t, part), part, &t->metrics[part]);
     if (err || weir_nn_outputs(t->shape) != 1) return err;
 
     double *probabilities = weir_calloc(count, sizeof *probabilities);
@@ -288,7 +290,8 @@ static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
     if (!probabilities || !labels) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
     for (uint64_t i = 0; !err && i < count; i++)
         labels[i] = t->targets->classes_of[begin + i] != 0;
-    const weir_scored scored = {t->scores + begin, labels, count}, calibrated = {probabilities, labels, count};
+    const weir_scored scored = {weir_training_scores(t, part), labels, count},
+                      calibrated = {probabilities, labels, count};
     if (!err && part == WEIR_TARGETS_VALIDATION) err = weir_calibration_fit(&scored, &t->calibration);
     for (uint64_t i = 0; !err && i < count; i++)
         probabilities[i] = weir_calibrated(&t->calibration, scored.scores[i]);

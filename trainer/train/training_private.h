@@ -39,9 +39,9 @@ struct weir_trained {
     size_t packed_room;
     weir_real *logits, *dlogits; /* batch x outputs        */
     uint32_t *labels;            /* batch                  */
-    double *scores;              /* one a target           */
+    double *scores;              /* one a target behind the training part */
     weir_train_dealer *dealer;   /* of local batches; NULL: they are global */
-    uint64_t *list;              /* of what is judged      */
+    uint32_t *list;              /* of what is judged, with room for all behind the training part */
     weir_training_state state;
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];
     weir_calibration calibration;
@@ -57,7 +57,7 @@ weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_t
 
 /* pass.c: which targets an epoch learns from, and in which order: a function of seed and epoch; and of who owns them,
  * where batches are local. What a stream calls to draw; context is the training. */
-uint64_t weir_training_list_epoch(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp);
+uint64_t weir_training_list_epoch(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp);
 /* What the streams of a training have in common. */
 weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*channels)[WEIR_TRAIN_CHANNELS]);
 /* t->stream, of the epochs that are left.  [main] */
@@ -67,9 +67,11 @@ weir_err weir_training_stream_open(weir_trained *t);
 weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch);
 /* One epoch of learning: the stream's next one.  [main] */
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);
-/* Scores of a part's targets into t->scores, with these parameters; on all ranks the same.  [main] */
+/* Where the scores of a part's targets are, one each; not of the training part, which is not scored. */
+double *weir_training_scores(const weir_trained *t, weir_targets_part part);
+/* Those of a part, with these parameters; on all ranks the same.  [main] */
 weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir_real *params);
-/* What validation and early stopping look at. scores: one a target, of all parts. */
+/* What validation and early stopping look at. scores: one a target of the part. */
 weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
                                weir_train_metrics *metricsp);
 

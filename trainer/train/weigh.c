@@ -76,10 +76,12 @@ static void weigh_targets(const weigh_pass *w) {
     double wanted = (double)w->opts->negatives * (double)(count - zeros);
     double keep = zeros == 0 || wanted >= (double)zeros ? 1 : wanted / (double)zeros;
     double chance = fmin(1, (double)w->opts->batch / ((double)(count - zeros) + keep * (double)zeros));
-    for (uint64_t i = 0; i < count; i++)
-        if (weir_train_target_owner(&w->opts->owners, t, i) == w->opts->owners.rank)
-            w->now[t->targets[i].type][(uint64_t)t->targets[i].vertex] =
-                chance * (zeros && t->classes_of[i] == 0 ? keep : 1);
+    for (uint32_t place = 0; place < t->held; place++) {
+        uint64_t target = weir_targets_number(t, place);
+        if (target < count && weir_train_target_owner(&w->opts->owners, t, target) == w->opts->owners.rank)
+            w->now[t->targets[place].type][(uint64_t)t->targets[place].vertex] =
+                chance * (zeros && t->classes_of[target] == 0 ? keep : 1);
+    }
 }
 
 /* How often the lists that are here name a vertex; or only whether lists of own vertices do. */

@@ -20,7 +20,7 @@ typedef struct world {
     weir_nn_workspace *workspace;
     weir_comm *comm;
     weir_real *params;
-    uint64_t *list;
+    uint32_t *list;
     weir_batches_opts opts;
 } world;
 
@@ -46,7 +46,7 @@ static void world_open(world *w) {
     w->list = calloc(w->targets->count, sizeof *w->list);
     assert_non_null(w->list);
     for (uint64_t i = 0; i < w->targets->count; i++)
-        w->list[i] = w->targets->count - 1 - i;
+        w->list[i] = (uint32_t)(w->targets->count - 1 - i);
     w->opts = (weir_batches_opts){.shape = w->shape,
                                   .targets = w->targets,
                                   .list = w->list,
@@ -156,7 +156,7 @@ typedef struct drawing {
 } drawing;
 
 /* Another piece of the list each epoch. */
-static uint64_t draw(const void *context, uint32_t epoch, uint64_t *list, uint64_t *seedp) {
+static uint64_t draw(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp) {
     drawing *d = (drawing *)(uintptr_t)context;
     uint64_t count = d->counts[(epoch - 1) % EPOCHS];
     assert_int_equal(epoch, ++d->drawn); /* each once, in their order */
@@ -219,7 +219,7 @@ static void e4_an_epoch_is_what_it_is_alone(void **state) {
     world w;
     drawing d;
     static weir_real alone[EPOCHS][512], together[EPOCHS][512];
-    static uint64_t list[512];
+    static uint32_t list[512];
     world_open(&w);
     for (uint32_t run = 0; run <= EPOCHS; run++) {
         weir_batches *stream = NULL;

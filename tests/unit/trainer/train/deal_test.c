@@ -14,7 +14,8 @@
 
 typedef struct world {
     weir_train_dealer dealer;
-    uint64_t list[TARGETS], count;
+    uint64_t count;
+    uint32_t list[TARGETS];
     uint32_t owner_of[TARGETS], ranks; /* by target */
     uint64_t owned[RANKS];
 } world;
@@ -28,12 +29,13 @@ static world *world_open(uint64_t seed, bool even) {
     w->count = 1 + weir_rng_below(&rng, TARGETS);
     if (even) w->count = w->ranks * (1 + w->count / (2 * w->ranks));
     for (uint64_t i = 0; i < w->count; i++) {
-        w->list[i] = i;
+        w->list[i] = (uint32_t)i;
         w->owner_of[i] = even ? (uint32_t)(i % w->ranks) : (uint32_t)((double)w->ranks * pow(weir_rng_double(&rng), 2));
         w->owned[w->owner_of[i]]++;
     }
     for (uint64_t i = w->count; i > 1; i--) {
-        uint64_t other = weir_rng_below(&rng, i), last = w->list[i - 1];
+        uint64_t other = weir_rng_below(&rng, i);
+        uint32_t last = w->list[i - 1];
         w->list[i - 1] = w->list[other];
         w->list[other] = last;
     }
@@ -49,7 +51,7 @@ static void world_close(world *w) {
 }
 
 /* Each once, and those of a rank in the order in which they were. */
-static void same_targets(const world *w, const uint64_t *before) {
+static void same_targets(const world *w, const uint32_t *before) {
     uint64_t at[RANKS] = {0};
     for (uint64_t i = 0; i < w->count; i++) {
         uint32_t rank = w->owner_of[w->list[i]];
@@ -63,7 +65,8 @@ static void every_batch_has_its_shares(void **state) {
     (void)state;
     for (uint64_t round = 0; round < 60; round++) {
         world *w = world_open(weir_test_seed() + round, false);
-        uint64_t before[TARGETS], batch = 1 + w->count / (1 + round);
+        uint64_t batch = 1 + w->count / (1 + round);
+        uint32_t before[TARGETS];
         memcpy(before, w->list, sizeof before);
         weir_train_deal(&w->dealer, w->list, w->count);
         same_targets(w, before);
@@ -87,7 +90,7 @@ static void equal_ranks_have_equal_batches(void **state) {
     (void)state;
     for (uint64_t round = 0; round < 60; round++) {
         world *w = world_open(weir_test_seed() + round, true);
-        uint64_t before[TARGETS];
+        uint32_t before[TARGETS];
         memcpy(before, w->list, sizeof before);
         weir_train_deal(&w->dealer, w->list, w->count);
         same_targets(w, before);

@@ -108,13 +108,13 @@ static void p1_a_training_draws_every_subset_alike(void **state) {
     const uint64_t seed = weir_test_seed();
     for (uint32_t k = 1; k <= 20; k++) {
         static subset_counts counts;
-        uint64_t list[2 * PARENTS];
+        uint32_t list[2 * PARENTS];
         weir_comm *comm = NULL;
         weir_trained *trained = star_train(snapshot, &(weir_train_reach){.fanouts = &k, .layers = 1, .out_only = true});
         const weir_targets *targets = weir_trained_look(trained).targets;
         assert_int_equal(targets->count, PARENTS);
         for (uint64_t i = 0; i < targets->count; i++)
-            list[i] = i;
+            list[i] = (uint32_t)i;
         memset(&counts, 0, sizeof counts);
         assert_ok(weir_comm_start(NULL, NULL, &comm));
         weir_batches_opts opts = {.shape = weir_trained_look(trained).shape,

@@ -279,7 +279,7 @@ static void numbers_that_are_none(void **state) {
     const double *scores = weir_trained_look(trained).scores;
     const weir_targets *targets = weir_trained_look(trained).targets;
     for (uint64_t i = targets->ends[WEIR_TARGETS_TRAIN]; i < targets->count; i++)
-        assert_true(isfinite(scores[i]));
+        assert_true(isfinite(scores[i - targets->ends[WEIR_TARGETS_TRAIN]]));
     weir_trained_close(trained);
     weir_snapshot_close(snapshot);
 }

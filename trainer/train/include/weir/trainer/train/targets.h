@@ -13,6 +13,8 @@
  *             of the snapshot's time, so that all edges are seen; a class is never an input.
  *   TRAIN-T4  No target is from before the history that the snapshot covers (weir_snapshot_from_us).
  *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in parts.
+ *   TRAIN-T6  Of a target that another rank has, a rank keeps numbers of a few bytes: its class and who has it, and its
+ *             day if it is only for judging.
  *
  * A target is one life of a vertex: its time, its features and its labels are of that. What a later message says of it
  * (an update, a deletion, a second put) changes neither its time nor its class nor its features.
@@ -20,6 +22,7 @@
 #ifndef WEIR_TRAINER_TRAIN_TARGETS_H
 #define WEIR_TRAINER_TRAIN_TARGETS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/store/base/err.h>
@@ -62,25 +65,41 @@ typedef struct weir_targets_opts {
 
 /* Plain values, in the order of parts and, within, of time and vertex; owned by the handle. */
 typedef struct weir_targets {
-    uint64_t count;
-    uint64_t ends[WEIR_TARGETS_PARTS]; /* of each part, where it ends                              */
-    uint32_t classes;                  /* 2: yes or no, else one a value of the label              */
-    const weir_target *targets;        /* vertices are indices of their rank's snapshot            */
-    const uint64_t *ids;               /* one a target: the low half of its vertex's               */
-    const uint32_t *ranks;             /* one a target: who has it; NULL: the snapshot is whole    */
-    const uint32_t *classes_of;        /* one a target                                             */
-    const uint64_t *class_counts;      /* [part * classes + class]                                 */
-    uint64_t young;                    /* excluded: their labels may still come                    */
-    uint64_t old;                      /* excluded: TRAIN-T4                                             */
-    uint64_t unlabelled;               /* excluded: no label, and the schema gives no `absent`     */
+    uint64_t count;                    /* of all ranks                                                        */
+    uint64_t ends[WEIR_TARGETS_PARTS]; /* of each part, where it ends                                         */
+    uint32_t classes;                  /* 2: yes or no, else one a value of the label                         */
+    const uint8_t *classes_of;         /* one a target                                                        */
+    const uint16_t *ranks;             /* one a target: who has it; NULL: the snapshot is whole               */
+    const int32_t *days;               /* one a target behind the training part: days of UTC from 1970 on     */
+    const uint64_t *class_counts;      /* [part * classes + class]                                            */
+    int64_t from_us[WEIR_TARGETS_PARTS], to_us[WEIR_TARGETS_PARTS]; /* times of each part's first and last     */
+    bool one_time;                                                  /* all are judged as of one time          */
+    uint64_t digest;                                                /* of ids, times, classes and parts of all */
+    /* Those whose vertices this rank's snapshot has, in the same order. */
+    uint32_t held;
+    const uint32_t *numbers;    /* of each, which target it is, ascending; NULL: all are held              */
+    const weir_target *targets; /* vertices are indices of this rank's snapshot                            */
+    const uint64_t *ids;        /* the low half of each one's vertex's                                     */
+    uint64_t young;             /* excluded, of all ranks: their labels may still come                     */
+    uint64_t old;               /* excluded: TRAIN-T4                                                      */
+    uint64_t unlabelled;        /* excluded: no label, and the schema gives no `absent`                    */
 } weir_targets;
+
+#define WEIR_TARGETS_ELSEWHERE UINT32_MAX
 
 /* WEIR_EINVAL shares out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one class
  * only, in the part that is named, or masks that do not fit, and what to do; WEIR_ECORRUPT a list of the snapshot leads
- * outside; WEIR_ENOMEM; WEIR_ELIMIT in parts, more than 67 million.  The snapshot is only read.  [any] */
+ * outside; WEIR_ENOMEM; WEIR_ELIMIT 2^32 targets or more, or 2^16 ranks that have parts.  The snapshot is only read.
+ * [any] */
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
 void weir_targets_close(weir_targets *targets); /* NULL is allowed */
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part);
+/* Where among the held ones the target is; WEIR_TARGETS_ELSEWHERE: another rank has it. */
+uint32_t weir_targets_place(const weir_targets *targets, uint64_t target);
+/* Which target the place is of. */
+uint64_t weir_targets_number(const weir_targets *targets, uint32_t place);
+/* Of memory. */
+uint64_t weir_targets_bytes(const weir_targets *targets);
 
 #ifdef __cplusplus
 }

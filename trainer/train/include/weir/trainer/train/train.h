@@ -145,8 +145,8 @@ typedef struct weir_trained_view {
     const weir_nn_shape *shape;
     const weir_real *params; /* in the kernels' memory: those of the best epoch */
     const weir_targets *targets;
-    /* One a target, in their order: the logit of a yes-or-no question, else the most likely class. 0 in the training
-     * part, which is not scored. */
+    /* One a target behind the training part, in their order: the logit of a yes-or-no question, else the most likely
+     * class. */
     const double *scores;
     const weir_train_metrics *metrics; /* one a part */
     weir_calibration calibration;
