@@ -76,7 +76,7 @@ static void rank_main(void) {
     weir_snapshot *snapshot = NULL;
     weir_targets *whole = NULL, *of_part = NULL;
     weir_alloc_stats before, after;
-    weir_targets_opts opts = cuts[atoi(getenv("HELD_TEST_CUT"))];
+    weir_targets_opts opts = cuts[strtoul(getenv("HELD_TEST_CUT"), NULL, 10)];
     assert_ok(weir_comm_start(NULL, NULL, &comm));
     snprintf(folder, sizeof folder, "%s/part-%u", getenv("HELD_TEST_PARTS"), weir_comm_rank(comm));
     assert_ok(weir_part_open(folder, &(weir_part_opts){.verify = false}, &part));

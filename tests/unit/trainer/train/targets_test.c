@@ -172,6 +172,37 @@ static void t1_t2_of_random_snapshots(void **state) {
     free(w);
 }
 
+/* As many targets as ten share each moment, so that most cuts would part some. */
+static void t1_a_cut_parts_no_moment(void **state) {
+    (void)state;
+    enum { MOMENTS = 40, EACH = 10 };
+    learn_world w;
+    weir_snapshot *snapshot;
+    const char *out = weir_test_path("snapshot");
+    learn_open(&w, learn_schema_text, weir_test_seed());
+    for (uint64_t n = 0; n < MOMENTS * EACH; n++) {
+        int64_t time_us = LEARN_START_US + (int64_t)(n / EACH) * 60 * LEARN_SECOND;
+        const double x = 1;
+        learn_put(&w, LEARN_PAY, n, time_us, &x);
+        learn_label(&w, LEARN_BAD, n, n % 3 ? "no" : "yes", time_us + LEARN_SECOND);
+    }
+    learn_build(&w, out, LEARN_START_US + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    for (unsigned share = 10; share < 40; share++) {
+        const weir_targets_opts opts = BY_TIME(LEARN_TASK_BAD, 0, share / 100.0, 0.11 + share / 100.0);
+        weir_targets *t = NULL;
+        assert_ok(weir_targets_open(snapshot, &opts, &t));
+        cuts(t, &opts);
+        for (unsigned part = 0; part < WEIR_TARGETS_PARTS; part++) {
+            assert_int_equal(t->ends[part] % EACH, 0);
+            assert_true(t->from_us[part] == t->targets[weir_targets_begin(t, part)].before_us);
+            assert_true(t->to_us[part] == t->targets[t->ends[part] - 1].before_us);
+        }
+        weir_targets_close(t);
+    }
+    weir_snapshot_close(snapshot);
+}
+
 static void a_warm_up_is_only_past(void **state) {
     (void)state;
     const learn_plan plan = {.seed = weir_test_seed(), .pays = 400, .people = 20, .bad = 0.3};
@@ -387,8 +418,9 @@ static void t4_lives_are_targets_and_old_ones_are_not(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(t4_lives_are_targets_and_old_ones_are_not), WEIR_CASE(t1_t2_of_random_snapshots),
-           WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(a_warm_up_over_more_than_all_of_time),
-           WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all), WEIR_CASE(one_class_only),
-           WEIR_CASE(shares_out_of_range), WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused),
+           WEIR_CASE(t1_a_cut_parts_no_moment), WEIR_CASE(a_warm_up_is_only_past),
+           WEIR_CASE(a_warm_up_over_more_than_all_of_time), WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all),
+           WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range),
+           WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused),
            WEIR_CASE(labels_without_a_value_of_the_schema_are_refused),
            WEIR_CASE(t3_a_living_graph_is_cut_by_time_only), WEIR_CASE(every_allocation_may_fail))
