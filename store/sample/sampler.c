@@ -154,6 +154,7 @@ static weir_err sampler_tell_hop(const weir_sampler *s, const weir_block *block,
         .groups = block->groups,
         .before_us = block->before_us,
         .keys = s->keys,
+        .events = s->steps[step].hop == 1 ? block->events : NULL, /* the nodes are the targets */
     };
     WEIR_ASSERT(!s->source->wide && !s->opts.edges_max);
     for (; step < s->opts.step_count && s->steps[step].hop == hop.steps->hop; step++)
@@ -200,7 +201,7 @@ weir_err weir_sample_answer(weir_sampler *sampler, uint32_t step, const weir_sam
         weir_sample_vertex_put(block->vertices, i, parents[i].vertex, false);
         block->groups[i] = i;
         block->before_us[i] = parents[i].before_us;
-        block->events[i] = 0;
+        block->events[i] = parents[i].event;
         block->used[i] = 0;
         block->cut[i] = 0;
         sampler->keys[i] = parents[i].key;

@@ -97,7 +97,8 @@ static uint64_t answer_step(const side *asks, side *draws, uint32_t step, uint32
         uint32_t count = parents.end - begin < at_once ? parents.end - begin : at_once;
         for (uint32_t i = 0; i < count; i++) {
             uint32_t group = hop->groups[begin + i];
-            asked[i] = (weir_sample_parent){hop->vertices[begin + i], hop->before_us[group], hop->keys[group]};
+            asked[i] = (weir_sample_parent){hop->vertices[begin + i], hop->before_us[group], hop->keys[group],
+                                            hop->events ? hop->events[begin + i] : 0};
         }
         assert_ok(weir_sample_answer(draws->sampler, step, asked, count, draws->block, &neighbors));
         const weir_block_edges *drawn = &weir_block_look(draws->block)->edges[step];
@@ -129,9 +130,13 @@ static void drawn_for(bool shared) {
         side_open(&draws, &f, at_once, 0, false); /* its own seed says nothing */
         asks.source->hop = hear;
         told.count = told.steps = 0;
-        for (uint32_t i = 0; i < TARGETS; i++)
+        for (uint32_t i = 0; i < TARGETS; i++) {
+            const plain_edge *put_with = &f.plain[0][weir_rng_below(&rng, EDGES)];
             targets[i] = (weir_target){weir_rng_below(&rng, VERTICES),
                                        shared ? TIMES / 2 : (int64_t)weir_rng_below(&rng, TIMES + 2), 0, 0};
+            if (!shared && weir_rng_below(&rng, 2))
+                targets[i] = (weir_target){put_with->from, put_with->time_us, put_with->event, 0};
+        }
         assert_ok(weir_sample(asks.sampler, targets, TARGETS, asks.block));
         assert_int_equal(told.steps, STEPS);
         for (uint32_t step = 0; step < STEPS; step++)

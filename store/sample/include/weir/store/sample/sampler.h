@@ -72,7 +72,8 @@ weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t
 typedef struct weir_sample_parent {
     uint64_t vertex; /* as this source calls it           */
     int64_t before_us;
-    uint64_t key; /* what it draws by: weir_sample_hop */
+    uint64_t key;   /* what it draws by: weir_sample_hop */
+    uint64_t event; /* at the first hop: as of its target; else 0 */
 } weir_sample_parent;
 
 /* Draws the edges that the other sampler would have drawn (SAMPLE-P3), over arrays, without a limit of edges a target:

@@ -79,6 +79,7 @@ typedef struct weir_sample_hop {
     const uint32_t *groups;   /* of each node                     */
     const int64_t *before_us; /* of each group                    */
     const uint64_t *keys;     /* of each group: what its parents draw by */
+    const uint64_t *events;   /* at the first hop, of each node: as of its target; else NULL */
 } weir_sample_hop;
 
 typedef struct weir_sample_source weir_sample_source;
