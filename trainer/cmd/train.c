@@ -284,9 +284,8 @@ static const weir_option options[] = {
     {"patience", 0, "N", "stop after N epochs without a better validation; 0: never (default: 5)", NULL},
     {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
     {"batches", 0, "KIND",
-     "global: drawn from all targets, the same for any number of ranks; local: each rank has its share of each batch, "
-     "so "
-     "that none waits for another (default: global)",
+     "global: drawn from all targets, and each rank computes what it has; local: all ranks compute as many of each, of "
+     "what they have as far as possible (default: global)",
      "global|local"},
     {"ahead", 0, "N",
      "batches that are prepared ahead, each by a thread: more hide a slower network, and need memory (default: 6)",

@@ -20,6 +20,8 @@
 
 #include "batch.h"
 #include "cache.h"
+#include "deal.h"
+#include "hand.h"
 #include "remote.h"
 
 #define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
@@ -40,7 +42,7 @@ typedef struct batch_memory {
     weir_block *block;
     weir_target *targets;
     uint32_t *own;
-    uint64_t *ids; /* of each of the targets */
+    uint64_t *ids; /* of each of them: the low half of its vertex's */
     uint64_t *keys;
     uint32_t *node_counts; /* of each target: nodes numbered so far */
     bool shared;           /* targets share what lies below them    */
@@ -52,6 +54,7 @@ typedef struct batch_memory {
     uint32_t **slots_to;
     const weir_real **numbers_of;
     const uint32_t **slots_of;
+    weir_train_hands hands;
     weir_train_asks asks;
     weir_train_remote remote; /* vertices and edges that the part does not have */
     weir_buf asked;           /* what other ranks ask of this one for their batch of the same number, by rank */
@@ -62,6 +65,7 @@ struct weir_train_sampler {
     const weir_batches_opts *opts;
     weir_sample_source *source;
     weir_sampler *sampler;
+    weir_comm *comm; /* NULL where there is one rank */
     bool shared;
     bool remote; /* the source asks other ranks: remote.h */
 };
@@ -112,13 +116,50 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     return WEIR_OK;
 }
 
+/* What another rank has told of the target, as the block will call it. */
+static weir_err batch_take_handed(batch_memory *m, const weir_train_sampler *sampler, uint32_t owner, uint32_t at) {
+    weir_train_handed handed = weir_train_hands_next(&m->hands, owner);
+    uint32_t type = weir_nn_target_type(m->opts->shape);
+    uint64_t vertex = handed.name.number; /* of a whole snapshot: its index, which the sampler checks */
+    weir_err err = WEIR_OK;
+    if (sampler->remote) err = weir_train_remote_add(sampler->source, type, &handed.name, &vertex);
+    m->targets[at] = (weir_target){vertex, handed.before_us, handed.event, (uint16_t)type};
+    m->ids[at] = handed.name.id;
+    return err;
+}
+
+/* This rank's share of the global batch: what it owns; of a dealt one, what it has the turn of. */
+static weir_err batch_take_targets(batch_memory *m, const weir_train_sampler *sampler, const weir_train_slice *slice) {
+    const weir_batches_opts *o = m->opts;
+    weir_train_batch *batch = &m->out;
+    bool handed = false;
+    weir_err err = WEIR_OK;
+    if (o->dealt) err = weir_train_hands_exchange(&m->hands, &o->owners, o->targets, slice, sampler->comm, &handed);
+    if (sampler->remote) weir_train_remote_begin(sampler->source, &m->remote, handed);
+    for (uint64_t at = slice->begin; !err && at < slice->end; at++) {
+        uint32_t target = slice->list[at - slice->begin];
+        uint32_t owner = weir_train_target_owner(&o->owners, o->targets, target);
+        uint32_t taker = o->dealt ? weir_train_deal_taker(at, o->owners.ranks) : owner;
+        if (taker != o->owners.rank) continue;
+        if (owner == taker) {
+            uint32_t place = weir_targets_place(o->targets, target);
+            m->targets[batch->own_count] = o->targets->targets[place];
+            m->ids[batch->own_count] = o->targets->ids[place];
+        } else {
+            err = batch_take_handed(m, sampler, owner, batch->own_count);
+            batch->handed++;
+        }
+        m->own[batch->own_count++] = target;
+    }
+    return err;
+}
+
 weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, const weir_train_slice *slice) {
     batch_memory *m = batch_memory_of(batch);
     const weir_batches_opts *o = m->opts;
     WEIR_ON_ROLE(WORKER);
     WEIR_ASSERT(slice->begin < slice->end && slice->end - slice->begin <= o->batch);
 
-    /* This rank's share of the global batch. */
     *batch = (weir_train_batch){.epoch = slice->epoch,
                                 .number = slice->number,
                                 .batches = slice->batches,
@@ -128,15 +169,8 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
                                 .seed = slice->seed,
                                 .own = m->own,
                                 .keys = m->keys};
-    for (uint64_t i = 0; i < slice->end - slice->begin; i++) {
-        if (weir_train_target_owner(&o->owners, o->targets, slice->list[i]) != o->owners.rank) continue;
-        uint32_t place = weir_targets_place(o->targets, slice->list[i]);
-        m->targets[batch->own_count] = o->targets->targets[place];
-        m->ids[batch->own_count] = o->targets->ids[place];
-        m->own[batch->own_count++] = slice->list[i];
-    }
-    weir_err err = WEIR_OK;
-    if (sampler->remote) weir_train_remote_begin(sampler->source, &m->remote);
+    weir_err err = batch_take_targets(m, sampler, slice);
+    if (err) return err;
     if (!batch->own_count) {
         if (sampler->remote) err = weir_train_remote_idle(sampler->source);
         return err ? err : weir_train_asks_make(&m->asks, &o->owners, o->cache, NULL, NULL);
@@ -322,11 +356,10 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const
     s->opts = opts;
     /* Of a graph that stands still all targets have one time: a vertex below several of them is one node. */
     s->shared = of.shared = opts->targets->one_time;
-    s->remote = weir_train_remote_needed(&opts->owners, opts->shape);
-    const weir_train_remote_opts elsewhere = {.owners = opts->owners,
-                                              .shape = opts->shape,
-                                              .batch = opts->batch,
-                                              .comm = channels ? channels[WEIR_TRAIN_CHANNEL_SAMPLE] : NULL};
+    s->comm = channels ? channels[WEIR_TRAIN_CHANNEL_SAMPLE] : NULL;
+    s->remote = weir_train_remote_needed(&opts->owners, opts->shape, opts->dealt);
+    const weir_train_remote_opts elsewhere = {
+        .owners = opts->owners, .shape = opts->shape, .batch = opts->batch, .comm = s->comm};
     weir_err err = s->remote ? weir_train_remote_source(&elsewhere, &s->source)
                              : weir_sample_over_snapshot(opts->owners.snapshot, &s->source);
     if (!err) err = weir_sampler_open(&of, s->source, &s->sampler);
@@ -399,6 +432,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
                m->numbers_of && m->slots_of && m->edges && m->edge_capacity && m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
+    if (!err) err = weir_train_hands_open(opts->owners.ranks, &m->hands);
     if (!err) err = weir_train_remote_open(opts->shape, &m->remote);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
     if (err) {
@@ -421,6 +455,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
         weir_free(m->types[i].slots);
     }
     weir_block_close(m->block);
+    weir_train_hands_close(&m->hands);
     weir_train_asks_close(&m->asks);
     weir_train_remote_close(&m->remote);
     weir_buf_free(&m->asked);

@@ -11,10 +11,11 @@
  *                       ▲ one thread, its channels, memory of one batch                                   │
  *                       └──────────────── which is free for the maker's next batch ◄──────────────────────┘
  *
- * A global batch is `batch` targets of a list, the same on every rank; a rank takes those that it owns. What a batch
- * needs of other ranks it asks in rounds that follow one another. As many batches as there are makers have one under
- * way at a time, so that a batch costs its rounds divided by the makers. A maker's batches are the same on every rank,
- * and so are the exchanges on its channels. The end of an epoch is none for the makers: they go on with the next list.
+ * A global batch is `batch` targets of a list, the same on every rank; a rank takes those that it owns, or, of a list
+ * that was dealt, those whose places are its turns (deal.h). What a batch needs of other ranks it asks in rounds that
+ * follow one another. As many batches as there are makers have one under way at a time, so that a batch costs its
+ * rounds divided by the makers. A maker's batches are the same on every rank, and so are the exchanges on its channels.
+ * The end of an epoch is none for the makers: they go on with the next list.
  * Features are read by their owner alone. The edges that a block needs are in the rank's part, as far as that reaches;
  * further on the stage sample asks other ranks (remote.h). Without parts, every rank has those of the whole snapshot.
  *
@@ -60,6 +61,7 @@ typedef struct weir_batches_opts {
     uint64_t (*draw)(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp);
     const void *context;
     uint32_t epoch, epochs;         /* the first, and how many; without draw: the number of the one */
+    bool dealt;                     /* the lists are in the order of weir_train_deal */
     const char *judged;             /* in errors, in place of the epoch: what is judged; NULL: none */
     uint32_t batch;                 /* targets of a global batch */
     uint32_t ahead;                 /* batches in memory: makers; at most WEIR_TRAIN_AHEAD_MAX; 0: WEIR_BATCHES_AHEAD */
@@ -87,8 +89,9 @@ typedef struct weir_train_batch {
     uint64_t begin, end;      /* of the epoch's list: the whole global batch         */
     const uint32_t *list;     /* from there: indices of targets, of all ranks        */
     uint64_t seed;            /* of what was drawn for the epoch                     */
-    const uint32_t *own;      /* indices of this rank's targets                      */
+    const uint32_t *own;      /* indices of the targets that this rank computes      */
     uint32_t own_count;       /* may be 0: then there is no block                    */
+    uint32_t handed;          /* of them, those that another rank has                */
     weir_nn_batch nn;         /* what the network takes                              */
     const uint64_t *keys;     /* of each node: for dropout                           */
     uint64_t edges;           /* sampled                                             */

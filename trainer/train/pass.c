@@ -71,6 +71,7 @@ weir_err weir_training_stream_open(weir_trained *t) {
     opts.draw = weir_training_list_epoch;
     opts.context = t;
     opts.epochs = t->opts.epochs - t->state.epochs;
+    opts.dealt = t->opts.local;
     opts.hidden = t->opts.input_dropout;
     opts.track = 1;
     return weir_batches_open(&opts, &t->stream);
@@ -196,6 +197,7 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     epoch->gradient_norm += norm;
     epoch->edges += batch->edges;
     epoch->targets += batch->own_count;
+    epoch->handed += batch->handed;
     epoch->rows += batch->rows;
     epoch->remote_rows += batch->remote;
     epoch->cached_rows += batch->cached;

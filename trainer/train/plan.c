@@ -149,12 +149,10 @@ static weir_err plan_count_sums(plan_trial *p, uint32_t rank) {
 
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
-/* Moves as many batches as are tried to the front of the list, from places that are spread over it. */
-static void plan_spread(uint32_t *list, uint64_t batch, plan_pass *pass) {
+/* How many batches are tried, and of how many targets. Of many, whole ones: plan_try spreads them over the list. */
+static void plan_spread(uint64_t batch, plan_pass *pass) {
     uint64_t all = (pass->count + batch - 1) / batch;
     pass->batches = all < WEIR_TRAIN_PLAN_BATCHES ? (uint32_t)all : WEIR_TRAIN_PLAN_BATCHES;
-    for (uint64_t i = 0; all > pass->batches && i < pass->batches; i++)
-        memmove(list + i * batch, list + i * all / pass->batches * batch, batch * sizeof *list);
     pass->opts.count = all > pass->batches ? pass->batches * batch : pass->count;
 }
 
@@ -166,9 +164,10 @@ static weir_err plan_try(plan_trial *p, plan_pass *pass, uint32_t number, uint32
     weir_train_epoch epoch = {.number = pass->epoch};
     int64_t at_us[PLAN_STAGES + 1] = {weir_clock_mono_us(clock)}, counting_us;
     weir_train_slice slice = {.epoch = pass->epoch, .number = number, .seed = pass->seed};
-    slice.begin = (uint64_t)number * t->opts.batch;
-    slice.end = plan_least(slice.begin + t->opts.batch, pass->opts.count);
-    slice.last = slice.end == pass->opts.count;
+    uint64_t all = (pass->count + t->opts.batch - 1) / t->opts.batch;
+    slice.begin = number * all / pass->batches * t->opts.batch;
+    slice.end = plan_least(slice.begin + t->opts.batch, pass->count);
+    slice.last = slice.end == pass->count;
     slice.list = p->list + slice.begin;
     pass->opts.owners.rank = rank;
     pass->opts.owners.ranks = p->plan->ranks;
@@ -210,13 +209,14 @@ static weir_err plan_pass_run(plan_trial *p, plan_pass *pass, weir_comm *(*chann
     weir_alloc_stats before, between, after;
     pass->opts = weir_training_stream_opts(p->t, channels);
     pass->opts.list = p->list;
+    pass->opts.dealt = pass->epoch && p->t->opts.local;
     pass->opts.hidden = pass->epoch ? p->t->opts.input_dropout : 0;
     pass->channels = channels[0]; /* as of the first maker */
     pass->opts.owners.ranks = p->plan->ranks;
     pass->tallies = weir_calloc(p->mine, sizeof *pass->tallies);
     pass->sent = weir_calloc(p->plan->ranks, sizeof *pass->sent);
     weir_err err = pass->tallies && pass->sent ? WEIR_OK : WEIR_NOMEM(PLAN_NO_MEMORY);
-    plan_spread(p->list, p->t->opts.batch, pass);
+    plan_spread(p->t->opts.batch, pass);
     weir_alloc_stats_get(&before);
     if (!err) err = weir_train_sampler_open(&pass->opts, pass->channels, &p->sampler);
     weir_alloc_stats_get(&between);
@@ -279,7 +279,7 @@ static plan_maker plan_makers(const plan_trial *p, const plan_pass *pass, uint32
     uint64_t ahead = p->t->opts.ahead, makers = plan_least(ahead, batches);
     uint64_t readers = ahead * pass->fetcher_bytes;
     readers += makers * plan_least(pass->sampler_bytes, tally->nodes * PLAN_NODE_BYTES);
-    if (weir_train_remote_needed(&pass->opts.owners, p->t->shape)) readers *= 2;
+    if (weir_train_remote_needed(&pass->opts.owners, p->t->shape, pass->opts.dealt)) readers *= 2;
     return (plan_maker){makers * (tally->batch_bytes + tally->exchanged), readers + ahead * PLAN_THREAD_BYTES};
 }
 
@@ -290,7 +290,7 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     uint64_t params = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
     uint64_t learnt = targets->ends[WEIR_TARGETS_TRAIN];
     uint64_t listed = sizeof *t->list; /* of one that is learnt from */
-    if (t->dealer) listed += sizeof *t->dealer->owner_of + sizeof *t->dealer->dealt + sizeof *t->dealer->places;
+    if (t->dealer) listed += sizeof *t->dealer->owner_of + sizeof *t->dealer->dealt;
     uint64_t judged = p->plan->validation > p->plan->test ? p->plan->validation : p->plan->test;
     plan_maker learn = plan_makers(p, &p->learn, rank, p->plan->steps);
     plan_maker judge = plan_makers(p, &p->judge, rank, judged);

@@ -26,6 +26,7 @@ typedef struct remote_ask {
     uint64_t number;
     int64_t before_us;
     uint64_t key;
+    uint64_t event; /* of a target that its owner has handed over; else 0 */
     uint32_t step, zero;
 } remote_ask;
 
@@ -53,7 +54,8 @@ typedef struct remote_source {
     weir_train_remote_opts opts;
     const weir_sample_step *steps;
     uint32_t step_count, hops;
-    uint32_t at_once; /* parents of others that are drawn for together */
+    uint32_t first_hop; /* that is asked for, of the batch at hand */
+    uint32_t at_once;   /* parents of others that are drawn for together */
     weir_sample_source *here;
     weir_train_remote *remote;
     /* drawing for others */
@@ -66,6 +68,7 @@ typedef struct remote_source {
     uint64_t *lengths, *received_lengths, *places;
     /* the windows of the hop at hand, in their order, and how far the sampler has come */
     weir_buf counts, seen, positions;
+    weir_buf events; /* of the first hop; else none */
     size_t next, next_edge;
     weir_arena *arena; /* of the tables, until the next batch */
     weir_table *found; /* by type: remote_found */
@@ -120,8 +123,11 @@ static weir_err remote_ask_for(remote_source *s, const weir_sample_hop *hop) {
                 weir_err err = remote_owner(s, type, hop->vertices[node], &owner, &number);
                 if (err) return err;
                 if (owner == REMOTE_HERE) continue;
-                const remote_ask ask = {number, hop->before_us[hop->groups[node]], hop->keys[hop->groups[node]],
-                                        hop->first_step + i, 0};
+                const remote_ask ask = {.number = number,
+                                        .before_us = hop->before_us[hop->groups[node]],
+                                        .key = hop->keys[hop->groups[node]],
+                                        .event = hop->events ? hop->events[node] : 0,
+                                        .step = hop->first_step + i};
                 if (pass == 0) {
                     s->lengths[owner] += sizeof ask;
                 } else {
@@ -192,7 +198,8 @@ static weir_err remote_answer_rank(remote_source *s, const char *at, const char 
             const weir_train_ask vertex = {.vertex = ask.number, .type = remote_parent_type(s, &s->steps[step])};
             err = weir_train_asked(&s->opts.owners, &vertex, &parents[count].vertex);
             parents[count].before_us = ask.before_us;
-            parents[count++].key = ask.key;
+            parents[count].key = ask.key;
+            parents[count++].event = ask.event;
         }
         if (!err) err = remote_answer(s, step, parents, count);
     }
@@ -227,34 +234,35 @@ static weir_err remote_round(remote_source *s) {
 
 /* --- what was told ------------------------------------------------------------------------------------------------ */
 
-/* What the part calls the vertex with this number, or a name of this batch behind those. */
-static weir_err remote_name(remote_source *s, uint32_t type, const remote_edge *edge, uint64_t *vertexp) {
+weir_err weir_train_remote_add(weir_sample_source *source, uint32_t type, const weir_train_name *name,
+                               uint64_t *vertexp) {
+    remote_source *s = remote_of(source);
     const weir_part *part = s->opts.owners.part;
     weir_buf *told = &s->remote->vertices[type];
     weir_table *found = &s->found[type];
-    if (edge->number >= (uint64_t)weir_part_starts(part, type)[weir_part_count(part)])
+    if (name->number >= (uint64_t)weir_part_starts(part, type)[weir_part_count(part)])
         return WEIR_ERR(WEIR_ECORRUPT,
-                        "another rank's edge leads to vertex %llu of type %u, which there is not" REMOTE_SAME_PARTS,
-                        (unsigned long long)edge->number, type);
-    if (weir_part_find(part, type, (int64_t)edge->number, vertexp)) return WEIR_OK;
+                        "another rank told of vertex %llu of type %u, which there is not" REMOTE_SAME_PARTS,
+                        (unsigned long long)name->number, type);
+    if (weir_part_find(part, type, (int64_t)name->number, vertexp)) return WEIR_OK;
     uint64_t count = weir_snapshot_vertices_of(s->opts.owners.snapshot, type)->count;
-    for (remote_found *f = weir_table_first(found, edge->number, sizeof *f); f;
+    for (remote_found *f = weir_table_first(found, name->number, sizeof *f); f;
          f = weir_table_next(found, f, sizeof *f)) {
         *vertexp = count + f->at;
-        if (f->number == edge->number) return WEIR_OK;
+        if (f->number == name->number) return WEIR_OK;
     }
-    const weir_train_name vertex = {edge->number, edge->id};
     if (!weir_table_reserve(found, found->count + 1, sizeof(remote_found))) return WEIR_NOMEM(REMOTE_NO_MEMORY);
-    remote_found *f = weir_table_add(found, edge->number, sizeof *f);
-    f->number = edge->number;
-    f->at = (uint32_t)(told->length / sizeof vertex);
+    remote_found *f = weir_table_add(found, name->number, sizeof *f);
+    f->number = name->number;
+    f->at = (uint32_t)(told->length / sizeof *name);
     *vertexp = count + f->at;
-    weir_buf_append(told, &vertex, sizeof vertex);
+    weir_buf_append(told, name, sizeof *name);
     return weir_buf_err(told);
 }
 
-/* The edges of one parent, from where its owner's answers have come to. */
-static weir_err remote_take(remote_source *s, uint32_t step, uint32_t owner) {
+/* The edges of one parent, from where its owner's answers have come to. event: the parent's own, NULL beyond the first
+ * hop. What was drawn for a target is what it sees, so all of it counts as of its event. */
+static weir_err remote_take(remote_source *s, uint32_t step, uint32_t owner, const uint64_t *event) {
     const weir_sample_step *of = &s->steps[step];
     size_t bytes = s->opts.learner ? 0 : weir_nn_edge(s->opts.shape, of->relation)->width * sizeof(weir_real);
     uint32_t child = remote_child_type(s, of), count = 0;
@@ -276,8 +284,10 @@ static weir_err remote_take(remote_source *s, uint32_t step, uint32_t owner) {
         remote_edge edge;
         remote_seen seen;
         memcpy(&edge, at, sizeof edge);
-        err = remote_name(s, child, &edge, &seen.neighbor);
+        const weir_train_name name = {edge.number, edge.id};
+        err = weir_train_remote_add(&s->base, child, &name, &seen.neighbor);
         seen.time_us = edge.time_us;
+        if (event) weir_buf_append(&s->events, event, sizeof *event);
         weir_buf_append(&s->seen, &seen, sizeof seen);
         weir_buf_append(&s->positions, &position, sizeof position);
         weir_buf_append(numbers, at + sizeof edge, bytes);
@@ -286,6 +296,7 @@ static weir_err remote_take(remote_source *s, uint32_t step, uint32_t owner) {
     if (!err) err = weir_buf_err(&s->counts);
     if (!err) err = weir_buf_err(&s->seen);
     if (!err) err = weir_buf_err(&s->positions);
+    if (!err) err = weir_buf_err(&s->events);
     return err ? err : weir_buf_err(numbers);
 }
 
@@ -294,8 +305,9 @@ static weir_err remote_hop(weir_sample_source *source, const weir_sample_hop *ho
     weir_buf_clear(&s->counts);
     weir_buf_clear(&s->seen);
     weir_buf_clear(&s->positions);
+    weir_buf_clear(&s->events);
     s->next = s->next_edge = 0;
-    if (hop->steps->hop <= weir_part_depth(s->opts.owners.part) + 1) return WEIR_OK;
+    if (hop->steps->hop < s->first_hop) return WEIR_OK;
     weir_err err = remote_ask_for(s, hop);
     if (!err) err = remote_round(s);
     for (uint32_t i = 0; !err && i < hop->step_count; i++) {
@@ -304,7 +316,8 @@ static weir_err remote_hop(weir_sample_source *source, const weir_sample_hop *ho
             uint64_t number;
             uint32_t owner;
             err = remote_owner(s, type, hop->vertices[node], &owner, &number);
-            if (!err && owner != REMOTE_HERE) err = remote_take(s, hop->first_step + i, owner);
+            if (!err && owner != REMOTE_HERE)
+                err = remote_take(s, hop->first_step + i, owner, hop->events ? &hop->events[node] : NULL);
         }
     }
     for (uint32_t rank = 0; !err && rank < s->opts.owners.ranks; rank++)
@@ -316,7 +329,7 @@ static weir_err remote_hop(weir_sample_source *source, const weir_sample_hop *ho
 weir_err weir_train_remote_idle(weir_sample_source *source) {
     remote_source *s = remote_of(source);
     weir_err err = WEIR_OK;
-    for (uint32_t hop = weir_part_depth(s->opts.owners.part) + 2; !err && hop <= s->hops; hop++) {
+    for (uint32_t hop = s->first_hop; !err && hop <= s->hops; hop++) {
         weir_buf_clear(&s->asks);
         memset(s->lengths, 0, s->opts.owners.ranks * sizeof *s->lengths);
         err = remote_round(s);
@@ -327,8 +340,14 @@ weir_err weir_train_remote_idle(weir_sample_source *source) {
 /* --- as a source -------------------------------------------------------------------------------------------------- */
 
 static weir_err remote_ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
-    remote_source *s = remote_of(source);
-    return s->here->ids(s->here, targets, count, ids);
+    const remote_source *s = remote_of(source);
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        weir_train_name name;
+        err = weir_train_name_of(&s->opts.owners, s->remote, targets[i].type, (uint64_t)targets[i].vertex, &name);
+        ids[i] = err ? 0 : name.id;
+    }
+    return err;
 }
 
 static weir_err remote_windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
@@ -362,6 +381,7 @@ static weir_err remote_windows(weir_sample_source *source, const weir_sample_ask
             .neighbors = (const uint8_t *)&seen->neighbor,
             .times = (const uint8_t *)&seen->time_us,
             .places = (const uint64_t *)(const void *)s->positions.bytes + s->next_edge,
+            .events = s->events.length ? (const uint64_t *)(const void *)s->events.bytes + s->next_edge : NULL,
             .stride = sizeof *seen,
             .count = count,
         };
@@ -386,8 +406,8 @@ static weir_err remote_numbers(weir_sample_source *source, const weir_sample_ask
 
 static void remote_close(weir_sample_source *source) {
     remote_source *s = remote_of(source);
-    weir_buf *const bufs[] = {&s->numbers,  &s->asks,   &s->asked, &s->answers,
-                              &s->received, &s->counts, &s->seen,  &s->positions};
+    weir_buf *const bufs[] = {&s->numbers, &s->asks, &s->asked,     &s->answers, &s->received,
+                              &s->counts,  &s->seen, &s->positions, &s->events};
     for (size_t i = 0; i < sizeof bufs / sizeof bufs[0]; i++)
         weir_buf_free(bufs[i]);
     weir_inputs_close(s->inputs);
@@ -402,10 +422,11 @@ static void remote_close(weir_sample_source *source) {
     weir_free(s);
 }
 
-bool weir_train_remote_needed(const weir_train_owners *owners, const weir_nn_shape *shape) {
+bool weir_train_remote_needed(const weir_train_owners *owners, const weir_nn_shape *shape, bool dealt) {
     uint32_t count;
     const weir_sample_step *steps = weir_nn_steps(shape, &count); /* hops rise */
-    return owners->part && owners->ranks > 1 && steps[count - 1].hop > weir_part_depth(owners->part) + 1;
+    if (!owners->part || owners->ranks == 1) return false;
+    return dealt || steps[count - 1].hop > weir_part_depth(owners->part) + 1;
 }
 
 weir_err weir_train_remote_source(const weir_train_remote_opts *opts, weir_sample_source **sourcep) {
@@ -474,9 +495,10 @@ void weir_train_remote_close(weir_train_remote *remote) {
     *remote = (weir_train_remote){0};
 }
 
-void weir_train_remote_begin(weir_sample_source *source, weir_train_remote *remote) {
+void weir_train_remote_begin(weir_sample_source *source, weir_train_remote *remote, bool handed) {
     remote_source *s = remote_of(source);
     s->remote = remote;
+    s->first_hop = handed ? 1 : weir_part_depth(s->opts.owners.part) + 2;
     weir_arena_reset(s->arena);
     for (uint32_t i = 0; i < remote->types; i++) {
         s->found[i] = (weir_table){.arena = s->arena};

@@ -7,8 +7,9 @@
  *                          a message to each rank                 that they are sent                 was drawn
  *
  * All ranks take part in one round of questions and answers a hop, from the first hop on that leads further than the
- * parts reach; a rank that samples nothing for a batch answers the others. A vertex draws alike wherever it is drawn
- * for (SAMPLE-P3), so a target's tree does not depend on the cutting: TRAIN-E2.
+ * parts reach; a rank that samples nothing for a batch answers the others. Of a batch with a target that was handed to
+ * another rank than its owner (hand.h) it is from the first hop on: its taker need not have even its edges. A vertex
+ * draws alike wherever it is drawn for (SAMPLE-P3), so a target's tree does not depend on the cutting: TRAIN-E2.
  */
 #ifndef WEIR_TRAINER_TRAIN_REMOTE_H
 #define WEIR_TRAINER_TRAIN_REMOTE_H
@@ -44,12 +45,17 @@ typedef struct weir_train_remote_opts {
     weir_comm *comm;          /* of the thread that samples */
 } weir_train_remote_opts;
 
-/* Whether trees of this shape lead further than the part has edges. */
-bool weir_train_remote_needed(const weir_train_owners *owners, const weir_nn_shape *shape);
+/* Whether trees of this shape may lead further than the part has edges; dealt: those of dealt batches. */
+bool weir_train_remote_needed(const weir_train_owners *owners, const weir_nn_shape *shape, bool dealt);
 /* Everything is borrowed.  WEIR_ENOMEM; WEIR_EVERSION as weir_inputs_open. */
 weir_err weir_train_remote_source(const weir_train_remote_opts *opts, weir_sample_source **sourcep);
-/* What is told of the next block goes to remote, which is emptied first. */
-void weir_train_remote_begin(weir_sample_source *source, weir_train_remote *remote);
+/* What is told of the next block goes to remote, which is emptied first. handed: some target of the batch, on whatever
+ * rank, is not its taker's own; the same on all ranks. */
+void weir_train_remote_begin(weir_sample_source *source, weir_train_remote *remote, bool handed);
+/* What the next block calls the vertex with this name, one that another rank has told of.  WEIR_ECORRUPT there is none
+ * of this number; WEIR_ENOMEM. */
+weir_err weir_train_remote_add(weir_sample_source *source, uint32_t type, const weir_train_name *name,
+                               uint64_t *vertexp);
 /* Takes part in a batch for which this rank samples nothing.  Errors as those of a hop: WEIR_ECORRUPT another rank
  * asked or answered what cannot be; WEIR_ELIMIT, WEIR_ENOMEM; whatever the snapshot reports. */
 weir_err weir_train_remote_idle(weir_sample_source *source);

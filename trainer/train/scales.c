@@ -116,7 +116,8 @@ static weir_err scales_open(scales_survey *s, const weir_trained *t) {
     if (!err) err = weir_sample_over_snapshot(t->opts.snapshot, &s->source);
     if (!err) err = weir_train_remote_open(t->shape, &s->told);
     const weir_train_remote_opts remote = {s->owners, t->shape, t->learner, SCALES_BATCH, t->comm};
-    if (!err && weir_train_remote_needed(&s->owners, t->shape)) err = weir_train_remote_source(&remote, &s->remote);
+    if (!err && weir_train_remote_needed(&s->owners, t->shape, false))
+        err = weir_train_remote_source(&remote, &s->remote);
     if (!err) err = weir_sampler_open(&opts, s->remote ? s->remote : s->source, &s->sampler);
     if (!err) err = weir_block_open(s->sampler, &s->block);
     return err ? err : weir_inputs_open(t->shape, weir_snapshot_schema(t->opts.snapshot), s->source, &s->inputs);
@@ -151,7 +152,7 @@ static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learn
             WEIR_ASSERT(own < SCALES_BATCH);
             s->targets[own++] = t->targets->targets[weir_targets_place(t->targets, i)];
         }
-        if (s->remote) weir_train_remote_begin(s->remote, &s->told);
+        if (s->remote) weir_train_remote_begin(s->remote, &s->told, false);
         if (!own && s->remote) err = weir_train_remote_idle(s->remote);
         if (err) break;
         if (own) {

@@ -205,12 +205,13 @@ static void large_batches_as_planned(void **state) {
     as_planned(&(sample){"payments", "--batch 1024 --negatives 0 --hidden 96 --fanouts 15,10", 3});
 }
 
-/* Nodes that targets share, wide rows, and a cache of some. */
+/* Nodes that targets share, wide rows, a cache of some; and targets that are handed over. */
 static void cora_as_planned(void **state) {
     (void)state;
     make_cora();
     as_planned(&(sample){"cora", "--out-only --per-class 60,60 --batch 40 --hidden 256", 1});
     as_planned(&(sample){"--parts cora-parts", "--out-only --per-class 60,60 --batch 40 --cache 0.2", 3});
+    as_planned(&(sample){"--parts cora-parts", "--out-only --per-class 60,60 --batch 40 --batches local", 3});
 }
 
 /* --- one process -------------------------------------------------------------------------------------------------- */

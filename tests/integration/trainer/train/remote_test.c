@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remote_test.c - blocks that reach beyond a part: each case starts this program again under mpirun, a rank a part.
- * Every rank samples its own targets from its part, and from the whole snapshot, which is the oracle: the blocks are
- * the same node for node and edge for edge, and so are the numbers of their edges.
+ * Every rank samples its own targets from its part, then those that the next rank has and its part need not have, and
+ * both from the whole snapshot, which is the oracle: the blocks are the same node for node and edge for edge, and so
+ * are the numbers of their edges.
  */
 #include <string.h>
 
@@ -44,9 +45,9 @@ typedef struct side {
     size_t room;
 } side;
 
-/* owners: of a part; NULL: the whole snapshot. */
+/* owners: of a part; NULL: the whole snapshot. handed: its targets are another rank's. */
 static void side_open(side *s, const weir_snapshot *snapshot, const weir_train_owners *owners, weir_comm *comm,
-                      bool shared, uint64_t seed) {
+                      bool shared, bool handed, uint64_t seed) {
     const weir_nn_opts opts = {
         .task = LEARN_TASK_BAD, .hidden = 8, .steps = steps, .step_count = HOPS, .window = WINDOW};
     const weir_sample_opts sample = {
@@ -55,7 +56,7 @@ static void side_open(side *s, const weir_snapshot *snapshot, const weir_train_o
     assert_ok(weir_nn_shape_open(weir_snapshot_schema(snapshot), &opts, &s->shape));
     assert_ok(weir_sample_over_snapshot(snapshot, &s->here));
     s->source = s->here;
-    if (owners && weir_train_remote_needed(owners, s->shape)) {
+    if (owners && weir_train_remote_needed(owners, s->shape, handed)) {
         const weir_train_remote_opts remote = {.owners = *owners, .shape = s->shape, .batch = BATCH, .comm = comm};
         assert_ok(weir_train_remote_source(&remote, &s->source));
     }
@@ -127,26 +128,38 @@ static uint64_t same_blocks(side *whole, side *part, const weir_train_owners *ow
     return drawn;
 }
 
-/* The pays of a part, a batch after the other, and then as many batches of none as other ranks have more. */
-static uint64_t compare(side *whole, side *part, const weir_train_owners *owners, bool shared, uint64_t batches) {
-    const weir_snapshot_vertices *own = weir_snapshot_vertices_of(part->snapshot, LEARN_PAY);
+/* A target of the whole snapshot: every other one as of when its own event put it, which it sees. */
+static weir_target target_of(const side *whole, weir_vertex id, bool shared) {
+    const weir_snapshot_vertices *pays = weir_snapshot_vertices_of(whole->snapshot, LEARN_PAY);
+    const weir_snapshot_edges *by = weir_snapshot_edges_of(whole->snapshot, LEARN_BY, WEIR_OUT);
+    uint64_t index;
+    assert_true(weir_snapshot_find(whole->snapshot, LEARN_PAY, id, &index));
+    int64_t put_us = pays->lives.times[pays->lives.indptr[index]];
+    if (shared) return (weir_target){index, LEARN_START_US + 100 * 86400 * LEARN_SECOND, 0, LEARN_PAY};
+    if (index % 2) return (weir_target){index, put_us + 3600 * LEARN_SECOND, 0, LEARN_PAY};
+    return (weir_target){index, put_us, by->events[by->indptr[index]], LEARN_PAY};
+}
+
+/* The pays of a part, this rank's or another's, a batch after the other, and then as many batches of none as other
+ * ranks have more. */
+static uint64_t compare(side *whole, side *part, const weir_train_owners *owners, const weir_part *from, bool shared,
+                        uint64_t batches) {
+    const weir_snapshot_vertices *own = weir_snapshot_vertices_of(weir_part_snapshot(from), LEARN_PAY);
     weir_train_remote remote;
     uint64_t drawn = 0;
-    bool asks = weir_train_remote_needed(owners, part->shape);
+    bool handed = from != owners->part, asks = weir_train_remote_needed(owners, part->shape, handed);
     assert_ok(weir_train_remote_open(part->shape, &remote));
     for (uint64_t batch = 0; batch < batches; batch++) {
         weir_target of_part[BATCH], of_whole[BATCH];
         uint32_t count = 0;
+        if (asks) weir_train_remote_begin(part->source, &remote, handed);
         for (uint64_t v = batch * BATCH; v < own->own && count < BATCH; v++, count++) {
-            uint64_t index;
-            int64_t put_us = own->lives.times[own->lives.indptr[v]];
-            assert_true(weir_snapshot_find(whole->snapshot, LEARN_PAY, weir_vertex_of(own->ids[v]), &index));
-            of_part[count] = (weir_target){v, put_us + 3600 * LEARN_SECOND, 0, LEARN_PAY};
-            if (shared) of_part[count].before_us = LEARN_START_US + 100 * 86400 * LEARN_SECOND;
-            of_whole[count] = of_part[count];
-            of_whole[count].vertex = index;
+            const weir_train_name name = {(uint64_t)weir_part_number(from, LEARN_PAY, v), own->ids[v].low};
+            uint64_t vertex = v;
+            of_part[count] = of_whole[count] = target_of(whole, weir_vertex_of(own->ids[v]), shared);
+            if (handed) assert_ok(weir_train_remote_add(part->source, LEARN_PAY, &name, &vertex));
+            of_part[count].vertex = vertex;
         }
-        if (asks) weir_train_remote_begin(part->source, &remote);
         if (!count && asks) assert_ok(weir_train_remote_idle(part->source));
         if (!count) continue;
         assert_ok(weir_sample(part->sampler, of_part, count, part->block));
@@ -160,27 +173,34 @@ static uint64_t compare(side *whole, side *part, const weir_train_owners *owners
 static void rank_main(void) {
     weir_comm *comm = NULL;
     weir_snapshot *snapshot;
-    weir_part *part;
+    weir_part *part, *next;
     char path[4200];
     uint64_t seed = strtoull(getenv("REMOTE_TEST_SEED"), NULL, 10);
     assert_ok(weir_comm_start(NULL, NULL, &comm));
     snprintf(path, sizeof path, "%s/part-%u", getenv("REMOTE_TEST_PARTS"), weir_comm_rank(comm));
     assert_ok(weir_part_open(path, &(weir_part_opts){.verify = true}, &part));
+    snprintf(path, sizeof path, "%s/part-%u", getenv("REMOTE_TEST_PARTS"),
+             (weir_comm_rank(comm) + 1) % weir_comm_ranks(comm));
+    assert_ok(weir_part_open(path, &(weir_part_opts){.verify = true}, &next));
     assert_ok(weir_snapshot_open(getenv("REMOTE_TEST_SNAPSHOT"), &(weir_snapshot_opts){0}, &snapshot));
     const weir_train_owners owners = {weir_part_snapshot(part), part, weir_comm_rank(comm), weir_comm_ranks(comm)};
-    double drawn = 0;
-    for (unsigned shared = 0; shared < 2; shared++) {
+    double drawn[2] = {0, 0}; /* of own targets, and of those of the next rank */
+    for (unsigned i = 0; i < (owners.ranks > 1 ? 4 : 2); i++) {
+        const bool shared = i % 2, handed = i / 2;
         side whole, here;
-        side_open(&whole, snapshot, NULL, NULL, shared, seed);
-        side_open(&here, owners.snapshot, &owners, comm, shared, seed);
-        drawn += (double)compare(&whole, &here, &owners, shared, (PAYS + BATCH - 1) / BATCH);
+        side_open(&whole, snapshot, NULL, NULL, shared, handed, seed);
+        side_open(&here, owners.snapshot, &owners, comm, shared, handed, seed);
+        drawn[handed] +=
+            (double)compare(&whole, &here, &owners, handed ? next : part, shared, (PAYS + BATCH - 1) / BATCH);
         side_close(&here);
         side_close(&whole);
     }
-    weir_comm_sum_doubles(comm, &drawn, 1);
+    weir_comm_sum_doubles(comm, drawn, 2);
     bool far = owners.ranks > 1 && weir_part_depth(part) + 1 < HOPS;
-    if (far != (drawn > 0)) fail_msg("%g edges were drawn by other ranks", drawn);
+    if (far != (drawn[0] > 0)) fail_msg("%g edges were drawn by other ranks", drawn[0]);
+    if (far && drawn[1] <= drawn[0]) fail_msg("of targets handed over %g, of others %g", drawn[1], drawn[0]);
     weir_snapshot_close(snapshot);
+    weir_part_close(next);
     weir_part_close(part);
     weir_comm_stop(comm);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deal_test.c - whatever ranks own, every stretch of a dealt list has of each its share; and nothing is lost. */
+/* deal_test.c - whatever ranks own, of every stretch of a dealt list all take as many; and nothing is lost. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,58 +50,105 @@ static void world_close(world *w) {
     free(w);
 }
 
-/* Each once, and those of a rank in the order in which they were. */
-static void same_targets(const world *w, const uint32_t *before) {
-    uint64_t at[RANKS] = {0};
+/* Each once. */
+static void same_targets(const world *w) {
+    bool seen[TARGETS] = {false};
     for (uint64_t i = 0; i < w->count; i++) {
-        uint32_t rank = w->owner_of[w->list[i]];
-        while (w->owner_of[before[at[rank]]] != rank)
-            at[rank]++;
-        assert_int_equal(w->list[i], before[at[rank]++]);
+        assert_true(w->list[i] < w->count && !seen[w->list[i]]);
+        seen[w->list[i]] = true;
     }
 }
 
-static void every_batch_has_its_shares(void **state) {
+static bool is_handed(const world *w, uint64_t place) {
+    return w->owner_of[w->list[place]] != weir_train_deal_taker(place, w->ranks);
+}
+
+/* Of a piece of the list: the fewest and the most that a rank takes. */
+static void taken(const world *w, uint64_t begin, uint64_t end, uint64_t *leastp, uint64_t *mostp) {
+    uint64_t counts[RANKS] = {0};
+    for (uint64_t place = begin; place < end; place++)
+        counts[weir_train_deal_taker(place, w->ranks)]++;
+    *leastp = *mostp = counts[0];
+    for (uint32_t rank = 1; rank < w->ranks; rank++) {
+        *leastp = counts[rank] < *leastp ? counts[rank] : *leastp;
+        *mostp = counts[rank] > *mostp ? counts[rank] : *mostp;
+    }
+}
+
+/* Batches of any size, and the whole epoch. */
+static void all_ranks_take_as_many(void **state) {
+    (void)state;
+    for (uint64_t round = 0; round < 60; round++) {
+        world *w = world_open(weir_test_seed() + round, round % 4 == 0);
+        uint64_t batch = 1 + w->count / (1 + round), least, most;
+        weir_train_deal(&w->dealer, w->list, w->count);
+        same_targets(w);
+        for (uint64_t begin = 0; begin < w->count; begin += batch) {
+            taken(w, begin, begin + batch < w->count ? begin + batch : w->count, &least, &most);
+            assert_true(most - least <= 1);
+        }
+        taken(w, 0, w->count, &least, &most);
+        assert_true(most - least <= 1);
+        world_close(w);
+    }
+}
+
+/* What a rank has above its share, and where the sum is no multiple of the ranks one of each rank more at most. */
+static void few_are_handed_over(void **state) {
+    (void)state;
+    for (uint64_t round = 0; round < 60; round++) {
+        world *w = world_open(weir_test_seed() + round, round % 4 == 0);
+        uint64_t handed = 0, fewest = 0, rest = w->count % w->ranks;
+        weir_train_deal(&w->dealer, w->list, w->count);
+        for (uint64_t place = 0; place < w->count; place++)
+            handed += is_handed(w, place);
+        for (uint32_t rank = 0; rank < w->ranks; rank++)
+            if (w->owned[rank] > w->count / w->ranks) fewest += w->owned[rank] - w->count / w->ranks;
+        fewest -= fewest < rest ? fewest : rest;
+        assert_true(handed >= fewest && handed <= fewest + rest);
+        world_close(w);
+    }
+}
+
+/* No stretch of an epoch has more of what was handed over than another, whoever takes it. */
+static void they_are_spread_over_the_epoch(void **state) {
     (void)state;
     for (uint64_t round = 0; round < 60; round++) {
         world *w = world_open(weir_test_seed() + round, false);
-        uint64_t batch = 1 + w->count / (1 + round);
-        uint32_t before[TARGETS];
-        memcpy(before, w->list, sizeof before);
+        uint64_t handed[RANKS] = {0}, turns[RANKS] = {0}, all[RANKS] = {0}, all_turns[RANKS] = {0};
         weir_train_deal(&w->dealer, w->list, w->count);
-        same_targets(w, before);
-        for (uint64_t begin = 0; begin < w->count; begin += batch) {
-            uint64_t end = begin + batch < w->count ? begin + batch : w->count, counts[RANKS] = {0};
-            for (uint64_t i = begin; i < end; i++)
-                counts[w->owner_of[w->list[i]]]++;
-            for (uint32_t rank = 0; rank < w->ranks; rank++) {
-                double share = (double)w->owned[rank] / (double)w->count, wanted = share * (double)(end - begin);
-                /* At either end half of one by rounding, and what half of the ranks may be off. */
-                if (!(fabs((double)counts[rank] - wanted) <= 1 + w->ranks * share + 1e-9))
-                    fail_msg("rank %u of %u has %llu of a batch, not %g", rank, w->ranks,
-                             (unsigned long long)counts[rank], wanted);
-            }
+        for (uint64_t place = 0; place < w->count; place++) {
+            uint32_t rank = weir_train_deal_taker(place, w->ranks);
+            all[rank] += is_handed(w, place);
+            all_turns[rank]++;
+        }
+        for (uint64_t place = 0; place < w->count; place++) {
+            uint32_t rank = weir_train_deal_taker(place, w->ranks);
+            handed[rank] += is_handed(w, place);
+            double wanted = (double)++turns[rank] * (double)all[rank] / (double)all_turns[rank];
+            if (!(fabs((double)handed[rank] - wanted) <= 1))
+                fail_msg("after %llu turns rank %u of %u has %llu of others, not %g", (unsigned long long)turns[rank],
+                         rank, w->ranks, (unsigned long long)handed[rank], wanted);
         }
         world_close(w);
     }
 }
 
-static void equal_ranks_have_equal_batches(void **state) {
+/* The same list and owners give the same order, whatever was dealt before. */
+static void no_deal_remembers_another(void **state) {
     (void)state;
-    for (uint64_t round = 0; round < 60; round++) {
-        world *w = world_open(weir_test_seed() + round, true);
-        uint32_t before[TARGETS];
-        memcpy(before, w->list, sizeof before);
+    world *w = world_open(weir_test_seed(), false);
+    uint32_t before[TARGETS], first[TARGETS];
+    memcpy(before, w->list, sizeof before);
+    for (unsigned time = 0; time < 3; time++) {
+        memcpy(w->list, before, sizeof before);
+        for (uint64_t i = 0; i < w->count; i++)
+            w->dealer.owner_of[i] = time == 1 ? 0 : w->owner_of[before[i]];
         weir_train_deal(&w->dealer, w->list, w->count);
-        same_targets(w, before);
-        for (uint64_t begin = 0; begin < w->count; begin += w->ranks) {
-            uint64_t seen = 0;
-            for (uint64_t i = begin; i < begin + w->ranks; i++)
-                seen |= (uint64_t)1 << w->owner_of[w->list[i]];
-            assert_int_equal(seen, ((uint64_t)1 << w->ranks) - 1);
-        }
-        world_close(w);
+        if (time == 0) memcpy(first, w->list, sizeof first);
     }
+    assert_memory_equal(w->list, first, w->count * sizeof *first);
+    world_close(w);
 }
 
 static weir_err open_once(void *context) {
@@ -117,5 +164,5 @@ static void every_allocation_may_fail(void **state) {
     weir_test_every_allocation(open_once, NULL);
 }
 
-WEIR_TESTS(WEIR_CASE(every_batch_has_its_shares), WEIR_CASE(equal_ranks_have_equal_batches),
-           WEIR_CASE(every_allocation_may_fail))
+WEIR_TESTS(WEIR_CASE(all_ranks_take_as_many), WEIR_CASE(few_are_handed_over), WEIR_CASE(they_are_spread_over_the_epoch),
+           WEIR_CASE(no_deal_remembers_another), WEIR_CASE(every_allocation_may_fail))

@@ -61,7 +61,7 @@ typedef struct weir_train_epoch {
     double validation; /* average precision, or accuracy   */
     bool best;
     double gradient_norm;                    /* mean of the steps'            */
-    uint64_t edges, targets;                 /* on this rank, and: */
+    uint64_t edges, targets, handed;         /* on this rank, and; handed: targets that another rank has */
     uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and in the cache */
     uint32_t ready;                          /* batches of it that had been prepared when it began */
     weir_train_times times;
@@ -111,7 +111,7 @@ typedef struct weir_train_opts {
     uint32_t hidden; /* width of the layers                          */
     weir_train_reach reach;
     uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
-    bool local;                       /* batches in which every rank has work in proportion: deal.h       */
+    bool local;                       /* batches of which all ranks compute as many targets: deal.h       */
     uint32_t ahead;                   /* batches prepared ahead: changes no result                         */
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
