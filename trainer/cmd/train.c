@@ -106,6 +106,12 @@ static weir_err train_print_epoch(void *context, const weir_train_epoch *e) {
                     (double)e->times.compute * 1e-6, (double)e->times.wait * 1e-6, (double)e->times.sum_wait * 1e-6,
                     (double)e->times.sample * 1e-6, (double)e->times.exchange * 1e-6, (double)e->times.encode * 1e-6,
                     (double)e->times.sum * 1e-6);
+    if (e->lags)
+        weir_buf_printf(
+            &line,
+            "          rank %u computes %.1f times as long on a target as the median rank, as before, and all "
+            "wait for it: its machine is slower, or busy, or its targets have more edges\n",
+            e->slowest, e->lag);
     weir_err err = weir_buf_err(&line);
     if (!err) err = weir_cli_output(line.bytes, line.length);
     weir_buf_free(&line);

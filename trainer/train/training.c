@@ -249,6 +249,7 @@ static weir_err training_epoch(weir_trained *t) {
     weir_train_metrics metrics;
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = weir_training_learn(t, &epoch);
+    if (!err) err = weir_training_compare(t, &epoch);
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
     if (!err)
         err = weir_err_prefix(weir_training_measure(t, weir_training_scores(t, WEIR_TARGETS_VALIDATION),

@@ -43,6 +43,7 @@ struct weir_trained {
     weir_train_dealer *dealer;   /* of local batches; NULL: they are global */
     uint32_t *list;              /* of what is judged, with room for all behind the training part */
     weir_training_state state;
+    uint32_t lagged; /* 1 + the rank that lagged in the epoch before; 0: none */
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];
     weir_calibration calibration;
 };
@@ -67,6 +68,10 @@ weir_err weir_training_stream_open(weir_trained *t);
 weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch);
 /* One epoch of learning: the stream's next one.  [main] */
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);
+/* lag.c: what an epoch was to all ranks together: its lag, slowest and handed_share.  [main] */
+weir_err weir_training_compare(weir_trained *t, weir_train_epoch *epoch);
+/* Of how long each rank computes on a target, 0 where it computed on none: the longest, by the median. Sorts them. */
+double weir_training_lag(double *micros, uint32_t ranks, uint32_t *slowestp);
 /* Where the scores of a part's targets are, one each; not of the training part, which is not scored. */
 double *weir_training_scores(const weir_trained *t, weir_targets_part part);
 /* Those of a part, with these parameters; on all ranks the same.  [main] */

@@ -205,10 +205,63 @@ static void r2_local_batches_go_on(void **state) {
     trains(3, program, NULL, whole, through);
     trains(3, program, NULL, two, half);
     trains(3, program, NULL, two, rest);
+    assert_int_equal(numbers_of(whole, "\"handed_share\":", a), EPOCHS);
+    assert_true(a[0] > 0 && a[0] < 0.2); /* parts drawn at random are of unequal sizes */
     assert_int_equal(numbers_of(whole, "\"loss\":", a), EPOCHS);
     assert_int_equal(numbers_of(two, "\"loss\":", b), EPOCHS);
     assert_memory_equal(a, b, EPOCHS * sizeof *a);
     refused(3, program, NULL, (const char *const[]){"--fanouts", "6,6", "--batches", "sideways", NULL}, "--batches");
+}
+
+#define CIRCLES        24u
+#define CIRCLE_PEOPLE  100u
+#define CIRCLE_FRIENDS 6u
+
+/* People who know others of their circle, and now and then somebody else. */
+static void import_circles(void) {
+    char nodes[4200], edges[4200];
+    weir_buf n = {0}, e = {0};
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 6, 0);
+    weir_buf_text(&n, "id,label,type,x,mask.train,mask.val,mask.test\n");
+    weir_buf_text(&e, "src,dst,type,timestamp\n");
+    for (unsigned i = 0; i < CIRCLES * CIRCLE_PEOPLE; i++) {
+        unsigned circle = i / CIRCLE_PEOPLE, part = (unsigned)weir_rng_below(&rng, 5);
+        weir_buf_printf(&n, "%u,%u,person,%u,%u,%u,%u\n", i, circle % 2, part, part < 3, part == 3, part == 4);
+        for (unsigned k = 0; k < CIRCLE_FRIENDS; k++) {
+            bool far = weir_rng_below(&rng, 50) == 0;
+            unsigned other = far ? (unsigned)weir_rng_below(&rng, CIRCLES * CIRCLE_PEOPLE)
+                                 : circle * CIRCLE_PEOPLE + (unsigned)weir_rng_below(&rng, CIRCLE_PEOPLE);
+            weir_buf_printf(&e, "%u,%u,knows,\n", i, other);
+        }
+    }
+    snprintf(nodes, sizeof nodes, "%s", weir_test_path("nodes.csv"));
+    snprintf(edges, sizeof edges, "%s", weir_test_path("edges.csv"));
+    assert_ok(weir_file_replace(nodes, n.bytes, n.length));
+    assert_ok(weir_file_replace(edges, e.bytes, e.length));
+    shell("cd $folder && $weir snapshot import circles --nodes nodes.csv --edges edges.csv");
+    weir_buf_free(&n);
+    weir_buf_free(&e);
+}
+
+/* No part has more than 1.01 of its share of training targets: of 100 that are learnt from, 99 are computed where they
+ * lie. */
+static void local_batches_are_local_on_a_clustered_graph(void **state) {
+    (void)state;
+    char run[4096];
+    snprintf(run, sizeof run, "%s", weir_test_path("run"));
+    const char *const arguments[] = {"--folder",    run,     "--masks",        "train,val,test",
+                                     "--batches",   "local", "--batch",        "96",
+                                     "--epochs",    "2",     "--patience",     "0",
+                                     "--hidden",    "8",     "--fanouts",      "4,4",
+                                     "--negatives", "0",     "--no-baselines", NULL};
+    weir_test_output output;
+    double handed[64];
+    import_circles();
+    ranks_run(4, cut("circles", "p", 4, 0, "metis --balance training --tolerance 1.01"), arguments, &output);
+    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
+    weir_test_output_free(&output);
+    assert_int_equal(numbers_of(run, "\"handed_share\":", handed), 2);
+    assert_true(handed[0] <= 0.01 && handed[1] <= 0.01);
 }
 
 /* A finished model gets the same figures, and the same example by its key, which only one rank has. */
@@ -402,5 +455,6 @@ static void sentences(void **state) {
 
 WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
            WEIR_CASE(e2_what_parts_do_not_reach_is_asked_for), WEIR_CASE(r2_t5_resumed_by_other_ranks),
-           WEIR_CASE(r2_local_batches_go_on), WEIR_CASE(judged_as_on_the_whole),
-           WEIR_CASE(e4_what_is_kept_is_not_asked_for), WEIR_CASE(t5_a_draw_is_from_all_parts), WEIR_CASE(sentences))
+           WEIR_CASE(r2_local_batches_go_on), WEIR_CASE(local_batches_are_local_on_a_clustered_graph),
+           WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for),
+           WEIR_CASE(t5_a_draw_is_from_all_parts), WEIR_CASE(sentences))

@@ -63,6 +63,10 @@ typedef struct weir_train_epoch {
     double gradient_norm;                    /* mean of the steps'            */
     uint64_t edges, targets, handed;         /* on this rank, and; handed: targets that another rank has */
     uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and in the cache */
+    double handed_share;                     /* of the targets of all ranks */
+    double lag;                              /* of the slowest rank: its time to compute a target, by the median's */
+    uint32_t slowest;                        /* which one that is */
+    bool lags;                               /* clearly, as in the epoch before */
     uint32_t ready;                          /* batches of it that had been prepared when it began */
     weir_train_times times;
     int64_t elapsed_us, learning_us; /* learning: without judging and saving */
