@@ -13,6 +13,9 @@ static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opt
     opts->clock = weir_clock_system();
     while (method && strcmp(method, weir_parts_method_name(opts->method)) != 0)
         opts->method++;
+    opts->like = weir_cli_text(cli, "like");
+    if (opts->like && method) return WEIR_ERR(WEIR_EUSAGE, "--like has a method of its own; omit --method");
+    if (opts->like) opts->method = WEIR_PARTS_LIKE;
     if (!opts->out) return WEIR_ERR(WEIR_EUSAGE, "--out is missing; name a new folder for the parts");
     if (!weir_cli_given(cli, "parts")) return WEIR_ERR(WEIR_EUSAGE, "--parts is missing; one for each rank");
     weir_err err = weir_cli_u64(cli, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
@@ -57,7 +60,14 @@ static const weir_option options[] = {
     {"depth", 'd', "N",
      "steps from its own vertices of which a part has the edges; ranks ask each other for those beyond (default: 1)",
      NULL},
-    {"quick", 'q', NULL, "cut by METIS and improve that once: more cut edges, in a fraction of the time", NULL},
+    {"like", 'l', "DIR",
+     "parts of an earlier snapshot of this graph: their vertices stay where they are, new ones come to their "
+     "neighbours "
+     "(default: cut anew)",
+     NULL},
+    {"quick", 'q', NULL,
+     "cut by METIS and improve that once, or place new vertices and leave them there: more cut edges, in less time",
+     NULL},
     {"machines", 0, "N", "machines of the same number of parts, between which few edges are cut first (default: 1)",
      NULL},
     {"balance", 'b', "LIST",
@@ -83,11 +93,15 @@ static const weir_command command = {
         "METIS cuts few edges, and what it gives is mended until each part has its share of what --balance names; "
         "where "
         "that cannot be, the report says why. A share of degrees can cost many edges: name only what matters. "
-        "Random and hash are for comparison. A part is a snapshot of its own vertices and what they lead to: all that "
+        "Random and hash are for comparison. --like DIR takes seconds: each vertex that the parts in DIR own stays in "
+        "its "
+        "part, and a new one goes where most of its edges lead, within the same shares. "
+        "A part is a snapshot of its own vertices and what they lead to: all that "
         "a rank reads. The "
         "whole snapshot is verified first. The folder appears under its name complete or not at all.",
     .example = "weir partition snapshot --parts 4 --out parts\n"
                "weir partition snapshot --parts 16 --machines 4 --balance vertices,training --out parts\n"
+               "weir partition monday --parts 4 --out monday-parts --like sunday-parts\n"
                "weir partition snapshot --parts 4 --out parts-hash --method hash --json",
     .options = options,
     .run = partition_run,

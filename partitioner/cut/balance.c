@@ -67,7 +67,7 @@ static bool balance_is_above(const cut_state *s, int32_t part) {
 
 static void balance_put(cut_state *s, const balance_room *room, uint64_t v) {
     double rank = 0;
-    if (balance_is_above(s, s->part_of[v]) && balance_best(s, room, v, &rank) >= 0)
+    if (!(s->stays && s->stays[v]) && balance_is_above(s, s->part_of[v]) && balance_best(s, room, v, &rank) >= 0)
         weir_cut_queue_put(&s->queue, v, rank);
     else
         weir_cut_queue_drop(&s->queue, v);

@@ -40,9 +40,11 @@ typedef struct cut_state {
     int32_t *beside;  /* the parts of which shared is not 0 */
     uint32_t beside_count;
     cut_queue queue;
-    bool *moved; /* by vertex: in this pass */
+    const bool *stays; /* by vertex: never moves; NULL: none. Borrowed */
+    bool *moved;       /* by vertex: in this pass, or it stays */
 } cut_state;
 
+/* Vertices may be WEIR_CUT_NOWHERE until they are moved. */
 weir_err weir_cut_state_open(const weir_metis_graph *graph, const cut_limits *limits, int32_t *part_of, cut_state *s);
 void weir_cut_state_close(cut_state *s);
 
@@ -89,6 +91,9 @@ typedef struct cut_level {
 weir_err weir_cut_level_open(const weir_metis_graph *finer, const int32_t *part_of, uint32_t parts, const int64_t *most,
                              uint64_t seed, cut_level *level);
 void weir_cut_level_close(cut_level *level);
+
+/* machines.c: WEIR_EINVAL, WEIR_ELIMIT as weir_cut says. */
+weir_err weir_cut_check(const weir_metis_graph *graph, const weir_cut_opts *opts);
 
 /* cut.c: one level of parts; only seed, memory_bytes and quick of opts count. */
 weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,

@@ -88,8 +88,7 @@ static weir_err machines_cut_both(const weir_metis_graph *graph, const weir_cut_
     return err;
 }
 
-weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of) {
-    cut_limits limits;
+weir_err weir_cut_check(const weir_metis_graph *graph, const weir_cut_opts *opts) {
     if (!graph->constraints || graph->constraints > WEIR_METIS_CONSTRAINTS_MAX)
         return WEIR_ERR(WEIR_EINVAL, "%u weights a vertex are not 1 to %u", graph->constraints,
                         WEIR_METIS_CONSTRAINTS_MAX);
@@ -103,7 +102,13 @@ weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int3
         if (!(opts->tolerance[c] >= 1))
             return WEIR_ERR(WEIR_EINVAL, "a tolerance of %g would leave vertices out", opts->tolerance[c]);
     }
-    weir_err err = weir_cut_limits_of(graph, opts->parts, opts->tolerance, &limits);
+    return WEIR_OK;
+}
+
+weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of) {
+    cut_limits limits;
+    weir_err err = weir_cut_check(graph, opts);
+    if (!err) err = weir_cut_limits_of(graph, opts->parts, opts->tolerance, &limits);
     if (err) return err;
     return opts->machines == 1 ? weir_cut_solve(graph, &limits, opts, part_of)
                                : machines_cut_both(graph, opts, &limits, part_of);

@@ -49,7 +49,8 @@ static void refine_fill(cut_state *s) {
     const weir_metis_graph *g = s->graph;
     for (uint64_t v = 0; v < g->vertices; v++) {
         bool boundary = false;
-        s->moved[v] = false;
+        s->moved[v] = s->stays && s->stays[v];
+        if (s->moved[v]) continue;
         for (int64_t i = g->indptr[v]; !boundary && i < g->indptr[v + 1]; i++)
             boundary = s->part_of[g->neighbors[i]] != s->part_of[v];
         if (boundary) refine_put(s, v);

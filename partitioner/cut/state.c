@@ -79,6 +79,7 @@ weir_err weir_cut_state_open(const weir_metis_graph *graph, const cut_limits *li
         return WEIR_NOMEM("while cutting %llu vertices", (unsigned long long)graph->vertices);
     }
     for (uint64_t v = 0; v < n; v++) {
+        if (part_of[v] == WEIR_CUT_NOWHERE) continue;
         WEIR_ASSERT(part_of[v] >= 0 && (uint32_t)part_of[v] < limits->parts);
         for (uint32_t c = 0; c < limits->constraints; c++)
             s->loads[(size_t)part_of[v] * limits->constraints + c] += graph->vertex_weights[v * graph->constraints + c];
@@ -104,6 +105,7 @@ void weir_cut_look(cut_state *s, uint64_t v) {
     s->beside_count = 0;
     for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++) {
         int32_t part = s->part_of[g->neighbors[i]];
+        if (part == WEIR_CUT_NOWHERE) continue;
         if (!s->shared[part]) s->beside[s->beside_count++] = part;
         s->shared[part] += g->edge_weights[i];
     }
@@ -112,10 +114,12 @@ void weir_cut_look(cut_state *s, uint64_t v) {
 void weir_cut_move(cut_state *s, uint64_t v, int32_t to) {
     const uint32_t constraints = s->limits->constraints;
     const int64_t *weights = s->graph->vertex_weights + v * constraints;
-    int64_t *from = s->loads + (size_t)s->part_of[v] * constraints, *into = s->loads + (size_t)to * constraints;
+    int64_t *into = s->loads + (size_t)to * constraints;
     for (uint32_t c = 0; c < constraints; c++) {
-        from[c] -= weights[c];
         into[c] += weights[c];
+        if (s->part_of[v] == WEIR_CUT_NOWHERE) continue;
+        int64_t *from = s->loads + (size_t)s->part_of[v] * constraints;
+        from[c] -= weights[c];
         WEIR_ASSERT(from[c] >= 0);
     }
     s->part_of[v] = to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assign.c - three ways to assign vertices to parts, and a measure of each. */
+/* assign.c - four ways to assign vertices to parts, and a measure of each. */
 #include <string.h>
 
 #include <weir/partitioner/cut/cut.h>
@@ -11,14 +11,14 @@
 #include "plan.h"
 
 const char *weir_parts_method_name(weir_parts_method method) {
-    static const char *const names[] = {"metis", "random", "hash"};
+    static const char *const names[] = {"metis", "random", "hash", "like"};
     return names[method];
 }
 
 weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph *graph,
                            const weir_parts_weights *weights, const weir_parts_opts *opts, weir_parts_method method,
                            int32_t *part_of) {
-    if (method == WEIR_PARTS_METIS) {
+    if (method == WEIR_PARTS_METIS || method == WEIR_PARTS_LIKE) {
         const weir_metis_graph weighed = {.vertices = graph->vertices,
                                           .indptr = graph->indptr,
                                           .neighbors = graph->neighbors,
@@ -31,7 +31,7 @@ weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph
                                    .seed = opts->seed,
                                    .memory_bytes = opts->memory_bytes,
                                    .quick = opts->quick};
-        return weir_cut(&weighed, &cut, part_of);
+        return method == WEIR_PARTS_METIS ? weir_cut(&weighed, &cut, part_of) : weir_cut_place(&weighed, &cut, part_of);
     }
     for (uint32_t type = 0; type < graph->types; type++) {
         const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(snapshot, type);

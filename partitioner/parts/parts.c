@@ -24,7 +24,8 @@ static weir_err parts_try_method(const weir_snapshot *snapshot, const weir_parts
     int64_t begin_us = weir_clock_mono_us(opts->clock);
     WEIR_ASSERT(report->row_count < WEIR_PARTS_METHODS);
     weir_parts_quality *row = &report->rows[report->row_count++];
-    weir_err err = weir_parts_assign(snapshot, graph, weights, opts, method, part_of);
+    weir_err err = method == WEIR_PARTS_LIKE ? weir_parts_like(snapshot, graph, opts, part_of, report) : WEIR_OK;
+    if (!err) err = weir_parts_assign(snapshot, graph, weights, opts, method, part_of);
     row->method = method;
     row->seconds = parts_seconds_since(opts->clock, begin_us);
     return err ? err : weir_parts_measure(graph, part_of, opts->parts, report->machines, row);

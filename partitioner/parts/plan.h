@@ -42,7 +42,11 @@ void weir_parts_weights_close(weir_parts_weights *weights);
 weir_err weir_parts_weights_report(const weir_parts_weights *weights, const weir_parts_graph *graph,
                                    const int32_t *part_of, weir_parts_method method, weir_parts_report *report);
 
-/* part_of[offsets[T] + v] by this method, for opts->parts. */
+/* like.c: part_of says where each vertex was in opts->like; WEIR_CUT_NOWHERE: it is new. Counts them in the report.
+ * Errors as weir_parts_write says. */
+weir_err weir_parts_like(const weir_snapshot *snapshot, const weir_parts_graph *graph, const weir_parts_opts *opts,
+                         int32_t *part_of, weir_parts_report *report);
+/* part_of[offsets[T] + v] by this method, for opts->parts; of WEIR_PARTS_LIKE it is what weir_parts_like has left. */
 weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph *graph,
                            const weir_parts_weights *weights, const weir_parts_opts *opts, weir_parts_method method,
                            int32_t *part_of);

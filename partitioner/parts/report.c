@@ -9,6 +9,7 @@ static const char *report_reason(const weir_parts_held *held) {
         "the least, as one vertex has as much",
         "the least, as heavy vertices are more than parts",
         "not held beside the other weights",
+        "not held, as what was there stays; cut anew, without --like",
         "this method does not balance",
     };
     return held->total ? texts[held->reason] : "there is none";
@@ -45,6 +46,10 @@ void weir_parts_report_text(const weir_parts_report *report, weir_buf *out) {
     weir_buf_printf(out, "%u parts of %llu vertices (%llu to train on) and %llu edges, seed %llu\n", report->parts,
                     (unsigned long long)report->vertices, (unsigned long long)report->training,
                     (unsigned long long)report->edges, (unsigned long long)report->seed);
+    if (report->like_stayed)
+        weir_buf_printf(out, "%llu vertices stay in their part, %llu are new, %llu are gone\n",
+                        (unsigned long long)report->like_stayed, (unsigned long long)report->like_new,
+                        (unsigned long long)report->like_gone);
     weir_buf_printf(out, "%-8s %12s %7s  %26s  %12s %12s %9s\n", "", "cut edges", "of all",
                     "largest: vertices/training/degree", "total send", "largest send", "seconds");
     for (uint32_t i = 0; i < report->row_count; i++) {
@@ -78,6 +83,11 @@ void weir_parts_report_json(const weir_parts_report *report, weir_buf *out) {
     weir_json_key_u64(&json, "vertices", report->vertices);
     weir_json_key_u64(&json, "edges", report->edges);
     weir_json_key_u64(&json, "training", report->training);
+    if (report->like_stayed) {
+        weir_json_key_u64(&json, "stayed", report->like_stayed);
+        weir_json_key_u64(&json, "new", report->like_new);
+        weir_json_key_u64(&json, "gone", report->like_gone);
+    }
     weir_json_key(&json, "methods");
     weir_json_array(&json);
     for (uint32_t i = 0; i < report->row_count; i++) {

@@ -215,7 +215,9 @@ static weir_err weights_report_one(const weir_parts_weights *w, uint32_t column,
     else if ((int64_t)most <= least)
         held->reason = of_bound[bound];
     else
-        held->reason = method == WEIR_PARTS_METIS ? WEIR_PARTS_BESIDE : WEIR_PARTS_UNASKED;
+        held->reason = method == WEIR_PARTS_METIS  ? WEIR_PARTS_BESIDE
+                       : method == WEIR_PARTS_LIKE ? WEIR_PARTS_STAYED
+                                                   : WEIR_PARTS_UNASKED;
     return err;
 }
 

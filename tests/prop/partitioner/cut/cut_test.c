@@ -450,6 +450,136 @@ static void nothing_is_below_the_least(void **state) {
     assert_true(sharp > 0);
 }
 
+/* --- placing ----------------------------------------------------------------------------------------------------- */
+
+/* Some vertices have a part, of a cutting or at random, and the rest are new. */
+static int32_t *some_placed(world *w, uint32_t parts) {
+    static const uint64_t shares[] = {0, 2, 20, 60, 100}; /* new ones in a hundred */
+    uint64_t share = shares[below(w, 5)];
+    bool random = below(w, 2);
+    int32_t *part_of = parts_of(w, parts, 1, 0);
+    for (uint64_t v = 0; v < w->graph.vertices; v++) {
+        if (random) part_of[v] = (int32_t)below(w, parts);
+        if (below(w, 100) < share) part_of[v] = WEIR_CUT_NOWHERE;
+    }
+    return part_of;
+}
+
+static double fullness_of(const world *w, uint32_t parts, const int32_t *part_of, uint64_t v, int32_t part) {
+    double fullest = 0;
+    for (uint32_t c = 0; c < w->graph.constraints; c++) {
+        int64_t load = w->vertex_weights[v * w->graph.constraints + c];
+        if (!load) continue;
+        for (uint64_t u = 0; u < w->graph.vertices; u++)
+            if (part_of[u] == part) load += w->vertex_weights[u * w->graph.constraints + c];
+        fullest = fmax(fullest, (double)load / (double)most_of(w, c, parts));
+    }
+    return fullest;
+}
+
+/* The formula at the head of place.c, with everything counted again for each vertex and part. */
+static void place_naively(const world *w, uint32_t parts, int32_t *part_of) {
+    for (uint64_t v = 0; v < w->graph.vertices; v++) {
+        int64_t shared[16] = {0};
+        int32_t best = -1, emptiest = 0;
+        double full[16], highest = -1;
+        if (part_of[v] != WEIR_CUT_NOWHERE) continue;
+        for (size_t e = 0; e < w->edge_count; e++) {
+            uint64_t other = w->edges[e].a == v ? w->edges[e].b : w->edges[e].a;
+            if ((w->edges[e].a == v || w->edges[e].b == v) && part_of[other] >= 0) shared[part_of[other]]++;
+        }
+        for (int32_t p = 0; p < (int32_t)parts; p++) {
+            full[p] = fullness_of(w, parts, part_of, v, p);
+            if (full[p] < full[emptiest]) emptiest = p;
+            double score = (double)shared[p] * (1 - full[p]);
+            if (!shared[p] || full[p] > 1 || score <= highest) continue;
+            best = p;
+            highest = score;
+        }
+        part_of[v] = best >= 0 ? best : emptiest;
+    }
+}
+
+/* Whoever has a part stays there; by itself placing is what the formula says; and what comes behind it makes the cut
+ * smaller or what is above the limits less. */
+static void new_vertices_are_placed_as_the_formula_says(void **state) {
+    (void)state;
+    uint64_t placed = 0, better = 0;
+    for (uint64_t round = 0; round < weir_test_rounds(20); round++) {
+        world w;
+        world_open(&w, 5000 + round, 2000);
+        uint64_t n = 20 + below(&w, 200);
+        uint32_t parts = 2 + (uint32_t)below(&w, 11), weights = 1 + (uint32_t)below(&w, 3);
+        for (uint64_t i = 0, edges = below(&w, 8 * n); i < edges; i++) {
+            uint64_t a = below(&w, n);
+            add_edge(&w, a, below(&w, 4) ? a / 10 * 10 + below(&w, 10) % (n - a / 10 * 10) : below(&w, n));
+        }
+        world_link(&w, n, weights, 1);
+        for (uint64_t i = 0; i < n * weights; i++)
+            if (i % weights) w.vertex_weights[i] = (int64_t)below(&w, 4);
+        for (uint32_t c = 0; c < weights; c++)
+            w.tolerance[c] = 1.01 + (double)below(&w, 30) / 100;
+        int32_t *was = some_placed(&w, parts), *wanted = calloc(n, sizeof *wanted), *got = calloc(n, sizeof *got);
+        weir_cut_opts opts = {.parts = parts, .machines = 1, .tolerance = w.tolerance, .quick = true};
+        memcpy(wanted, was, n * sizeof *was);
+        memcpy(got, was, n * sizeof *was);
+        place_naively(&w, parts, wanted);
+        assert_ok(weir_cut_place(&w.graph, &opts, got));
+        assert_memory_equal(got, wanted, n * sizeof *got);
+
+        memcpy(got, was, n * sizeof *was);
+        opts.quick = false;
+        assert_ok(weir_cut_place(&w.graph, &opts, got));
+        for (uint64_t v = 0; v < n; v++) {
+            assert_true(was[v] == WEIR_CUT_NOWHERE || got[v] == was[v]);
+            placed += was[v] == WEIR_CUT_NOWHERE;
+        }
+        double a = excess_of(&w, parts, got), b = excess_of(&w, parts, wanted);
+        assert_true(a <= b + 1e-6);
+        if (b < 1e-6) assert_true(cut_of(&w, got) <= cut_of(&w, wanted));
+        better += a < b - 1e-6 || cut_of(&w, got) < cut_of(&w, wanted);
+        free(was);
+        free(wanted);
+        free(got);
+        world_close(&w);
+    }
+    assert_true(placed > 0 && better > 0);
+}
+
+/* Half of each ring has a part; the other half finds it. Then a part has more than its share before anyone comes. */
+static void a_placed_vertex_finds_its_cluster(void **state) {
+    (void)state;
+    world w;
+    int32_t part_of[400];
+    rings(&w, 40);
+    world_link(&w, 400, 1, 1);
+    weir_cut_opts opts = {.parts = 4, .machines = 1, .tolerance = w.tolerance};
+    for (uint64_t v = 0; v < 400; v++)
+        part_of[v] = v % 2 ? (int32_t)(v / 100) : WEIR_CUT_NOWHERE;
+    assert_ok(weir_cut_place(&w.graph, &opts, part_of));
+    assert_int_equal(cut_of(&w, part_of), 3);
+    assert_int_equal(largest_of(&w, 0, 4, part_of), 100);
+
+    for (uint64_t v = 0; v < 400; v++)
+        part_of[v] = v < 200 ? 0 : WEIR_CUT_NOWHERE;
+    assert_ok(weir_cut_place(&w.graph, &opts, part_of));
+    assert_int_equal(largest_of(&w, 0, 4, part_of), 200); /* of nobody more than that */
+    for (uint64_t v = 0; v < 400; v++)
+        assert_true((part_of[v] == 0) == (v < 200));
+    w.tolerance[0] = 0.5;
+    assert_err(weir_cut_place(&w.graph, &opts, part_of), WEIR_EINVAL, "a tolerance of 0.5");
+    world_close(&w);
+}
+
+static weir_err place_without_memory(void *context) {
+    const world *w = context;
+    int32_t part_of[4800];
+    const weir_cut_opts opts = {.parts = 4, .machines = 1, .tolerance = w->tolerance};
+    for (uint64_t v = 0; v < 4800; v++)
+        part_of[v] = v % 7 ? (int32_t)(v / 1200) : WEIR_CUT_NOWHERE;
+    return weir_cut_place(&w->graph, &opts, part_of);
+}
+
 static weir_err cut_without_memory(void *context) {
     const world *w = context;
     int32_t part_of[4800];
@@ -463,6 +593,7 @@ static void every_allocation_may_fail(void **state) {
     rings(&w, 480);
     world_link(&w, 4800, 2, 1);
     weir_test_every_allocation(cut_without_memory, &w);
+    weir_test_every_allocation(place_without_memory, &w);
     world_close(&w);
 }
 
@@ -471,4 +602,5 @@ WEIR_TESTS(WEIR_CASE(quick_is_never_better), WEIR_CASE(never_worse_than_metis), 
            WEIR_CASE(machines_have_parts_one_after_the_other), WEIR_CASE(a_star_has_its_hub_in_the_least_possible),
            WEIR_CASE(hubs_have_parts_of_their_own), WEIR_CASE(lonely_vertices_are_shared_out),
            WEIR_CASE(as_many_parts_as_vertices), WEIR_CASE(nothing_is_below_the_least),
+           WEIR_CASE(new_vertices_are_placed_as_the_formula_says), WEIR_CASE(a_placed_vertex_finds_its_cluster),
            WEIR_CASE(every_allocation_may_fail))

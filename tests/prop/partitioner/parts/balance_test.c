@@ -166,6 +166,37 @@ static void the_report_is_what_was_written(void **state) {
     parts_world_close(&w);
 }
 
+/* What is there stays, and the rest is counted as of any other cutting. */
+static void the_report_of_placed_parts_is_what_was_written(void **state) {
+    (void)state;
+    const weir_snapshot_build_opts build = {.out = weir_test_path("later"), .as_of_us = WEIR_BEFORE_ALL, .seed = 7};
+    weir_snapshot_stats stats;
+    weir_snapshot *later;
+    parts_world w;
+    weir_parts_report report;
+    parts_world_open(&w, 2000, 5000);
+    write_parts(w.snapshot, "before", 6, 1, NULL, NULL, &report);
+    for (uint64_t i = 5000; i < 6000; i++)
+        parts_submit(&w, i);
+    assert_ok(weir_graph_drain(w.graph));
+    assert_ok(weir_graph_seal(w.graph));
+    assert_ok(weir_snapshot_build(w.graph, &build, &stats));
+    assert_ok(weir_snapshot_open(build.out, &(weir_snapshot_opts){.verify = true}, &later));
+    weir_parts_opts opts = {.out = weir_test_path("after"),
+                            .parts = 6,
+                            .machines = 2,
+                            .method = WEIR_PARTS_LIKE,
+                            .like = weir_test_path("before"),
+                            .clock = weir_clock_system()};
+    assert_ok(weir_parts_write(later, &opts, &report));
+    recount r = recount_all("after", 6, 2);
+    report_is_what_was_written(&report, &r);
+    assert_int_equal(report.like_stayed + report.like_new, report.vertices);
+    assert_true(report.like_new > 0 && report.like_gone == 0);
+    weir_snapshot_close(later);
+    parts_world_close(&w);
+}
+
 /* An import with masks: 61 nodes of two types in a star, from node 0 to each other one. */
 static void import_star(weir_snapshot **snapshotp) {
     char nodes[4096], edges[4096];
@@ -268,5 +299,6 @@ static void machines_that_do_not_divide_parts_are_refused(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-WEIR_TESTS(WEIR_CASE(the_report_is_what_was_written), WEIR_CASE(what_cannot_be_held_has_a_reason),
-           WEIR_CASE(options_that_are_wrong_are_said), WEIR_CASE(machines_that_do_not_divide_parts_are_refused))
+WEIR_TESTS(WEIR_CASE(the_report_is_what_was_written), WEIR_CASE(the_report_of_placed_parts_is_what_was_written),
+           WEIR_CASE(what_cannot_be_held_has_a_reason), WEIR_CASE(options_that_are_wrong_are_said),
+           WEIR_CASE(machines_that_do_not_divide_parts_are_refused))

@@ -100,6 +100,7 @@ static void a_part_gives_the_same_blocks(void **state) {
                                       .parts = PARTS,
                                       .depth = 1,
                                       .method = method,
+                                      .like = weir_test_path("parts0"), /* the first method's */
                                       .seed = 1,
                                       .clock = weir_clock_system()};
         assert_ok(weir_parts_write(snapshot, &opts, &report));

@@ -25,7 +25,7 @@ typedef struct weir_cut_opts {
     const double *tolerance; /* by weight: how many times its share a part may have; at least 1            */
     uint64_t seed;
     uint64_t memory_bytes; /* METIS sees the whole graph only if it would stay below; 0: no such limit   */
-    bool quick;            /* METIS once, mended and improved once                                       */
+    bool quick;            /* METIS once, mended and improved once; or placed, and not refined           */
 } weir_cut_opts;
 
 /* Why no cutting into these parts gives every part at most tolerance × share of a weight. */
@@ -45,6 +45,14 @@ weir_err weir_cut_least(const weir_metis_graph *graph, uint32_t c, uint32_t part
  * same parts.  WEIR_EINVAL constraints, weights, machines; WEIR_ELIMIT more parts than vertices, or the graph is still
  * too large for METIS when it is coarse; WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
+
+#define WEIR_CUT_NOWHERE INT32_C(-1)
+
+/* part_of[v] says where v stays; where it is WEIR_CUT_NOWHERE, v is put beside its neighbours, within the limits if
+ * that can be (place.c). It takes one look at each list of a new vertex, and a few more to refine. Of opts count parts,
+ * machines as in weir_cut, tolerance and quick. The same arguments give the same parts.  WEIR_EINVAL and WEIR_ELIMIT as
+ * weir_cut; WEIR_ENOMEM.  Blocks.  [main] */
+weir_err weir_cut_place(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
 
 #ifdef __cplusplus
 }

@@ -44,6 +44,7 @@ typedef enum weir_parts_method {
     WEIR_PARTS_METIS,  /* few cut edges, training vertices and degrees shared out  */
     WEIR_PARTS_RANDOM, /* for comparison: by seed and vertex                       */
     WEIR_PARTS_HASH,   /* by the vertex's id: the same part in every snapshot      */
+    WEIR_PARTS_LIKE,   /* as in earlier parts, and what is new by its neighbours   */
     WEIR_PARTS_METHODS
 } weir_parts_method;
 
@@ -79,6 +80,7 @@ typedef struct weir_parts_opts {
     uint64_t memory_bytes;  /* METIS cuts the whole graph only if that takes less; 0: whatever it takes */
     uint32_t depth;         /* how many steps from its own vertices a part has edges: PARTS-P2 */
     weir_parts_method method;
+    const char *like; /* of WEIR_PARTS_LIKE: the folder of those parts, as many, of a snapshot of the same schema */
     uint64_t seed;
     const char *snapshot; /* its folder: the parts remember the digest of its MANIFEST; NULL: nothing */
     weir_clock *clock;
@@ -104,6 +106,7 @@ typedef enum weir_parts_reason {
     WEIR_PARTS_HEAVIEST, /* a vertex alone has more                                         */
     WEIR_PARTS_HEAVY,    /* heavy vertices are so many that some part has several           */
     WEIR_PARTS_BESIDE,   /* beside the other weights no better cutting was found            */
+    WEIR_PARTS_STAYED,   /* what was in the part before stays there, as WEIR_PARTS_LIKE is  */
     WEIR_PARTS_UNASKED   /* the method does not look at weights                             */
 } weir_parts_reason;
 
@@ -123,6 +126,8 @@ typedef struct weir_parts_report {
     uint32_t row_count;
     weir_parts_held balances[WEIR_PARTS_BALANCES_MAX];
     uint32_t balance_count;
+    /* Of WEIR_PARTS_LIKE: vertices that stay in their part, new ones, and those of the earlier parts that are gone. */
+    uint64_t like_stayed, like_new, like_gone;
     /* What the parts of that method have, owned or not: over all, and the most of one. An edge counts in each list that
      * names it. */
     uint64_t here_vertices, here_vertices_max, here_edges, here_edges_max;
@@ -132,8 +137,10 @@ typedef struct weir_parts_report {
 
 /* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or than
  * vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, a path that is too long;
- * WEIR_EINVAL machines that do not divide parts, a tolerance below 1; WEIR_ECORRUPT the snapshot; WEIR_ENOTFOUND the
- * MANIFEST of opts->snapshot; WEIR_EINTERNAL METIS refused; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [main] */
+ * WEIR_EINVAL machines that do not divide parts, a tolerance below 1, earlier parts of another number, schema or graph;
+ * WEIR_ECORRUPT the snapshot, or earlier parts that do not belong together; WEIR_ENOTFOUND the MANIFEST of
+ * opts->snapshot; what weir_part_open says of an earlier part; WEIR_EINTERNAL METIS refused; WEIR_EIO, WEIR_EFULL,
+ * WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
 /* A list like "vertices,degree", NULL: the default; and "1.03" or, one for each, "1.03,1.1", NULL: the default.
  * WEIR_EUSAGE says what is wrong.  [any] */
