@@ -35,6 +35,7 @@ static void part_put_section(weir_json *json, const weir_parts_draft *draft) {
     weir_json_key_string(json, "method", weir_parts_method_name(draft->opts->method));
     weir_json_key_u64(json, "seed", draft->opts->seed);
     weir_json_key_string(json, "cutting", draft->cutting);
+    weir_json_key_string(json, "order", "reads");
     weir_json_key(json, "starts");
     weir_json_array(json);
     for (uint32_t type = 0; type < draft->plan->types; type++) {

@@ -81,7 +81,7 @@ static weir_err part_read_format(const char *name, const weir_json_node *root, c
 }
 
 static weir_err part_read_section(const weir_json_node *section, weir_part_manifest *m) {
-    const weir_json_node *cutting;
+    const weir_json_node *cutting, *order;
     int64_t parts = 0, part = 0, depth = 0;
     weir_err err = weir_json_need_i64(section, "parts", 1, WEIR_PARTS_COUNT_MAX, &parts);
     if (!err) err = weir_json_need_i64(section, "part", 0, parts - 1, &part);
@@ -95,7 +95,10 @@ static weir_err part_read_section(const weir_json_node *section, weir_part_manif
     if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
         return WEIR_JSON_ERR(cutting, "'cutting' is not 64 hex digits; " TAKE_ANOTHER);
     memcpy(m->cutting, text, sizeof m->cutting);
-    err = part_read_starts(section, m);
+    err = weir_json_need(section, "order", WEIR_JSON_STRING, &order);
+    if (!err && strcmp(weir_json_node_text(order), "reads") != 0)
+        err = WEIR_JSON_ERR(order, "'order' is not 'reads'; " TAKE_ANOTHER);
+    if (!err) err = part_read_starts(section, m);
     return err ? err : part_read_listed(section, m);
 }
 

@@ -222,7 +222,7 @@ weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *
         err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph.vertices);
     }
     if (!err) err = parts_try_methods(snapshot, &graph, opts, part_of, reportp);
-    if (!err) err = weir_parts_plan_open(&graph, part_of, opts->parts, &plan);
+    if (!err) err = weir_parts_plan_open(snapshot, &graph, part_of, opts->parts, &plan);
     if (!err) err = parts_write_plan(snapshot, &plan, opts, reportp);
     weir_parts_plan_close(&plan);
     weir_free(part_of);

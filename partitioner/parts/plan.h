@@ -54,6 +54,11 @@ weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph
 weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts, uint32_t machines,
                             weir_parts_quality *qualityp);
 
+/* order.c: by type and vertex, the logarithm of the chance that a batch of a training does not read it: what is read
+ * most often is lowest.  WEIR_ENOMEM. */
+weir_err weir_parts_order_open(const weir_snapshot *snapshot, const weir_parts_graph *graph, double ***sparedp);
+void weir_parts_order_close(const weir_parts_graph *graph, double **spared); /* NULL is allowed */
+
 /* Who owns what, and the new numbers. By type. */
 typedef struct weir_parts_plan {
     uint32_t types, parts;
@@ -63,8 +68,9 @@ typedef struct weir_parts_plan {
     int64_t **starts; /* parts + 1 */
 } weir_parts_plan;
 
-weir_err weir_parts_plan_open(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts,
-                              weir_parts_plan *plan);
+/* graph is of the snapshot.  WEIR_ENOMEM. */
+weir_err weir_parts_plan_open(const weir_snapshot *snapshot, const weir_parts_graph *graph, const int32_t *part_of,
+                              uint32_t parts, weir_parts_plan *plan);
 void weir_parts_plan_close(weir_parts_plan *plan);
 
 /* --- one part ---------------------------------------------------------------------------------------------------- */

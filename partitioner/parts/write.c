@@ -2,11 +2,12 @@
 /*
  * write.c - the arrays of one part, gathered from those of the snapshot.
  *
- * The vertices of a part are in the snapshot's order within a step from its own (local.c); so reads are mostly
- * sequential, and every file is written from front to end.
+ * Every file is written from front to end. The vertices of a part are not in the snapshot's order (plan.c), so what is
+ * read of the snapshot for it lies anywhere.
  */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
@@ -242,6 +243,34 @@ static weir_err part_write_columns(const weir_parts_draft *draft, const char *fo
     return err;
 }
 
+typedef struct part_id {
+    weir_vertex id;
+    int64_t place;
+} part_id;
+
+static int part_compare_ids(const void *a, const void *b) {
+    const part_id *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* By which a vertex of the part's own is found by its id. */
+static weir_err part_write_by_id(const weir_parts_draft *draft, const char *folder, uint32_t type) {
+    const weir_vertex_pair *ids = weir_snapshot_vertices_of(draft->snapshot, type)->ids;
+    part_some own = part_own(draft, type);
+    part_id *sorted = weir_calloc(own.count + 1, sizeof *sorted);
+    int64_t *places = weir_calloc(own.count + 1, sizeof *places);
+    weir_err err = sorted && places ? WEIR_OK : WEIR_NOMEM("for the ids of a part");
+    for (uint64_t place = 0; !err && place < own.count; place++)
+        sorted[place] = (part_id){weir_vertex_of(ids[own.old[place]]), (int64_t)place};
+    if (!err && own.count) qsort(sorted, own.count, sizeof *sorted, part_compare_ids);
+    for (uint64_t i = 0; !err && i < own.count; i++)
+        places[i] = sorted[i].place;
+    if (!err) err = part_write_plain(draft, folder, "by_id", WEIR_NPY_I64, places, own.count);
+    weir_free(sorted);
+    weir_free(places);
+    return err;
+}
+
 /* PARTS-P1: of those that others own there are ids, which sampling draws by, and nothing else. */
 static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type, weir_parts_counts *counts) {
     const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
@@ -252,6 +281,7 @@ static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type
              weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
     weir_err err = part_create_folder(draft, folder);
     if (!err) err = part_write_rows(draft, folder, "ids", WEIR_NPY_U64, all, vertices->ids, 2);
+    if (!err) err = part_write_by_id(draft, folder, type);
     snprintf(room, sizeof room, "%s/lives", folder);
     if (!err) err = part_write_spans(draft, room, "first", type, &vertices->lives, &counts->lives[type]);
     snprintf(room, sizeof room, "%s/rows", folder);
@@ -345,18 +375,8 @@ static weir_err part_take(part_taken *t, uint64_t place, int64_t target) {
     return WEIR_OK;
 }
 
-static weir_err part_take_of_vertices(const weir_parts_draft *draft, uint32_t type, const weir_snapshot_labels *labels,
-                                      part_taken *t) {
-    const weir_parts_here *here = part_here(draft, type);
-    weir_err err = WEIR_OK;
-    for (uint64_t i = 0; !err && i < labels->count; i++) {
-        int64_t place = here->place_of[labels->targets[i]];
-        if (place != WEIR_PARTS_ELSEWHERE && place < (int64_t)here->own) err = part_take(t, i, place);
-    }
-    return err;
-}
-
-/* The first label of the vertex whose list begins at this position, or of a later one: labels are in that order. */
+/* The first label of this vertex, or of the one whose list begins at this position, or of a later one: labels are in
+ * that order. */
 static uint64_t part_label_from(const weir_snapshot_labels *labels, int64_t place) {
     uint64_t low = 0, high = labels->count;
     while (low < high) {
@@ -367,6 +387,18 @@ static uint64_t part_label_from(const weir_snapshot_labels *labels, int64_t plac
             high = middle;
     }
     return low;
+}
+
+static weir_err part_take_of_vertices(const weir_parts_draft *draft, uint32_t type, const weir_snapshot_labels *labels,
+                                      part_taken *t) {
+    part_some rows = part_own(draft, type);
+    weir_err err = WEIR_OK;
+    for (uint64_t v = 0; !err && v < rows.count; v++) {
+        uint64_t i = part_label_from(labels, rows.old[v]);
+        for (; !err && i < labels->count && labels->targets[i] == rows.old[v]; i++)
+            err = part_take(t, i, (int64_t)v);
+    }
+    return err;
 }
 
 /* Lists of owned vertices are the first of a part, in their order: each begins at `here`. */

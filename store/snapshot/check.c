@@ -92,9 +92,15 @@ static weir_err snapshot_check_vertices(const weir_snapshot *s, uint32_t type) {
     char folder[256], array[300];
     snprintf(folder, sizeof folder, "vertices/%s", weir_schema_vertex_at(s->description.schema, type)->name);
     snprintf(array, sizeof array, "%s/ids.npy", folder);
-    for (uint64_t i = 1; i < v->own; i++) {
-        if (weir_vertex_of(v->ids[i - 1]) >= weir_vertex_of(v->ids[i]))
-            return snapshot_wrong_number(s, array, "is not above the one before it", i);
+    for (uint64_t i = 0, before = 0; i < v->own; i++) {
+        uint64_t vertex = v->by_id ? (uint64_t)v->by_id[i] : i;
+        if (vertex >= v->own) {
+            snprintf(array, sizeof array, "%s/by_id.npy", folder);
+            return snapshot_wrong_number(s, array, "is not a vertex of the part's own", i); /* SNAPSHOT-Z2 */
+        }
+        if (i && weir_vertex_of(v->ids[before]) >= weir_vertex_of(v->ids[vertex]))
+            return snapshot_wrong_number(s, array, "is not above the one before it", vertex);
+        before = vertex;
     }
     snprintf(array, sizeof array, "%s/lives", folder);
     weir_err err = snapshot_check_spans(s, array, "first", &v->lives, v->count, true);

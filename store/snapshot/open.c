@@ -106,6 +106,10 @@ static weir_err snapshot_map_vertices(weir_snapshot *s, uint32_t type) {
     v->own = s->description.own[type];
     weir_err err = weir_npy_folder_map(s->arrays, WEIR_NPY_U64, v->count, 2, &array, "%s/ids.npy", folder);
     v->ids = array.data;
+    if (!err && s->description.part) {
+        err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, v->own, 0, &array, "%s/by_id.npy", folder);
+        v->by_id = array.data;
+    }
     if (!err) err = snapshot_map_spans(s, folder, "lives", "first", v->count, s->description.lives[type], &v->lives);
     if (!err) err = snapshot_map_spans(s, folder, "rows", "times", v->count, s->description.rows[type], &v->rows);
     if (!err) err = weir_npy_folder_map(s->arrays, WEIR_NPY_I64, v->count + 1, 0, &array, "%s/key_offsets.npy", folder);
@@ -262,7 +266,18 @@ const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapsho
 
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
-    return weir_ids_find(v->ids, v->own, id, indexp);
+    if (!v->by_id) return weir_ids_find(v->ids, v->own, id, indexp);
+    uint64_t low = 0, high = v->own;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2, vertex = (uint64_t)v->by_id[middle];
+        if (vertex >= v->own) return false; /* SNAPSHOT-Z2: the file is not trusted */
+        if (weir_vertex_of(v->ids[vertex]) < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *indexp = low < v->own ? (uint64_t)v->by_id[low] : v->own;
+    return *indexp < v->own && weir_vertex_of(v->ids[*indexp]) == id;
 }
 
 /* --- as of a time: of snapshots and of parts --------------------------------------------------------------------- */

@@ -184,7 +184,7 @@ weir_err weir_vip_ring_cut(const weir_snapshot *snapshot, const vip_ring *ring, 
     if (!err && cut == VIP_METIS) err = weir_parts_assign(snapshot, &graph, &weights, &opts, WEIR_PARTS_METIS, part_of);
     if (!err) err = weir_parts_measure(&graph, part_of, ring->parts, 1, &quality);
     *sharep = (double)quality.cut_edges / (double)weir_snapshot_edges_of(snapshot, 0, WEIR_OUT)->edges;
-    if (!err) err = weir_parts_plan_open(&graph, part_of, ring->parts, &plan);
+    if (!err) err = weir_parts_plan_open(snapshot, &graph, part_of, ring->parts, &plan);
     if (!err) err = ring_write_parts(snapshot, &plan, out);
     weir_parts_plan_close(&plan);
     weir_parts_weights_close(&weights);

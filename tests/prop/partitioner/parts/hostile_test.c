@@ -54,6 +54,7 @@ static void hostile_parts_are_refused_by_name(void **state) {
     parts_cut(&w, "p", 2, 0, WEIR_PARTS_RANDOM, 1, &c);
     uint64_t first_of_others = (uint64_t)weir_part_starts(c.of[0], 1)[1];
     uint64_t own = parts_vertices_of(c.of[0], 0)->own, without_rows = parts_vertices_of(c.of[0], 0)->count - own;
+    uint64_t smallest = (uint64_t)parts_vertices_of(c.of[0], 0)->by_id[0];
     parts_uncut(&c);
     refused_with(false, "numbers/b.npy", 8, 1u << 30, "numbers/b.npy: number");
     refused_with(false, "numbers/b.npy", 8, UINT64_MAX, "points outside");
@@ -69,6 +70,9 @@ static void hostile_parts_are_refused_by_name(void **state) {
     refused_with(true, "labels/l/targets.npy", 8, own, "has no target"); /* a vertex that is here, but not owned */
     refused_with(true, "labels/l/values.npy", 8, 9, "has no value of the schema");
     refused_with(true, "vertices/a/ids.npy", without_rows * 16 + 8, 0, "is not above the one before it");
+    refused_with(true, "vertices/a/by_id.npy", 8, 1u << 30, "by_id.npy: number");
+    refused_with(true, "vertices/a/by_id.npy", 8, UINT64_MAX, "is not a vertex of the part's own");
+    refused_with(true, "vertices/a/by_id.npy", 8, smallest, "is not above the one before it");
     refused_with(true, "vertices/a/lives/indptr.npy", 16, 1u << 30, "is less than the one before it");
     refused_with(true, "vertices/a/lives/indptr.npy", (without_rows + 1) * 8, 0, "is less than the one before it");
     refused_with(true, "vertices/a/key_offsets.npy", 16, 1u << 30, "is less than the one before it");
@@ -131,17 +135,19 @@ static void hostile_manifests_are_refused_by_name(void **state) {
     snprintf(more_rows, sizeof more_rows, "\"starts\":[[0,0,0],[0,%lld,%lld],[0,%lld,%lld]],\"listed\":[0,",
              (long long)a[1], (long long)a[2], (long long)b[1], (long long)b[2]);
     parts_uncut(&c);
-    refused_where(false, "\"part\":{\"format\":4", "\"part\":{\"format\":9", WEIR_EVERSION,
-                  "the part has format 9, this program reads 4; cut the snapshot again with weir partition");
+    refused_where(false, "\"part\":{\"format\":5", "\"part\":{\"format\":9", WEIR_EVERSION,
+                  "the part has format 9, this program reads 5; cut the snapshot again with weir partition");
     refused_where(false, "\"part\":{", "\"format\":2,\"part\":1,\"old\":{", WEIR_EDATA, "'format'");
     refused_where(false, "\"part\":{", "\"part\":1,\"old\":{", WEIR_EVERSION,
-                  "the part has format 3, this program reads 4");
+                  "the part has format 3, this program reads 5");
     refused_where(false, "\"part\":{", "\"old\":{", WEIR_EDATA, "is that of a whole snapshot, not of a part");
     refused_where(false, "\"part\":{", "\"part\":[],\"old\":{", WEIR_EDATA, "manifest.json");
     refused_where(false, "\"part\":0", "\"part\":2", WEIR_EDATA, "'part'");
     refused_where(false, "\"parts\":2", "\"parts\":1025", WEIR_EDATA, "'parts'");
     refused_where(false, "\"depth\":1", "\"depth\":8", WEIR_EDATA, "'depth'");
     refused_where(false, "\"cutting\":\"", "\"cutting\":\"x", WEIR_EDATA, "'cutting' is not 64 hex digits");
+    refused_where(false, "\"order\":\"reads\"", "\"order\":\"ids\"", WEIR_EDATA, "'order' is not 'reads'");
+    refused_where(false, "\"order\":", "\"old\":", WEIR_EDATA, "'order'");
     refused_where(false, starts, "[0,", WEIR_EDATA, "a row of 'starts' does not have one number a part and one more");
     refused_where(false, starts, "[1,1,", WEIR_EDATA, "manifest.json");
     refused_where(false, starts, "[0,9223372036854775807,", WEIR_EDATA, "manifest.json");

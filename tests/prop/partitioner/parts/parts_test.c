@@ -4,6 +4,7 @@
  * to be a bijection first, and against a search that looks at every edge once a step. Vertices have few edges, so that
  * a few steps do not lead everywhere.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,35 +234,131 @@ static void has_what_is_named(const parts_world *w, const weir_part *part, uint3
     free(named);
 }
 
-/* The next label of each part is the next of the snapshot that the part owns. */
+/* The vertex of the snapshot that a label is about. */
+static uint64_t vertex_of_label(const parts_world *w, uint32_t label, int64_t target) {
+    const weir_snapshot_edges *out = weir_snapshot_edges_of(w->snapshot, 0, WEIR_OUT);
+    uint64_t v = label == 0 ? (uint64_t)target : 0;
+    while (label == 1 && out->indptr[v + 1] <= target)
+        v++;
+    return v;
+}
+
+/* The labels of a vertex stand beside each other, in the snapshot's order; vertices in that of their places. */
 static void same_labels(const parts_world *w, const parts_cutting *c, uint32_t label) {
     const weir_snapshot_labels *all = weir_snapshot_labels_of(w->snapshot, label);
     const weir_snapshot_edges *out = weir_snapshot_edges_of(w->snapshot, 0, WEIR_OUT);
-    uint64_t next[PARTS_MAX] = {0};
-    for (uint64_t i = 0; i < all->count; i++) {
-        uint64_t v = (uint64_t)all->targets[i], place = 0;
-        if (label == 1) {
-            for (v = 0; out->indptr[v + 1] <= all->targets[i];)
-                v++;
-        }
+    uint64_t seen[PARTS_MAX] = {0};
+    for (uint64_t i = 0, at = 0, before = UINT64_MAX; i < all->count; i++, at++) {
+        uint64_t v = vertex_of_label(w, label, all->targets[i]), place = 0;
         const weir_part *part = where(c, 0, v, &place);
         const weir_snapshot_labels *own = weir_snapshot_labels_of(weir_part_snapshot(part), label);
-        uint64_t at = next[weir_part_index(part)]++;
+        int64_t first = label == 0 ? (int64_t)place : parts_edges_of(part, 0, WEIR_OUT)->indptr[place];
+        for (at = v == before ? at : 0; v != before && at < own->count && own->targets[at] < first;)
+            at++;
+        before = v;
         assert_true(at < own->count);
         assert_true(own->times[at] == all->times[i] && own->values[at] == all->values[i]);
-        int64_t wanted = label == 0
-                             ? (int64_t)place
-                             : parts_edges_of(part, 0, WEIR_OUT)->indptr[place] + all->targets[i] - out->indptr[v];
-        assert_true(own->targets[at] == wanted);
+        assert_true(own->targets[at] == (label == 0 ? first : first + all->targets[i] - out->indptr[v]));
+        seen[weir_part_index(part)]++;
     }
-    for (uint32_t p = 0; p < c->parts; p++)
-        assert_int_equal(weir_snapshot_labels_of(weir_part_snapshot(c->of[p]), label)->count, next[p]);
+    for (uint32_t p = 0; p < c->parts; p++) {
+        const weir_snapshot_labels *own = weir_snapshot_labels_of(weir_part_snapshot(c->of[p]), label);
+        assert_int_equal(own->count, seen[p]);
+        for (uint64_t i = 1; i < own->count; i++)
+            assert_true(label == 1 || own->targets[i - 1] <= own->targets[i]);
+    }
+}
+
+/* --- the order ---------------------------------------------------------------------------------------------------- */
+
+/* The chance that a batch of 512 targets reads no such vertex, two hops of 10 edges a list, multiplied edge by edge. */
+typedef struct naive_reads {
+    double *now[PARTS_TYPES], *spared[PARTS_TYPES], *never[PARTS_TYPES];
+} naive_reads;
+
+static void naive_targets(const parts_world *w, uint64_t training, naive_reads *n) {
+    for (uint32_t label = 0; label < 2; label++) {
+        const weir_snapshot_labels *all = weir_snapshot_labels_of(w->snapshot, label);
+        for (uint64_t i = 0; i < all->count; i++) {
+            bool again = false;
+            for (uint64_t j = i; !again && j-- > 0 && all->targets[j] == all->targets[i];)
+                again = true;
+            if (!again) n->now[0][vertex_of_label(w, label, all->targets[i])] += 512.0 / (double)training;
+        }
+    }
+}
+
+static void naive_hop(const parts_world *w, naive_reads *n) {
+    for (uint32_t i = 0; i < 2 * PARTS_RELATIONS; i++) {
+        const weir_schema_relation *r = weir_schema_relation_at(w->schema, i / 2);
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(w->snapshot, i / 2, i % 2);
+        uint32_t from = i % 2 == WEIR_OUT ? r->from : r->to, to = i % 2 == WEIR_OUT ? r->to : r->from;
+        for (uint64_t v = 0; v < e->vertices; v++) {
+            double degree = (double)(e->indptr[v + 1] - e->indptr[v]), drawn = degree > 10 ? 10 / degree : 1;
+            for (int64_t at = e->indptr[v]; at < e->indptr[v + 1]; at++)
+                n->spared[to][e->neighbors[at]] *= 1 - drawn * n->now[from][v];
+        }
+    }
+}
+
+static void naive_open(const parts_world *w, uint64_t training, naive_reads *n) {
+    for (uint32_t type = 0; type < PARTS_TYPES; type++) {
+        uint64_t count = weir_snapshot_vertices_of(w->snapshot, type)->count;
+        n->now[type] = calloc(count + 1, sizeof(double));
+        n->spared[type] = calloc(count + 1, sizeof(double));
+        n->never[type] = calloc(count + 1, sizeof(double));
+    }
+    naive_targets(w, training, n);
+    for (uint32_t hop = 0; hop <= 2; hop++) {
+        if (hop) naive_hop(w, n);
+        for (uint32_t type = 0; type < PARTS_TYPES; type++) {
+            for (uint64_t v = 0; v < weir_snapshot_vertices_of(w->snapshot, type)->count; v++) {
+                double *now = &n->now[type][v], *never = &n->never[type][v];
+                *now = hop ? 1 - n->spared[type][v] : fmin(1, *now);
+                *never = hop ? *never * n->spared[type][v] : 1 - *now;
+                n->spared[type][v] = 1;
+            }
+        }
+    }
+}
+
+static void naive_close(naive_reads *n) {
+    for (uint32_t type = 0; type < PARTS_TYPES; type++) {
+        free(n->now[type]);
+        free(n->spared[type]);
+        free(n->never[type]);
+    }
+}
+
+/* PARTS-P5. Those that are never read keep the snapshot's order. Returns how many are read less than the one before. */
+static uint64_t p5_most_read_come_first(const parts_world *w, const parts_cutting *c) {
+    naive_reads n;
+    uint64_t falls = 0;
+    naive_open(w, c->report.training, &n);
+    for (uint32_t type = 0; type < PARTS_TYPES; type++) {
+        uint64_t count = weir_snapshot_vertices_of(w->snapshot, type)->count, place = 0;
+        uint64_t *old_of = calloc(count + 1, sizeof *old_of);
+        for (uint64_t v = 0; v < count; v++)
+            old_of[c->new_of[type][v]] = v;
+        for (uint64_t number = 1; number < count; number++) {
+            uint64_t a = old_of[number - 1], b = old_of[number];
+            if (where(c, type, a, &place) != where(c, type, b, &place)) continue;
+            double first = n.never[type][a], second = n.never[type][b];
+            assert_true(first <= second + 1e-9);
+            assert_true(a < b || first < 1);
+            falls += first < second - 1e-6;
+        }
+        free(old_of);
+    }
+    naive_close(&n);
+    return falls;
 }
 
 /* What the report should say, by looking at every vertex and edge of the parts. */
 typedef struct tally {
     uint64_t crossing, halo, edges, here_vertices, here_vertices_max, here_edges, here_edges_max;
     uint64_t elsewhere, without_lists; /* that a part does not have; that it has without edges */
+    uint64_t falls;                    /* of p5_most_read_come_first */
 } tally;
 
 static void tally_part(const parts_world *w, const parts_cutting *c, uint32_t p, tally *t) {
@@ -303,6 +400,7 @@ static tally is_the_snapshot(const parts_world *w, const parts_cutting *c) {
         numbers_are_a_bijection(w, c, type);
         same_vertices(w, c, type);
     }
+    t.falls = p5_most_read_come_first(w, c);
     for (uint32_t p = 0; p < c->parts; p++) {
         assert_ok(weir_snapshot_check(weir_part_snapshot(c->of[p])));
         tally_part(w, c, p, &t);
@@ -333,7 +431,7 @@ static void parts_are_the_snapshot(weir_parts_method method, uint32_t parts, uin
         snprintf(name, sizeof name, "d%u", depth);
         parts_cut(&w, name, parts, depth, method, parts_below(&w, 1000), &c);
         tally t = is_the_snapshot(&w, &c);
-        assert_true(t.elsewhere > 0 && t.without_lists > 0);
+        assert_true(t.elsewhere > 0 && t.without_lists > 0 && t.falls > 0);
         assert_non_null(parts_edges_of(c.of[0], 1, WEIR_IN)->until_us);
         assert_null(parts_edges_of(c.of[0], 0, WEIR_IN)->until_us);
         parts_uncut(&c);
@@ -365,8 +463,6 @@ static void one_part_is_all_of_it(void **state) {
     tally t = is_the_snapshot(&w, &c);
     assert_int_equal(t.elsewhere, 0);
     for (uint32_t type = 0; type < PARTS_TYPES; type++) {
-        for (uint64_t v = 0; v < weir_snapshot_vertices_of(w.snapshot, type)->count; v++)
-            assert_int_equal(c.new_of[type][v], v);
         assert_int_equal(parts_vertices_of(c.of[0], type)->own, parts_vertices_of(c.of[0], type)->count);
     }
     assert_int_equal(c.report.rows[0].cut_edges, 0);
@@ -425,9 +521,12 @@ static void has_own_lines(const weir_snapshot_vertices *all, const weir_part *pa
         assert_ok(weir_npy_map_open(weir_test_path(path), &map, &array));
         assert_int_equal(array.shape[0], here->own);
         weir_npy_map_close(map);
-        for (uint64_t place = 0, v = 0; place < here->own; place++) {
+        for (uint64_t place = 0; place < here->own; place++) {
+            uint64_t v = 0, found = UINT64_MAX;
             while (weir_vertex_of(all->ids[v]) != weir_vertex_of(here->ids[place]))
-                v++; /* both ascend */
+                v++;
+            assert_true(weir_snapshot_find(weir_part_snapshot(part), 0, weir_vertex_of(all->ids[v]), &found));
+            assert_int_equal(found, place);
             if (a->columns)
                 assert_memory_equal(a->matrix + place * a->columns, b->matrix + v * a->columns, a->columns * 4);
             else

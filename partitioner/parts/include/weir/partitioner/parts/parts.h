@@ -6,14 +6,18 @@
  *   OUT/map/TYPE.npy                 int64, the number of each vertex of the snapshot, in its order; map/MANIFEST
  *   OUT/part-P/                      a part of the snapshot, in the layout of one (snapshot.h): all that a rank reads
  *             /manifest.json         as a snapshot's, with `own` beside each `count`, and a section `part`: who owns
- *                                    which numbers, how far the part reaches, and how many have lists
+ *                                    which numbers and in which order, how far the part reaches, and how many have
+ *                                    lists
  *             /numbers/TYPE.npy      int64, the number of each vertex that is here and not owned, in their order
  *             /MANIFEST              SHA-256 of every file
  *
- * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; in the order
- * of the snapshot within a part. In a part they are called by their place: first those that it owns, in the order of
- * their numbers, so that the place of one is its number minus the part's first; then those that these lead to, step by
- * step, those of a step in the order of their numbers. Its arrays hold places.
+ * Vertices are numbered anew within their type: part 0 owns the first numbers, part 1 the next, and so on; within a
+ * part those that training reads most often come first (order.c; the manifest says so: `order` is `reads`). Whether a
+ * vertex is of the most read share of its owner is one comparison of numbers, wherever it is known.
+ *
+ * In a part they are called by their place: first those that it owns, in the order of their numbers, so that the place
+ * of one is its number minus the part's first; then those that these lead to, step by step, those of a step in the
+ * order of their numbers. Its arrays hold places.
  *
  * INVARIANTS
  *   PARTS-P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
@@ -22,6 +26,8 @@
  *             steps over edges lead to from one that it owns; of others it has none.
  *   PARTS-P3  The vertices of a part are those that it owns and those that its lists name: no more, no less.
  *   PARTS-P4  The same snapshot and options give the same files, except for times in report.json.
+ *   PARTS-P5  Of two vertices of a type that a part owns, the one that a batch reads with the higher chance has the
+ *             lower number, and of equals the one that comes first in the snapshot.
  */
 #ifndef WEIR_PARTITIONER_PARTS_PARTS_H
 #define WEIR_PARTITIONER_PARTS_PARTS_H
@@ -34,7 +40,7 @@
 extern "C" {
 #endif
 
-#define WEIR_PARTS_FORMAT    4u
+#define WEIR_PARTS_FORMAT    5u
 #define WEIR_PARTS_COUNT_MAX 1024u
 #define WEIR_PARTS_DEPTH_MAX 7u /* the layers that a sampler has, less one */
 

@@ -27,9 +27,9 @@
  *                   /values.npy, times.npy int32 index of the schema's value; int64. Newest first within a vertex
  *
  * A PART of a snapshot (partitioner/parts) is such a folder, too, of a share of the graph: the first `own` vertices of
- * a type are those of the share, ascending by id; behind them come others that these lead to, of which there is an id,
- * and of some their edges, but no key, no life, no row and no line of a matrix. An edge of which one end's list is not
- * here stands in the other's only.
+ * a type are those of the share, in any order: vertices/TYPE/by_id.npy, int64, has their indices ascending by id.
+ * Behind them come others that these lead to, of which there is an id, and of some their edges, but no key, no life, no
+ * row and no line of a matrix. An edge of which one end's list is not here stands in the other's only.
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
@@ -149,6 +149,7 @@ typedef struct weir_snapshot_vertices {
     uint64_t count;
     uint64_t own; /* of a part: the first so many are its own; else all */
     const weir_vertex_pair *ids;
+    const int64_t *by_id;      /* of a part: its own, ascending by id; NULL: ids ascend */
     weir_snapshot_spans lives; /* times: the oldest put of each */
     weir_snapshot_spans rows;
     const int64_t *key_offsets;
