@@ -10,6 +10,8 @@
  *
  * Two lines are no policy of a training, but show what is left to win: `oracle` keeps from the beginning what is read
  * most often in the very epochs that are counted, `ahead` changes what it keeps after each batch, by what is read next.
+ *
+ * Of a part's own rows, `first` are those that the first share of its numbers would serve, as a device would keep them.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -54,7 +56,7 @@ typedef struct vip_opts {
 /* Of all parts of one cut, an epoch. */
 typedef struct vip_table {
     double cut_share;
-    double rows, remote, predicted;
+    double rows, remote, predicted, first[VIP_SHARES];
     double asked[VIP_LINES][VIP_SHARES];
 } vip_table;
 
@@ -182,6 +184,13 @@ static weir_err vip_predict(const vip_run *run) {
     return err;
 }
 
+static void vip_count_first(const vip_run *run) {
+    uint64_t own = weir_snapshot_vertices_of(weir_part_snapshot(run->part), 0)->own;
+    for (uint32_t s = 0; s < VIP_SHARES; s++)
+        for (uint64_t place = 0; place < (uint64_t)(vip_shares[s] * (double)own); place++)
+            run->table->first[s] += run->reads.own[place] / run->opts->epochs;
+}
+
 static weir_err vip_count_ahead(const vip_run *run) {
     weir_err err = WEIR_OK;
     for (uint32_t s = 0; !err && s < VIP_SHARES; s++) {
@@ -204,6 +213,7 @@ static weir_err vip_run_part(vip_run *run, const char *folder) {
         err = vip_count_policy(run, line);
     if (!err) err = vip_count_asked(run, run->reads.times, VIP_ORACLE);
     if (!err) err = vip_count_ahead(run);
+    if (!err) vip_count_first(run);
     weir_vip_reads_free(&run->reads);
     weir_free(run->targets);
     weir_free(run->ranks);
@@ -238,6 +248,10 @@ static void vip_print_table(const vip_opts *o, const vip_ring *ring, vip_cut cut
             weir_buf_printf(out, " %9.0f", t->asked[line][s]);
         weir_buf_printf(out, "  %12.1f %%\n", 100 * (1 - t->asked[line][VIP_SHOWN_SHARE] / t->remote));
     }
+    weir_buf_text(out, VIP_LINE_OF_EMPTY "first   ");
+    for (uint32_t s = 0; s < VIP_SHARES; s++)
+        weir_buf_printf(out, " %7.1f %%", 100 * t->first[s] / (t->rows - t->remote));
+    weir_buf_text(out, "    of own rows\n");
 }
 
 static void vip_print_json(const vip_opts *o, const vip_ring *ring, vip_cut cut, const vip_table *t, weir_buf *out) {

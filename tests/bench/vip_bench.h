@@ -48,6 +48,7 @@ typedef struct vip_reads {
     size_t *ends;     /* of each batch, in log */
     uint32_t batches; /* of all epochs */
     double *times;    /* of each: how often it was read */
+    double *own;      /* of each vertex of its own: how often it was read */
 } vip_reads;
 
 weir_err weir_vip_reads_make(const weir_part *part, const vip_sampling *sampling, vip_reads *reads);

@@ -29,7 +29,10 @@ static weir_err reads_take_block(const weir_block_view *view, uint64_t own, vip_
     r->rows += view->inputs;
     for (uint32_t row = 0; row < view->inputs; row++) {
         uint64_t vertex = view->vertices[view->input_nodes[row]];
-        if (vertex < own) continue;
+        if (vertex < own) {
+            r->own[vertex]++;
+            continue;
+        }
         if (!WEIR_GROW(r->log, r->capacity, r->count)) return WEIR_NOMEM(READS_NO_MEMORY);
         r->log[r->count++] = (uint32_t)(vertex - own);
         r->times[vertex - own]++;
@@ -72,7 +75,8 @@ weir_err weir_vip_reads_make(const weir_part *part, const vip_sampling *s, vip_r
     weir_target *targets = weir_calloc(s->count + 1, sizeof *targets);
     r->ends = weir_calloc(batches + 1, sizeof *r->ends);
     r->times = weir_calloc((size_t)r->foreign + 1, sizeof *r->times);
-    weir_err err = targets && r->ends && r->times ? WEIR_OK : WEIR_NOMEM(READS_NO_MEMORY);
+    r->own = weir_calloc(vertices->own + 1, sizeof *r->own);
+    weir_err err = targets && r->ends && r->times && r->own ? WEIR_OK : WEIR_NOMEM(READS_NO_MEMORY);
     if (!err) err = weir_sample_over_snapshot(snapshot, &source);
     if (!err) memcpy(targets, s->targets, s->count * sizeof *targets);
     for (uint32_t epoch = 0; !err && epoch < s->epochs; epoch++) {
@@ -88,6 +92,7 @@ void weir_vip_reads_free(vip_reads *r) {
     weir_free(r->log);
     weir_free(r->ends);
     weir_free(r->times);
+    weir_free(r->own);
     *r = (vip_reads){0};
 }
 
