@@ -11,8 +11,8 @@
 enum { DELETION = 1, ROW = 2, SAME_TIME = 4, SAME_EVENT = 8, FLAGS = 15 };
 
 #define NUMBER_BYTES 10u /* of a number with seven bits a byte, at most */
-#define SPAN_BITS    4u  /* a span is so many bits longer than the one before it; the last has no bound */
-#define SPAN_FIRST   20u /* about a second */
+#define SPAN_BITS    2u  /* a span is so many bits longer than the one before it; the last has no bound */
+#define SPAN_FIRST   12u /* about four milliseconds */
 _Static_assert(WEIR_BUNDLE_KEY_BYTES >= 1 + WEIR_VERTEX_BYTES, "filters are made of kind and vertex");
 
 #define ENTRY_BYTES (1u + NUMBER_BYTES + WEIR_VERTEX_BYTES + 8u + 4u + NUMBER_BYTES) /* at most, but its row */
@@ -68,11 +68,14 @@ int64_t weir_bundle_reach(uint8_t span, int64_t time_us) {
     return reach_us;
 }
 
-/* What is not the key of a bundle may hold entries of any time. */
+/* What is not the key of a bundle may hold entries of any time. Notes of events have offsets in the place of times: by
+ * those, every file that has notes would reach back to 1970. */
 uint64_t weir_bundle_last_rank(const void *key, size_t length) {
     weir_bundle_key of;
     uint64_t last;
-    if (!weir_bundle_key_read(key, length, &of) || of.span + 1u >= WEIR_BUNDLE_SPANS) return UINT64_MAX;
+    if (!weir_bundle_key_read(key, length, &of)) return UINT64_MAX;
+    if (of.part == WEIR_BUNDLE_PART(WEIR_LIST_EVENTS)) return 0;
+    if (of.span + 1u >= WEIR_BUNDLE_SPANS) return UINT64_MAX;
     return __builtin_add_overflow(weir_bundle_rank(of.newest_us), bundle_span_us(of.span) - 1, &last) ? UINT64_MAX
                                                                                                       : last;
 }

@@ -9,6 +9,12 @@
 
 #include <weir/store/base/assert.h>
 
+/* Of a list that is one bundle a seal, as most are, a merged file has bundles of many seals, of all widths: they share
+ * few spans, because a reader seeks once for each, and passing some bundles in vain costs less. */
+#define LONE_SPANS      2u /* only each second span … */
+#define LONE_SPAN_LEAST 4u /* … from about a second on */
+#define SPANS_ALIKE     2u /* a bundle may be so many spans wider than the least of its list, and yet have its span */
+
 static weir_err bundling_end(weir_bundling *b, weir_bundle_key of) {
     uint8_t key[WEIR_BUNDLE_KEY_BYTES];
     weir_err err = weir_bundle_end(&b->bundle, of, key);
@@ -20,6 +26,12 @@ static bool bundling_is_short(const weir_bundling_list *l) {
     for (uint32_t i = 0; l->count <= WEIR_BUNDLE_SHORT && i < l->count; i++)
         row_bytes += l->entries[i].row_length;
     return l->count <= WEIR_BUNDLE_SHORT && row_bytes <= WEIR_BUNDLE_SHORT_ROWS;
+}
+
+static uint8_t bundling_lone_span(uint8_t span) {
+    unsigned lone = (span + LONE_SPANS - 1) / LONE_SPANS * LONE_SPANS;
+    if (lone < LONE_SPAN_LEAST) return LONE_SPAN_LEAST;
+    return (uint8_t)(lone < WEIR_BUNDLE_SPANS ? lone : WEIR_BUNDLE_SPANS - 1);
 }
 
 static weir_err bundling_name(weir_bundling *b, weir_vertex vertex, const weir_name *name,
@@ -39,7 +51,8 @@ static weir_err bundling_name(weir_bundling *b, weir_vertex vertex, const weir_n
         for (uint32_t i = l->count; i > 0; i--)
             weir_bundle_put(&b->bundle, l->id, &l->entries[i - 1]);
     }
-    return bundling_end(b, (weir_bundle_key){.vertex = vertex, .part = WEIR_BUNDLE_NAMED});
+    const uint8_t span = bundling_lone_span(weir_bundle_span(newest_us, oldest_us));
+    return bundling_end(b, (weir_bundle_key){.vertex = vertex, .part = WEIR_BUNDLE_NAMED, .span = span});
 }
 
 /* Where the bundle begins that ends before `end`: of what lies there, oldest first, the newest. */
@@ -68,21 +81,23 @@ static uint8_t bundling_common_span(const weir_bundling_list *l) {
     for (uint32_t begin, end = l->count; end > 0; end = begin) {
         begin = bundling_begin(l, end);
         uint8_t span = bundling_span_at(l, begin, end);
-        if (span <= least + 1 && span > common) common = span;
+        if (span <= least + SPANS_ALIKE && span > common) common = span;
     }
-    return common;
+    return l->count <= WEIR_BUNDLE_ENTRIES_MAX ? bundling_lone_span(common) : common;
 }
 
-/* Bundles sort by span: each is a pass over the list, but nearly all lists are one bundle. */
+/* Bundles sort by span: each that the list has is a pass over it, but nearly all lists are one bundle. */
 static weir_err bundling_list(weir_bundling *b, weir_vertex vertex, const weir_bundling_list *l) {
     const uint8_t common = bundling_common_span(l);
     weir_err err = WEIR_OK;
     uint32_t left = l->count;
-    for (uint8_t span = common; !err && left > 0; span++) {
+    for (uint8_t span = common, next; !err && left > 0; span = next) {
         weir_bundle_key of = {.vertex = vertex, .part = WEIR_BUNDLE_PART(l->id), .span = span};
+        next = WEIR_BUNDLE_SPANS;
         for (uint32_t begin, end = l->count; !err && end > 0; end = begin) {
             begin = bundling_begin(l, end);
             uint8_t wide = bundling_span_at(l, begin, end);
+            if (wide > span && wide < next) next = wide;
             if ((wide > common ? wide : common) != span) continue;
             weir_bundle_begin(&b->bundle, l->entries[end - 1].time_us, l->entries[begin].time_us);
             for (uint32_t i = end; i > begin; i--) /* newest first */

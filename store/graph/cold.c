@@ -26,7 +26,8 @@ typedef struct cold_page {
     weir_entry *entries;
     size_t count, capacity;
     weir_arena *rows;
-    bool more; /* something was met that is behind the last entry, and had no room */
+    bool more;    /* something was met that is behind the last entry, and had no room   */
+    bool is_long; /* in the file at hand: a seek was needed once, so steps lead nowhere */
 } cold_page;
 
 weir_err weir_cold_damaged(weir_vertex vertex) {
@@ -56,8 +57,9 @@ static bool cold_is_far(const void *at, size_t length, const weir_bundle_key *wa
     return key.newest_us > near_us;
 }
 
-/* Onwards. What is sought is most often a few bundles away, if not where it stands, and a seek asks every file. */
-static void cold_seek_on(weir_engine_cursor *cursor, const weir_bundle_key *wanted) {
+/* Onwards. What is sought is most often a few bundles away, if not where it stands, and a seek asks every file. In a
+ * long list each step may read a block in vain. */
+static void cold_seek_on(weir_engine_cursor *cursor, const weir_bundle_key *wanted, bool *is_longp) {
     uint8_t key[WEIR_BUNDLE_KEY_BYTES];
     size_t length;
     weir_bundle_key_write(wanted, key);
@@ -65,10 +67,11 @@ static void cold_seek_on(weir_engine_cursor *cursor, const weir_bundle_key *want
         if (!weir_engine_cursor_valid(cursor)) return;
         const void *at = weir_engine_cursor_key(cursor, &length);
         if (length < sizeof key || memcmp(at, key, sizeof key) >= 0) return; /* cold_stands finds a damaged one */
-        if (cold_is_far(at, length, wanted)) break;
+        if (*is_longp || cold_is_far(at, length, wanted)) break;
         if (steps < STEPS_MAX) weir_engine_cursor_next(cursor);
     }
     weir_engine_cursor_seek(cursor, key, sizeof key);
+    *is_longp = true;
 }
 
 static void cold_seek_first(weir_engine_cursor *cursor, weir_vertex vertex) {
@@ -180,7 +183,7 @@ static weir_err cold_page_take_span(cold_page *p, weir_engine_cursor *cursor, ui
                                     weir_bundle_key *key, bool *therep) {
     const weir_bundle_key wanted = {
         .vertex = p->query->vertex, .part = part, .span = span, .newest_us = weir_bundle_reach(span, p->latest_us)};
-    cold_seek_on(cursor, &wanted);
+    cold_seek_on(cursor, &wanted, &p->is_long);
     weir_err err = cold_stands(cursor, p->query->vertex, key, therep);
     while (!err && *therep && key->part == part && key->span == span) {
         if (p->count == p->capacity && p->entries[p->count - 1].time_us > key->newest_us) {
@@ -208,6 +211,7 @@ static weir_err cold_page_take_part(cold_page *p, weir_engine_cursor *cursor, ui
 static weir_err cold_page_take_all(cold_page *p, weir_engine_cursor *cursor) {
     weir_bundle_key key;
     bool there;
+    p->is_long = false;
     cold_seek_first(cursor, p->query->vertex);
     weir_err err = cold_stands(cursor, p->query->vertex, &key, &there);
     if (!err) err = cold_page_take_part(p, cursor, WEIR_BUNDLE_NAMED, &key, &there);
@@ -246,6 +250,7 @@ weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, wei
     bool enough = false;
     *countp = 0;
     *completep = true;
+    WEIR_ASSERT(WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EVENTS); /* files do not say how old those are */
     if (query->before_us == INT64_MIN) return WEIR_OK;
     cold_page p = cold_page_begin(query, entries, capacity, rows);
     weir_err err = weir_cold_files(engine, query->vertex, p.latest_us, &cursor);

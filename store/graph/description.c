@@ -2,7 +2,7 @@
 /*
  * description.c - graph.yaml and schema.yaml: what a store folder is, for the program and for people who look into it.
  *
- *     format: 3
+ *     format: 4
  *     shards: 2
  *     id_key: "0f1e2d3c…"      # 32 digits, the secret of this store's ids: so the file is its owner's alone
  *     event_window: 131072     # how far back an event's id is compared

@@ -8,7 +8,7 @@
 #include "names.h"
 #include "shard.h"
 
-#define WEIR_GRAPH_FORMAT          3u
+#define WEIR_GRAPH_FORMAT          4u
 #define WEIR_GRAPH_IDENTITY        "identity" /* in a shard's folder */
 #define WEIR_GRAPH_CREATING        "CREATING"
 #define WEIR_GRAPH_FILLING         "FILLING"

@@ -56,13 +56,13 @@ static int order_lists(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Of a stream that goes on: mostly about now, sometimes late by up to years, and often at the same moment. A third of
- * the seals have times that cannot be. */
+/* Of a stream that goes on, from seal to seal faster or slower: mostly about now, sometimes late by up to years, and
+ * often at the same moment. A third of the seals have times that cannot be. */
 static int64_t draw_time(weir_rng *rng, uint64_t seal) {
     int64_t now_us = 1700000000000000 + (int64_t)seal * 30000000;
     if (seal % 3 == 0 && weir_rng_below(rng, 400) == 0) return weir_rng_below(rng, 2) ? INT64_MIN + 1 : INT64_MAX - 2;
     if (weir_rng_below(rng, 3) == 0) return now_us;
-    int64_t late_us = weir_rng_below(rng, 8) ? 30000000 : (int64_t)1 << weir_rng_below(rng, 48);
+    int64_t late_us = weir_rng_below(rng, 8) ? 30000000 >> seal % 4 * 4 : (int64_t)1 << weir_rng_below(rng, 48);
     return now_us - (int64_t)weir_rng_below(rng, (uint64_t)late_us);
 }
 
@@ -316,6 +316,13 @@ static void a_page_ends_where_the_next_file_begins(void **state) {
     seal_edges(engine, wide, 2);
     expect_page(engine, rows, t - (1 << 20) + 2, 1, &oldest, 1, true);
     assert_int_equal(files_for(engine, t - (1 << 20)), 0);
+    weir_engine_close(engine);
+    assert_ok(weir_engine_open(weir_test_path("notes"), &opts, &engine)); /* their times are offsets */
+    const weir_mutation noted[] = {edge_at(t, 50),
+                                   {.kind = WEIR_NOTE_EVENT, .vertex = vertex_at(2), .time_us = 70, .event = 51}};
+    seal_edges(engine, noted, 2);
+    assert_int_equal(files_for(engine, t), 1);
+    assert_int_equal(files_for(engine, t - day_us), 0);
     weir_engine_close(engine);
     weir_arena_close(rows);
 }

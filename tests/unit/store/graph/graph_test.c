@@ -619,7 +619,7 @@ static void write_description(const char *head) {
     assert_ok(weir_file_replace(weir_test_path("old/graph.yaml"), text, (size_t)length));
 }
 
-#define HEAD "format: 3\nshards: 2\nid_key: \"0123456789abcdef0123456789abcdef\"\nevent_window: 1\n"
+#define HEAD "format: 4\nshards: 2\nid_key: \"0123456789abcdef0123456789abcdef\"\nevent_window: 1\n"
 
 /* Each sentence says what to do. */
 static void other_formats_and_keys_that_are_none_are_refused(void **state) {
@@ -631,14 +631,16 @@ static void other_formats_and_keys_that_are_none_are_refused(void **state) {
          WEIR_EVERSION},
         {"format: 2\nshards: 2\nsources: []\n", "move the folder away and start again, and the log fills a new one",
          WEIR_EVERSION},
-        {"format: 4\nshards: 2\nsources: []\n", "use the program that wrote it", WEIR_EVERSION},
-        {"format: 3\nshards: 2\nsources: []\n", "not 32 digits", WEIR_ECONFIG},
-        {"format: 3\nshards: 2\nid_key: \"0123456789abcdef0123456789abcde\"\nsources: []\n", "not 32 digits",
+        {"format: 3\nshards: 2\nsources: []\n", "move the folder away and start again, and the log fills a new one",
+         WEIR_EVERSION},
+        {"format: 5\nshards: 2\nsources: []\n", "use the program that wrote it", WEIR_EVERSION},
+        {"format: 4\nshards: 2\nsources: []\n", "not 32 digits", WEIR_ECONFIG},
+        {"format: 4\nshards: 2\nid_key: \"0123456789abcdef0123456789abcde\"\nsources: []\n", "not 32 digits",
          WEIR_ECONFIG},
-        {"format: 3\nshards: 2\nid_key: \"0123456789ABCDEF0123456789abcdef\"\nsources: []\n", "not 32 digits",
+        {"format: 4\nshards: 2\nid_key: \"0123456789ABCDEF0123456789abcdef\"\nsources: []\n", "not 32 digits",
          WEIR_ECONFIG},
         {"- ", "does not describe a store", WEIR_ECORRUPT},
-        {"format: 3\nshards: 2\nid_key: []\nsources: []\n", "not 32 digits", WEIR_ECONFIG},
+        {"format: 4\nshards: 2\nid_key: []\nsources: []\n", "not 32 digits", WEIR_ECONFIG},
         {HEAD "store: {}\n", "'store' is not a number", WEIR_ECONFIG},
         {HEAD "sources: {a: b}\n", "'sources' is not a list", WEIR_ECONFIG},
         {HEAD "sources: [a]\n", "this source of the store cannot be read", WEIR_ECONFIG},

@@ -16,12 +16,13 @@
  *
  * Numbers of no fixed length have seven bits a byte, low ones first. Entries stand newest first (weir_entry_order).
  *
- * `newest` is the time of the newest entry, and `span` says about how much older the oldest is (weir_bundle_reach). So
- * a reader as of a time seeks, within each span, the first bundle that may have an older entry, and is done when what
- * it has is newer than the next bundle. However far back it looks, it passes few bundles in vain, and those by their
- * first number; an entry that came years late makes one bundle wide, which has a span of its own. `turn` counts the
- * bundles of a list and a span in one seal. The hash is of key and value: two seals may have bundles that are alike in
- * all else, and none may take the other's place.
+ * `newest` is the time of the newest entry, and `span` says how much older the oldest may be (weir_bundle_reach): up to
+ * 4 ms, 16 ms and so on, four times as much each, to two weeks; or without bound. So a reader as of a time seeks,
+ * within each span, the first bundle that may have an older entry, and is done when what it has is newer than the next
+ * bundle. However far back it looks, it passes few bundles in vain, and those by their first number; an entry that came
+ * years late makes one bundle wide, which has a span of its own. `turn` counts the bundles of a list and a span in one
+ * seal. The hash is of key and value: two seals may have bundles that are alike in all else, and none may take the
+ * other's place.
  *
  * Every function is [any].
  */
@@ -38,7 +39,7 @@ extern "C" {
 #define WEIR_BUNDLE_KIND        'V' /* the first byte of the key */
 #define WEIR_BUNDLE_KEY_BYTES   42u
 #define WEIR_BUNDLE_NEWEST_AT   22u /* where a key has it */
-#define WEIR_BUNDLE_SPANS       7u
+#define WEIR_BUNDLE_SPANS       16u
 #define WEIR_BUNDLE_ENTRIES_MAX 64u   /* of one list; a reader of ten decodes no more than those */
 #define WEIR_BUNDLE_ROWS_MAX    4096u /* bytes of their rows, after which a bundle is full         */
 #define WEIR_BUNDLE_NAMED       0u    /* the part of a name, and of short lists beside it         */
@@ -60,7 +61,8 @@ void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE
 bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *keyp);
 /* The eight bytes of a key that say its newest time, as a number: what is newer has less. */
 uint64_t weir_bundle_rank(int64_t newest_us);
-/* The rank of the oldest entry of the bundle that has this key, or a rank behind it. */
+/* The rank of the oldest entry of the bundle that has this key, or a rank behind it; of notes of events, which
+ * nobody looks for by rank, 0. */
 uint64_t weir_bundle_last_rank(const void *key, size_t length);
 /* The span of a bundle with these times. */
 uint8_t weir_bundle_span(int64_t newest_us, int64_t oldest_us);
