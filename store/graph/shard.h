@@ -161,9 +161,9 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
 /* The same of a list of edges, for a reader of many lists, who holds the version. */
 weir_err weir_shard_edges(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
                           weir_arena *arena, const weir_edge **edgesp, uint32_t *countp);
-/* The time of the oldest entry, no deletion, of any of the lists (rising) of a vertex, whatever hides it: of the query's
- * span; its list and limit are not looked at. A few seeks in each file that has the vertex, however long the lists are.
- * [any] */
+/* The time of the oldest entry, no deletion, of any of the lists (rising) of a vertex, whatever hides it: of the
+ * query's span; its list and limit are not looked at. A few seeks in each file that has the vertex, however long the
+ * lists are.  [any] */
 weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, const weir_list *lists, size_t count,
                            bool *foundp, int64_t *time_usp);
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
