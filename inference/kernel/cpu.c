@@ -10,9 +10,12 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
+#include "gemm.h"
 #include "loops_table.h"
 
 #define ALIGNMENT   64u                 /* a cache line, and the widest vector                     */
+#define GEMM_LONG   128u                /* rows, or terms: then copies that are made once pay */
+#define GEMM_LEAST  16u                 /* columns, and terms: else C is most of the work     */
 #define PIECE_BYTES ((size_t)128 << 10) /* with what is read beside them they fit a core's own cache */
 
 static weir_err cpu_alloc(size_t bytes, void **memoryp) {
@@ -37,6 +40,15 @@ static weir_err cpu_finish(void) {
     return WEIR_OK;
 }
 
+#ifdef WEIR_GEMM_AVX512
+static bool cpu_has_avx512;
+
+static bool cpu_gemm_is_long(const weir_gemm *g) {
+    bool terms = g->a_transposed && g->k >= GEMM_LONG, rows = g->m >= GEMM_LONG && g->k >= GEMM_LEAST;
+    return cpu_has_avx512 && g->n >= GEMM_LEAST && (rows || terms);
+}
+#endif
+
 static void cpu_gemm(const weir_gemm *g) {
     if (g->m == 0 || g->n == 0) return; /* KERNEL-K2 */
     if (g->k == 0) {                    /* not every BLAS scales C then */
@@ -53,6 +65,12 @@ static void cpu_gemm(const weir_gemm *g) {
     int m = (int)g->m, n = (int)g->n, k = (int)g->k, lda = (int)g->lda, ldb = (int)g->ldb, ldc = (int)g->ldc;
     WEIR_ASSERT(m > 0 && n > 0 && k > 0); /* BLAS counts in int */
     WEIR_ASSERT(lda >= (g->a_transposed ? m : k) && ldb >= (g->b_transposed ? k : n) && ldc >= n);
+#ifdef WEIR_GEMM_AVX512
+    if (cpu_gemm_is_long(g)) {
+        weir_gemm_avx512(g);
+        return;
+    }
+#endif
 #ifdef WEIR_REAL_DOUBLE
     cblas_dgemm(CblasRowMajor, a, b, m, n, k, 1, g->a, lda, g->b, ldb, g->beta, g->c, ldc);
 #else
@@ -68,6 +86,9 @@ static void cpu_prepare(void) {
     cpu = weir_loops_plain;
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) cpu = weir_loops_avx2;
+#endif
+#ifdef WEIR_GEMM_AVX512
+    cpu_has_avx512 = __builtin_cpu_supports("avx512f");
 #endif
     cpu.name = "cpu";
     cpu.unified = true;

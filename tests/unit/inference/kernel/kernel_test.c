@@ -114,6 +114,38 @@ static void gemm_is_its_sum(void **state) {
     }
 }
 
+/* As those of a network are: long in one direction, and at every edge of the tiles that long ones are computed in;
+ * what lies between the rows stays. */
+static void long_gemm_is_its_sum(void **state) {
+    (void)state;
+    rng = weir_rng_stream(weir_test_seed(), 1, 0);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        weir_gemm g = {.n = 1 + below(70), .b_transposed = below(2), .a_transposed = below(2)};
+        uint32_t length = 48 + below(600);
+        g.m = g.a_transposed ? 1 + below(70) : length;
+        g.k = g.a_transposed ? length : 1 + below(300);
+        if (round % 8 == 0) g.n += 240; /* more than one block */
+        g.lda = (g.a_transposed ? g.m : g.k) + below(3);
+        g.ldb = (g.b_transposed ? g.k : g.n) + below(3);
+        g.ldc = g.n + below(3);
+        g.beta = (weir_real)below(3);
+        weir_real *a = random_reals((g.a_transposed ? g.k : g.m) * g.lda);
+        weir_real *b = random_reals((g.b_transposed ? g.n : g.k) * g.ldb), *c = random_reals(g.m * g.ldc);
+        for (uint32_t i = 0; i < (g.a_transposed ? g.k : g.m) * g.lda; i++)
+            a[i] /= 16; /* sums of hundreds are then as large as those of a few */
+        double *expected = doubles_of(c, g.m * g.ldc);
+        g.a = a;
+        g.b = b;
+        g.c = c;
+        if (g.beta == 0) c[0] = NAN; /* is not read */
+        naive_gemm(&g, expected);
+        weir_kernels_cpu()->gemm(&g);
+        assert_close(c, expected, g.m * g.ldc, "c");
+        free(a);
+        free(b);
+    }
+}
+
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
 static void check_rows(const weir_kernels *k, uint32_t rows, uint32_t cols) {
@@ -495,9 +527,10 @@ static void k3_memory_is_all_that_can_fail(void **state) {
     assert_null(memory);
 }
 
-WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter), WEIR_CASE(embed_adds_slots),
-           WEIR_CASE(compose_looks_up_twice), WEIR_CASE(segments_have_means), WEIR_CASE(time_code_is_bumps),
-           WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back),
-           WEIR_CASE(dropout_drops_its_share_by_key_alone), WEIR_CASE(dropout_of_another_step_differs),
-           WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2), WEIR_CASE(k1_same_arguments_same_bits),
-           WEIR_CASE(k2_nothing_touches_nothing), WEIR_CASE(k3_memory_is_all_that_can_fail))
+WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter),
+           WEIR_CASE(embed_adds_slots), WEIR_CASE(compose_looks_up_twice), WEIR_CASE(segments_have_means),
+           WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
+           WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
+           WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
+           WEIR_CASE(k1_same_arguments_same_bits), WEIR_CASE(k2_nothing_touches_nothing),
+           WEIR_CASE(k3_memory_is_all_that_can_fail))

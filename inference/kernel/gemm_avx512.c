@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gemm_avx512.c - a product whose B, or a block of it, stays in a core's second cache.
+ *
+ *   block of B, DEPTH x WIDTH ──► panels of COLS columns, copied once for all rows of A
+ *   ROWS rows of A  x  a panel ──► a tile of C, summed in registers
+ *
+ * A network's products are long in one direction and a few hundred in the others. So A is read where it lies, while
+ * OpenBLAS copies it, and C is written once, while OpenBLAS zeroes it first. A transposed A, of which each term lies in
+ * another row, is copied block by block. At the edges a whole tile is computed beside C, and what C has is taken.
+ *
+ * An element of C is the sum of its terms in their order, DEPTH at a time, wherever in C it lies: KERNEL-K1.
+ */
+#include "gemm.h"
+
+#ifdef WEIR_GEMM_AVX512
+#include <immintrin.h>
+#include <string.h>
+
+#define ROWS   10u /* of two vectors each: 20 sums in registers, more than the processor adds to at once */
+#define COLS   32u
+#define LINE   16u /* floats of a cache line, and of a vector */
+#define DEPTH  256u
+#define WIDTH  256u
+#define HEIGHT 260u /* of A, where it is copied: a multiple of ROWS */
+
+/* Element (row, k) of A at a[row * row_step + k * k_step]. */
+typedef struct gemm_rows {
+    const float *a;
+    size_t row_step, k_step;
+} gemm_rows;
+
+/* c = rows · panel + beta · c, a whole tile. */
+static void gemm_tile(gemm_rows rows, const float *panel, size_t depth, float beta, float *c, size_t ldc) {
+    __m512 sums[ROWS][2];
+#pragma GCC unroll 10
+    for (size_t i = 0; i < ROWS; i++) {
+        sums[i][0] = sums[i][1] = _mm512_setzero_ps();
+        _mm_prefetch((const char *)(c + i * ldc), _MM_HINT_T0);
+        _mm_prefetch((const char *)(c + i * ldc + LINE), _MM_HINT_T0);
+    }
+    for (size_t k = 0; k < depth; k++, panel += COLS, rows.a += rows.k_step) {
+        __m512 left = _mm512_load_ps(panel), right = _mm512_load_ps(panel + LINE);
+#pragma GCC unroll 10
+        for (size_t i = 0; i < ROWS; i++) {
+            __m512 a = _mm512_set1_ps(rows.a[i * rows.row_step]);
+            sums[i][0] = _mm512_fmadd_ps(a, left, sums[i][0]);
+            sums[i][1] = _mm512_fmadd_ps(a, right, sums[i][1]);
+        }
+    }
+    const __m512 kept = _mm512_set1_ps(beta);
+#pragma GCC unroll 10
+    for (size_t i = 0; i < ROWS; i++, c += ldc) {
+        if (beta != 0) {
+            sums[i][0] = _mm512_fmadd_ps(kept, _mm512_loadu_ps(c), sums[i][0]);
+            sums[i][1] = _mm512_fmadd_ps(kept, _mm512_loadu_ps(c + LINE), sums[i][1]);
+        }
+        _mm512_storeu_ps(c, sums[i][0]);
+        _mm512_storeu_ps(c + LINE, sums[i][1]);
+    }
+}
+
+/* A tile of which C has only some rows or columns. */
+static void gemm_edge(gemm_rows rows, const float *panel, size_t depth, float beta, size_t height, size_t width,
+                      float *c, size_t ldc) {
+    _Alignas(64) float tile[ROWS * COLS];
+    gemm_tile(rows, panel, depth, 0, tile, COLS);
+    for (size_t i = 0; i < height; i++)
+        for (size_t j = 0; j < width; j++)
+            c[i * ldc + j] = beta == 0 ? tile[i * COLS + j] : beta * c[i * ldc + j] + tile[i * COLS + j];
+}
+
+/* Columns [col, col + width) of B, terms [k, k + depth), in panels; what the last has beyond B is 0. */
+static void gemm_pack_b(const weir_gemm *g, size_t k, size_t depth, size_t col, size_t width, float *panels) {
+    if (width % COLS) memset(panels + width / COLS * COLS * depth, 0, COLS * depth * sizeof *panels);
+    for (size_t d = 0; d < depth && !g->b_transposed; d++) {
+        const float *from = g->b + (k + d) * g->ldb + col;
+        float *to = panels + d * COLS;
+        size_t j = 0;
+        for (; j + COLS <= width; j += COLS, to += depth * COLS)
+            memcpy(to, from + j, COLS * sizeof *to);
+        memcpy(to, from + j, (width - j) * sizeof *to);
+    }
+    for (size_t j = 0; j < width && g->b_transposed; j++)
+        for (size_t d = 0; d < depth; d++)
+            panels[j / COLS * COLS * depth + d * COLS + j % COLS] = g->b[(col + j) * g->ldb + k + d];
+}
+
+/* Rows [row, row + height) of op(A), terms [k, k + depth), in tiles of ROWS; what the last has beyond A is 0. */
+static void gemm_pack_a(const weir_gemm *g, size_t row, size_t height, size_t k, size_t depth, float *tiles) {
+    if (height % ROWS) memset(tiles + height / ROWS * ROWS * depth, 0, ROWS * depth * sizeof *tiles);
+    for (size_t d = 0; d < depth && g->a_transposed; d++) {
+        const float *from = g->a + (k + d) * g->lda + row;
+        float *to = tiles + d * ROWS;
+        size_t i = 0;
+        for (; i + ROWS <= height; i += ROWS, to += depth * ROWS)
+            memcpy(to, from + i, ROWS * sizeof *to);
+        memcpy(to, from + i, (height - i) * sizeof *to);
+    }
+    for (size_t i = 0; i < height && !g->a_transposed; i++)
+        for (size_t d = 0; d < depth; d++)
+            tiles[i / ROWS * ROWS * depth + d * ROWS + i % ROWS] = g->a[(row + i) * g->lda + k + d];
+}
+
+/* A tile of rows times all panels. */
+static void gemm_tiles(const weir_gemm *g, gemm_rows rows, size_t height, const float *panels, size_t depth, float beta,
+                       size_t width, float *c) {
+    for (size_t at = 0; at < width; at += COLS, panels += depth * COLS) {
+        if (height == ROWS && width - at >= COLS) {
+            gemm_tile(rows, panels, depth, beta, c + at, g->ldc);
+        } else {
+            gemm_edge(rows, panels, depth, beta, height, width - at < COLS ? width - at : COLS, c + at, g->ldc);
+        }
+    }
+}
+
+/* All rows of A times one block of B. Of a tile's rows, those of the next are asked for: they begin far apart. */
+static void gemm_block(const weir_gemm *g, size_t k, size_t depth, size_t col, size_t width) {
+    _Alignas(64) float panels[DEPTH * WIDTH], tiles[DEPTH * HEIGHT];
+    float beta = k == 0 ? g->beta : 1;
+    gemm_pack_b(g, k, depth, col, width, panels);
+    size_t direct = g->a_transposed ? 0 : g->m / ROWS * ROWS;
+    for (size_t row = 0; row < direct; row += ROWS) {
+        gemm_rows rows = {g->a + row * g->lda + k, g->lda, 1};
+        for (size_t i = ROWS; i < 2 * ROWS && row + i < direct; i++)
+            for (size_t d = 0; d < depth; d += LINE)
+                _mm_prefetch((const char *)(rows.a + i * g->lda + d), _MM_HINT_T1);
+        gemm_tiles(g, rows, ROWS, panels, depth, beta, width, g->c + row * g->ldc + col);
+    }
+    for (size_t first = direct; first < g->m; first += HEIGHT) {
+        size_t all = g->m - first < HEIGHT ? g->m - first : HEIGHT;
+        gemm_pack_a(g, first, all, k, depth, tiles);
+        for (size_t i = 0; i < all; i += ROWS)
+            gemm_tiles(g, (gemm_rows){tiles + i * depth, 1, ROWS}, all - i < ROWS ? all - i : ROWS, panels, depth, beta,
+                       width, g->c + (first + i) * g->ldc + col);
+    }
+}
+
+void weir_gemm_avx512(const weir_gemm *gemm) {
+    for (size_t col = 0; col < gemm->n; col += WIDTH) {
+        size_t width = gemm->n - col < WIDTH ? gemm->n - col : WIDTH;
+        for (size_t k = 0; k < gemm->k; k += DEPTH)
+            gemm_block(gemm, k, gemm->k - k < DEPTH ? gemm->k - k : DEPTH, col, width);
+    }
+}
+#else
+typedef int gemm_avx512_is_for_others; /* a file of nothing is not C */
+#endif
