@@ -12,6 +12,8 @@
 
 #define INPUTS_AT_ONCE   256u
 #define INPUTS_NO_MEMORY "for the inputs of a network"
+#define MATRIX_AHEAD     4u  /* rows of a matrix between the prefetch of one and its use */
+#define LINE_FLOATS      16u /* of a cache line */
 
 struct weir_inputs {
     const weir_nn_shape *shape;
@@ -48,15 +50,24 @@ static void inputs_put(const weir_nn_inputs *inputs, const weir_schema_feature *
 
 /* --- vertices ----------------------------------------------------------------------------------------------------- */
 
+/* Rows lie anywhere, and each is some cache lines long. */
+static void inputs_prefetch_row(const float *row, uint32_t columns) {
+    for (uint32_t c = 0; c < columns; c += LINE_FLOATS)
+        __builtin_prefetch(row + c);
+}
+
 static void inputs_put_matrices(weir_inputs *in, const weir_sample_vertices *of, const inputs_sink *to) {
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, of->type);
     bool there[INPUTS_AT_ONCE];
     in->source->there(in->source, of, there);
     for (uint32_t i = 0; i < of->count; i++) {
         size_t place = to->places ? to->places[i] : i;
+        uint32_t later = i + MATRIX_AHEAD;
         for (uint32_t m = 0; m < inputs->matrix_count; m++) {
             const weir_nn_matrix *matrix = &inputs->matrices[m];
             const float *rows = in->matrices[(size_t)of->type * WEIR_NN_MATRICES_MAX + m];
+            if (later < of->count && there[later])
+                inputs_prefetch_row(rows + of->vertices[later] * matrix->columns, matrix->columns);
             const float *row = there[i] ? rows + of->vertices[i] * matrix->columns : NULL;
             weir_nn_encode_matrix(matrix, row, to->numbers + place * inputs->width);
         }

@@ -119,16 +119,24 @@ static weir_value snapshot_value_at(const weir_snapshot_column *column, uint64_t
     return value;
 }
 
-/* Begins to fetch what the rows of all are found by, and then the newest row of each, which is what most targets see:
- * the misses of many vertices overlap, where one after the other would wait for each. */
-static void snapshot_prefetch_rows(const weir_snapshot_vertices *v, const weir_sample_vertices *of) {
+/* Begins to fetch what the spans of all are found by, and then the newest of each, which is what most targets see: the
+ * misses of many vertices overlap, where one after the other would wait for each. */
+static void snapshot_prefetch_spans(const weir_snapshot_spans *spans, const weir_sample_vertices *of) {
     for (uint32_t i = 0; i < of->count; i++)
-        __builtin_prefetch(&v->rows.indptr[of->vertices[i] + 1]);
+        __builtin_prefetch(&spans->indptr[of->vertices[i] + 1]);
+    for (uint32_t i = 0; i < of->count; i++) {
+        int64_t last = spans->indptr[of->vertices[i] + 1] - 1;
+        if (last < 0 || last >= (int64_t)spans->count) continue;
+        __builtin_prefetch(&spans->times[last]);
+        __builtin_prefetch(&spans->until_us[last]);
+    }
+}
+
+/* The same of the columns of rows. */
+static void snapshot_prefetch_columns(const weir_snapshot_vertices *v, const weir_sample_vertices *of) {
     for (uint32_t i = 0; i < of->count; i++) {
         int64_t last = v->rows.indptr[of->vertices[i] + 1] - 1;
         if (last < 0 || last >= (int64_t)v->rows.count) continue;
-        __builtin_prefetch(&v->rows.times[last]);
-        __builtin_prefetch(&v->rows.until_us[last]);
         for (uint32_t c = 0; c < v->column_count; c++) {
             const weir_snapshot_column *column = &v->columns[c];
             if (column->numbers) __builtin_prefetch(&column->numbers[last]);
@@ -150,8 +158,11 @@ static weir_err snapshot_features(weir_sample_source *source, const weir_sample_
     /* The sampler checks a vertex when it looks up its edges; those of the last hop are looked up here first. */
     for (uint32_t i = 0; !err && i < of->count; i++)
         err = weir_snapshot_check_vertex(snapshot_of(source), of->type, of->vertices[i]);
-    if (err) return err;
-    if (v->rows.count && v->column_count) snapshot_prefetch_rows(v, of);
+    if (err || v->column_count == 0) return err;
+    if (v->rows.count) {
+        snapshot_prefetch_spans(&v->rows, of);
+        snapshot_prefetch_columns(v, of);
+    }
     for (uint32_t i = 0; i < of->count; i++, values += v->column_count) {
         uint64_t row;
         bool seen = weir_snapshot_span(&v->rows, of->vertices[i], snapshot_before_us(of, i), &row);
@@ -186,6 +197,7 @@ static const float *snapshot_matrix(weir_sample_source *source, uint32_t type, c
 static void snapshot_there(weir_sample_source *source, const weir_sample_vertices *of, bool *there) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot_of(source), of->type);
     uint64_t life;
+    snapshot_prefetch_spans(&v->lives, of);
     for (uint32_t i = 0; i < of->count; i++)
         there[i] = weir_snapshot_span(&v->lives, of->vertices[i], snapshot_before_us(of, i), &life);
 }

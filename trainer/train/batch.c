@@ -88,16 +88,18 @@ static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
 /* --- sample: the block, keys of its nodes, and whose its rows are ------------------------------------------------ */
 
 /* TRAIN-E2: a node's key says where it stands in its target's own tree, and which target that is; where trees are
- * shared, which vertex it is, and how far from the targets. Vertices by their ids, which all ranks agree on. */
+ * shared, which vertex it is, and how far from the targets. Vertices by their ids, which all ranks agree on. Nodes of
+ * the last hop have none: no layer computes, and so drops, anything of theirs. */
 static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
-    if (view->nodes > m->key_capacity) {
-        uint64_t *keys = weir_realloc_array(m->keys, view->nodes, sizeof *keys);
+    uint32_t nodes = view->hop_end[view->hops - 1];
+    if (nodes > m->key_capacity) {
+        uint64_t *keys = weir_realloc_array(m->keys, nodes, sizeof *keys);
         if (!keys) return WEIR_NOMEM(BATCH_NO_MEMORY);
         m->keys = keys;
-        m->key_capacity = view->nodes;
+        m->key_capacity = nodes;
     }
     memset(m->node_counts, 0, m->out.own_count * sizeof *m->node_counts);
-    for (uint32_t i = 0; m->shared && i < (view->hops + 1) * view->types; i++) {
+    for (uint32_t i = 0; m->shared && i < view->hops * view->types; i++) {
         for (uint32_t node = view->ranges[i].begin; node < view->ranges[i].end; node++) {
             weir_train_name of;
             weir_err err = weir_train_name_of(&m->opts->owners, &m->remote, i % view->types, view->vertices[node], &of);
@@ -106,7 +108,7 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
             m->keys[node] = weir_xxh3(name, sizeof name, 0);
         }
     }
-    for (uint32_t node = 0; !m->shared && node < view->nodes; node++) {
+    for (uint32_t node = 0; !m->shared && node < nodes; node++) {
         uint32_t group = view->groups[node];
         WEIR_ASSERT(group < m->out.own_count);
         const uint64_t name[3] = {m->ids[group], (uint64_t)m->targets[group].before_us, m->node_counts[group]++};

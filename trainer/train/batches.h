@@ -93,7 +93,7 @@ typedef struct weir_train_batch {
     uint32_t own_count;       /* may be 0: then there is no block                    */
     uint32_t handed;          /* of them, those that another rank has                */
     weir_nn_batch nn;         /* what the network takes                              */
-    const uint64_t *keys;     /* of each node: for dropout                           */
+    const uint64_t *keys;     /* of each node but the last hop's: for dropout        */
     uint64_t edges;           /* sampled                                             */
     uint64_t rows;            /* input rows: own, and these two                      */
     uint64_t remote;          /* of other ranks, that were asked for                 */

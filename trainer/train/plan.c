@@ -75,8 +75,8 @@ static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_ba
     const weir_block_view *view = batch->nn.block;
     uint32_t steps;
     const weir_sample_step *step = weir_nn_steps(shape, &steps);
-    uint64_t bytes =
-        view->nodes * (sizeof *view->vertices + sizeof *view->groups + sizeof *view->input_of + sizeof *batch->keys);
+    uint64_t bytes = view->nodes * (sizeof *view->vertices + sizeof *view->groups + sizeof *view->input_of) +
+                     view->hop_end[view->hops - 1] * sizeof *batch->keys;
     for (uint32_t i = 0; i < steps; i++) {
         const weir_block_edges *e = &view->edges[i];
         uint64_t numbers = weir_nn_edge(shape, step[i].relation)->width * sizeof(weir_real);
