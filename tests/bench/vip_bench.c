@@ -8,8 +8,9 @@
  * some epochs of each, and then counts for each policy what is not among the rows that it would keep. What is kept from
  * the beginning is not counted as asked for, as a training asks for it once.
  *
- * Two lines are no policy of a training, but show what is left to win: `oracle` keeps from the beginning what is read
- * most often in the very epochs that are counted, `ahead` changes what it keeps after each batch, by what is read next.
+ * Two lines show what is left to win: `oracle` keeps from the beginning what is read most often in the very epochs that
+ * are counted; `ahead` changes what it keeps after each batch, by what is read next, and sees as far as the last batch,
+ * where a training sees some batches. `simulated` draws other epochs than those that are counted.
  *
  * Of a part's own rows, `first` are those that the first share of its numbers would serve, as a device would keep them.
  */
@@ -21,6 +22,7 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 #include <weir/trainer/train/train.h>
 
 #include "bench.h"
@@ -42,11 +44,21 @@
 static const double vip_shares[VIP_SHARES] = {0, 0.01, 0.05, 0.1, 0.2, 0.5, 1};
 static const uint32_t vip_fanouts[VIP_HOPS] = {15, 10, 5};
 
-typedef enum vip_line { VIP_VIP, VIP_PATHS, VIP_DEGREE, VIP_HALO, VIP_ORACLE, VIP_AHEAD, VIP_LINES } vip_line;
+typedef enum vip_line {
+    VIP_VIP,
+    VIP_SIMULATED,
+    VIP_PATHS,
+    VIP_DEGREE,
+    VIP_HALO,
+    VIP_ORACLE,
+    VIP_AHEAD,
+    VIP_LINES
+} vip_line;
 
-static const char *const vip_line_names[VIP_LINES] = {"vip", "paths", "degree", "halo", "oracle", "ahead"};
-static const weir_train_cached vip_policies[] = {WEIR_TRAIN_CACHED_VIP, WEIR_TRAIN_CACHED_PATHS,
-                                                 WEIR_TRAIN_CACHED_DEGREE, WEIR_TRAIN_CACHED_HALO};
+static const char *const vip_line_names[VIP_LINES] = {"vip", "simulated", "paths", "degree", "halo", "oracle", "ahead"};
+static const weir_train_cached vip_policies[] = {WEIR_TRAIN_CACHED_VIP, WEIR_TRAIN_CACHED_SIMULATED,
+                                                 WEIR_TRAIN_CACHED_PATHS, WEIR_TRAIN_CACHED_DEGREE,
+                                                 WEIR_TRAIN_CACHED_HALO};
 
 typedef struct vip_opts {
     uint32_t batch, epochs, window;
@@ -106,6 +118,19 @@ static weir_err vip_find_targets(vip_run *run) {
     return run->count ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "a part of the bench's ring has nothing to learn from");
 }
 
+/* Of an epoch that is not counted. */
+static uint64_t vip_draw(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp) {
+    const vip_run *run = context;
+    weir_rng rng = weir_rng_stream(VIP_SEED, epoch, 1);
+    for (uint64_t i = 0; i < run->count; i++) {
+        uint64_t other = weir_rng_below(&rng, i + 1);
+        list[i] = list[other];
+        list[other] = (uint32_t)i;
+    }
+    *seedp = weir_rng_u64(&rng);
+    return run->count;
+}
+
 /* Of all vertices that the part has. Its own targets stand for those of all ranks, and its batches for its share of
  * theirs: a training of ranks that have equally many comes to the same chances. */
 static weir_err vip_weigh(const vip_run *run, weir_train_cached policy, uint32_t batch, double **weightsp) {
@@ -119,7 +144,9 @@ static weir_err vip_weigh(const vip_run *run, weir_train_cached policy, uint32_t
         .owners = {weir_part_snapshot(run->part), run->part, weir_part_index(run->part), run->ring->parts},
         .targets = &targets,
         .batch = batch,
-        .policy = policy};
+        .policy = policy,
+        .draw = vip_draw,
+        .context = run};
     *weightsp = NULL;
     return weir_train_weigh(&opts, weightsp);
 }
@@ -238,12 +265,12 @@ static void vip_print_table(const vip_opts *o, const vip_ring *ring, vip_cut cut
                     VIP_LINE_OF_EMPTY "rows an epoch %.0f, of other ranks %.0f (%.1f %%); VIP foretells %.3f times as "
                                       "many\n",
                     t->rows, t->remote, 100 * t->remote / t->rows, t->predicted / t->remote);
-    weir_buf_text(out, VIP_LINE_OF_EMPTY "kept    ");
+    weir_buf_text(out, VIP_LINE_OF_EMPTY "kept     ");
     for (uint32_t s = 0; s < VIP_SHARES; s++)
         weir_buf_printf(out, " %9.2f", vip_shares[s]);
     weir_buf_printf(out, "    saved at %.2f\n", vip_shares[VIP_SHOWN_SHARE]);
     for (vip_line line = 0; line < VIP_LINES; line++) {
-        weir_buf_printf(out, VIP_LINE_OF_EMPTY "%-8s", vip_line_names[line]);
+        weir_buf_printf(out, VIP_LINE_OF_EMPTY "%-9s", vip_line_names[line]);
         for (uint32_t s = 0; s < VIP_SHARES; s++)
             weir_buf_printf(out, " %9.0f", t->asked[line][s]);
         weir_buf_printf(out, "  %12.1f %%\n", 100 * (1 - t->asked[line][VIP_SHOWN_SHARE] / t->remote));

@@ -4,15 +4,14 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/assert.h>
 #include <weir/store/base/rng.h>
 #include <weir/store/sample/sampler.h>
 
+#include "soonest.h"
 #include "vip_bench.h"
 
 #define READS_SEED      1u
 #define READS_NO_MEMORY "for what the bench's batches read"
-#define READS_NEVER     UINT32_MAX
 
 /* --- sampling ---------------------------------------------------------------------------------------------------- */
 
@@ -98,76 +97,26 @@ void weir_vip_reads_free(vip_reads *r) {
 
 /* --- a cache that knows what comes -------------------------------------------------------------------------------- */
 
-typedef struct reads_ahead {
-    uint32_t *next;   /* of each entry of the log: the batch that reads that vertex again */
-    uint32_t *use_of; /* of each vertex that is kept: the batch that reads it next        */
-    bool *is_kept;
-    uint32_t *kept;
-    size_t count;
-    size_t *uses; /* of each batch: how many of the kept it reads next */
-} reads_ahead;
-
-static void reads_ahead_close(reads_ahead *a) {
-    weir_free(a->next);
-    weir_free(a->use_of);
-    weir_free(a->is_kept);
-    weir_free(a->kept);
-    weir_free(a->uses);
-}
-
-static weir_err reads_ahead_open(const vip_reads *r, reads_ahead *a) {
-    *a = (reads_ahead){.next = weir_calloc(r->count + 1, sizeof *a->next),
-                       .use_of = weir_calloc((size_t)r->foreign + 1, sizeof *a->use_of),
-                       .is_kept = weir_calloc((size_t)r->foreign + 1, sizeof *a->is_kept),
-                       .kept = weir_calloc((size_t)r->foreign + 1, sizeof *a->kept),
-                       .uses = weir_calloc((size_t)r->batches + 1, sizeof *a->uses)};
-    if (!a->next || !a->use_of || !a->is_kept || !a->kept || !a->uses) return WEIR_NOMEM(READS_NO_MEMORY);
-    for (uint32_t v = 0; v < r->foreign; v++)
-        a->use_of[v] = READS_NEVER;
-    for (uint32_t b = r->batches; b-- > 0;) {
-        for (size_t i = b ? r->ends[b - 1] : 0; i < r->ends[b]; i++) {
-            a->next[i] = a->use_of[r->log[i]];
-            a->use_of[r->log[i]] = b;
-        }
-    }
-    return WEIR_OK;
-}
-
-/* Leaves those that are read soonest: all of the batches up to one, and of that as many as there is room for. */
-static void reads_ahead_trim(reads_ahead *a, uint32_t batch, uint32_t batches, uint64_t size) {
-    size_t room = size, left = 0;
-    uint32_t last = batch;
-    memset(a->uses, 0, batches * sizeof *a->uses);
-    for (size_t i = 0; i < a->count; i++)
-        if (a->use_of[a->kept[i]] != READS_NEVER) a->uses[a->use_of[a->kept[i]]]++;
-    while (last + 1 < batches && a->uses[last + 1] <= room)
-        room -= a->uses[++last];
-    for (size_t i = 0; i < a->count; i++) {
-        uint32_t v = a->kept[i], use = a->use_of[v];
-        bool stays = use <= last || (use == last + 1 && room > 0);
-        if (stays && use == last + 1) room--;
-        a->is_kept[v] = stays;
-        if (stays) a->kept[left++] = v;
-    }
-    a->count = left;
-    WEIR_ASSERT(left <= size);
-}
-
 weir_err weir_vip_reads_ahead(const vip_reads *r, uint64_t size, uint64_t *askedp) {
-    reads_ahead a;
+    weir_train_soonest *soonest = NULL;
+    weir_buf reads = {0};
+    uint32_t places = size < r->foreign ? (uint32_t)size : r->foreign;
     *askedp = 0;
-    weir_err err = reads_ahead_open(r, &a);
+    weir_err err = weir_train_soonest_open(r->foreign, places, r->batches, &soonest);
     for (uint32_t b = 0; !err && b < r->batches; b++) {
-        for (size_t i = b ? r->ends[b - 1] : 0; i < r->ends[b]; i++) {
-            uint32_t v = r->log[i];
-            a.use_of[v] = a.next[i];
-            if (a.is_kept[v]) continue;
-            a.is_kept[v] = true;
-            a.kept[a.count++] = v;
-            ++*askedp;
-        }
-        reads_ahead_trim(&a, b, r->batches, size);
+        size_t begin = b ? r->ends[b - 1] : 0;
+        err = weir_train_soonest_list(soonest, r->log + begin, r->ends[b] - begin);
     }
-    reads_ahead_close(&a);
+    for (uint32_t b = 0; !err && b < r->batches; b++) {
+        weir_buf_clear(&reads);
+        err = weir_train_soonest_take(soonest, &reads);
+        for (size_t at = 0; !err && at < reads.length; at += sizeof(weir_train_read)) {
+            weir_train_read read;
+            memcpy(&read, reads.bytes + at, sizeof read);
+            *askedp += !read.there;
+        }
+    }
+    weir_train_soonest_close(soonest);
+    weir_buf_free(&reads);
     return err;
 }

@@ -185,8 +185,11 @@ static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
 
 /* What comes from other ranks: which rows are kept, and in how many bytes they come. */
 static weir_err train_read_remote(const weir_cli *cli, weir_cmd_train *c) {
-    static const char *const names[] = {
-        [WEIR_TRAIN_CACHED_PATHS] = "paths", [WEIR_TRAIN_CACHED_DEGREE] = "degree", [WEIR_TRAIN_CACHED_HALO] = "halo"};
+    static const char *const names[] = {[WEIR_TRAIN_CACHED_PATHS] = "paths",
+                                        [WEIR_TRAIN_CACHED_DEGREE] = "degree",
+                                        [WEIR_TRAIN_CACHED_HALO] = "halo",
+                                        [WEIR_TRAIN_CACHED_SIMULATED] = "simulated",
+                                        [WEIR_TRAIN_CACHED_AHEAD] = "ahead"};
     const char *name = weir_cli_text(cli, "cache-policy"), *wire = weir_cli_text(cli, "wire");
     const char *batches = weir_cli_text(cli, "batches");
     c->opts.local = batches && strcmp(batches, "local") == 0;
@@ -209,6 +212,10 @@ static weir_err train_read_plan(const weir_cli *cli, weir_cmd_train *c) {
     c->plan = weir_cli_given(cli, "plan");
     if (!c->plan && (weir_cli_given(cli, "json") || weir_cli_given(cli, "ranks")))
         return WEIR_ERR(WEIR_EUSAGE, "--json and --ranks are of --plan; a training has as many ranks as mpirun starts");
+    if (c->plan && c->opts.cached == WEIR_TRAIN_CACHED_AHEAD)
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--plan looks at batches that do not follow each other, so it cannot tell what --cache-policy "
+                        "ahead keeps; plan with vip, which asks for more");
     if (c->plan && (c->opts.resume || weir_cli_given(cli, "judge")))
         return WEIR_ERR(WEIR_EUSAGE, "--plan is of a whole training; omit --resume and --judge");
     if (weir_cli_given(cli, "ranks") && (weir_cli_text(cli, "parts") || weir_comm_ranks(c->comm) > 1))
@@ -323,8 +330,9 @@ static const weir_option options[] = {
      "(default: 0)",
      NULL},
     {"cache-policy", 0, "NAME",
-     "which rows: by the chance that a batch reads them, by walks, by degree, or those next to its own (default: vip)",
-     "vip|paths|degree|halo"},
+     "which rows: by the chance that a batch reads them, by walks, by degree, those next to its own, those that the "
+     "first epochs read most, or at any time those that the coming batches read soonest (default: vip)",
+     "vip|paths|degree|halo|simulated|ahead"},
     {"wire", 0, "KIND",
      "how the rows of vertices go between ranks: as they are, or rounded, with int8 to 127 steps of the row's largest "
      "number (default: floats)",

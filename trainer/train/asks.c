@@ -7,6 +7,7 @@
 
 #include "asks.h"
 #include "cache.h"
+#include "lookahead.h"
 #include "remote.h"
 
 #define ASKS_NO_MEMORY  "for a batch; lower --batch or the fan-outs"
@@ -70,12 +71,29 @@ static weir_err asks_grow(weir_train_asks *a, size_t rows) {
     return WEIR_OK;
 }
 
-weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, const weir_train_cache *cache,
+/* Where this rank has the row, or WEIR_TRAIN_CACHE_MISS. *readp: how far the lookahead's word on this block is read. */
+static uint32_t asks_find(weir_train_asks *a, weir_train_kept kept, uint32_t type, uint64_t vertex, uint32_t row,
+                          size_t *readp) {
+    weir_train_read read;
+    if (!kept.lookahead) return weir_train_cache_find(kept.cache, type, vertex);
+    WEIR_ASSERT(*readp + sizeof read <= a->reads.length);
+    memcpy(&read, a->reads.bytes + *readp, sizeof read);
+    *readp += sizeof read;
+    WEIR_ASSERT(read.row == weir_train_lookahead_row(kept.lookahead, type, vertex)); /* it is drawn as it was before */
+    if (read.there) return read.place;
+    const weir_train_ask keep = {read.place, 0, type, row};
+    if (read.place != WEIR_TRAIN_NO_PLACE) weir_buf_append(&a->keeps, &keep, sizeof keep);
+    return WEIR_TRAIN_CACHE_MISS;
+}
+
+weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, weir_train_kept kept,
                               const weir_train_remote *remote, const weir_block_view *view) {
     uint64_t bytes = 0;
+    size_t read = 0; /* bytes of a->reads */
     uint32_t own = 0;
     a->hit_count = 0;
     weir_buf_clear(&a->asks);
+    weir_buf_clear(&a->keeps);
     memset(a->bytes, 0, owners->ranks * sizeof *a->bytes);
     weir_err err = view ? asks_grow(a, view->inputs) : WEIR_OK;
     if (err || !view) return err;
@@ -94,7 +112,8 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
                                           : weir_train_owner(owners, type, vertex);
             WEIR_ASSERT(owner < owners->ranks);
             a->owner_of[row] = owner;
-            if (owner != owners->rank && vertex < here) place = weir_train_cache_find(cache, type, vertex);
+            if (owner != owners->rank && vertex < here)
+                place = asks_find(a, kept, type, vertex, row - range.begin, &read);
             if (owner == owners->rank) {
                 a->own_rows[own++] = row - range.begin;
             } else if (place != WEIR_TRAIN_CACHE_MISS) {
@@ -113,6 +132,9 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
         bytes += a->bytes[rank];
     }
     WEIR_ASSERT(own + a->hit_count + bytes / sizeof(weir_train_ask) == view->inputs); /* TRAIN-E4 */
+    WEIR_ASSERT(!kept.lookahead || read == a->reads.length);
+    err = weir_buf_err(&a->keeps);
+    if (err) return err;
     char *asks = weir_buf_reserve(&a->asks, bytes + 1);
     if (!asks) return weir_buf_err(&a->asks);
     for (uint32_t type = 0; bytes && type < view->types; type++) {
@@ -144,6 +166,8 @@ weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, w
 
 void weir_train_asks_close(weir_train_asks *asks) {
     weir_buf_free(&asks->asks);
+    weir_buf_free(&asks->keeps);
+    weir_buf_free(&asks->reads);
     weir_free(asks->bytes);
     weir_free(asks->places);
     weir_free(asks->own_rows);

@@ -33,6 +33,7 @@ typedef struct weir_train_ask {
 } weir_train_ask;
 
 struct weir_train_cache;
+struct weir_train_lookahead;
 struct weir_train_remote;
 
 /* Of one block. Memory grows to the largest and stays. */
@@ -42,8 +43,10 @@ typedef struct weir_train_asks {
     uint64_t *places;     /* of each rank's next one, while they are laid out   */
     uint32_t *own_rows;   /* rows of this rank by their places, type after type */
     uint32_t *own_ends;   /* of each type, where they end                       */
-    weir_train_ask *hits; /* rows that the cache has: `vertex` is their place in it */
+    weir_train_ask *hits; /* rows that this rank keeps: `vertex` is their place */
     uint32_t hit_count;
+    weir_buf keeps;      /* weir_train_ask: asked for, to be put into the place `vertex` */
+    weir_buf reads;      /* weir_train_read, of the lookahead: of the block's rows that others own, in their order */
     uint32_t *owner_of;  /* of each row                                        */
     size_t row_capacity; /* of own_rows, owner_of and hits                     */
 } weir_train_asks;
@@ -51,11 +54,16 @@ typedef struct weir_train_asks {
 /* WEIR_ENOMEM. */
 weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, weir_train_asks *asks);
 void weir_train_asks_close(weir_train_asks *asks);
-/* For the input rows of this block; none of an earlier one are left. cache, remote, view may be NULL: none.
+/* What a rank keeps of others' rows: one of the two, or none. A plain value; both are borrowed. */
+typedef struct weir_train_kept {
+    const struct weir_train_cache *cache;   /* from the beginning; or: */
+    struct weir_train_lookahead *lookahead; /* for coming batches; then asks->reads is of this block */
+} weir_train_kept;
+
+/* For the input rows of this block; none of an earlier one are left. remote, view may be NULL: none.
  * WEIR_ECORRUPT an array of the snapshot leads outside; WEIR_ENOMEM. */
-weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *owners,
-                              const struct weir_train_cache *cache, const struct weir_train_remote *remote,
-                              const weir_block_view *view);
+weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *owners, weir_train_kept kept,
+                              const struct weir_train_remote *remote, const weir_block_view *view);
 
 /* Of a row as it goes over the wire: numbers, then slots. */
 size_t weir_train_row_bytes(weir_train_wire wire, const weir_nn_inputs *inputs);

@@ -22,6 +22,7 @@
 #include "cache.h"
 #include "deal.h"
 #include "hand.h"
+#include "lookahead.h"
 #include "remote.h"
 
 #define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
@@ -56,6 +57,8 @@ typedef struct batch_memory {
     const uint32_t **slots_of;
     weir_train_hands hands;
     weir_train_asks asks;
+    weir_buf foretold;        /* uint32_t: rows of others that a later batch reads */
+    uint64_t nth;             /* of the stream's batches */
     weir_train_remote remote; /* vertices and edges that the part does not have */
     weir_buf asked;           /* what other ranks ask of this one for their batch of the same number, by rank */
     uint64_t *asked_bytes;
@@ -156,10 +159,10 @@ static weir_err batch_take_targets(batch_memory *m, const weir_train_sampler *sa
     return err;
 }
 
-weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, const weir_train_slice *slice) {
-    batch_memory *m = batch_memory_of(batch);
+/* The block of a slice; none where no target of it is this rank's. */
+static weir_err batch_draw(batch_memory *m, const weir_train_sampler *sampler, const weir_train_slice *slice) {
     const weir_batches_opts *o = m->opts;
-    WEIR_ON_ROLE(WORKER);
+    weir_train_batch *batch = &m->out;
     WEIR_ASSERT(slice->begin < slice->end && slice->end - slice->begin <= o->batch);
 
     *batch = (weir_train_batch){.epoch = slice->epoch,
@@ -173,25 +176,44 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
                                 .keys = m->keys};
     weir_err err = batch_take_targets(m, sampler, slice);
     if (err) return err;
-    if (!batch->own_count) {
-        if (sampler->remote) err = weir_train_remote_idle(sampler->source);
-        return err ? err : weir_train_asks_make(&m->asks, &o->owners, o->cache, NULL, NULL);
-    }
-
+    if (!batch->own_count) return sampler->remote ? weir_train_remote_idle(sampler->source) : WEIR_OK;
     weir_sampler_seed(sampler->sampler, slice->seed);
     err = weir_sample(sampler->sampler, m->targets, batch->own_count, m->block);
     if (err) return err;
     weir_block_inputs(sampler->sampler, m->block, true);
-    const weir_block_view *view = weir_block_look(m->block);
-    batch->nn.block = view;
+    batch->nn.block = weir_block_look(m->block);
+    return WEIR_OK;
+}
+
+weir_err weir_train_batch_foretell(weir_train_batch *batch, weir_train_sampler *sampler, uint64_t nth,
+                                   const weir_train_slice *slice) {
+    batch_memory *m = batch_memory_of(batch);
+    const weir_batches_opts *o = m->opts;
+    WEIR_ON_ROLE(WORKER);
+    weir_buf_clear(&m->foretold);
+    weir_err err = slice ? batch_draw(m, sampler, slice) : WEIR_OK;
+    if (!err && slice && batch->nn.block)
+        err = weir_train_lookahead_list(o->kept.lookahead, batch->nn.block, &m->foretold);
+    weir_buf_clear(&m->asks.reads);
+    return err ? err : weir_train_lookahead_tell(o->kept.lookahead, nth, &m->foretold, &m->asks.reads);
+}
+
+weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, const weir_train_slice *slice) {
+    batch_memory *m = batch_memory_of(batch);
+    const weir_batches_opts *o = m->opts;
+    WEIR_ON_ROLE(WORKER);
+    weir_err err = batch_draw(m, sampler, slice);
+    const weir_block_view *view = batch->nn.block;
+    m->nth = slice->nth;
+    if (!err && view) err = batch_make_keys(m, view);
+    if (!err && o->owners.ranks > 1) err = weir_train_asks_make(&m->asks, &o->owners, o->kept, &m->remote, view);
+    if (err || !view) return err;
     for (uint32_t step = 0; step < view->steps; step++)
         batch->edges += view->edges[step].count;
-    err = batch_make_keys(m, view);
-    if (!err && o->owners.ranks > 1) err = weir_train_asks_make(&m->asks, &o->owners, o->cache, &m->remote, view);
     batch->remote = m->asks.asks.length / sizeof(weir_train_ask);
     batch->cached = m->asks.hit_count;
     batch->rows = view->inputs;
-    return err;
+    return WEIR_OK;
 }
 
 /* --- ask: other ranks for the rows that they own ------------------------------------------------------------------ */
@@ -230,23 +252,40 @@ static weir_err batch_grow(batch_memory *m) {
     return WEIR_OK;
 }
 
-/* Rows that the cache has, and those of the answers, to their places. */
+/* Rows that this rank keeps, and those of the answers, to their places; then, of these, what stays for coming batches.
+ */
 static weir_err batch_put_rows(batch_memory *m, const weir_train_fetcher *f) {
     uint32_t types = weir_nn_types(m->opts->shape);
+    weir_train_lookahead *lookahead = m->opts->kept.lookahead;
+    if (lookahead) weir_train_lookahead_enter(lookahead, m->nth);
     for (uint32_t i = 0; i < m->asks.hit_count; i++) {
         const weir_train_ask *hit = &m->asks.hits[i];
         const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, hit->type);
         batch_type *t = &m->types[hit->type];
         WEIR_ASSERT(hit->row < t->capacity);
-        weir_train_cache_copy(m->opts->cache, hit->type, (uint32_t)hit->vertex,
-                              t->numbers + (size_t)hit->row * inputs->width,
-                              t->slots + (size_t)hit->row * inputs->category_count);
+        weir_real *numbers = t->numbers + (size_t)hit->row * inputs->width;
+        uint32_t *slots = t->slots + (size_t)hit->row * inputs->category_count, place = (uint32_t)hit->vertex;
+        if (lookahead)
+            weir_train_lookahead_get(lookahead, place, hit->type, numbers, slots);
+        else
+            weir_train_cache_copy(m->opts->kept.cache, hit->type, place, numbers, slots);
     }
     for (uint32_t type = 0; type < types; type++) {
         m->numbers_to[type] = m->types[type].numbers;
         m->slots_to[type] = m->types[type].slots;
     }
-    return weir_train_answers_put(&f->answers, m->opts->shape, &m->asks.asks, m->numbers_to, m->slots_to);
+    weir_err err = weir_train_answers_put(&f->answers, m->opts->shape, &m->asks.asks, m->numbers_to, m->slots_to);
+    for (size_t at = 0; !err && at < m->asks.keeps.length; at += sizeof(weir_train_ask)) {
+        weir_train_ask keep;
+        memcpy(&keep, m->asks.keeps.bytes + at, sizeof keep);
+        const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, keep.type);
+        const batch_type *t = &m->types[keep.type];
+        weir_train_lookahead_put(lookahead, (uint32_t)keep.vertex, keep.type,
+                                 t->numbers + (size_t)keep.row * inputs->width,
+                                 t->slots + (size_t)keep.row * inputs->category_count);
+    }
+    if (!err && lookahead) weir_train_lookahead_leave(lookahead);
+    return err;
 }
 
 weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher) {
@@ -461,6 +500,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_train_asks_close(&m->asks);
     weir_train_remote_close(&m->remote);
     weir_buf_free(&m->asked);
+    weir_buf_free(&m->foretold);
     weir_free(m->targets);
     weir_free(m->own);
     weir_free(m->ids);

@@ -22,6 +22,7 @@ typedef struct weir_train_slice {
     uint32_t epoch;
     uint64_t number;      /* of its epoch's batches, from 0                     */
     uint64_t batches;     /* that its epoch has                                 */
+    uint64_t nth;         /* of the stream's, from 0                            */
     uint64_t begin, end;  /* of the epoch's list: the whole global batch        */
     const uint32_t *list; /* from there: indices of targets; of the stream      */
     uint64_t seed;        /* of what is drawn for the epoch                     */
@@ -32,6 +33,11 @@ typedef struct weir_train_slice {
 weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_sampler *sampler,
                                weir_comm *const *channels, weir_train_batch **batchp);
 void weir_train_batch_close(weir_train_batch *batch);
+/* Tells the lookahead what the stream's nth batch will read, which is drawn in this one's memory; slice NULL: there is
+ * no such batch. This one's own reads come back with the last of its horizon. All ranks together, as sampling.
+ * [worker] */
+weir_err weir_train_batch_foretell(weir_train_batch *batch, weir_train_sampler *sampler, uint64_t nth,
+                                   const weir_train_slice *slice);
 /* Block, keys, and whose the rows are; where the part ends, all ranks together.  [worker] */
 weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sampler, const weir_train_slice *slice);
 /* Asks the owners of remote rows, and hears what others ask: all ranks together.  [worker] */

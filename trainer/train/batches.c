@@ -9,6 +9,7 @@
 #include <weir/store/base/thread.h>
 
 #include "batch.h"
+#include "lookahead.h"
 
 typedef struct batches_maker {
     weir_batches *stream;
@@ -18,8 +19,9 @@ typedef struct batches_maker {
     weir_train_fetcher *fetcher;
     weir_train_batch *batch;  /* its memory                                             */
     weir_queue *free, *ready; /* of that pointer, on its way to the maker, or from it    */
-    weir_train_slice slice;   /* of the batch at hand, or of the next while none is      */
-    uint32_t *list;           /* the slice's                                            */
+    weir_train_slice *slices; /* a ring: of the batch at hand, or of the next while none is, and of those foretold */
+    uint32_t *lists;          /* theirs, each with room for a batch                     */
+    uint64_t foretold;        /* the first of its batches that is not                   */
     weir_err_kept err;
     weir_thread *thread;
 } batches_maker;
@@ -27,6 +29,8 @@ typedef struct batches_maker {
 struct weir_batches {
     weir_batches_opts opts;
     weir_clock *clock;
+    uint32_t horizon; /* batches that are foretold */
+    uint32_t rounds;  /* slices of a maker          */
     batches_maker makers[WEIR_TRAIN_AHEAD_MAX];
     /* [main] */
     uint64_t taken, given_back;
@@ -69,22 +73,30 @@ static void batches_begin_epoch(weir_batches *s) {
     s->next.batches = (s->count + o->batch - 1) / o->batch;
 }
 
+/* Where the slice of batch n is, until the batch is given back. */
+static weir_train_slice *batches_slice(const weir_batches *s, uint64_t n) {
+    return &s->makers[n % s->opts.ahead].slices[n / s->opts.ahead % s->rounds];
+}
+
 /* Puts the slice of batch n into its maker; false: the lists end before. Lists are cut in their order (TRAIN-E1), so
- * whoever comes first cuts for the makers of the batches before, too: n has memory, so they have, since batches are
- * given back in their order. */
+ * whoever comes first cuts for the makers of the batches before, too. Their slices are free: those had the batches one
+ * memory and the horizon before, which were given back when the maker of n got its memory, since batches are given back
+ * in their order. */
 static bool batches_cut(weir_batches *s, uint64_t n) {
     const weir_batches_opts *o = &s->opts;
     weir_mutex_lock(&s->mutex);
     while (s->cut <= n && (s->next.end < s->count || s->epochs < o->epochs)) {
         if (s->next.end == s->count) batches_begin_epoch(s);
-        batches_maker *maker = &s->makers[s->cut++ % o->ahead];
+        const batches_maker *maker = &s->makers[s->cut % o->ahead];
+        uint32_t *list = maker->lists + s->cut / o->ahead % s->rounds * o->batch;
         weir_train_slice *next = &s->next;
+        next->nth = s->cut;
         next->begin = next->end;
         next->end = s->count - next->begin < o->batch ? s->count : next->begin + o->batch;
         next->last = next->end == s->count;
-        memcpy(maker->list, s->list + next->begin, (next->end - next->begin) * sizeof *maker->list);
-        maker->slice = *next;
-        maker->slice.list = maker->list;
+        memcpy(list, s->list + next->begin, (next->end - next->begin) * sizeof *list);
+        next->list = list;
+        *batches_slice(s, s->cut++) = *next;
         next->number++;
     }
     bool there = n < s->cut;
@@ -95,10 +107,11 @@ static bool batches_cut(weir_batches *s, uint64_t n) {
 /* --- a maker ------------------------------------------------------------------------------------------------------ */
 
 /* Since *at_us, until now, which *at_us becomes. */
-static int64_t batches_stage_end(const batches_maker *maker, weir_train_stage stage, int64_t *at_us) {
+static int64_t batches_stage_end(const batches_maker *maker, const weir_train_batch *batch, weir_train_stage stage,
+                                 int64_t *at_us) {
     const weir_batches *s = maker->stream;
-    const weir_train_span span = {s->opts.track + maker->number, stage,  maker->slice.epoch,
-                                  maker->slice.number,           *at_us, weir_clock_mono_us(s->clock)};
+    const weir_train_span span = {s->opts.track + maker->number, stage, batch->epoch, batch->number, *at_us,
+                                  weir_clock_mono_us(s->clock)};
     weir_train_trace_add(s->opts.trace, &span);
     *at_us = span.end_us;
     return span.end_us - span.begin_us;
@@ -112,20 +125,30 @@ weir_err weir_batches_where(const weir_batches *stream, const char *doing, const
                                : weir_err_prefix(err, "epoch %u", batch->epoch);
 }
 
-static weir_err batches_make(const batches_maker *maker, weir_train_batch *batch) {
+/* Of a stream that looks ahead, the maker's batches up to the horizon of batch n are foretold before n is made; those
+ * behind the end, too, as having nothing: makers wait for each other's turns. */
+static weir_err batches_foretell(batches_maker *maker, uint64_t n, weir_train_batch *batch) {
+    weir_batches *s = maker->stream;
+    weir_err err = WEIR_OK;
+    for (uint64_t *at = &maker->foretold; !err && s->opts.kept.lookahead && *at <= n + s->horizon; *at += s->opts.ahead)
+        err = weir_train_batch_foretell(batch, maker->sampler, *at, batches_cut(s, *at) ? batches_slice(s, *at) : NULL);
+    return err ? weir_batches_where(s, "looking ahead to", batch, err) : WEIR_OK;
+}
+
+/* at_us: when its memory was there. */
+static weir_err batches_make(const batches_maker *maker, int64_t at_us, uint64_t n, weir_train_batch *batch) {
     const weir_batches *s = maker->stream;
-    int64_t at_us = weir_clock_mono_us(s->clock);
-    weir_err err = weir_train_batch_sample(batch, maker->sampler, &maker->slice);
+    weir_err err = weir_train_batch_sample(batch, maker->sampler, batches_slice(s, n));
     if (err) return weir_batches_where(s, "sampling", batch, err);
-    batch->times.sample = batches_stage_end(maker, WEIR_STAGE_SAMPLE, &at_us);
+    batch->times.sample = batches_stage_end(maker, batch, WEIR_STAGE_SAMPLE, &at_us);
     err = weir_train_batch_ask(batch);
     if (err) return weir_batches_where(s, "asking for", batch, err);
-    batch->times.exchange = batches_stage_end(maker, WEIR_STAGE_ASK, &at_us);
+    batch->times.exchange = batches_stage_end(maker, batch, WEIR_STAGE_ASK, &at_us);
     err = weir_train_batch_answer(batch, maker->fetcher);
     if (err) return weir_batches_where(s, "answering for", batch, err);
-    batch->times.exchange += batches_stage_end(maker, WEIR_STAGE_ANSWER, &at_us);
+    batch->times.exchange += batches_stage_end(maker, batch, WEIR_STAGE_ANSWER, &at_us);
     err = weir_train_batch_encode(batch, maker->fetcher);
-    batch->times.encode = batches_stage_end(maker, WEIR_STAGE_ENCODE, &at_us);
+    batch->times.encode = batches_stage_end(maker, batch, WEIR_STAGE_ENCODE, &at_us);
     return weir_batches_where(s, "encoding", batch, err);
 }
 
@@ -137,8 +160,10 @@ static void batches_maker_main(void *context) {
     weir_err err = WEIR_OK;
     for (uint64_t n = maker->number; !err; n += s->opts.ahead) {
         err = batches_take(maker->free, &batch);
+        int64_t begin_us = weir_clock_mono_us(s->clock);
+        if (!err) err = batches_foretell(maker, n, batch);
         if (err || !batches_cut(s, n)) break;
-        err = batches_make(maker, batch);
+        err = batches_make(maker, begin_us, n, batch);
         if (!err) err = batches_give(maker->ready, batch);
     }
     if (batches_is_end(err)) err = WEIR_OK;
@@ -164,8 +189,7 @@ weir_err weir_batches_next(weir_batches *stream, const weir_train_batch **batchp
         0, WEIR_STAGE_WAIT, batch->epoch, batch->number, begin_us, weir_clock_mono_us(stream->clock)};
     weir_train_trace_add(stream->opts.trace, &span);
     batch->times.wait = span.end_us - begin_us;
-    stream->epoch_over = maker->slice.last;
-    stream->taken++;
+    stream->epoch_over = batches_slice(stream, stream->taken++)->last;
     *batchp = batch;
     return WEIR_OK;
 }
@@ -195,14 +219,16 @@ static weir_err batches_maker_open(weir_batches *s, uint32_t number) {
     maker->stream = s;
     maker->number = number;
     maker->channels = s->opts.owners.ranks > 1 ? s->opts.channels[number] : NULL;
-    maker->list = weir_calloc(s->opts.batch, sizeof *maker->list);
-    weir_err err = maker->list ? WEIR_OK : WEIR_NOMEM("for a stream of batches; lower --batch");
+    maker->foretold = number;
+    maker->slices = weir_calloc(s->rounds, sizeof *maker->slices);
+    maker->lists = weir_calloc((size_t)s->rounds * s->opts.batch, sizeof *maker->lists);
+    weir_err err = maker->slices && maker->lists ? WEIR_OK : WEIR_NOMEM("for a stream of batches; lower --batch");
     if (!err) err = weir_queue_open(1, sizeof(weir_train_batch *), &maker->free);
     if (!err) err = weir_queue_open(1, sizeof(weir_train_batch *), &maker->ready);
     if (!err) err = weir_train_sampler_open(&s->opts, maker->channels, &maker->sampler);
     if (!err) err = weir_train_fetcher_open(&s->opts, &maker->fetcher);
     if (!err) err = weir_train_batch_open(&s->opts, maker->sampler, maker->channels, &maker->batch);
-    return err ? err : batches_give(maker->free, maker->batch);
+    return err;
 }
 
 weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp) {
@@ -214,6 +240,8 @@ weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp
     s->opts = *opts;
     if (!opts->ahead) s->opts.ahead = WEIR_BATCHES_AHEAD;
     if (!opts->draw) s->opts.epochs = 1;
+    s->horizon = weir_train_lookahead_horizon(opts->kept.lookahead);
+    s->rounds = 1 + s->horizon / s->opts.ahead;
     s->clock = weir_clock_system();
     if (opts->draw) s->drawn = weir_calloc(opts->targets->ends[WEIR_TARGETS_TRAIN], sizeof *s->drawn);
     weir_err err = opts->draw && !s->drawn ? WEIR_NOMEM("for the targets of an epoch") : WEIR_OK;
@@ -221,6 +249,9 @@ weir_err weir_batches_open(const weir_batches_opts *opts, weir_batches **streamp
         err = batches_maker_open(s, i);
     for (uint32_t i = 0; !err && i < s->opts.ahead; i++)
         err = weir_thread_start("maker", WEIR_ROLE_WORKER, batches_maker_main, &s->makers[i], &s->makers[i].thread);
+    for (uint32_t i = 0; !err && i < s->opts.ahead;
+         i++) /* they begin when all are there, as one may wait for another */
+        err = batches_give(s->makers[i].free, s->makers[i].batch);
     if (err) {
         weir_batches_close(s);
         return err;
@@ -242,7 +273,8 @@ void weir_batches_close(weir_batches *stream) {
         weir_train_sampler_close(maker->sampler);
         weir_queue_free(maker->free);
         weir_queue_free(maker->ready);
-        weir_free(maker->list);
+        weir_free(maker->slices);
+        weir_free(maker->lists);
     }
     weir_mutex_destroy(&stream->mutex);
     weir_free(stream->drawn);

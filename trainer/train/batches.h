@@ -25,8 +25,9 @@
  *             of its batch (what is hidden depends on the batch's number), but for the rounding of another `wire` than
  *             floats.
  *   TRAIN-E3  At most `ahead` batches are in memory.
- *   TRAIN-E4  A row of another rank is asked for once a batch, and a rank's own rows are never sent. How many makers
- *             there are, and how far they are apart, changes nothing.
+ *   TRAIN-E4  A row of another rank is asked for once a batch at most, and a rank's own rows are never sent. How far
+ *             makers are apart changes nothing, and how many there are no batch: only, where rows stay for coming
+ *             batches (lookahead.h), how many of those are looked at.
  *   TRAIN-E5  Of a stream that is closed before its end, every maker still makes the batch that it has memory for, so
  *             that ranks that close it after as many batches have taken part in the same exchanges.
  */
@@ -60,15 +61,15 @@ typedef struct weir_batches_opts {
      * many, above 0. Called once an epoch, in their order, by a maker.  [worker] */
     uint64_t (*draw)(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp);
     const void *context;
-    uint32_t epoch, epochs;         /* the first, and how many; without draw: the number of the one */
-    bool dealt;                     /* the lists are in the order of weir_train_deal */
-    const char *judged;             /* in errors, in place of the epoch: what is judged; NULL: none */
-    uint32_t batch;                 /* targets of a global batch */
-    uint32_t ahead;                 /* batches in memory: makers; at most WEIR_TRAIN_AHEAD_MAX; 0: WEIR_BATCHES_AHEAD */
-    double hidden;                  /* share of the entries of matrices that a batch does not show; 0: none */
-    weir_train_owners owners;       /* and the snapshot                            */
-    struct weir_train_cache *cache; /* of rows of other ranks; NULL: none; borrowed */
-    weir_train_wire wire;           /* how rows go between ranks */
+    uint32_t epoch, epochs;   /* the first, and how many; without draw: the number of the one */
+    bool dealt;               /* the lists are in the order of weir_train_deal */
+    const char *judged;       /* in errors, in place of the epoch: what is judged; NULL: none */
+    uint32_t batch;           /* targets of a global batch */
+    uint32_t ahead;           /* batches in memory: makers; at most WEIR_TRAIN_AHEAD_MAX; 0: WEIR_BATCHES_AHEAD */
+    double hidden;            /* share of the entries of matrices that a batch does not show; 0: none */
+    weir_train_owners owners; /* and the snapshot                            */
+    weir_train_kept kept;     /* of rows of other ranks; a lookahead is of one stream */
+    weir_train_wire wire;     /* how rows go between ranks */
     /* A row a maker; NULL where there is one rank. */
     weir_comm *const (*channels)[WEIR_TRAIN_CHANNELS];
     weir_train_trace *trace; /* NULL: none */
@@ -97,7 +98,7 @@ typedef struct weir_train_batch {
     uint64_t edges;           /* sampled                                             */
     uint64_t rows;            /* input rows: own, and these two                      */
     uint64_t remote;          /* of other ranks, that were asked for                 */
-    uint64_t cached;          /* of other ranks, that the cache had                  */
+    uint64_t cached;          /* of other ranks, that this one had kept              */
     weir_batches_times times; /* what it took, whatever epoch went on meanwhile      */
 } weir_train_batch;
 

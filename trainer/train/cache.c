@@ -53,11 +53,15 @@ static uint64_t cache_count_vertices(const weir_train_cache_opts *o) {
     return count;
 }
 
+uint64_t weir_train_cache_rows(const weir_train_cache_opts *o) {
+    return (uint64_t)(o->share * (double)cache_count_vertices(o) / o->owners.ranks);
+}
+
 /* Vertices of other ranks that batches may read, the best first, as many as are to be kept. */
 static weir_err cache_choose(const weir_train_cache_opts *o, cache_candidate **chosenp, size_t *countp) {
     uint32_t types = weir_nn_types(o->shape);
     double **weights = weir_calloc(types, sizeof *weights);
-    size_t capacity = 0, most = (size_t)(o->share * (double)cache_count_vertices(o) / o->owners.ranks);
+    size_t capacity = 0, most = weir_train_cache_rows(o);
     *chosenp = NULL;
     *countp = 0;
     weir_err err = weights ? weir_train_weigh(o, weights) : WEIR_NOMEM(CACHE_NO_MEMORY);
@@ -162,6 +166,7 @@ weir_err weir_train_cache_open(const weir_train_cache_opts *o, weir_comm *comm, 
     if (!o->targets->one_time)
         return WEIR_ERR(WEIR_EINVAL, "a cache of rows is of graphs without times: here a row depends on the time of "
                                      "its target; omit --cache");
+    if (o->policy == WEIR_TRAIN_CACHED_AHEAD) return WEIR_OK;
     weir_train_cache *cache = weir_calloc(1, sizeof *cache);
     if (!cache) return WEIR_NOMEM(CACHE_NO_MEMORY);
     cache->shape = o->shape;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache.h - rows of other ranks' vertices that a rank keeps from the beginning, so that no batch asks for them. Private
- * to this folder.
+ * to this folder. What changes while batches come is in lookahead.h.
  *
  * Of a graph that stands still only: there all targets have one time, and a vertex has one row. Where times differ a
  * row is as of its target's time, and one from a cache would be wrong.
@@ -29,9 +29,15 @@ typedef struct weir_train_cache_opts {
     weir_train_cached policy;
     double share; /* rows that are kept, by the vertices that a rank owns on average */
     weir_train_wire wire;
+    /* The list of an epoch, as in weir_batches_opts; called by weir_train_simulate alone. */
+    uint64_t (*draw)(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp);
+    const void *context;
 } weir_train_cache_opts;
 
-/* Chooses the rows and asks their owners for them: all ranks together. *cachep NULL: nothing is to be kept.
+/* How many rows the share comes to. */
+uint64_t weir_train_cache_rows(const weir_train_cache_opts *opts);
+/* Chooses the rows and asks their owners for them: all ranks together. *cachep NULL: nothing is to be kept from the
+ * beginning.
  * WEIR_EINVAL the graph does not stand still; WEIR_ENOMEM; errors of the exchange and of the source.  [main] */
 weir_err weir_train_cache_open(const weir_train_cache_opts *opts, weir_comm *comm, weir_train_cache **cachep);
 void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here and below */
@@ -43,7 +49,10 @@ void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_
                            uint32_t *slots);
 
 /* What a policy thinks of the vertices of the snapshot that the rank has: weights[type][vertex], above 0 if a batch of
- * the rank may read it. Of VIP: with which chance one does. The caller frees them.  WEIR_ENOMEM. */
+ * the rank may read it. Of VIP: with which chance one does. The caller frees them.  WEIR_ENOMEM; where batches are
+ * drawn, what the sampler reports. */
 weir_err weir_train_weigh(const weir_train_cache_opts *opts, double **weights);
+/* Adds to the weight of each vertex how often the first epochs read it.  Errors as of weir_train_weigh. */
+weir_err weir_train_simulate(const weir_train_cache_opts *opts, double **weights);
 
 #endif /* WEIR_TRAINER_TRAIN_CACHE_H */

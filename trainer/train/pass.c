@@ -59,7 +59,7 @@ weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*
         .batch = t->opts.batch,
         .ahead = t->opts.ahead,
         .owners = weir_training_owners(t),
-        .cache = t->cache,
+        .kept = {.cache = t->cache},
         .wire = t->opts.wire,
         .channels = (weir_comm *const(*)[WEIR_TRAIN_CHANNELS])channels,
         .trace = t->trace,
@@ -74,6 +74,7 @@ weir_err weir_training_stream_open(weir_trained *t) {
     opts.dealt = t->opts.local;
     opts.hidden = t->opts.input_dropout;
     opts.track = 1;
+    opts.kept.lookahead = t->lookahead;
     return weir_batches_open(&opts, &t->stream);
 }
 

@@ -236,9 +236,13 @@ static weir_err training_set_up(weir_trained *t) {
                                          .negatives = t->opts.negatives,
                                          .policy = t->opts.cached,
                                          .share = t->opts.cache_share,
-                                         .wire = t->opts.wire};
+                                         .wire = t->opts.wire,
+                                         .draw = weir_training_list_epoch,
+                                         .context = t};
     /* Its rows have the scales that a checkpoint may have brought. */
-    return err ? err : weir_train_cache_open(&cache, t->comm, &t->cache);
+    if (!err) err = weir_train_cache_open(&cache, t->comm, &t->cache);
+    bool looks = cache.policy == WEIR_TRAIN_CACHED_AHEAD && cache.share > 0 && cache.owners.ranks > 1;
+    return err || !looks ? err : weir_train_lookahead_open(&cache, t->opts.ahead, &t->lookahead);
 }
 
 /* --- epochs and the end ------------------------------------------------------------------------------------------- */
@@ -356,6 +360,7 @@ void weir_trained_close(weir_trained *trained) {
     }
     weir_nn_rows_close(trained->rows);
     weir_train_cache_close(trained->cache);
+    weir_train_lookahead_close(trained->lookahead);
     weir_nn_learner_close(trained->learner);
     weir_nn_close(trained->nn);
     weir_nn_shape_free(trained->shape);

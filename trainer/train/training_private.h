@@ -9,6 +9,7 @@
 #include "batches.h"
 #include "cache.h"
 #include "deal.h"
+#include "lookahead.h"
 #include "sums.h"
 
 /* How far a training has come: what a checkpoint holds besides arrays. */
@@ -26,9 +27,10 @@ struct weir_trained {
     weir_batches *stream;    /* to learn from, of all epochs */
     weir_train_sums *sums;   /* NULL: there is one rank      */
     weir_nn_shape *shape;
-    weir_train_cache *cache;  /* NULL: none                                               */
-    uint64_t fingerprint;     /* of what a checkpoint must agree with, without the scales */
-    weir_nn_learner *learner; /* of the scales: a checkpoint has its moments              */
+    weir_train_cache *cache;         /* NULL: none                                               */
+    weir_train_lookahead *lookahead; /* of the stream; NULL: none                         */
+    uint64_t fingerprint;            /* of what a checkpoint must agree with, without the scales */
+    weir_nn_learner *learner;        /* of the scales: a checkpoint has its moments              */
     weir_nn *nn;
     weir_targets *targets;
     weir_adamw *adamw;

@@ -70,6 +70,8 @@ weir_err weir_train_weigh(const weir_train_cache_opts *opts, double **weights) {
     if (!err && (vip || walks)) {
         weigh_targets(opts, chances);
         err = weir_sample_reads_add(&reads, chances, weights);
+    } else if (!err && opts->policy == WEIR_TRAIN_CACHED_SIMULATED) {
+        err = weir_train_simulate(opts, weights);
     } else if (!err) {
         weigh_names(opts, weights);
     }

@@ -8,6 +8,7 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 
 #include "learn_fixture.h"
 #include "ranks.h"
@@ -291,6 +292,7 @@ static void judged_as_on_the_whole(void **state) {
 typedef struct kept {
     double loss[64], rows[64], asked[64], kept[64];
     uint64_t bytes; /* of asks and answers, of all ranks, from the first batch on */
+    uint64_t asks;  /* of rank 0, of whatever batch: those that judge, too */
 } kept;
 
 static void import_cora(void) {
@@ -352,6 +354,7 @@ static void trains_cora(const char *program, const char *folder, const char *sha
                 numbers[i] = strtoull(end, &end, 10);
             assert_true(*end == '\n' && numbers[3] == 0);
             k->bytes += numbers[2];
+            if (rank == 0 && channel == 0) k->asks = numbers[2] / ASK_BYTES;
             at = end;
         }
         assert_memory_equal(at, "\nsums", 5); /* nobody asked for edges: of two layers, the part has them all */
@@ -363,7 +366,7 @@ static void trains_cora(const char *program, const char *folder, const char *sha
 static void e4_what_is_kept_is_not_asked_for(void **state) {
     (void)state;
     static const char *const shares[] = {"0", "0.05", "0.3", "3"};
-    static const char *const policies[] = {"vip", "paths", "degree", "halo"};
+    static const char *const policies[] = {"vip", "paths", "simulated", "degree", "halo"};
     static kept none, some;
     import_cora();
     const char *program = cut("cora", "p", 3, 1, "random");
@@ -381,7 +384,7 @@ static void e4_what_is_kept_is_not_asked_for(void **state) {
             asked = k->asked[0];
             bytes = k->bytes;
         }
-        if (p < 2) assert_true(asked == 0); /* all that training may read; who judges reads more */
+        if (p < 3) assert_true(asked == 0); /* all that training may read; who judges reads more */
     }
     /* A word is there or not: both are the same in fewer bytes. */
     const uint64_t answers = none.bytes / (ASK_BYTES + CORA_WIDTH * sizeof(float));
@@ -395,6 +398,115 @@ static void e4_what_is_kept_is_not_asked_for(void **state) {
         assert_int_equal(some.bytes, answers * (ASK_BYTES + fewer[i].row_bytes));
         trains_cora(program, weir_test_path("run"), "0.05", "vip", fewer[i].wire, &some);
         assert_memory_equal(some.loss, none.loss, sizeof some.loss);
+    }
+}
+
+/* What stays for coming batches follows from what they read: however late answers come, the same rows are asked for. */
+static void e4_looking_ahead_is_the_same_whoever_is_late(void **state) {
+    (void)state;
+    static const char *const shares[] = {"0.01", "0.05", "0.3"};
+    static kept none, some, late;
+    import_cora();
+    const char *program = cut("cora", "p", 3, 1, "random");
+    trains_cora(program, weir_test_path("run"), "0", "vip", "floats", &none);
+    double asked = none.asked[0] + none.asked[1];
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        trains_cora(program, weir_test_path("run"), shares[i], "ahead", "floats", &some);
+        assert_memory_equal(some.loss, none.loss, sizeof some.loss);
+        assert_memory_equal(some.rows, none.rows, sizeof some.rows);
+        for (unsigned epoch = 0; epoch < 2; epoch++)
+            assert_true(some.asked[epoch] + some.kept[epoch] == none.asked[epoch]);
+        assert_true((double)(none.asks - some.asks) == some.kept[0] + some.kept[1]); /* who judges asks as before */
+        assert_int_equal((none.bytes - some.bytes) % (ASK_BYTES + CORA_WIDTH * sizeof(float)), 0);
+        assert_true(some.asked[0] + some.asked[1] < asked && some.kept[0] > 0);
+        asked = some.asked[0] + some.asked[1];
+        assert_int_equal(setenv("WEIR_TEST_MPI_DELAY_US", i % 2 ? "3000" : "500", 1), 0);
+        trains_cora(program, weir_test_path("run"), shares[i], "ahead", "floats", &late);
+        unsetenv("WEIR_TEST_MPI_DELAY_US");
+        assert_memory_equal(&late, &some, sizeof late);
+    }
+    trains_cora(program, weir_test_path("run"), "0.3", "ahead", "int8", &some);
+    assert_memory_equal(some.loss, none.loss, sizeof some.loss);
+}
+
+#define RING 3000u
+
+/* Neighbours stand near, and one in ten is one of few that many have. */
+static void import_ring(void) {
+    weir_rng rng = weir_rng_stream(7, 0, 0);
+    char nodes[4096], edges[4096];
+    snprintf(nodes, sizeof nodes, "%s", weir_test_path("nodes.csv"));
+    snprintf(edges, sizeof edges, "%s", weir_test_path("edges.csv"));
+    FILE *file = fopen(nodes, "w");
+    assert_non_null(file);
+    fprintf(file, "id,label,number.x,mask.learn,mask.look,mask.judge\n");
+    for (unsigned v = 0; v < RING; v++) {
+        unsigned part = (unsigned)weir_rng_below(&rng, 5);
+        fprintf(file, "%u,%c,%g,%d,%d,%d\n", v, v % 2 ? 'a' : 'b', weir_rng_double(&rng), part == 0, part == 1,
+                part == 2);
+    }
+    assert_int_equal(fclose(file), 0);
+    file = fopen(edges, "w");
+    assert_non_null(file);
+    fprintf(file, "src,dst\n");
+    for (unsigned i = 0; i < 8 * RING; i++) {
+        unsigned from = i / 8, near = (from + 1 + (unsigned)weir_rng_below(&rng, 30)) % RING;
+        fprintf(file, "%u,%u\n", from, weir_rng_below(&rng, 10) ? near : (unsigned)weir_rng_below(&rng, 60) * 50);
+    }
+    assert_int_equal(fclose(file), 0);
+    shell("cd $folder && $weir snapshot import ring --nodes nodes.csv --edges edges.csv --undirected >/dev/null");
+}
+
+/* What rank 0 asks for in all epochs. */
+static double asked_on_ring(const char *program, const char *policy, const char *makers, double loss[64]) {
+    const char *const arguments[] = {"--folder",
+                                     weir_test_path("run"),
+                                     "--masks",
+                                     "learn,look,judge",
+                                     "--epochs",
+                                     "3",
+                                     "--hidden",
+                                     "8",
+                                     "--batch",
+                                     "120",
+                                     "--cache",
+                                     policy ? "0.2" : "0",
+                                     "--ahead",
+                                     makers,
+                                     "--cache-policy",
+                                     policy ? policy : "vip",
+                                     "--out-only",
+                                     "--no-baselines",
+                                     "--fanouts",
+                                     "5,5,3",
+                                     NULL};
+    weir_test_output output;
+    double asked[64];
+    ranks_run(4, program, arguments, &output);
+    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
+    weir_test_output_free(&output);
+    assert_int_equal(numbers_of(arguments[1], "\"loss\":", loss), 3);
+    assert_int_equal(numbers_of(arguments[1], "\"remote_rows\":", asked), 3);
+    return asked[0] + asked[1] + asked[2];
+}
+
+/* Of a graph in which few edges are cut: where parts reach as far as batches, and where others draw the rest. */
+static void e4_looking_ahead_asks_for_less_than_what_never_changes(void **state) {
+    (void)state;
+    import_ring();
+    for (unsigned depth = 0; depth <= 2; depth += 2) {
+        double loss[64], same[64];
+        const char *program = cut("ring", depth ? "deep" : "flat", 4, depth, "metis");
+        double none = asked_on_ring(program, NULL, "6", loss), vip = asked_on_ring(program, "vip", "6", same);
+        assert_memory_equal(loss, same, 3 * sizeof *loss);
+        double ahead = asked_on_ring(program, "ahead", "6", same);
+        assert_memory_equal(loss, same, 3 * sizeof *loss);
+        printf("depth %u: %g rows of others, with vip %g, looking ahead %g\n", depth, none, vip, ahead);
+        assert_true(vip < none && ahead < vip);
+        asked_on_ring(program, "ahead", "1", same);
+        assert_memory_equal(loss, same, 3 * sizeof *loss);
+        asked_on_ring(program, "ahead", "16", same);
+        assert_memory_equal(loss, same, 3 * sizeof *loss);
     }
 }
 
@@ -441,6 +553,10 @@ static void sentences(void **state) {
     refused(2, program, NULL, (const char *const[]){"--cache-policy", "halo", NULL}, "give --cache X, too");
     refused(2, program, NULL, (const char *const[]){"--cache", "0.5", NULL},
             "a cache of rows is of graphs without times");
+    refused(2, program, NULL, (const char *const[]){"--cache", "0.5", "--cache-policy", "ahead", NULL},
+            "a cache of rows is of graphs without times");
+    refused(2, program, NULL, (const char *const[]){"--plan", "--cache", "0.5", "--cache-policy", "ahead", NULL},
+            "plan with vip");
     refused(1, ranks_train_program(), alone, usual,
             "is a part of a snapshot; give the snapshot, or all parts with --parts");
     refused(3, program, NULL, usual, "has 2 parts, but there are 3 ranks");
@@ -457,4 +573,6 @@ WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_pa
            WEIR_CASE(e2_what_parts_do_not_reach_is_asked_for), WEIR_CASE(r2_t5_resumed_by_other_ranks),
            WEIR_CASE(r2_local_batches_go_on), WEIR_CASE(local_batches_are_local_on_a_clustered_graph),
            WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for),
-           WEIR_CASE(t5_a_draw_is_from_all_parts), WEIR_CASE(sentences))
+           WEIR_CASE(e4_looking_ahead_is_the_same_whoever_is_late),
+           WEIR_CASE(e4_looking_ahead_asks_for_less_than_what_never_changes), WEIR_CASE(t5_a_draw_is_from_all_parts),
+           WEIR_CASE(sentences))

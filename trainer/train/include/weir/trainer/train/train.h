@@ -100,10 +100,12 @@ typedef struct weir_train_reach {
 /* Which rows of other ranks a rank keeps, of a graph that stands still. */
 typedef enum weir_train_cached {
     WEIR_TRAIN_CACHED_NONE,
-    WEIR_TRAIN_CACHED_VIP,    /* those that a batch reads with the highest chance             */
-    WEIR_TRAIN_CACHED_PATHS,  /* those that most walks from its training targets lead to      */
-    WEIR_TRAIN_CACHED_DEGREE, /* those that its lists name most often                         */
-    WEIR_TRAIN_CACHED_HALO    /* those next to its own                                        */
+    WEIR_TRAIN_CACHED_VIP,       /* those that a batch reads with the highest chance             */
+    WEIR_TRAIN_CACHED_PATHS,     /* those that most walks from its training targets lead to      */
+    WEIR_TRAIN_CACHED_DEGREE,    /* those that its lists name most often                         */
+    WEIR_TRAIN_CACHED_HALO,      /* those next to its own                                        */
+    WEIR_TRAIN_CACHED_SIMULATED, /* those that the first epochs read most, which are drawn before       */
+    WEIR_TRAIN_CACHED_AHEAD      /* at any time those that the coming batches of training read soonest  */
 } weir_train_cached;
 
 typedef struct weir_train_opts {
