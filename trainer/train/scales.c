@@ -51,7 +51,7 @@ static int scales_row_order(const void *a, const void *b) {
 
 static weir_err scales_collect_rows(scales_survey *s, weir_comm *comm, const weir_block_view *view) {
     weir_buf_clear(&s->rows);
-    weir_err err = weir_train_asks_make(&s->asks, &s->owners, (weir_train_kept){NULL}, &s->told, view);
+    weir_err err = weir_train_asks_make(&s->asks, &s->owners, (weir_train_kept){.cache = NULL}, &s->told, view);
     for (uint32_t type = 0, at = 0; !err && view && type < view->types; type++) {
         for (; at < s->asks.own_ends[type]; at++) {
             uint32_t node = view->input_nodes[view->input_ranges[type].begin + s->asks.own_rows[at]];
