@@ -54,13 +54,15 @@ static void kernel_scatter_add_rows(uint32_t rows, uint32_t cols, const weir_rea
 static void kernel_embed(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
                          weir_real *out) {
     for (size_t i = 0; i < rows; i++)
-        kernel_row_add(cols, kernel_row_of(table, slots[i * stride], cols), out + i * cols);
+        if (slots[i * stride] != WEIR_NO_SLOT)
+            kernel_row_add(cols, kernel_row_of(table, slots[i * stride], cols), out + i * cols);
 }
 
 static void kernel_embed_back(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride,
                               const weir_real *dout, weir_real *dtable) {
     for (size_t i = 0; i < rows; i++)
-        kernel_row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
+        if (slots[i * stride] != WEIR_NO_SLOT)
+            kernel_row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
 }
 
 /* --- segments ---------------------------------------------------------------------------------------------------- */
@@ -348,6 +350,16 @@ static void kernel_adamw(size_t count, const weir_adamw_step *step, const weir_r
     }
 }
 
+static void kernel_adagrad(size_t count, const weir_adagrad_step *step, const weir_real *restrict gradients,
+                           weir_real *restrict squares, weir_real *restrict parameters) {
+    weir_real scale = (weir_real)step->scale, rate = (weir_real)step->rate, epsilon = (weir_real)step->epsilon;
+    for (size_t i = 0; i < count; i++) {
+        weir_real g = gradients[i] * scale;
+        squares[i] += g * g;
+        parameters[i] -= rate * g / (kernel_real_sqrt(squares[i]) + epsilon);
+    }
+}
+
 const weir_loops WEIR_LOOP = {
     .gather_rows = kernel_gather_rows,
     .scatter_add_rows = kernel_scatter_add_rows,
@@ -368,4 +380,5 @@ const weir_loops WEIR_LOOP = {
     .add = kernel_add,
     .square_sum = kernel_square_sum,
     .adamw = kernel_adamw,
+    .adagrad = kernel_adagrad,
 };

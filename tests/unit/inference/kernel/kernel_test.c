@@ -174,7 +174,10 @@ static void check_embed(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     weir_real *table = random_reals(slots_count * cols), *out = random_reals(rows * cols);
     weir_real *dtable = random_reals(slots_count * cols), *dout = random_reals(rows * cols);
     double *expected = doubles_of(out, rows * cols), *back = doubles_of(dtable, slots_count * cols);
+    for (uint32_t i = 0; i < rows; i++)
+        if (below(4) == 0) slots[i * stride] = WEIR_NO_SLOT;
     for (uint32_t i = 0; i < rows * cols; i++) {
+        if (slots[i / cols * stride] == WEIR_NO_SLOT) continue;
         uint32_t at = slots[i / cols * stride] * cols + i % cols;
         expected[i] += (double)table[at];
         back[at] += (double)dout[i];
@@ -464,6 +467,29 @@ static void adamw_is_algorithm_2(void **state) {
     each_table(check_adamw);
 }
 
+/* As Duchi, Hazan and Singer write it, with a diagonal matrix. */
+static void check_adagrad(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    size_t n = rows * cols;
+    weir_real *squares = random_reals(n), *p = random_reals(n), *g = random_reals(n);
+    for (size_t i = 0; i < n; i++)
+        squares[i] = squares[i] * squares[i];
+    double *sums = doubles_of(squares, n), *pd = doubles_of(p, n);
+    for (size_t i = 0; i < n; i++) {
+        double gradient = 0.5 * (double)g[i];
+        sums[i] += gradient * gradient;
+        pd[i] -= 0.01 * gradient / (sqrt(sums[i]) + 1e-3);
+    }
+    k->adagrad(n, &(weir_adagrad_step){.rate = 0.01, .epsilon = 1e-3, .scale = 0.5}, g, squares, p);
+    assert_close(squares, sums, n, "sum of squares");
+    assert_close(p, pd, n, "parameter");
+    free(g);
+}
+
+static void adagrad_divides_by_all_squares(void **state) {
+    (void)state;
+    each_table(check_adagrad);
+}
+
 /* A large product and a mean, before and after other work has warmed caches and buffers. */
 static void k1_same_arguments_same_bits(void **state) {
     (void)state;
@@ -532,5 +558,5 @@ WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CAS
            WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
            WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
            WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
-           WEIR_CASE(k1_same_arguments_same_bits), WEIR_CASE(k2_nothing_touches_nothing),
-           WEIR_CASE(k3_memory_is_all_that_can_fail))
+           WEIR_CASE(adagrad_divides_by_all_squares), WEIR_CASE(k1_same_arguments_same_bits),
+           WEIR_CASE(k2_nothing_touches_nothing), WEIR_CASE(k3_memory_is_all_that_can_fail))

@@ -33,6 +33,8 @@ typedef double weir_real;
 typedef float weir_real;
 #endif
 
+#define WEIR_NO_SLOT UINT32_MAX /* of a table: no row of it */
+
 #define WEIR_TIME_CODE_COUNT 8u /* bumps of the time code, from 1 s to 400 days, even in log(1 + seconds) */
 
 /* C (m x n) = op(A) (m x k) · op(B) (k x n) + beta · C. A plain value. */
@@ -70,6 +72,12 @@ typedef struct weir_adamw_step {
     double correction1, correction2;
     double scale; /* what gradients are multiplied with first: clipping */
 } weir_adamw_step;
+
+/* Adagrad: the larger the squares that an element's gradients have come to, the less it moves. A plain value. */
+typedef struct weir_adagrad_step {
+    double rate, epsilon;
+    double scale; /* as of AdamW */
+} weir_adagrad_step;
 
 /* What a dropped element depends on: nothing but these, the row's key and the column. A plain value. */
 typedef struct weir_dropout {
@@ -110,7 +118,7 @@ typedef struct weir_kernels {
     void (*time_code)(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout);
     /* out[i] = outer[inner[i]] */
     void (*compose)(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out);
-    /* out[i] += table[slots[i * stride]];   dtable[slots[i * stride]] += dout[i] */
+    /* out[i] += table[slots[i * stride]];   dtable[slots[i * stride]] += dout[i];   of WEIR_NO_SLOT: nothing */
     void (*embed)(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
                   weir_real *out);
     void (*embed_back)(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *dout,
@@ -131,11 +139,13 @@ typedef struct weir_kernels {
     /* In place; the same call on the gradient is the way back. */
     void (*dropout)(uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x);
 
-    /* Of flat arrays: y += x;   the sum of squares;   one step of AdamW. */
+    /* Of flat arrays: y += x;   the sum of squares;   one step of AdamW, or of Adagrad. */
     void (*add)(size_t count, const weir_real *x, weir_real *y);
     double (*square_sum)(size_t count, const weir_real *x);
     void (*adamw)(size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1,
                   weir_real *moment2, weir_real *parameters);
+    void (*adagrad)(size_t count, const weir_adagrad_step *step, const weir_real *gradients, weir_real *squares,
+                    weir_real *parameters);
 } weir_kernels;
 
 /* OpenBLAS and loops, AVX2 where the processor has it. OpenBLAS works on one thread, unless OPENBLAS_NUM_THREADS says
