@@ -144,7 +144,7 @@ static void cmd_model_put_model(weir_buf *out, const char *path, const cmd_model
         weir_json_u64(&json, t->rows);
         weir_json_u64(&json, t->cols);
         weir_json_array_end(&json);
-        parameters += t->rows * t->cols;
+        if (t->data) parameters += t->rows * t->cols;
     }
     weir_json_object_end(&json);
     weir_json_key_u64(&json, "parameters", parameters);

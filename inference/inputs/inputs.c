@@ -74,6 +74,21 @@ static void inputs_put_matrices(weir_inputs *in, const weir_sample_vertices *of,
     }
 }
 
+/* Which vertices they are themselves: the last slot of each. */
+static weir_err inputs_put_own(weir_inputs *in, const weir_sample_vertices *of, const inputs_sink *to) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, of->type);
+    weir_target vertices[INPUTS_AT_ONCE];
+    uint64_t ids[INPUTS_AT_ONCE];
+    for (uint32_t i = 0; i < of->count; i++)
+        vertices[i] = (weir_target){.vertex = in->source->wide ? of->ids[i] : of->vertices[i], .type = of->type};
+    weir_err err = in->source->ids(in->source, vertices, of->count, ids);
+    for (uint32_t i = 0; !err && i < of->count; i++) {
+        size_t place = to->places ? to->places[i] : i;
+        to->slots[(place + 1) * inputs->category_count - 1] = weir_nn_slot_of(inputs, ids[i]);
+    }
+    return err;
+}
+
 /* At most INPUTS_AT_ONCE vertices. */
 static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, const inputs_sink *to) {
     const weir_nn_inputs *inputs = weir_nn_vertex(in->shape, of->type);
@@ -91,7 +106,7 @@ static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, con
         inputs_put(inputs, type->features, in->values + (size_t)i * type->feature_count,
                    inputs->aggregate_count ? in->aggregated + (size_t)i * columns : NULL, of->before_us[i], to, i);
     if (!err && to->numbers && inputs->matrix_count) inputs_put_matrices(in, of, to);
-    return err;
+    return !err && to->slots && inputs->known_count ? inputs_put_own(in, of, to) : err;
 }
 
 static weir_err inputs_take_rows(weir_inputs *in, const weir_sample_vertices *of, const inputs_sink *sink) {

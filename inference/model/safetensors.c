@@ -26,9 +26,9 @@ static bool tensor_is_name(const char *name, size_t length) {
     return length > 0 && length < WEIR_MODEL_NAME_MAX && i == length;
 }
 
-/* Bytes of rows × cols numbers; false: more than a file may have. */
-static bool tensor_bytes(uint64_t rows, uint64_t cols, uint64_t *bytesp) {
-    return !__builtin_mul_overflow(rows, cols, bytesp) && !__builtin_mul_overflow(*bytesp, sizeof(float), bytesp) &&
+/* Bytes of rows × cols numbers of a size; false: more than a file may have. */
+static bool tensor_bytes(uint64_t rows, uint64_t cols, uint64_t size, uint64_t *bytesp) {
+    return !__builtin_mul_overflow(rows, cols, bytesp) && !__builtin_mul_overflow(*bytesp, size, bytesp) &&
            *bytesp <= WEIR_MODEL_WEIGHTS_BYTES_MAX;
 }
 
@@ -42,12 +42,21 @@ static uint64_t tensor_find_not_finite(const float *data, uint64_t count) {
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
-static weir_err tensor_check(const weir_model_tensor *t, uint64_t *bytesp) {
+static uint64_t tensor_number_bytes(const weir_model_tensor *t) {
+    return t->words ? sizeof *t->words : sizeof *t->data;
+}
+
+/* begin: where its numbers are to begin. */
+static weir_err tensor_check(const weir_model_tensor *t, uint64_t begin, uint64_t *bytesp) {
     if (!tensor_is_name(t->name, strlen(t->name))) {
         return WEIR_ERR(WEIR_EINVAL, "'%.40s' cannot name a tensor: it takes 1 to %u letters, digits, _, - and .",
                         t->name, WEIR_MODEL_NAME_MAX - 1);
     }
-    if (!tensor_bytes(t->rows, t->cols, bytesp)) return WEIR_ERR(WEIR_ELIMIT, "tensor %s is too large", t->name);
+    if (!tensor_bytes(t->rows, t->cols, tensor_number_bytes(t), bytesp))
+        return WEIR_ERR(WEIR_ELIMIT, "tensor %s is too large", t->name);
+    if (t->words && begin % sizeof *t->words)
+        return WEIR_ERR(WEIR_EINVAL, "tensor %s has whole numbers, and stands behind one of float32", t->name);
+    if (t->words) return WEIR_OK;
     uint64_t at = tensor_find_not_finite(t->data, t->rows * t->cols);
     if (at == t->rows * t->cols) return WEIR_OK;
     return WEIR_ERR(WEIR_EINVAL, "tensor %s has a weight that is not finite, at %llu; train with a lower rate", t->name,
@@ -57,7 +66,7 @@ static weir_err tensor_check(const weir_model_tensor *t, uint64_t *bytesp) {
 static void tensor_put(weir_json *json, const weir_model_tensor *t, uint64_t begin, uint64_t end) {
     weir_json_key(json, t->name);
     weir_json_object(json);
-    weir_json_key_string(json, "dtype", "F32");
+    weir_json_key_string(json, "dtype", t->words ? "U64" : "F32");
     weir_json_key(json, "shape");
     weir_json_array(json);
     weir_json_u64(json, t->rows);
@@ -80,7 +89,7 @@ static weir_err tensor_make_header(const weir_model_tensor *tensors, size_t coun
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
     for (size_t i = 0; !err && i < count; i++) {
-        err = tensor_check(&tensors[i], &bytes);
+        err = tensor_check(&tensors[i], begin, &bytes);
         if (!err) tensor_put(&json, &tensors[i], begin, begin + bytes);
         begin += bytes;
     }
@@ -109,7 +118,8 @@ weir_err weir_safetensors_write(const char *path, const weir_model_tensor *tenso
     if (!err) err = weir_file_open(path, WEIR_FILE_CREATE, &file);
     if (!err) err = weir_file_append(file, header.bytes, header.length);
     for (size_t i = 0; !err && i < count; i++)
-        err = weir_file_append(file, tensors[i].data, tensors[i].rows * tensors[i].cols * sizeof(float));
+        err = weir_file_append(file, tensors[i].words ? (const void *)tensors[i].words : tensors[i].data,
+                               tensors[i].rows * tensors[i].cols * tensor_number_bytes(&tensors[i]));
     if (!err) err = weir_file_sync(file);
     weir_err_keep(&err, weir_file_close(file));
     weir_buf_free(&header);
@@ -122,6 +132,7 @@ weir_err weir_safetensors_write(const char *path, const weir_model_tensor *tenso
 typedef struct tensor_place {
     weir_span name;
     uint64_t rows, cols, begin, end;
+    bool words; /* U64 */
 } tensor_place;
 
 typedef struct tensor_header {
@@ -160,8 +171,9 @@ static weir_err tensor_describe(const tensor_header *h, weir_json_reader *r, ten
         weir_json_read(r, &value);
         if (!dtype && weir_json_token_is(&key, "dtype")) {
             dtype = true;
-            if (!weir_json_token_is(&value, "F32"))
-                return tensor_err(h, t->name, "its dtype is not F32, the only one that is read");
+            t->words = weir_json_token_is(&value, "U64");
+            if (!t->words && !weir_json_token_is(&value, "F32"))
+                return tensor_err(h, t->name, "its dtype is not F32 or U64, which alone are read");
             continue;
         }
         if (!shape && weir_json_token_is(&key, "shape")) {
@@ -184,7 +196,11 @@ static weir_err tensor_describe(const tensor_header *h, weir_json_reader *r, ten
     t->cols = (uint64_t)sizes[dims - 1];
     t->begin = (uint64_t)ends[0];
     t->end = (uint64_t)ends[1];
-    if (tensor_bytes(t->rows, t->cols, &bytes) && bytes == t->end - t->begin) return WEIR_OK;
+    if (t->words && t->begin % sizeof(uint64_t))
+        return tensor_err(h, t->name, "its data does not begin at a multiple of 8 bytes");
+    if (tensor_bytes(t->rows, t->cols, t->words ? sizeof(uint64_t) : sizeof(float), &bytes) &&
+        bytes == t->end - t->begin)
+        return WEIR_OK;
     return tensor_err(h, t->name, "its shape does not fit its data_offsets");
 }
 
@@ -243,7 +259,7 @@ static weir_err tensor_check_cover(tensor_header *h) {
 static weir_err tensor_take_data(const tensor_header *h, const uint8_t *data, weir_weights *w) {
     w->tensors = weir_calloc(h->count + 1, sizeof *w->tensors);
     w->names = weir_malloc(h->name_bytes + 1);
-    w->data = weir_aligned_alloc(ALIGNMENT, h->data_bytes + sizeof(float));
+    w->data = weir_aligned_alloc(ALIGNMENT, h->data_bytes + 1);
     if (!w->tensors || !w->names || !w->data)
         return WEIR_NOMEM("for the %llu bytes of %s", (unsigned long long)h->data_bytes, h->name);
     memcpy(w->data, data, h->data_bytes);
@@ -253,7 +269,12 @@ static weir_err tensor_take_data(const tensor_header *h, const uint8_t *data, we
         WEIR_ASSERT(d->begin % sizeof(float) == 0 && d->end <= h->data_bytes);
         memcpy(name, d->name.bytes, d->name.length);
         name[d->name.length] = '\0';
-        w->tensors[i] = (weir_model_tensor){name, d->rows, d->cols, w->data + d->begin / sizeof(float)};
+        const void *numbers = w->data + d->begin;
+        w->tensors[i] = (weir_model_tensor){.name = name, .rows = d->rows, .cols = d->cols};
+        if (d->words)
+            w->tensors[i].words = numbers;
+        else
+            w->tensors[i].data = numbers;
         name += d->name.length + 1;
     }
     WEIR_ASSERT((size_t)(name - w->names) == h->name_bytes);
@@ -263,7 +284,7 @@ static weir_err tensor_take_data(const tensor_header *h, const uint8_t *data, we
         const weir_model_tensor *t = &w->tensors[i];
         weir_span named = {t->name, strlen(t->name)};
         if (i && strcmp(t->name, t[-1].name) == 0) return tensor_err(h, named, "it is there twice");
-        if (tensor_find_not_finite(t->data, t->rows * t->cols) < t->rows * t->cols)
+        if (t->data && tensor_find_not_finite(t->data, t->rows * t->cols) < t->rows * t->cols)
             return tensor_err(h, named, "it has a weight that is not finite");
     }
     return WEIR_OK;

@@ -4,7 +4,8 @@
  *
  *   offset size  meaning
  *     0     8    N, bytes of the header, little-endian
- *     8     N    {"name": {"dtype": "F32", "shape": [rows, cols], "data_offsets": [begin, end]}, …}, padded with blanks
+ *     8     N    {"name": {"dtype": "F32", "shape": [rows, cols], "data_offsets": [begin, end]}, …}, padded with
+ *                blanks; a dtype may be U64, of what begins at a multiple of 8 bytes
  *    8+N    …    the numbers, little-endian; offsets count from here
  *
  * The format cannot hold code. It is refused unless each byte behind the header belongs to exactly one tensor.
@@ -20,7 +21,7 @@ typedef struct weir_weights {
     weir_model_tensor *tensors; /* sorted by name */
     size_t count;
     char *names;
-    float *data;
+    uint8_t *data;
 } weir_weights;
 
 /* Writes them in the order given.  WEIR_EINVAL names the tensor at fault; errors of file.h. */

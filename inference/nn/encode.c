@@ -59,12 +59,29 @@ void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *fea
     }
     for (uint32_t c = 0; slots && c < inputs->category_count; c++) {
         const weir_nn_category *category = &inputs->categories[c];
+        if (category->feature == WEIR_SCHEMA_NONE) {
+            slots[c] = WEIR_NO_SLOT;
+            continue;
+        }
         const weir_value *value = values ? &values[category->feature] : NULL;
         uint32_t slot = value && value->present
                             ? weir_schema_category(&features[category->feature], value->text, value->text_length)
                             : 0;
         slots[c] = slot < category->slots ? slot : 0; /* a value that the schema has got since training */
     }
+}
+
+uint32_t weir_nn_slot_of(const weir_nn_inputs *inputs, uint64_t id) {
+    uint32_t begin = 0, end = inputs->known_count;
+    WEIR_ASSERT(inputs->known != NULL);
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (inputs->known[middle] < id)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin < inputs->known_count && inputs->known[begin] == id ? begin : WEIR_NO_SLOT;
 }
 
 /* Without a double or a branch, so that the loop takes many at once: rows of matrices are long. */

@@ -15,23 +15,25 @@
 
 /* --- tensors ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decays, const char *format, ...)
+static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, weir_nn_kind kind, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
 /* Returns its offset. A name for which there is no memory is NULL, which nn_plan_tensors sees at the end. */
-static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, bool decays, const char *format, ...) {
+static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, weir_nn_kind kind, const char *format, ...) {
     char name[WEIR_NN_TENSOR_NAME_MAX];
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
     WEIR_ASSERT(length > 0 && (size_t)length < sizeof name && nn->tensor_count < nn->tensor_room);
-    weir_nn_tensor *tensor = &nn->tensors[nn->tensor_count++];
+    weir_nn_tensor *tensor = &nn->tensors[nn->tensor_count];
+    nn->kinds[nn->tensor_count++] = kind;
     *tensor = (weir_nn_tensor){.name = weir_arena_strndup(nn->arena, name, (size_t)length),
                                .offset = nn->parameters,
                                .rows = rows,
                                .cols = cols,
-                               .decays = decays};
+                               .decays = kind <= WEIR_NN_OWN,
+                               .looked_up = kind == WEIR_NN_EMBEDDING || kind == WEIR_NN_OWN};
     nn->parameters += (uint64_t)rows * cols;
     return tensor->offset;
 }
@@ -42,14 +44,17 @@ static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slo
     *slots = (weir_nn_encode_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, categories};
     if (!weir_nn_sees(nn->shape, type)) return;
     if (inputs->width > 0)
-        slots->weight = nn_add_tensor(nn, inputs->width, hidden, true, "encode.%s.weight", inputs->name);
+        slots->weight = nn_add_tensor(nn, inputs->width, hidden, WEIR_NN_WEIGHT, "encode.%s.weight", inputs->name);
     for (uint32_t c = 0; c < inputs->category_count; c++) {
         const weir_nn_category *category = &inputs->categories[c];
         categories[c] =
-            nn_add_tensor(nn, category->slots, hidden, true, "encode.%s.%s.embedding", inputs->name, category->name);
-        nn->tensors[nn->tensor_count - 1].looked_up = true;
+            category->feature == WEIR_SCHEMA_NONE
+                ? nn_add_tensor(nn, category->slots, hidden, WEIR_NN_OWN, "encode.%s.embedding", inputs->name)
+                : nn_add_tensor(nn, category->slots, hidden, WEIR_NN_EMBEDDING, "encode.%s.%s.embedding", inputs->name,
+                                category->name);
     }
-    slots->bias = nn_add_tensor(nn, 1, hidden, false, "encode.%s.bias", inputs->name);
+    slots->bias = nn_add_tensor(nn, 1, hidden, inputs->known_count ? WEIR_NN_COMMON_BIAS : WEIR_NN_BIAS,
+                                "encode.%s.bias", inputs->name);
 }
 
 static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_type_slots *slots) {
@@ -57,10 +62,10 @@ static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_typ
     uint32_t hidden = nn->shape->hidden;
     *slots = (weir_nn_type_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR};
     if (!weir_nn_layer_has(nn->shape, layer, type)) return;
-    slots->self = nn_add_tensor(nn, hidden, hidden, true, "layer%u.%s.self.weight", layer, name);
-    slots->bias = nn_add_tensor(nn, 1, hidden, false, "layer%u.%s.bias", layer, name);
-    slots->gain = nn_add_tensor(nn, 1, hidden, false, "layer%u.%s.norm.gain", layer, name);
-    slots->shift = nn_add_tensor(nn, 1, hidden, false, "layer%u.%s.norm.bias", layer, name);
+    slots->self = nn_add_tensor(nn, hidden, hidden, WEIR_NN_WEIGHT, "layer%u.%s.self.weight", layer, name);
+    slots->bias = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.bias", layer, name);
+    slots->gain = nn_add_tensor(nn, 1, hidden, WEIR_NN_GAIN, "layer%u.%s.norm.gain", layer, name);
+    slots->shift = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.norm.bias", layer, name);
 }
 
 /* Steps of other hops along the same relation and direction have the same weights. */
@@ -76,9 +81,9 @@ static void nn_plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *n
         neighbors[step] = neighbors[i];
         return;
     }
-    neighbors[step] =
-        nn_add_tensor(nn, shape->hidden + weir_nn_edge_cols(nn, step), shape->hidden, true, "layer%u.%s.%s.weight",
-                      layer, shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in");
+    neighbors[step] = nn_add_tensor(nn, shape->hidden + weir_nn_edge_cols(nn, step), shape->hidden, WEIR_NN_WEIGHT,
+                                    "layer%u.%s.%s.weight", layer, shape->edges[s->relation].name,
+                                    s->direction == WEIR_OUT ? "out" : "in");
 }
 
 /* Every tensor gets its place, in the order of the flat array. False: no memory. */
@@ -89,12 +94,13 @@ static bool nn_plan_tensors(weir_nn *nn) {
         categories += shape->vertices[t].category_count;
     nn->tensor_room = 2 * types + categories + layers * (4 * types + shape->step_count) + 2; /* if all is in reach */
     nn->tensors = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->tensors);
+    nn->kinds = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->kinds);
     weir_nn_encode_slots *encode = weir_arena_calloc(nn->arena, types, sizeof *encode);
     weir_nn_type_slots *slots = weir_arena_calloc(nn->arena, (size_t)layers * types, sizeof *slots);
     uint64_t *neighbors = weir_arena_calloc(nn->arena, (size_t)layers * shape->step_count, sizeof *neighbors);
     uint64_t *embeddings = weir_arena_calloc(nn->arena, categories + 1, sizeof *embeddings);
     uint64_t *begins = weir_arena_calloc(nn->arena, (size_t)layers + 2, sizeof *begins);
-    if (!nn->tensors || !encode || !slots || !neighbors || !embeddings || !begins) return false;
+    if (!nn->tensors || !nn->kinds || !encode || !slots || !neighbors || !embeddings || !begins) return false;
 
     for (uint32_t t = 0; t < types; embeddings += shape->vertices[t].category_count, t++)
         nn_plan_encode(nn, t, &encode[t], embeddings);
@@ -107,8 +113,8 @@ static bool nn_plan_tensors(weir_nn *nn) {
     }
     begins[layers + 1] = nn->parameters;
     nn->plan = (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors, .begins = begins};
-    nn->plan.head_weight = nn_add_tensor(nn, shape->hidden, shape->outputs, true, "head.weight");
-    nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, false, "head.bias");
+    nn->plan.head_weight = nn_add_tensor(nn, shape->hidden, shape->outputs, WEIR_NN_WEIGHT, "head.weight");
+    nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, WEIR_NN_BIAS, "head.bias");
     for (uint32_t i = 0; i < nn->tensor_count; i++)
         if (!nn->tensors[i].name) return false;
     WEIR_ASSERT(nn->parameters <= WEIR_NN_PARAMETERS_MAX);
@@ -171,27 +177,32 @@ uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step) {
 
 /* --- first values ------------------------------------------------------------------------------------------------ */
 
-static bool nn_ends_in(const char *name, const char *end) {
-    size_t length = strlen(name), tail = strlen(end);
-    return length >= tail && strcmp(name + length - tail, end) == 0;
-}
-
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params) {
     for (uint32_t i = 0; i < nn->tensor_count; i++) {
         const weir_nn_tensor *tensor = &nn->tensors[i];
         uint64_t count = (uint64_t)tensor->rows * tensor->cols;
         weir_real *values = params + tensor->offset;
         WEIR_ASSERT(tensor->offset + count <= nn->parameters);
-        bool embedding = nn_ends_in(tensor->name, ".embedding");
-        if (!embedding && !nn_ends_in(tensor->name, ".weight")) {
-            weir_real value = nn_ends_in(tensor->name, ".gain") ? 1 : 0;
-            for (uint64_t v = 0; v < count; v++)
-                values[v] = value;
-            continue;
+        double middle = 0, reach = 0;
+        switch (nn->kinds[i]) {
+        case WEIR_NN_WEIGHT:
+            reach = sqrt(6.0 / ((double)tensor->rows + tensor->cols));
+            break;
+        case WEIR_NN_EMBEDDING:
+            reach = 1 / sqrt(nn->shape->hidden);
+            break;
+        case WEIR_NN_COMMON_BIAS: /* above 0: relu lets no gradient through to a vertex that has nothing else */
+            middle = reach = 0.5 / sqrt(nn->shape->hidden);
+            break;
+        case WEIR_NN_GAIN:
+            middle = 1;
+            break;
+        case WEIR_NN_OWN: // NN-N8
+        case WEIR_NN_BIAS:
+            break;
         }
-        double bound = embedding ? 1 / sqrt(nn->shape->hidden) : sqrt(6.0 / ((double)tensor->rows + tensor->cols));
         weir_rng rng = weir_rng_stream(seed, weir_xxh3(tensor->name, strlen(tensor->name), 0), 0); // NN-N6
         for (uint64_t v = 0; v < count; v++)
-            values[v] = (weir_real)(bound * (2 * weir_rng_double(&rng) - 1));
+            values[v] = (weir_real)(reach > 0 ? middle + reach * (2 * weir_rng_double(&rng) - 1) : middle);
     }
 }

@@ -9,11 +9,22 @@
 
 #include "shape_private.h"
 
+/* What a tensor is, by which it begins and moves. */
+typedef enum weir_nn_kind {
+    WEIR_NN_WEIGHT,
+    WEIR_NN_EMBEDDING, /* of a category         */
+    WEIR_NN_OWN,       /* of known vertices     */
+    WEIR_NN_BIAS,
+    WEIR_NN_COMMON_BIAS, /* of a type with known vertices: what an unknown one has */
+    WEIR_NN_GAIN
+} weir_nn_kind;
+
 struct weir_nn {
     const weir_nn_shape *shape;
     const weir_kernels *kernels;
     weir_arena *arena;
     weir_nn_tensor *tensors;
+    weir_nn_kind *kinds; /* one a tensor */
     uint32_t tensor_count, tensor_room;
     uint64_t parameters;
     weir_nn_plan plan;

@@ -2,6 +2,7 @@
 /* shape.c - a shape out of a schema, and what both of its makers (shape_read.c is the other) need. */
 #include <string.h>
 
+#include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
 #include "shape_private.h"
@@ -108,6 +109,36 @@ weir_err weir_nn_inputs_matrix(weir_nn_shape *shape, weir_nn_inputs *inputs, con
     return WEIR_OK;
 }
 
+weir_err weir_nn_inputs_known(weir_nn_inputs *inputs, uint64_t count) {
+    weir_nn_category *categories = (weir_nn_category *)(uintptr_t)inputs->categories;
+    if (count == 0 || inputs->known_count > 0)
+        return WEIR_ERR(WEIR_EINVAL, "vertex type '%s' has no vertices to embed, or is named twice", inputs->name);
+    if (count > WEIR_NN_PARAMETERS_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "type '%s' has %llu vertices, too many for an embedding of each", inputs->name,
+                        (unsigned long long)count);
+    inputs->known_count = (uint32_t)count;
+    categories[inputs->category_count++] =
+        (weir_nn_category){.name = "", .feature = WEIR_SCHEMA_NONE, .slots = inputs->known_count};
+    return WEIR_OK;
+}
+
+weir_err weir_nn_shape_know(weir_nn_shape *shape, const weir_nn_known *known) {
+    WEIR_ASSERT(known->type < shape->types);
+    weir_nn_inputs *inputs = &shape->vertices[known->type];
+    bool right = known->count > 0 && known->count == inputs->known_count;
+    for (uint64_t i = 1; right && i < known->count; i++)
+        right = known->ids[i - 1] < known->ids[i];
+    if (!right)
+        return WEIR_ERR(WEIR_EDATA, "the ids of the known vertices of type '%s' are not %u ascending ones",
+                        inputs->name, inputs->known_count);
+    uint64_t *ids = weir_calloc(known->count, sizeof *ids);
+    if (!ids) return WEIR_NOMEM("for the known vertices of a network");
+    memcpy(ids, known->ids, known->count * sizeof *ids);
+    weir_free((void *)(uintptr_t)inputs->known);
+    inputs->known = ids;
+    return WEIR_OK;
+}
+
 uint32_t weir_nn_step_parent(const weir_nn_shape *shape, uint32_t step) {
     const weir_sample_step *s = &shape->steps[step];
     return s->direction == WEIR_OUT ? shape->ends[s->relation].from : shape->ends[s->relation].to;
@@ -156,24 +187,26 @@ static weir_err shape_check_step(const weir_nn_shape *shape, uint32_t index) {
     return WEIR_OK;
 }
 
-/* Counts every type and step, in reach or not, so at least what the tensors will have: a hostile text ends here. */
+/* Counts every type and step, in reach or not, so at least what the tensors will have: a hostile text ends here. An id
+ * of a known vertex is as long as two parameters, and lies beside them in one file. */
 static weir_err shape_check_size(const weir_nn_shape *shape) {
-    uint64_t hidden = shape->hidden, columns = 0, edge_width = 0;
+    uint64_t hidden = shape->hidden, columns = 0, edge_width = 0, ids = 0;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_inputs *inputs = &shape->vertices[t];
         columns += inputs->width + 1u;
+        ids += inputs->known_count;
         for (uint32_t c = 0; c < inputs->category_count; c++)
             columns += inputs->categories[c].slots;
     }
     for (uint32_t s = 0; s < shape->step_count; s++)
         edge_width += hidden + shape->edges[shape->steps[s].relation].width + WEIR_TIME_CODE_COUNT + 1;
     columns += shape->layers * (shape->types * (hidden + 3) + edge_width) + shape->outputs;
-    /* The bias of the outputs is not multiplied by hidden. */
-    if (columns <= (WEIR_NN_PARAMETERS_MAX - shape->outputs) / hidden) return WEIR_OK;
+    uint64_t apart = shape->outputs + 2 * ids; /* not multiplied by hidden */
+    if (apart <= WEIR_NN_PARAMETERS_MAX && columns <= (WEIR_NN_PARAMETERS_MAX - apart) / hidden) return WEIR_OK;
     return WEIR_ERR(WEIR_ELIMIT,
                     "a network of about %llu parameters; at most %llu are possible: lower hidden, or the "
-                    "buckets of the categories",
-                    (unsigned long long)(columns * hidden), (unsigned long long)WEIR_NN_PARAMETERS_MAX);
+                    "buckets of the categories, or embed fewer types",
+                    (unsigned long long)(columns * hidden + apart), (unsigned long long)WEIR_NN_PARAMETERS_MAX);
 }
 
 weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
@@ -214,7 +247,8 @@ static weir_err shape_add_features(weir_nn_shape *shape, weir_nn_inputs *inputs,
     return err;
 }
 
-/* Features, aggregates and matrices of a vertex type, in this order of their columns. */
+/* Features, aggregates and matrices of a vertex type, in this order of their columns; and which of its vertices are
+ * known. */
 static weir_err shape_add_vertex(weir_nn_shape *shape, const weir_schema *schema, const weir_nn_opts *opts,
                                  uint32_t type) {
     const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, type);
@@ -229,6 +263,9 @@ static weir_err shape_add_vertex(weir_nn_shape *shape, const weir_schema *schema
     }
     for (uint32_t i = 0; !err && i < opts->matrix_count; i++) {
         if (opts->matrices[i].type == type) err = weir_nn_inputs_matrix(shape, inputs, &opts->matrices[i].matrix);
+    }
+    for (uint32_t i = 0; !err && i < opts->known_count; i++) {
+        if (opts->known[i].type == type) err = weir_nn_inputs_known(inputs, opts->known[i].count);
     }
     return err;
 }
@@ -276,6 +313,8 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
         if (!err) err = shape_add_features(shape, &shape->edges[r], relation->features, relation->feature_count);
     }
     if (!err) err = weir_nn_shape_finish(shape);
+    for (uint32_t i = 0; !err && i < opts->known_count; i++)
+        err = weir_nn_shape_know(shape, &opts->known[i]);
     if (err)
         weir_nn_shape_free(shape);
     else
@@ -284,7 +323,10 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
 }
 
 void weir_nn_shape_free(weir_nn_shape *shape) {
-    if (shape) weir_arena_close(shape->arena); /* the shape lies in it */
+    if (!shape) return;
+    for (uint32_t t = 0; t < shape->types; t++)
+        weir_free((void *)(uintptr_t)shape->vertices[t].known);
+    weir_arena_close(shape->arena); /* the shape lies in it */
 }
 
 /* --- accessors --------------------------------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@ static weir_err shape_fits_check_features(const weir_nn_inputs *inputs, const we
     /* Slots by hash move when their number changes; a list of values only grows. */
     for (uint32_t i = 0; i < inputs->category_count; i++) {
         const weir_nn_category *category = &inputs->categories[i];
+        if (category->feature == WEIR_SCHEMA_NONE) continue; /* what it is found by, no schema changes */
         const weir_schema_feature *f = &features[category->feature];
         bool same = strcmp(f->name, category->name) == 0 && f->kind == WEIR_SCHEMA_CATEGORY;
         uint32_t slots = same ? weir_schema_category_slots(f) : 0;

@@ -108,6 +108,8 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
         shape_print_features(json, &shape->vertices[t]);
         shape_print_aggregates(json, &shape->vertices[t]);
         shape_print_matrices(json, &shape->vertices[t]);
+        if (shape->vertices[t].known_count > 0) /* how many; which ones stands beside the weights (pack.h) */
+            weir_json_key_u64(json, "known", shape->vertices[t].known_count);
         weir_json_object_end(json);
     }
     weir_json_array_end(json);

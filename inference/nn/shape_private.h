@@ -41,6 +41,8 @@ weir_err weir_nn_inputs_aggregate(weir_nn_shape *shape, weir_nn_inputs *inputs, 
                                   weir_schema_normalise normalise);
 /* Behind the features and aggregates.  WEIR_EINVAL, WEIR_ENOMEM. */
 weir_err weir_nn_inputs_matrix(weir_nn_shape *shape, weir_nn_inputs *inputs, const weir_nn_matrix *matrix);
+/* Behind the features: so many vertices of the type are known.  WEIR_EINVAL none, or told before; WEIR_ELIMIT. */
+weir_err weir_nn_inputs_known(weir_nn_inputs *inputs, uint64_t count);
 /* Checks steps and sizes, and finds what can be reached.  WEIR_EINVAL, WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_nn_shape_finish(weir_nn_shape *shape);
 /* The vertex type that a step leaves, and the one that it leads to. */

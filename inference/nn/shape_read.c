@@ -185,10 +185,15 @@ static weir_err shape_read_inputs(weir_nn_shape *shape, const weir_json_node *ma
 }
 
 static weir_err shape_read_vertex(weir_nn_shape *shape, const weir_json_node *map, size_t index) {
-    static const char *const keys[] = {"name", "features", "aggregates", "matrices", NULL};
+    static const char *const keys[] = {"name", "features", "aggregates", "matrices", "known", NULL};
     const weir_json_node *list = NULL;
+    uint32_t known;
     weir_err err = weir_json_only(map, "a vertex type", keys);
     if (!err) err = shape_read_inputs(shape, map, shape->vertices, index, true);
+    if (!err && weir_json_find(map, "known")) {
+        err = shape_get_u32(map, "known", 1, (uint32_t)WEIR_NN_PARAMETERS_MAX, &known);
+        if (!err) err = weir_nn_inputs_known(&shape->vertices[index], known);
+    }
     /* Matrices are an import's; a living graph has none, and its shape says nothing of them. */
     if (err || !weir_json_find(map, "matrices")) return err;
     err = shape_get_list(map, "matrices", WEIR_NN_MATRICES_MAX, &list);

@@ -5,9 +5,12 @@
 #include <weir/inference/pack/pack.h>
 #include <weir/store/base/alloc.h>
 
+#include "pack_private.h"
+
 struct weir_pack_draft {
     weir_model_write_opts opts;
     weir_model_tensor *tensors;
+    char (*names)[WEIR_NN_TENSOR_NAME_MAX]; /* of those with ids, one a vertex type */
     weir_buf architecture, calibration;
 };
 
@@ -26,6 +29,33 @@ static void pack_draft_print(weir_pack_draft *draft, const weir_pack_opts *opts)
     weir_json_object_end(&json);
 }
 
+/* First the ids of known vertices, then the weights. */
+static weir_err pack_draft_tensors(weir_pack_draft *draft, const weir_pack_opts *opts) {
+    const weir_nn_shape *shape = weir_nn_shape_of(opts->nn);
+    uint32_t count, types = weir_nn_types(shape);
+    size_t at = 0;
+    const weir_nn_tensor *from = weir_nn_tensors(opts->nn, &count);
+    draft->tensors = weir_calloc((size_t)count + types, sizeof *draft->tensors);
+    draft->names = weir_calloc(types, sizeof *draft->names);
+    if (!draft->tensors || !draft->names) return WEIR_NOMEM("while writing a model");
+    for (uint32_t t = 0; t < types; t++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(shape, t);
+        if (inputs->known_count == 0) continue;
+        weir_pack_known_name(inputs, draft->names[t]);
+        draft->tensors[at++] = (weir_model_tensor){
+            .name = draft->names[t], .rows = inputs->known_count, .cols = 1, .words = inputs->known};
+    }
+    for (uint32_t i = 0; i < count; i++)
+        draft->tensors[at++] =
+            (weir_model_tensor){.name = from[i].name,
+                                .rows = from[i].rows,
+                                .cols = from[i].cols,
+                                .data = (const float *)(const void *)(opts->params + from[i].offset)};
+    draft->opts.tensors = draft->tensors;
+    draft->opts.tensor_count = at;
+    return WEIR_OK;
+}
+
 weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draftp) {
     *draftp = NULL;
     if (opts->sample_seed > INT64_MAX || !isfinite(opts->slope) || !isfinite(opts->offset))
@@ -33,21 +63,13 @@ weir_err weir_pack_draft_open(const weir_pack_opts *opts, weir_pack_draft **draf
     weir_pack_draft *draft = weir_calloc(1, sizeof *draft);
     if (!draft) return WEIR_NOMEM("while writing a model");
     pack_draft_print(draft, opts);
-    uint32_t count;
-    const weir_nn_tensor *from = weir_nn_tensors(opts->nn, &count);
-    draft->tensors = weir_calloc(count, sizeof *draft->tensors);
-    weir_err err = draft->tensors ? WEIR_OK : WEIR_NOMEM("while writing a model");
-    for (uint32_t i = 0; !err && i < count; i++)
-        draft->tensors[i] = (weir_model_tensor){from[i].name, from[i].rows, from[i].cols,
-                                                (const float *)(const void *)(opts->params + from[i].offset)};
+    weir_err err = pack_draft_tensors(draft, opts);
     weir_err_keep(&err, weir_buf_err(&draft->architecture));
     weir_err_keep(&err, weir_buf_err(&draft->calibration));
     if (err) {
         weir_pack_draft_close(draft);
         return err;
     }
-    draft->opts.tensors = draft->tensors;
-    draft->opts.tensor_count = count;
     draft->opts.schema_hash = opts->schema_hash;
     draft->opts.task = weir_nn_task(weir_nn_shape_of(opts->nn));
     draft->opts.architecture = draft->architecture.bytes;
@@ -69,5 +91,6 @@ void weir_pack_draft_close(weir_pack_draft *draft) {
     weir_buf_free(&draft->architecture);
     weir_buf_free(&draft->calibration);
     weir_free(draft->tensors);
+    weir_free(draft->names);
     weir_free(draft);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pack.c - a network out of a model folder: the description first, then each tensor into its place. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include <weir/inference/pack/pack.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/json.h>
+
+#include "pack_private.h"
 
 #define PACK_DEPTH_MAX 32u
 
@@ -53,9 +55,31 @@ static weir_err pack_read(weir_pack *pack, const weir_model *model) {
     return pack_advise(err);
 }
 
+void weir_pack_known_name(const weir_nn_inputs *inputs, char name[WEIR_NN_TENSOR_NAME_MAX]) {
+    snprintf(name, WEIR_NN_TENSOR_NAME_MAX, "encode.%s.known", inputs->name);
+}
+
+/* Which vertices are known; how many lists of them there are is added to *listsp. */
+static weir_err pack_copy_known(weir_pack *pack, const weir_model *model, size_t *listsp) {
+    char name[WEIR_NN_TENSOR_NAME_MAX];
+    weir_err err = WEIR_OK;
+    for (uint32_t t = 0; !err && t < weir_nn_types(pack->shape); t++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(pack->shape, t);
+        if (inputs->known_count == 0) continue;
+        ++*listsp;
+        weir_pack_known_name(inputs, name);
+        const weir_model_tensor *from = weir_model_tensor_find(model, name);
+        if (!from || !from->words || from->cols != 1)
+            return WEIR_ERR(WEIR_EDATA,
+                            "the model's weights lack the list '%s', which its network needs; train it again", name);
+        err = weir_nn_shape_know(pack->shape, &(weir_nn_known){t, from->words, from->rows});
+    }
+    return pack_advise(err);
+}
+
 static weir_err pack_copy_tensor(weir_real *params, const weir_nn_tensor *to, const weir_model *model) {
     const weir_model_tensor *from = weir_model_tensor_find(model, to->name);
-    if (!from)
+    if (!from || !from->data)
         return WEIR_ERR(WEIR_EDATA, "the model's weights lack '%s', which its network needs; train it again", to->name);
     if (from->rows != to->rows || from->cols != to->cols) {
         return WEIR_ERR(WEIR_EDATA, "the model's '%s' is %llu x %llu, its network needs %u x %u; train it again",
@@ -81,9 +105,11 @@ static weir_err pack_copy_tensors(weir_pack *pack, const weir_model *model) {
     void *memory = NULL;
     weir_real *host = weir_malloc(size);
     weir_err err = host ? WEIR_OK : WEIR_NOMEM("for the weights of a model");
-    if (!err && weir_model_tensor_count(model) != count)
-        err = WEIR_ERR(WEIR_EDATA, "the model has %zu tensors, its network %u; train it again",
-                       weir_model_tensor_count(model), count);
+    size_t wanted = count;
+    if (!err) err = pack_copy_known(pack, model, &wanted);
+    if (!err && weir_model_tensor_count(model) != wanted)
+        err = WEIR_ERR(WEIR_EDATA, "the model has %zu tensors, its network %zu; train it again",
+                       weir_model_tensor_count(model), wanted);
     for (uint32_t i = 0; !err && i < count; i++) {
         WEIR_ASSERT((tensors[i].offset + (uint64_t)tensors[i].rows * tensors[i].cols) * sizeof *host <= size);
         err = pack_copy_tensor(host, &tensors[i], model);

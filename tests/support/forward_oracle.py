@@ -8,6 +8,8 @@ import numpy as np
 
 CENTRES = np.linspace(np.log1p(1.0), np.log1p(400 * 86400.0), 8)
 
+NO_SLOT = 2**32 - 1  # a vertex without an embedding of its own
+
 
 def encode(batch, tensors):
     h = np.zeros((len(batch["input_types"]), batch["hidden"]))
@@ -21,7 +23,9 @@ def encode(batch, tensors):
             out += numbers @ tensors[f"encode.{kind['name']}.weight"]
         slots = np.array(kind["slots"], dtype=int).reshape(len(rows), len(kind["categories"]))
         for c, category in enumerate(kind["categories"]):
-            out += tensors[f"encode.{kind['name']}.{category}.embedding"][slots[:, c]]
+            name = f"encode.{kind['name']}.{category}.embedding" if category else f"encode.{kind['name']}.embedding"
+            known = slots[:, c] != NO_SLOT
+            out[known] += tensors[name][slots[known, c]]
         h[rows] = np.maximum(0, out + tensors[f"encode.{kind['name']}.bias"])
     return h
 

@@ -137,6 +137,19 @@ static inline void learn_edge_of(learn_world *w, uint64_t pay, uint64_t who, int
     learn_submit(w, m, 2);
 }
 
+/* Of a relation without features. */
+static inline void learn_bare_edge(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us) {
+    weir_mutation m[2] = {{.kind = WEIR_PUT_EDGE, .type = LEARN_BY, .vertex = learn_vertex(LEARN_PAY, pay)}};
+    m[0].neighbor = learn_vertex(LEARN_WHO, who);
+    m[0].time_us = time_us;
+    m[0].event = w->offset + 1;
+    m[1] = m[0];
+    m[1].direction = WEIR_IN;
+    m[1].vertex = m[0].neighbor;
+    m[1].neighbor = m[0].vertex;
+    learn_submit(w, m, 2);
+}
+
 /* By an event of its own. */
 static inline void learn_edge(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us, double number) {
     learn_edge_of(w, pay, who, time_us, number, w->offset + 1);

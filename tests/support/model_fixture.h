@@ -15,7 +15,8 @@
 
 static const float model_head[] = {1.0f, -2.5f, 0.0f, 1e-30f, 3.25f, 1e30f};
 static const float model_bias[] = {0.5f, -0.5f};
-static const weir_model_tensor model_tensors[] = {{"head.weight", 3, 2, model_head}, {"head.bias", 1, 2, model_bias}};
+static const weir_model_tensor model_tensors[] = {{"head.weight", 3, 2, model_head, NULL},
+                                                  {"head.bias", 1, 2, model_bias, NULL}};
 
 static inline weir_model_write_opts model_write_opts(const weir_secret_key *key) {
     return (weir_model_write_opts){.tensors = model_tensors,

@@ -61,6 +61,10 @@ static const weir_sample_step nn_steps[] = {
     {.hop = 2, .fanout = 3, .relation = 1, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_UNIFORM},
 };
 
+/* Vertices of type b that have embeddings of their own. */
+static const uint64_t nn_known_ids[] = {3, 17, 18, 1000, 5000000000, UINT64_MAX - 1, UINT64_MAX};
+#define NN_KNOWN ((uint32_t)(sizeof nn_known_ids / sizeof *nn_known_ids))
+
 typedef struct nn_fixture {
     weir_rng rng;
     arrays_fixture graph;
@@ -90,6 +94,9 @@ static inline void nn_open(nn_fixture *f, uint64_t seed, const char *task, uint3
     weir_nn_opts opts = {.task = weir_schema_task_find(f->schema, task), .hidden = hidden, .window = 20};
     opts.steps = nn_steps;
     opts.step_count = sizeof nn_steps / sizeof *nn_steps;
+    const weir_nn_known known = {1, nn_known_ids, NN_KNOWN};
+    opts.known = &known;
+    opts.known_count = 1;
     assert_ok(weir_nn_shape_open(f->schema, &opts, &f->shape));
     assert_ok(weir_nn_open(f->shape, weir_kernels_cpu(), &f->nn));
     f->params = fixture_array(weir_nn_parameter_count(f->nn), sizeof *f->params);
@@ -125,8 +132,10 @@ static inline void nn_fill_type(nn_fixture *f, uint32_t type) {
         for (uint32_t c = 0; c < inputs->width; c++)
             f->numbers[type][row * inputs->width + c] = (weir_real)weir_rng_normal(&rng);
         for (uint32_t c = 0; c < inputs->category_count; c++) {
-            f->slots[type][row * inputs->category_count + c] =
-                (uint32_t)weir_rng_below(&rng, inputs->categories[c].slots);
+            const weir_nn_category *category = &inputs->categories[c];
+            bool own = category->feature == WEIR_SCHEMA_NONE; /* some are unknown */
+            uint32_t slot = (uint32_t)weir_rng_below(&rng, category->slots + (own ? 2 : 0));
+            f->slots[type][row * inputs->category_count + c] = slot < category->slots ? slot : WEIR_NO_SLOT;
         }
     }
 }
@@ -233,8 +242,11 @@ static inline void naive_encode(const nn_fixture *f, const double *params, uint3
     for (uint32_t c = 0; c < inputs->category_count; c++) {
         double one = 1;
         uint32_t slot = f->slots[type][row * inputs->category_count + c];
-        const double *table = NAIVE(f, params, "encode.%s.%s.embedding", inputs->name, inputs->categories[c].name);
-        naive_apply(1, hidden, &one, table + slot * hidden, h);
+        const double *table =
+            inputs->categories[c].feature == WEIR_SCHEMA_NONE
+                ? NAIVE(f, params, "encode.%s.embedding", inputs->name)
+                : NAIVE(f, params, "encode.%s.%s.embedding", inputs->name, inputs->categories[c].name);
+        if (slot != WEIR_NO_SLOT) naive_apply(1, hidden, &one, table + slot * hidden, h);
     }
     naive_relu(hidden, NAIVE(f, params, "encode.%s.bias", inputs->name), h);
 }

@@ -111,6 +111,9 @@ static void report_write_provenance(report *f) {
     weir_json_key_f64(&json, "decay", c->opts.decay);
     weir_json_key_f64(&json, "dropout", c->opts.dropout);
     weir_json_key_f64(&json, "positive_weight", c->opts.positive_weight);
+    weir_json_key_string(&json, "embedding_optimizer", c->opts.adagrad ? "adagrad" : "adamw");
+    weir_json_key_f64(&json, "embedding_rate", c->opts.embedding_rate > 0 ? c->opts.embedding_rate : c->opts.rate);
+    if (c->opts.embedded_count) weir_json_key_f64(&json, "unknown", c->opts.unknown);
     weir_json_object_end(&json);
 }
 

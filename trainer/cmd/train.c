@@ -33,6 +33,8 @@ static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
     if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
     if (!err) err = weir_cli_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
+    if (!err) err = weir_cli_f64(cli, "unknown", 0, 0.99, &o->unknown);
+    if (!err) err = weir_cli_f64(cli, "embedding-rate", 1e-9, 10, &o->embedding_rate);
     if (!err) err = weir_cli_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
     if (!err) err = weir_cli_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
     if (!err) err = weir_cli_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
@@ -65,6 +67,30 @@ static weir_err train_read_per_class(const weir_cli *cli, weir_train_opts *o) {
         return WEIR_ERR(WEIR_EUSAGE, "--per-class is two numbers, of training and validation, separated by a comma");
     o->cut.split = WEIR_TARGETS_BY_CLASS;
     o->cut.seed = o->seed;
+    return WEIR_OK;
+}
+
+/* "account,merchant": whose vertices have embeddings; and how these move. */
+static weir_err train_read_embeddings(const weir_cli *cli, weir_cmd_train *c) {
+    const weir_schema *schema = weir_snapshot_schema(c->opts.snapshot);
+    const char *rest = weir_cli_text(cli, "embed-vertices"), *optimizer = weir_cli_text(cli, "embedding-optimizer");
+    while (rest) {
+        char name[WEIR_SCHEMA_NAME_BYTES_MAX + 1];
+        size_t length = strcspn(rest, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, rest);
+        uint32_t type = length < sizeof name ? weir_schema_vertex_find(schema, name) : WEIR_SCHEMA_NONE;
+        if (type == WEIR_SCHEMA_NONE)
+            return WEIR_ERR(WEIR_EUSAGE, "--embed-vertices: the schema has no vertex type '%.*s'", (int)length, rest);
+        for (uint32_t i = 0; i < c->opts.embedded_count; i++)
+            if (c->embedded[i] == type)
+                return WEIR_ERR(WEIR_EUSAGE, "--embed-vertices names '%s' twice; name it once", name);
+        c->embedded[c->opts.embedded_count++] = type;
+        rest = rest[length] ? rest + length + 1 : NULL;
+    }
+    c->opts.embedded = c->embedded;
+    c->opts.adagrad = optimizer && strcmp(optimizer, "adagrad") == 0;
+    if (weir_cli_given(cli, "unknown") && !c->opts.embedded_count)
+        return WEIR_ERR(WEIR_EUSAGE, "--unknown is a share of the vertices of --embed-vertices; name their types, too");
     return WEIR_OK;
 }
 
@@ -248,6 +274,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err && c->opts.resume && !c->opts.folder)
         err = WEIR_ERR(WEIR_EUSAGE, "--resume continues from a checkpoint in --folder, which is missing; name it");
     if (!err) err = train_open_graph(cli, c);
+    if (!err) err = train_read_embeddings(cli, c);
     c->reach.reach = c->opts.reach;
     if (!err) err = weir_cmd_reach_read(cli, weir_snapshot_schema(c->opts.snapshot), &c->reach);
     c->opts.reach = c->reach.reach;
@@ -325,6 +352,19 @@ static const weir_option options[] = {
     {"per-class", 0, "N,M", "draw N of each class to train on and M for validation; the rest is the test", NULL},
     {"input-dropout", 0, "X", "share of the entries of an import's matrices that a step does not see (default: 0)",
      NULL},
+    {"embed-vertices", 0, "TYPE,TYPE…",
+     "learn an embedding of each vertex of these types that the snapshot has, beside its features if it has any "
+     "(default: of none)",
+     NULL},
+    {"unknown", 0, "X",
+     "share of these vertices that a step sees as one that came after the snapshot, so that what such a one has is "
+     "learnt (default: 0.1)",
+     NULL},
+    {"embedding-optimizer", 0, "NAME",
+     "what moves the embeddings of vertices and categories; adagrad has no decay, and wants a larger rate (default: "
+     "adamw)",
+     "adamw|adagrad"},
+    {"embedding-rate", 0, "X", "learning rate of embeddings (default: that of --rate)", NULL},
     {"cache", 0, "X",
      "rows of other ranks that a rank keeps, in vertices that a rank owns on average; of an import without times "
      "(default: 0)",

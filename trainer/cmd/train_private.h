@@ -24,7 +24,8 @@ typedef struct weir_cmd_train {
     uint32_t pretend; /* with plan: so many ranks; 0: those that there are */
     weir_train_opts opts;
     weir_cmd_reach reach;
-    char masks[512]; /* the names in opts.cut point into it */
+    uint32_t embedded[WEIR_SCHEMA_VERTICES_MAX]; /* opts.embedded points to it */
+    char masks[512];                             /* the names in opts.cut point into it */
     weir_comm *comm;
     weir_snapshot *whole; /* opts.snapshot is this one, or the part's */
     weir_part *part;

@@ -6,6 +6,9 @@
  * alone (NN-B3). That can wait until it is read, so each row has the step up to which it was moved. Steps that are made
  * up for one by one give the same bits; when they are so many that nothing is left of the first moment, the rest is
  * decay, and is made up for at once.
+ *
+ * Adagrad (Duchi, Hazan and Singer) for these rows, where it is wanted, has neither moments nor decay: a row without a
+ * gradient stays where it is, and nothing waits. Its sums of squares lie where AdamW has the second moment.
  */
 #include <math.h>
 
@@ -15,6 +18,8 @@
 
 #define MOMENT_LEFT 1e-9                /* of a first moment: less does not move a float */
 #define STILL       ((uint64_t)1 << 63) /* of a row whose first moment is 0 */
+
+#define ADAGRAD_EPSILON 1e-10
 
 /* Of one tensor that is looked up. */
 typedef struct adamw_table {
@@ -26,7 +31,7 @@ struct weir_adamw {
     const weir_nn *nn;
     weir_adamw_opts opts;
     uint64_t steps;
-    double rate; /* of the last step */
+    double rate; /* of rows of embeddings, in the last step */
     uint64_t made_up_max;
     weir_real *moments[2];
     weir_real *zeros; /* the gradient of a row that has none */
@@ -61,9 +66,10 @@ weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_ad
     weir_err err = WEIR_OK;
     *adamwp = NULL;
     if (!(opts->beta1 >= 0 && opts->beta1 < 1 && opts->beta2 >= 0 && opts->beta2 < 1 && opts->epsilon >= 0 &&
-          opts->decay >= 0 && opts->norm_max >= 0))
-        return WEIR_ERR(WEIR_EINVAL,
-                        "AdamW's betas must be in [0, 1), and its epsilon, decay and norm must not be negative");
+          opts->decay >= 0 && opts->norm_max >= 0 && opts->row_rate >= 0))
+        return WEIR_ERR(
+            WEIR_EINVAL,
+            "AdamW's betas must be in [0, 1), and its epsilon, decay, norm and rate of rows must not be negative");
     weir_adamw *adamw = weir_calloc(1, sizeof *adamw);
     if (!adamw) return WEIR_NOMEM("for AdamW");
     *adamw = (weir_adamw){.nn = nn, .opts = *opts};
@@ -115,21 +121,27 @@ static weir_adamw_step adamw_step_of(const weir_adamw *adamw, uint64_t step, dou
                              .scale = 1};
 }
 
-static void adamw_row_step(const weir_adamw *adamw, const weir_adamw_step *step, const weir_nn_tensor *t, uint32_t row,
-                           const weir_real *gradient, weir_real *params) {
-    uint64_t at = t->offset + (uint64_t)row * t->cols;
-    weir_nn_kernels(adamw->nn)->adamw(t->cols, step, gradient, adamw->moments[0] + at, adamw->moments[1] + at,
-                                      params + at);
+/* So many elements from `at` on, of embeddings. */
+static void adamw_row_step(const weir_adamw *adamw, const weir_adamw_step *step, uint64_t at, size_t count,
+                           const weir_real *gradients, weir_real *params) {
+    const weir_kernels *k = weir_nn_kernels(adamw->nn);
+    const weir_adagrad_step adagrad = {.rate = step->rate, .epsilon = ADAGRAD_EPSILON, .scale = step->scale};
+    if (adamw->opts.adagrad)
+        k->adagrad(count, &adagrad, gradients, adamw->moments[1] + at, params + at);
+    else
+        k->adamw(count, step, gradients, adamw->moments[0] + at, adamw->moments[1] + at, params + at);
 }
 
 static void adamw_bring_row(weir_adamw *adamw, const adamw_table *table, uint32_t row, weir_real *params) {
-    uint64_t moved = table->moved[row] & ~STILL, missing = adamw->steps - moved;
+    const weir_nn_tensor *t = table->tensor;
+    uint64_t moved = table->moved[row] & ~STILL, missing = adamw->steps - moved,
+             at = t->offset + (uint64_t)row * t->cols;
     WEIR_ASSERT(moved <= adamw->steps); /* NN-B3 */
     uint64_t one_by_one = table->moved[row] & STILL ? 0 : missing > adamw->made_up_max ? adamw->made_up_max : missing;
     if (missing == 0) return;
     for (uint64_t i = 1; i <= one_by_one; i++) {
         const weir_adamw_step step = adamw_step_of(adamw, moved + i, adamw->rate);
-        adamw_row_step(adamw, &step, table->tensor, row, adamw->zeros, params);
+        adamw_row_step(adamw, &step, at, t->cols, adamw->zeros, params);
     }
     uint64_t rest = missing - one_by_one;
     if (rest > 0 && adamw->rate > 0) { /* with a first moment of 0, a step only shrinks */
@@ -139,16 +151,15 @@ static void adamw_bring_row(weir_adamw *adamw, const adamw_table *table, uint32_
         step.decay = (1 - shrink) / adamw->rate;
         step.beta1 = 0;
         step.beta2 = pow(adamw->opts.beta2, (double)rest);
-        adamw_row_step(adamw, &step, table->tensor, row, adamw->zeros, params);
+        adamw_row_step(adamw, &step, at, t->cols, adamw->zeros, params);
     }
-    const weir_real *moment = adamw->moments[0] + table->tensor->offset + (uint64_t)row * table->tensor->cols;
     bool still = rest > 0 || (table->moved[row] & STILL) ||
-                 weir_nn_kernels(adamw->nn)->square_sum(table->tensor->cols, moment) == 0;
+                 weir_nn_kernels(adamw->nn)->square_sum(t->cols, adamw->moments[0] + at) == 0;
     table->moved[row] = adamw->steps | (still ? STILL : 0);
 }
 
 void weir_adamw_bring(weir_adamw *adamw, const weir_nn_rows *rows, weir_real *params) {
-    for (uint32_t i = 0; i < adamw->table_count; i++) {
+    for (uint32_t i = 0; !adamw->opts.adagrad && i < adamw->table_count; i++) {
         const adamw_table *table = &adamw->tables[i];
         const weir_nn_tensor *tensor = table->tensor;
         uint32_t count = tensor->rows;
@@ -161,23 +172,21 @@ void weir_adamw_bring(weir_adamw *adamw, const weir_nn_rows *rows, weir_real *pa
 
 /* --- a step ------------------------------------------------------------------------------------------------------ */
 
-/* One call for each run of tensors that decay alike. */
-static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const weir_real *gradients, bool looked_up,
-                               weir_real *params) {
+/* One call for each run of tensors that move alike. of_rows: NULL: none that is looked up. */
+static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const weir_adamw_step *of_rows,
+                               const weir_real *gradients, weir_real *params) {
     uint32_t count;
     const weir_nn_tensor *t = weir_nn_tensors(adamw->nn, &count);
     for (uint32_t i = 0, first = 0; i < count; i++) {
-        if (t[first].looked_up && !looked_up) {
-            first = i + 1;
-            continue;
-        }
-        bool goes_on = i + 1 < count && t[i + 1].decays == t[first].decays && (looked_up || !t[i + 1].looked_up);
-        if (goes_on) continue;
+        if (i + 1 < count && t[i + 1].decays == t[first].decays && t[i + 1].looked_up == t[first].looked_up) continue;
         uint64_t begin = t[first].offset, end = t[i].offset + (uint64_t)t[i].rows * t[i].cols;
         WEIR_ASSERT(begin < end && end <= weir_nn_parameter_count(adamw->nn));
         step->decay = t[first].decays ? adamw->opts.decay : 0;
-        weir_nn_kernels(adamw->nn)->adamw(end - begin, step, gradients + begin, adamw->moments[0] + begin,
-                                          adamw->moments[1] + begin, params + begin);
+        if (!t[first].looked_up)
+            weir_nn_kernels(adamw->nn)->adamw(end - begin, step, gradients + begin, adamw->moments[0] + begin,
+                                              adamw->moments[1] + begin, params + begin);
+        else if (of_rows)
+            adamw_row_step(adamw, of_rows, begin, end - begin, gradients + begin, params);
         first = i + 1;
     }
 }
@@ -190,7 +199,7 @@ static void adamw_step_rows(weir_adamw *adamw, const weir_adamw_step *step, cons
         const uint32_t *ids = weir_nn_rows_look(rows, i, &t, &count);
         for (uint32_t n = 0; n < count; n++) {
             uint64_t at = t->offset + (uint64_t)ids[n] * t->cols;
-            adamw_row_step(adamw, step, t, ids[n], gradients + at, params);
+            adamw_row_step(adamw, step, at, t->cols, gradients + at, params);
             bool still = weir_nn_kernels(adamw->nn)->square_sum(t->cols, adamw->moments[0] + at) == 0;
             adamw->tables[i].moved[ids[n]] = adamw->steps | (still ? STILL : 0);
         }
@@ -223,19 +232,22 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
         return WEIR_ERR(WEIR_EDATA, "the gradients are no longer finite numbers; lower the learning rate, or look for "
                                     "inputs that are not numbers");
     /* What waits, waits for steps of the rate that they had. */
-    weir_adamw_bring(adamw, adamw->rate == rate ? rows : NULL, params);
-    adamw->rate = rate;
+    double row_rate = o->row_rate > 0 ? o->row_rate : rate;
+    weir_adamw_bring(adamw, adamw->rate == row_rate ? rows : NULL, params);
+    adamw->rate = row_rate;
     adamw->steps++;
     weir_adamw_step step = adamw_step_of(adamw, adamw->steps, rate);
     if (o->norm_max > 0 && norm > o->norm_max) step.scale = o->norm_max / norm;
+    weir_adamw_step of_rows = step;
+    of_rows.rate = row_rate;
     if (rows) {
-        adamw_step_rows(adamw, &step, gradients, rows, params);
+        adamw_step_rows(adamw, &of_rows, gradients, rows, params);
     } else {
         for (uint32_t i = 0; i < adamw->table_count; i++)
             for (uint32_t row = 0; row < adamw->tables[i].tensor->rows; row++)
                 adamw->tables[i].moved[row] = adamw->steps;
     }
-    adamw_step_tensors(adamw, &step, gradients, rows == NULL, params);
+    adamw_step_tensors(adamw, &step, rows ? NULL : &of_rows, gradients, params);
     return weir_nn_kernels(adamw->nn)->finish();
 }
 

@@ -92,15 +92,18 @@ weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch) {
     }
     /* Tensors stand in the order of types and, within, of categories. */
     for (uint32_t type = 0, n = 0; batch && !err && type < weir_nn_types(shape); type++) {
-        uint32_t categories = weir_nn_vertex(shape, type)->category_count;
+        const weir_nn_inputs *inputs = weir_nn_vertex(shape, type);
+        uint32_t categories = inputs->category_count;
         const uint32_t *slots = batch->slots[type];
         weir_block_range range = batch->block->input_ranges[type];
         if (plan->encode[type].bias == WEIR_NN_NO_TENSOR) continue; /* a type that the network does not see */
         for (uint32_t c = 0; !err && c < categories; c++) {
+            bool own = inputs->categories[c].feature == WEIR_SCHEMA_NONE;
             WEIR_ASSERT(n < rows->count && rows->tables[n].tensor->offset == plan->encode[type].categories[c]);
             for (uint32_t row = 0; row < range.end - range.begin; row++) {
                 uint32_t slot = slots[(size_t)row * categories + c];
-                if (slot >= rows->tables[n].tensor->rows) /* as another rank may have answered */
+                if (own && slot == WEIR_NO_SLOT) continue; /* an unknown vertex */
+                if (slot >= rows->tables[n].tensor->rows)  /* as another rank may have answered */
                     return WEIR_ERR(WEIR_ECORRUPT,
                                     "a batch names row %u of '%s', which has %u; all ranks need the same "
                                     "program and the same data",

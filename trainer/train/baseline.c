@@ -43,10 +43,15 @@ static uint32_t baseline_step_type(const baseline_table *t, uint32_t step) {
     return t->steps[step].direction == WEIR_OUT ? r->to : r->from;
 }
 
+/* Without the vertex itself: no tree learns from the number that stands for one. */
+static uint32_t baseline_categories(const weir_nn_inputs *inputs) {
+    return inputs->category_count - (inputs->known_count > 0);
+}
+
 /* Columns of a vertex of the type. */
 static size_t baseline_width(const baseline_table *t, uint32_t type) {
     const weir_nn_inputs *inputs = weir_nn_vertex(t->trained->shape, type);
-    return inputs->width + inputs->category_count;
+    return inputs->width + baseline_categories(inputs);
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
@@ -71,7 +76,7 @@ static weir_err baseline_place(baseline_table *t, const baseline_placing *p, flo
         float *at = rows + p->targets[i] * t->columns + p->column;
         for (uint32_t c = 0; c < inputs->width; c++)
             *at++ = (float)t->numbers[(size_t)i * inputs->width + c];
-        for (uint32_t c = 0; c < inputs->category_count; c++)
+        for (uint32_t c = 0; c < baseline_categories(inputs); c++)
             *at++ = (float)t->slots[(size_t)i * inputs->category_count + c];
     }
     return err;

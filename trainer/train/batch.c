@@ -26,7 +26,9 @@
 #include "remote.h"
 
 #define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
-#define RNG_ENTRIES     1u
+
+/* Streams of random numbers of a row. */
+enum { RNG_ENTRIES = 1, RNG_UNKNOWN = 2 };
 
 /* The inputs of one type. */
 typedef struct batch_type {
@@ -343,21 +345,29 @@ void weir_train_entries_hide(const weir_nn_inputs *inputs, const weir_train_entr
 }
 
 /* Another share of the matrices' entries each time: a bag of words of which the network sees some is many bags, and few
- * labels are not learnt by heart. */
-static weir_err batch_hide_entries(batch_memory *m) {
+ * labels are not learnt by heart. And some known vertices as if they were not: so what all of their type have in common
+ * learns to stand for one alone. */
+static weir_err batch_hide(batch_memory *m) {
+    const weir_batches_opts *o = m->opts;
     const weir_block_view *view = m->out.nn.block;
     for (uint32_t type = 0; type < view->types; type++) {
-        const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, type);
+        const weir_nn_inputs *inputs = weir_nn_vertex(o->shape, type);
+        const batch_type *t = &m->types[type];
+        bool entries = o->hidden > 0 && inputs->matrix_count > 0, vertices = o->unknown > 0 && inputs->known_count > 0;
         weir_block_range range = view->input_ranges[type];
-        for (uint32_t row = range.begin; inputs->matrix_count && row < range.end; row++) {
+        for (uint32_t row = range.begin; (entries || vertices) && row < range.end; row++) {
             weir_train_name of;
             weir_err err =
-                weir_train_name_of(&m->opts->owners, &m->remote, type, view->vertices[view->input_nodes[row]], &of);
+                weir_train_name_of(&o->owners, &m->remote, type, view->vertices[view->input_nodes[row]], &of);
             if (err) return err;
-            const weir_train_entries entries = {m->opts->hidden, m->out.seed, m->out.number, of.id,
-                                                batch_row_time(view, row)};
-            weir_train_entries_hide(inputs, &entries,
-                                    m->types[type].numbers + (size_t)(row - range.begin) * inputs->width);
+            size_t place = row - range.begin;
+            int64_t before_us = batch_row_time(view, row);
+            const weir_train_entries hide = {o->hidden, m->out.seed, m->out.number, of.id, before_us};
+            if (entries) weir_train_entries_hide(inputs, &hide, t->numbers + place * inputs->width);
+            const uint64_t name[4] = {m->out.seed, m->out.number, of.id, (uint64_t)before_us};
+            weir_rng rng = weir_rng_stream(weir_xxh3(name, sizeof name, 0), RNG_UNKNOWN, 0);
+            if (vertices && weir_rng_double(&rng) < o->unknown)
+                t->slots[(place + 1) * inputs->category_count - 1] = WEIR_NO_SLOT;
         }
     }
     return WEIR_OK;
@@ -376,7 +386,7 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
         err = weir_inputs_block(fetcher->inputs, view, type, all ? NULL : m->asks.own_rows + begin, count,
                                 m->types[type].numbers, m->types[type].slots);
     }
-    if (!err && m->opts->hidden > 0) err = batch_hide_entries(m);
+    if (!err) err = batch_hide(m);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = batch_encode_edges(m, fetcher, step);
     batch->nn.numbers = m->numbers_of;

@@ -13,11 +13,16 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     weir_buf text = {0};
     weir_json json = weir_json_begin(&text);
 
-    /* A shape of our own, through its text, which holds all of it: the caller's is read-only. */
+    /* A shape of our own, through its text, which holds all of it but the known vertices: the caller's is read-only. */
     weir_nn_shape_print(weir_nn_shape_of(nn), &json);
     weir_err err = weir_buf_err(&text);
     if (!err) err = weir_nn_shape_read("network", text.bytes, text.length, &t->shape);
     weir_buf_free(&text);
+    for (uint32_t i = 0; !err && i < weir_nn_types(t->shape); i++) {
+        const weir_nn_inputs *from = weir_nn_vertex(weir_nn_shape_of(nn), i);
+        if (from->known_count > 0)
+            err = weir_nn_shape_know(t->shape, &(weir_nn_known){i, from->known, from->known_count});
+    }
     if (err) return err;
     opts.task = t->opts.task = weir_schema_task_find(schema, weir_nn_task(t->shape));
     if (opts.task == WEIR_SCHEMA_NONE)

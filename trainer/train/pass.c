@@ -73,6 +73,7 @@ weir_err weir_training_stream_open(weir_trained *t) {
     opts.epochs = t->opts.epochs - t->state.epochs;
     opts.dealt = t->opts.local;
     opts.hidden = t->opts.input_dropout;
+    opts.unknown = t->opts.unknown;
     opts.track = 1;
     opts.kept.lookahead = t->lookahead;
     return weir_batches_open(&opts, &t->stream);

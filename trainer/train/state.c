@@ -45,6 +45,12 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
     uint64_t hash = weir_xxh3(text.bytes, text.length, 0);
     hash = weir_xxh3(numbers, sizeof numbers, hash);
     hash = weir_xxh3(seeds, sizeof seeds, hash);
+    const double embedding[] = {o->unknown, o->adagrad, o->embedding_rate};
+    if (o->embedded_count || o->adagrad || o->embedding_rate > 0) hash = weir_xxh3(embedding, sizeof embedding, hash);
+    for (uint32_t i = 0; i < weir_nn_types(t->shape); i++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(t->shape, i);
+        if (inputs->known_count) hash = weir_xxh3(inputs->known, inputs->known_count * sizeof *inputs->known, hash);
+    }
     if (o->local) hash = weir_xxh3(&o->local, sizeof o->local, hash);
     if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
     hash = weir_xxh3(&t->targets->digest, sizeof t->targets->digest, hash); /* masks of one size differ, too */

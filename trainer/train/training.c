@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* training.c - a training from its options to the parameters that judged best. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
@@ -28,6 +29,7 @@ weir_train_opts weir_train_defaults(void) {
         .decay = 1e-2,
         .dropout = 0.2,
         .norm_max = 5,
+        .unknown = 0.1,
         .cut = {.warm_up = 0.15, .validation = 0.15, .test = 0.15},
         .seed = 1,
         .sample_seed = 1,
@@ -56,6 +58,8 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     if (!err) err = training_check_range("decay", o->decay, 0, 10);
     if (!err) err = training_check_range("dropout", o->dropout, 0, 0.95);
     if (!err) err = training_check_range("input dropout", o->input_dropout, 0, 0.99);
+    if (!err) err = training_check_range("unknown", o->unknown, 0, 0.99);
+    if (!err && o->embedding_rate > 0) err = training_check_range("embedding rate", o->embedding_rate, 1e-9, 10);
     if (!err) err = training_check_range("positive weight", o->positive_weight, 0, 1e6);
     return err;
 }
@@ -88,6 +92,31 @@ static weir_err training_find_matrices(const weir_trained *t, weir_nn_matrix_of 
         }
     }
     return WEIR_OK;
+}
+
+static int training_by_id(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* All vertices of the type that the snapshot has, on every rank: with parts, each tells the others its own. */
+static weir_err training_find_known(const weir_trained *t, uint32_t type, weir_buf *ids, weir_nn_known *known) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(t->opts.snapshot, type);
+    uint32_t ranks = weir_comm_ranks(t->comm);
+    uint64_t *lengths = weir_calloc(ranks, sizeof *lengths);
+    weir_buf own = {0}, *to = t->opts.part ? &own : ids;
+    for (uint64_t i = 0; i < v->own; i++)
+        weir_buf_append(to, &v->ids[i].low, sizeof v->ids[i].low);
+    weir_err err = lengths ? weir_buf_err(to) : WEIR_NOMEM(TRAINING_NO_MEMORY);
+    if (!err && t->opts.part) err = weir_comm_gather(t->comm, own.bytes, own.length, ids, lengths);
+    uint64_t *all = (uint64_t *)(void *)ids->bytes, count = ids->length / sizeof *all, once = 0;
+    if (!err && count) qsort(all, count, sizeof *all, training_by_id);
+    for (uint64_t i = 0; !err && i < count; i++) /* two of which the low halves agree are one: there is hardly a pair */
+        if (once == 0 || all[i] != all[once - 1]) all[once++] = all[i];
+    *known = (weir_nn_known){type, all, once};
+    weir_free(lengths);
+    weir_buf_free(&own);
+    return err;
 }
 
 /* An import without times gives all edges one: the newest of a vertex are then those that come first by their hash. Of
@@ -145,15 +174,34 @@ static weir_err training_shape_open(weir_trained *t) {
                         steps[count - 1].hop + 1, steps[count - 1].hop);
     weir_nn_opts opts = {.task = o->task, .hidden = o->hidden, .steps = steps, .step_count = count};
     weir_nn_matrix_of *matrices = NULL;
-    err = training_find_matrices(t, &matrices, &opts.matrix_count);
+    weir_nn_known *known = weir_calloc(o->embedded_count + 1, sizeof *known);
+    weir_buf *ids = weir_calloc(o->embedded_count + 1, sizeof *ids);
+    err = known && ids ? training_find_matrices(t, &matrices, &opts.matrix_count) : WEIR_NOMEM(TRAINING_NO_MEMORY);
+    for (uint32_t i = 0; !err && i < o->embedded_count; i++)
+        err = training_find_known(t, o->embedded[i], &ids[i], &known[i]);
     opts.matrices = matrices;
+    opts.known = known;
+    opts.known_count = o->embedded_count;
     if (!err) err = weir_nn_shape_open(schema, &opts, &t->shape);
+    for (uint32_t i = 0; !err && i < o->embedded_count; i++)
+        if (!weir_nn_sees(t->shape, o->embedded[i]))
+            err = WEIR_ERR(WEIR_EINVAL,
+                           "the network looks at no vertex of type '%s', so embeddings of them would not be learnt; "
+                           "omit it, or take more layers",
+                           weir_nn_vertex(t->shape, o->embedded[i])->name);
+    for (uint32_t i = 0; ids && i < o->embedded_count; i++)
+        weir_buf_free(&ids[i]);
+    weir_free(ids);
+    weir_free(known);
     weir_free(matrices);
     return err;
 }
 
 static weir_err training_network_open(weir_trained *t) {
-    const weir_adamw_opts opts = {.decay = t->opts.decay, .norm_max = t->opts.norm_max};
+    const weir_adamw_opts opts = {.decay = t->opts.decay,
+                                  .norm_max = t->opts.norm_max,
+                                  .adagrad = t->opts.adagrad,
+                                  .row_rate = t->opts.embedding_rate};
     weir_err err = weir_nn_open(t->shape, t->opts.kernels ? t->opts.kernels : weir_kernels_cpu(), &t->nn);
     if (err) return err;
     const weir_kernels *k = weir_nn_kernels(t->nn);

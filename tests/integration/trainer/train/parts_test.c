@@ -170,6 +170,29 @@ static void e2_what_parts_do_not_reach_is_asked_for(void **state) {
     }
 }
 
+/* Each part has some of the people, and all ranks give one the same row: which, and which are shown as unknown, depends
+ * on ids alone. */
+static void r1_known_vertices_are_those_of_all_parts(void **state) {
+    (void)state;
+    static const char *const known[] = {"--fanouts",        "6,6", "--epochs",  "4",   "--no-baselines",
+                                        "--embed-vertices", "who", "--unknown", "0.2", NULL};
+    char alone[4096], blind[4096], parts[4096];
+    double a[64], b[64];
+    snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
+    snprintf(blind, sizeof blind, "%s", weir_test_path("blind"));
+    snprintf(parts, sizeof parts, "%s", weir_test_path("parts-run"));
+    make_snapshot(600);
+    trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, known);
+    trains(1, ranks_train_program(), weir_test_path("snapshot"), blind, usual);
+    assert_int_equal(numbers_of(alone, "\"loss\":", a), EPOCHS);
+    assert_int_equal(numbers_of(blind, "\"loss\":", b), EPOCHS);
+    assert_true(a[EPOCHS - 1] != b[EPOCHS - 1]);
+    const char *program = cut("snapshot", "p", 3, 0, "random");
+    shell("cd $folder && rm -r snapshot");
+    trains(3, program, NULL, parts, known);
+    same_losses(alone, parts, EPOCHS);
+}
+
 /* Saved by four ranks, continued by two: the targets and their order are those of the snapshot. */
 static void r2_t5_resumed_by_other_ranks(void **state) {
     (void)state;
@@ -272,7 +295,8 @@ static void judged_as_on_the_whole(void **state) {
     char models[4096];
     snprintf(models, sizeof models, "%s", weir_test_path("models"));
     trains(1, ranks_train_program(), weir_test_path("snapshot"), weir_test_path("one"),
-           (const char *const[]){"--fanouts", "6,6", "--epochs", "2", "--no-baselines", "--models", models, NULL});
+           (const char *const[]){"--fanouts", "6,6", "--epochs", "2", "--no-baselines", "--embed-vertices", "who",
+                                 "--models", models, NULL});
     cut("snapshot", "p", 3, 1, "random");
     char line[4096];
     snprintf(line, sizeof line,
@@ -570,9 +594,9 @@ static void sentences(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
-           WEIR_CASE(e2_what_parts_do_not_reach_is_asked_for), WEIR_CASE(r2_t5_resumed_by_other_ranks),
-           WEIR_CASE(r2_local_batches_go_on), WEIR_CASE(local_batches_are_local_on_a_clustered_graph),
-           WEIR_CASE(judged_as_on_the_whole), WEIR_CASE(e4_what_is_kept_is_not_asked_for),
-           WEIR_CASE(e4_looking_ahead_is_the_same_whoever_is_late),
+           WEIR_CASE(e2_what_parts_do_not_reach_is_asked_for), WEIR_CASE(r1_known_vertices_are_those_of_all_parts),
+           WEIR_CASE(r2_t5_resumed_by_other_ranks), WEIR_CASE(r2_local_batches_go_on),
+           WEIR_CASE(local_batches_are_local_on_a_clustered_graph), WEIR_CASE(judged_as_on_the_whole),
+           WEIR_CASE(e4_what_is_kept_is_not_asked_for), WEIR_CASE(e4_looking_ahead_is_the_same_whoever_is_late),
            WEIR_CASE(e4_looking_ahead_asks_for_less_than_what_never_changes), WEIR_CASE(t5_a_draw_is_from_all_parts),
            WEIR_CASE(sentences))

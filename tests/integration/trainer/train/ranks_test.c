@@ -341,24 +341,48 @@ static void make_towns(void) {
     weir_buf_free(&e);
 }
 
-/* resume: "--resume", or NULL. */
-static void trains_towns(unsigned ranks, const char *folder, const char *epochs, const char *resume) {
+/* Each person has an embedding, too. optimizer: of both. resume: "--resume", or NULL. */
+static void trains_towns(unsigned ranks, const char *folder, const char *epochs, const char *optimizer,
+                         const char *resume) {
     char snapshot[4096];
     snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("towns"));
-    const char *const arguments[] = {snapshot,  "--folder",    folder, "--per-class", "200,100", "--epochs",
-                                     epochs,    "--patience",  "0",    "--hidden",    "16",      "--fanouts",
-                                     "4,4",     "--negatives", "0",    "--batch",     "40",      "--no-baselines",
-                                     "--decay", "0.1",         resume, NULL};
+    const char *const arguments[] = {snapshot,
+                                     "--folder",
+                                     folder,
+                                     "--per-class",
+                                     "200,100",
+                                     "--epochs",
+                                     epochs,
+                                     "--patience",
+                                     "0",
+                                     "--hidden",
+                                     "16",
+                                     "--fanouts",
+                                     "4,4",
+                                     "--negatives",
+                                     "0",
+                                     "--batch",
+                                     "40",
+                                     "--no-baselines",
+                                     "--decay",
+                                     "0.1",
+                                     "--embed-vertices",
+                                     "person",
+                                     "--embedding-optimizer",
+                                     optimizer,
+                                     "--embedding-rate",
+                                     "0.02",
+                                     resume,
+                                     NULL};
     weir_test_output output;
     ranks_run(ranks, ranks_train_program(), arguments, &output);
     if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
     weir_test_output_free(&output);
 }
 
-/* Of a table of 65,537 embeddings, ranks sum the rows that a step has read: as many floats as rows were told, at most,
- * and the losses are those of one rank. */
-static void b3_ranks_sum_the_rows_of_a_batch(void **state) {
-    (void)state;
+/* Of tables of 65,537 and 900 embeddings, ranks sum the rows that a step has read: as many floats as rows were told, at
+ * most, and the losses are those of one rank. */
+static void ranks_sum_rows(const char *optimizer) {
     static history one, two;
     char alone[4096], together[4096], path[4200], *text = NULL;
     size_t length;
@@ -366,9 +390,9 @@ static void b3_ranks_sum_the_rows_of_a_batch(void **state) {
     snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
     snprintf(together, sizeof together, "%s", weir_test_path("together"));
     make_towns();
-    trains_towns(1, alone, "3", NULL);
+    trains_towns(1, alone, "3", optimizer, NULL);
     watch("0");
-    trains_towns(2, together, "3", NULL);
+    trains_towns(2, together, "3", optimizer, NULL);
     history_read(alone, &one);
     history_read(together, &two);
     same_history(&one, &two);
@@ -385,20 +409,29 @@ static void b3_ranks_sum_the_rows_of_a_batch(void **state) {
     print_message("%" PRIu64 " floats a step, of a table of %" PRIu64 "\n", floats / steps, table);
     assert_true(floats > steps * TOWN_HIDDEN && floats < steps * 5000 + told / 4 * TOWN_HIDDEN);
     assert_true(floats < steps * table / 20);
+    shell("cd $folder && rm -r towns alone together sent.*");
+}
+
+static void b3_ranks_sum_the_rows_of_a_batch(void **state) {
+    (void)state;
+    ranks_sum_rows("adamw");
+    ranks_sum_rows("adagrad");
 }
 
 /* Rows that waited when the training ended wait no longer when it goes on: the same bits. */
 static void r2_embeddings_that_are_resumed(void **state) {
     (void)state;
     make_towns();
-    for (unsigned ranks = 1; ranks <= 2; ranks++) {
+    for (unsigned run = 0; run < 4; run++) {
+        const char *optimizer = run / 2 ? "adagrad" : "adamw";
+        unsigned ranks = 1 + run % 2;
         char whole[4096], resumed[4096];
         snprintf(whole, sizeof whole, "%s", weir_test_path("whole"));
         snprintf(resumed, sizeof resumed, "%s", weir_test_path("resumed"));
-        trains_towns(ranks, whole, "3", NULL);
-        trains_towns(ranks, resumed, "1", NULL);
-        trains_towns(ranks, resumed, "2", "--resume");
-        trains_towns(ranks, resumed, "3", "--resume");
+        trains_towns(ranks, whole, "3", optimizer, NULL);
+        trains_towns(ranks, resumed, "1", optimizer, NULL);
+        trains_towns(ranks, resumed, "2", optimizer, "--resume");
+        trains_towns(ranks, resumed, "3", optimizer, "--resume");
         shell("cd $folder; for f in params best moment1 moment2; do cmp whole/checkpoint/$f.npy "
               "resumed/checkpoint/$f.npy; done; rm -r whole resumed");
     }
@@ -609,6 +642,11 @@ static void sentences(void **state) {
     refuses(1, run, (const char *const[]){"--strategy", "by=", NULL}, "--strategy knows recent,");
     refuses(1, run, (const char *const[]){"--validation", "0.6", "--test", "0.4", NULL}, "below 1 together");
     refuses(1, run, (const char *const[]){"--warm-up", "0.9", NULL}, "targets");
+    refuses(1, run, (const char *const[]){"--embed-vertices", "who,nobody", NULL}, "no vertex type 'nobody'");
+    refuses(1, run, (const char *const[]){"--embed-vertices", "who,", NULL}, "no vertex type ''");
+    refuses(1, run, (const char *const[]){"--embed-vertices", "who,who", NULL}, "names 'who' twice");
+    refuses(1, run, (const char *const[]){"--unknown", "0.5", NULL}, "name their types, too");
+    refuses(1, run, (const char *const[]){"--embedding-optimizer", "sgd", NULL}, "--embedding-optimizer");
     trains(1, run, "1", NULL);
     refuses(1, run, (const char *const[]){"--resume", "--rate", "0.5", NULL}, "of other options");
     refuses(1, run, (const char *const[]){"--resume", "--strategy", "by.in=weighted:w", NULL}, "of other options");

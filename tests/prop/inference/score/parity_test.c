@@ -36,7 +36,8 @@ typedef struct parity {
     bool expires, telling;
     int64_t as_of_us;
     uint64_t forgotten; /* rows of vertices that had expired */
-    weir_real *floats;  /* as read here, one by one */
+    uint64_t known, unknown;
+    weir_real *floats; /* as read here, one by one */
     uint32_t *slots;
     weir_inputs *inputs;
     weir_real *trained; /* as training reads them */
@@ -141,6 +142,25 @@ static weir_value value_at(const weir_snapshot_column *c, uint64_t row) {
     return v;
 }
 
+/* By the vertex's key: how many of the known ones have a smaller id. */
+static uint32_t known_slot(parity *p, uint32_t type, uint64_t row) {
+    static uint64_t ids[SCORE_KNOWN_MAX];
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(p->snapshot, type);
+    char key[SCORE_VERTEX_KEY] = {0};
+    size_t length = (size_t)(v->key_offsets[row + 1] - v->key_offsets[row]);
+    uint32_t count = score_known_ids(p->world.schema, type, ids), slot = 0;
+    assert_true(length < sizeof key);
+    memcpy(key, v->key_bytes + v->key_offsets[row], length);
+    if (!score_knows(type, strtoull(key, NULL, 10))) {
+        p->unknown++;
+        return WEIR_NO_SLOT;
+    }
+    p->known++;
+    while (slot < count && ids[slot] < v->ids[row].low)
+        slot++;
+    return slot;
+}
+
 static void encode_vertex(parity *p, uint32_t type, uint64_t row, int64_t before_us, weir_real *numbers,
                           uint32_t *slots) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(p->snapshot, type);
@@ -154,8 +174,10 @@ static void encode_vertex(parity *p, uint32_t type, uint64_t row, int64_t before
     for (uint32_t i = 0; counts && i < v->column_count; i++)
         values[i] = value_at(&v->columns[i], place);
     assert_ok(weir_aggregates_read(p->aggregates, type, &row, NULL, &before_us, 1, aggregates));
-    weir_nn_encode(weir_nn_vertex(p->net.shape, type), weir_schema_vertex_at(p->world.schema, type)->features, values,
-                   aggregates, before_us, numbers, slots);
+    const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
+    weir_nn_encode(inputs, weir_schema_vertex_at(p->world.schema, type)->features, values, aggregates, before_us,
+                   numbers, slots);
+    slots[inputs->category_count - 1] = known_slot(p, type, row);
 }
 
 static void encode_edge(const parity *p, const weir_block_view *view, uint32_t step, uint32_t edge,
@@ -172,19 +194,26 @@ static void encode_edge(const parity *p, const weir_block_view *view, uint32_t s
 }
 
 /* Each third row, and no other, as a rank encodes what it owns. */
-static void some_rows(parity *p, const weir_block_view *view, uint32_t type, uint32_t rows, const weir_real *expected) {
-    uint32_t width = weir_nn_vertex(p->net.shape, type)->width, count = 0, *places = calloc(rows + 1u, sizeof *places);
+static void some_rows(parity *p, const weir_block_view *view, uint32_t type, uint32_t rows, const weir_real *expected,
+                      const uint32_t *expected_slots) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
+    uint32_t width = inputs->width, words = inputs->category_count;
+    uint32_t count = 0, *places = calloc(rows + 1u, sizeof *places);
     assert_non_null(places);
     for (uint32_t row = type % 3; row < rows; row += 3)
         places[count++] = row;
     for (size_t i = 0; i < (size_t)rows * width; i++)
         p->trained[i] = -77;
+    for (size_t i = 0; i < (size_t)rows * words; i++)
+        p->trained_slots[i] = 77777;
     assert_ok(weir_inputs_block(p->inputs, view, type, places, count, p->trained, p->trained_slots));
     for (uint32_t row = 0; row < rows; row++)
         for (uint32_t c = 0; c < width; c++) {
             size_t at = (size_t)row * width + c;
             assert_true(p->trained[at] == (row % 3 == type % 3 ? expected[at] : -77));
         }
+    for (size_t at = 0; at < (size_t)rows * words; at++)
+        assert_int_equal(p->trained_slots[at], at / words % 3 == type % 3 ? expected_slots[at] : 77777);
     free(places);
 }
 
@@ -220,7 +249,7 @@ static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
         assert_ok(weir_inputs_block(p->inputs, view, type, NULL, 0, p->trained, p->trained_slots));
         assert_memory_equal(p->trained, numbers[type], rows * inputs->width * sizeof *p->trained);
         assert_memory_equal(p->trained_slots, slots[type], rows * inputs->category_count * sizeof *p->trained_slots);
-        some_rows(p, view, type, (uint32_t)rows, numbers[type]);
+        some_rows(p, view, type, (uint32_t)rows, numbers[type], slots[type]);
     }
     for (uint32_t step = 0; step < SCORE_STEPS; step++) {
         uint32_t width = weir_nn_edge(p->net.shape, score_steps[step].relation)->width;
@@ -295,6 +324,7 @@ static void run_decisions(const char *expire, bool telling) {
         edges += same_batch(&p);
     assert_true(edges > decisions); /* there was something to compare */
     assert_true((p.forgotten > 0) == (p.expires || p.telling));
+    assert_true(p.known > decisions && p.unknown > decisions);
     parity_close(&p);
 }
 

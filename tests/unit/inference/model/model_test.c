@@ -86,6 +86,32 @@ static void weights_are_byte_for_byte_safetensors(void **state) {
     weir_secret_key_free(keys.secret);
 }
 
+/* What Python's safetensors calls uint64, beside a matrix. */
+static void whole_numbers_are_written_and_read(void **state) {
+    (void)state;
+    static const uint64_t words[] = {0, 1, (uint64_t)1 << 63, UINT64_MAX};
+    static const char header[] = "{\"ids\":{\"dtype\":\"U64\",\"shape\":[4,1],\"data_offsets\":[0,32]},"
+                                 "\"w\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[32,40]}}";
+    const weir_model_tensor tensors[] = {{"ids", 4, 1, NULL, words}, {"w", 1, 2, model_bias, NULL}};
+    const weir_model_opts unsigned_too = {.accept_unsigned = true};
+    weir_model_write_opts opts = model_write_opts(NULL);
+    weir_model *model = NULL;
+    size_t length = 0;
+    opts.tensors = tensors;
+    opts.tensor_count = 2;
+    assert_ok(weir_model_write(weir_test_path("m"), &opts));
+    char *bytes = slurp("m/weights.safetensors", &length);
+    assert_memory_equal(bytes + 8, header, sizeof header - 1);
+    assert_memory_equal(bytes + length - 8 - sizeof words, words, sizeof words);
+    assert_ok(weir_model_open(weir_test_path("m"), &unsigned_too, &model));
+    const weir_model_tensor *ids = weir_model_tensor_find(model, "ids"), *w = weir_model_tensor_find(model, "w");
+    assert_true(ids && w && !ids->data && !w->words && ids->rows == 4 && ids->cols == 1);
+    assert_memory_equal(ids->words, words, sizeof words);
+    assert_memory_equal(w->data, model_bias, sizeof model_bias);
+    weir_model_close(model);
+    weir_free(bytes);
+}
+
 static void refuses_to_write(weir_model_write_opts opts, weir_code code, const char *text) {
     assert_err(weir_model_write(weir_test_path("m"), &opts), code, text);
     assert_false(weir_path_exists(weir_test_path("m")));
@@ -95,17 +121,22 @@ static void refuses_to_write(weir_model_write_opts opts, weir_code code, const c
 static void what_could_not_be_read_is_not_written(void **state) {
     (void)state;
     float bad[] = {1, NAN};
-    weir_model_tensor tensors[] = {{"a", 1, 2, bad}, {"a\"b", 1, 2, model_bias}};
+    weir_model_tensor tensors[] = {{"a", 1, 2, bad, NULL}, {"a\"b", 1, 2, model_bias, NULL}};
     weir_model_write_opts opts = model_write_opts(NULL);
     opts.tensors = tensors;
     refuses_to_write(opts, WEIR_EINVAL, "tensor a has a weight that is not finite, at 1");
     opts.tensors = tensors + 1;
     opts.tensor_count = 1;
     refuses_to_write(opts, WEIR_EINVAL, "cannot name a tensor");
-    weir_model_tensor twice[] = {{"a", 1, 2, model_bias}, {"a", 1, 2, model_bias}};
+    weir_model_tensor twice[] = {{"a", 1, 2, model_bias, NULL}, {"a", 1, 2, model_bias, NULL}};
     opts.tensors = twice;
     opts.tensor_count = 2;
     refuses_to_write(opts, WEIR_EINVAL, "two tensors are named a");
+    static const uint64_t words[] = {1, UINT64_MAX};
+    static const float three[] = {1, 2, 3};
+    const weir_model_tensor behind[] = {{"a", 3, 1, three, NULL}, {"b", 2, 1, NULL, words}};
+    opts.tensors = behind;
+    refuses_to_write(opts, WEIR_EINVAL, "tensor b has whole numbers, and stands behind one of float32");
     opts = model_write_opts(NULL);
     opts.metrics = "{\"a\":}";
     refuses_to_write(opts, WEIR_EDATA, "metrics.json is not a JSON object: byte 6");
@@ -303,6 +334,9 @@ static void hostile_headers_are_refused(void **state) {
         {"{" TENSOR("a/../b", "1", "0,4") "}", 4, "a name has letters"},
         {"{" TENSOR("\\u0061", "1", "0,4") "}", 4, "a name has letters"},
         {"{\"a\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "dtype is not F32"},
+        {"{\"a\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "shape does not fit"},
+        {"{" TENSOR("a", "1", "0,4") ",\"b\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[4,12]}}", 12,
+         "does not begin at a multiple of 8"},
         {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype, shape or data_offsets is missing"},
         {"{\"a\":[1]}", 0, "it is not an object"},
         {"[]", 0, "is not a JSON object"},
@@ -403,10 +437,11 @@ static void open_leaks_at_no_failed_allocation(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(what_is_written_is_read), WEIR_CASE(weights_are_byte_for_byte_safetensors),
-           WEIR_CASE(what_could_not_be_read_is_not_written), WEIR_CASE(each_flipped_bit_is_seen),
-           WEIR_CASE(torn_files_are_named), WEIR_CASE(strangers_and_gaps_are_named),
-           WEIR_CASE(signatures_count_as_the_operator_says), WEIR_CASE(another_schema_is_named),
-           WEIR_CASE(m2_verified_first_then_read_strictly), WEIR_CASE(honest_headers_are_read),
-           WEIR_CASE(hostile_headers_are_refused), WEIR_CASE(lengths_of_a_header_are_bounded),
-           WEIR_CASE(nesting_is_bounded), WEIR_CASE(numbers_that_are_none_are_refused),
-           WEIR_CASE(m1_whole_or_not_there_at_every_failure), WEIR_CASE(open_leaks_at_no_failed_allocation))
+           WEIR_CASE(whole_numbers_are_written_and_read), WEIR_CASE(what_could_not_be_read_is_not_written),
+           WEIR_CASE(each_flipped_bit_is_seen), WEIR_CASE(torn_files_are_named),
+           WEIR_CASE(strangers_and_gaps_are_named), WEIR_CASE(signatures_count_as_the_operator_says),
+           WEIR_CASE(another_schema_is_named), WEIR_CASE(m2_verified_first_then_read_strictly),
+           WEIR_CASE(honest_headers_are_read), WEIR_CASE(hostile_headers_are_refused),
+           WEIR_CASE(lengths_of_a_header_are_bounded), WEIR_CASE(nesting_is_bounded),
+           WEIR_CASE(numbers_that_are_none_are_refused), WEIR_CASE(m1_whole_or_not_there_at_every_failure),
+           WEIR_CASE(open_leaks_at_no_failed_allocation))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forward_test.c - the way forward against the naive network of nn_fixture.h, and its promises NN-N4 to NN-N6. */
+/* forward_test.c - the way forward against the naive network of nn_fixture.h; its promises NN-N4 to NN-N6, NN-N8. */
 #include <weir/store/base/alloc.h>
 #include <weir/store/sample/sampler.h>
 
@@ -124,6 +124,29 @@ static void init_is_glorot(void **state) {
     nn_close(&f);
 }
 
+/* Before anything was learnt, and ever after for vertices that no batch meets. */
+static void n8_a_known_vertex_begins_as_an_unknown_one(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_nn_workspace *w = NULL;
+    weir_real known[NN_TARGETS], unknown[NN_TARGETS];
+    nn_open(&f, weir_test_seed(), "find", 8);
+    weir_nn_init(f.nn, weir_test_seed(), f.params);
+    assert_ok(weir_nn_workspace_open(f.nn, false, &w));
+    nn_random_batch(&f);
+    assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, w, known, NULL));
+    weir_block_range range = f.batch.block->input_ranges[1];
+    for (uint32_t i = 0; i < range.end - range.begin; i++)
+        f.slots[1][i] = WEIR_NO_SLOT;
+    assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, w, unknown, NULL));
+    assert_memory_equal(known, unknown, sizeof known);
+    const weir_nn_tensor *bias = weir_nn_tensor_find(f.nn, "encode.b.bias");
+    for (uint32_t i = 0; i < 8; i++) /* else a vertex without features could not begin to learn */
+        assert_true(f.params[bias->offset + i] > 0 && (double)f.params[bias->offset + i] <= 1 / sqrt(8));
+    weir_nn_workspace_close(w);
+    nn_close(&f);
+}
+
 static void a_type_that_no_step_reaches_has_no_tensor(void **state) {
     (void)state;
     nn_fixture f;
@@ -183,7 +206,12 @@ static weir_err attempt_open(void *context) {
     const nn_fixture *f = context;
     weir_nn *nn = NULL;
     weir_nn_shape *shape = NULL;
-    weir_nn_opts opts = {.hidden = 8, .steps = nn_steps, .step_count = sizeof nn_steps / sizeof *nn_steps};
+    const weir_nn_known known = {1, nn_known_ids, NN_KNOWN};
+    weir_nn_opts opts = {.hidden = 8,
+                         .steps = nn_steps,
+                         .step_count = sizeof nn_steps / sizeof *nn_steps,
+                         .known = &known,
+                         .known_count = 1};
     weir_err err = weir_nn_shape_open(f->schema, &opts, &shape);
     if (!err) err = weir_nn_open(shape, weir_kernels_cpu(), &nn);
     weir_nn_close(nn);
@@ -202,5 +230,6 @@ static void every_allocation_of_open_may_fail(void **state) {
 WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(forward_of_classes_is_the_naive_network),
            WEIR_CASE(n4_a_tape_changes_no_bit), WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch),
            WEIR_CASE(n6_a_tensor_begins_by_its_name), WEIR_CASE(init_is_glorot),
-           WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor), WEIR_CASE(another_block_is_refused),
-           WEIR_CASE(every_allocation_of_a_pass_may_fail), WEIR_CASE(every_allocation_of_open_may_fail))
+           WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one), WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor),
+           WEIR_CASE(another_block_is_refused), WEIR_CASE(every_allocation_of_a_pass_may_fail),
+           WEIR_CASE(every_allocation_of_open_may_fail))

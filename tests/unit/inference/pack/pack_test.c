@@ -16,11 +16,17 @@ typedef struct packing {
     weir_pack_draft *draft;
 } packing;
 
+/* Of merchants with embeddings of their own. */
+static const uint64_t known_ids[] = {2, 3, 5000000000, UINT64_MAX};
+#define KNOWN (sizeof known_ids / sizeof *known_ids)
+
 static void packing_open(packing *p) {
     weir_sample_step steps[16];
     void *memory;
     p->schema = register_schema();
-    const weir_nn_opts opts = {.hidden = 8, .steps = steps, .step_count = register_steps(p->schema, steps)};
+    const weir_nn_known known = {weir_schema_vertex_find(p->schema, "merchant"), known_ids, KNOWN};
+    const weir_nn_opts opts = {
+        .hidden = 8, .steps = steps, .step_count = register_steps(p->schema, steps), .known = &known, .known_count = 1};
     assert_ok(weir_nn_shape_open(p->schema, &opts, &p->shape));
     assert_ok(weir_nn_open(p->shape, weir_kernels_cpu(), &p->nn));
     assert_ok(weir_kernels_cpu()->alloc(weir_nn_parameter_count(p->nn) * sizeof(weir_real), &memory));
@@ -71,6 +77,14 @@ static void v1_what_comes_out_is_what_went_in(void **state) {
     assert_true(weir_pack_look(pack).sample_seed == INT64_MAX);
     assert_true(weir_pack_look(pack).slope == 0.1 && weir_pack_look(pack).offset == -1e-9);
     assert_ok(weir_nn_shape_fits(weir_nn_shape_of(weir_pack_look(pack).nn), p.schema));
+    assert_ok(weir_nn_shape_serves(weir_nn_shape_of(weir_pack_look(pack).nn)));
+    const weir_nn_inputs *merchant =
+        weir_nn_vertex(weir_nn_shape_of(weir_pack_look(pack).nn), weir_schema_vertex_find(p.schema, "merchant"));
+    assert_int_equal(merchant->known_count, KNOWN);
+    assert_memory_equal(merchant->known, known_ids, sizeof known_ids);
+    for (uint32_t i = 0; i < KNOWN; i++)
+        assert_int_equal(weir_nn_slot_of(merchant, known_ids[i]), i);
+    assert_int_equal(weir_nn_slot_of(merchant, 4), WEIR_NO_SLOT);
     weir_buf_free(&before);
     weir_buf_free(&after);
     weir_pack_close(pack);
@@ -90,15 +104,16 @@ static void folders_that_are_whole_but_wrong(void **state) {
     assert_err(through(&bad, "fewer", &pack), WEIR_EDATA, "tensors");
     assert_null(pack);
     memcpy(tensors, good->tensors, good->tensor_count * sizeof tensors[0]);
-    tensors[0].name = "somebody.else";
+    assert_non_null(tensors[1].data); /* behind the list of known vertices */
+    tensors[1].name = "somebody.else";
     bad = *good;
     bad.tensors = tensors;
     assert_err(through(&bad, "renamed", &pack), WEIR_EDATA, "lack");
     memcpy(tensors, good->tensors, good->tensor_count * sizeof tensors[0]);
-    uint64_t rows = tensors[0].rows;
-    tensors[0].rows = tensors[0].cols;
-    tensors[0].cols = rows;
-    if (rows != tensors[0].rows) assert_err(through(&bad, "turned", &pack), WEIR_EDATA, "its network needs");
+    uint64_t rows = tensors[1].rows;
+    tensors[1].rows = tensors[1].cols;
+    tensors[1].cols = rows;
+    if (rows != tensors[1].rows) assert_err(through(&bad, "turned", &pack), WEIR_EDATA, "its network needs");
     bad = *good;
     bad.calibration = "{\"slope\": 1}";
     assert_err(through(&bad, "uncalibrated", &pack), WEIR_EDATA, "'offset' is missing");
@@ -109,6 +124,38 @@ static void folders_that_are_whole_but_wrong(void **state) {
     assert_err(through(&bad, "seedless", &pack), WEIR_EDATA, "'sample_seed' is missing");
     bad.architecture = "{\"sample_seed\": 1, \"network\": {}}";
     assert_err(through(&bad, "shapeless", &pack), WEIR_EDATA, NULL);
+    packing_close(&p);
+}
+
+/* The list of known vertices is as untrusted as the weights, and one row of the table each. */
+static void known_vertices_that_are_wrong(void **state) {
+    (void)state;
+    static const float four_floats[KNOWN] = {0};
+    static const uint64_t falling[KNOWN] = {2, 5, 3, 9}, twice[KNOWN] = {2, 3, 3, 9};
+    packing p;
+    weir_pack *pack;
+    weir_model_tensor tensors[512];
+    packing_open(&p);
+    const weir_model_write_opts *good = weir_pack_draft_opts(p.draft);
+    weir_model_write_opts bad = *good;
+    memcpy(tensors, good->tensors, good->tensor_count * sizeof tensors[0]);
+    bad.tensors = tensors;
+    assert_string_equal(tensors[0].name, "encode.merchant.known");
+    tensors[0].words = falling;
+    assert_err(through(&bad, "falling", &pack), WEIR_EDATA, "ascending");
+    tensors[0].words = twice;
+    assert_err(through(&bad, "twice", &pack), WEIR_EDATA, "ascending");
+    tensors[0].words = known_ids;
+    tensors[0].rows--;
+    assert_err(through(&bad, "short", &pack), WEIR_EDATA, "ascending");
+    tensors[0].rows++;
+    tensors[0].words = NULL;
+    tensors[0].data = four_floats;
+    assert_err(through(&bad, "floats", &pack), WEIR_EDATA, "lack the list 'encode.merchant.known'");
+    bad.tensors = good->tensors + 1;
+    bad.tensor_count = good->tensor_count - 1;
+    assert_err(through(&bad, "without", &pack), WEIR_EDATA, "lack the list 'encode.merchant.known'");
+    assert_null(pack);
     packing_close(&p);
 }
 
@@ -123,7 +170,7 @@ static void v2_weights_that_overflow_are_refused_by_name(void **state) {
     const weir_model_write_opts *good = weir_pack_draft_opts(p.draft);
     weir_model_write_opts bad = *good;
     bad.tensors = tensors;
-    for (size_t i = 0; i < good->tensor_count; i += 7) {
+    for (size_t i = 1; i < good->tensor_count; i += 7) {
         size_t count = good->tensors[i].rows * good->tensors[i].cols;
         float *data = malloc(count * sizeof *data);
         assert_non_null(data);
@@ -157,4 +204,5 @@ static void drafts_that_are_refused(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(v1_what_comes_out_is_what_went_in), WEIR_CASE(folders_that_are_whole_but_wrong),
-           WEIR_CASE(v2_weights_that_overflow_are_refused_by_name), WEIR_CASE(drafts_that_are_refused))
+           WEIR_CASE(known_vertices_that_are_wrong), WEIR_CASE(v2_weights_that_overflow_are_refused_by_name),
+           WEIR_CASE(drafts_that_are_refused))

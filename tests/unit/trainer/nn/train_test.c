@@ -3,6 +3,7 @@
  * train_test.c - losses by hand, AdamW by hand, and a graph of two communities whose members can be told apart by their
  * neighbours alone: the network has to learn it.
  */
+#include <weir/store/base/hash.h>
 #include <weir/store/sample/sampler.h>
 #include <weir/trainer/nn/nn.h>
 
@@ -302,9 +303,7 @@ static void some_rows(nn_fixture *f, weir_nn_rows *rows) {
 }
 
 /* Rows that wait until they are read end where a step over all of them takes them. */
-static void b3_rows_that_wait_lose_nothing(void **state) {
-    (void)state;
-    const weir_adamw_opts opts = {.decay = 0.1, .norm_max = 3};
+static void rows_wait(const weir_adamw_opts *opts, double error) {
     nn_fixture f;
     weir_adamw *dense = NULL, *sparse = NULL;
     weir_nn_rows *rows = NULL;
@@ -312,8 +311,8 @@ static void b3_rows_that_wait_lose_nothing(void **state) {
     uint64_t count = weir_nn_parameter_count(f.nn);
     weir_real *g = fixture_array(count, sizeof *g), *waits = fixture_array(count, sizeof *waits);
     memcpy(waits, f.params, count * sizeof *waits);
-    assert_ok(weir_adamw_open(f.nn, &opts, &dense));
-    assert_ok(weir_adamw_open(f.nn, &opts, &sparse));
+    assert_ok(weir_adamw_open(f.nn, opts, &dense));
+    assert_ok(weir_adamw_open(f.nn, opts, &sparse));
     assert_ok(weir_nn_rows_open(f.nn, &rows));
     for (unsigned step = 0; step < 900; step++) {
         double rate = step < 600 ? 0.01 : 0.002, norms[2];
@@ -328,12 +327,153 @@ static void b3_rows_that_wait_lose_nothing(void **state) {
     }
     weir_adamw_bring(sparse, NULL, waits);
     for (uint64_t i = 0; i < count; i++)
-        near((double)waits[i], (double)f.params[i], 2e-6);
+        near((double)waits[i], (double)f.params[i], error);
     weir_nn_rows_close(rows);
     weir_adamw_close(dense);
     weir_adamw_close(sparse);
     free(g);
     free(waits);
+    nn_close(&f);
+}
+
+static void b3_rows_that_wait_lose_nothing(void **state) {
+    (void)state;
+    rows_wait(&(weir_adamw_opts){.decay = 0.1, .norm_max = 3}, 2e-6);
+    rows_wait(&(weir_adamw_opts){.decay = 0.1, .norm_max = 3, .row_rate = 0.03}, 4e-6);
+    rows_wait(&(weir_adamw_opts){.decay = 0.1, .norm_max = 3, .row_rate = 0.03, .adagrad = true}, 0); /* none waits */
+}
+
+/* Two steps by hand: of a weight AdamW, of an embedding Adagrad with a rate of its own and no decay. */
+static void adagrad_is_of_embeddings_alone(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_adamw *adamw = NULL;
+    nn_open(&f, weir_test_seed(), "find", 8);
+    const weir_nn_tensor *own = weir_nn_tensor_find(f.nn, "encode.b.embedding"),
+                         *weight = weir_nn_tensor_find(f.nn, "encode.b.weight");
+    uint64_t count = weir_nn_parameter_count(f.nn);
+    weir_real *g = fixture_array(count, sizeof *g);
+    double p = (double)f.params[own->offset + 3], still = (double)f.params[own->offset + own->cols],
+           w = (double)f.params[weight->offset];
+    assert_true(own && weight && own->looked_up && own->rows == NN_KNOWN);
+    assert_ok(weir_adamw_open(f.nn, &(weir_adamw_opts){.decay = 0.5, .adagrad = true, .row_rate = 0.1}, &adamw));
+    for (unsigned step = 0; step < 2; step++) {
+        g[own->offset + 3] = step ? -4 : 3;
+        g[weight->offset] = 3;
+        assert_ok(weir_adamw_step_take(adamw, 0.01, g, NULL, f.params, NULL));
+    }
+    near((double)f.params[own->offset + 3], p - 0.1 * 3 / 3 + 0.1 * 4 / 5, 1e-6);
+    near((double)f.params[own->offset + own->cols], still, 0);
+    w -= 0.01 * (1 + 0.5 * w);
+    near((double)f.params[weight->offset], w - 0.01 * (1 + 0.5 * w), 1e-6);
+    near((double)weir_adamw_moments(adamw, 1)[own->offset + 3], 25, 1e-5);
+    weir_adamw_close(adamw);
+    free(g);
+    nn_close(&f);
+}
+
+#define MANY        1000000u /* vertices of type b */
+#define MANY_HIDDEN 8u
+#define MANY_STEPS  12u
+
+/* One network whose rows wait, and one of which every step goes over all. */
+typedef struct many_learner {
+    weir_nn *nn;
+    weir_adamw *adamw;
+    weir_nn_workspace *workspace;
+    weir_real *params, *gradients;
+} many_learner;
+
+static void many_open(many_learner *m, const weir_nn_shape *shape) {
+    assert_ok(weir_nn_open(shape, weir_kernels_cpu(), &m->nn));
+    m->params = fixture_array(weir_nn_parameter_count(m->nn), sizeof *m->params);
+    m->gradients = fixture_array(weir_nn_parameter_count(m->nn), sizeof *m->gradients);
+    weir_nn_init(m->nn, 1, m->params);
+    assert_ok(weir_adamw_open(m->nn, &(weir_adamw_opts){.decay = 0.05, .norm_max = 5}, &m->adamw));
+    assert_ok(weir_nn_workspace_open(m->nn, true, &m->workspace));
+}
+
+static void many_close(many_learner *m) {
+    weir_nn_workspace_close(m->workspace);
+    weir_adamw_close(m->adamw);
+    weir_nn_close(m->nn);
+    free(m->params);
+    free(m->gradients);
+}
+
+/* rows: NULL: all. Returns the loss. */
+static double many_step(many_learner *m, const weir_nn_batch *batch, const weir_nn_rows *rows, const uint32_t *labels) {
+    weir_real logits[NN_TARGETS], dlogits[NN_TARGETS];
+    if (rows) weir_adamw_bring(m->adamw, rows, m->params);
+    assert_ok(weir_nn_forward(m->nn, m->params, batch, NULL, m->workspace, logits, NULL));
+    const weir_loss of = {logits, labels, NULL, NN_TARGETS, 2, NN_TARGETS};
+    double loss = weir_loss_binary(&of, dlogits);
+    memset(m->gradients, 0, weir_nn_parameter_count(m->nn) * sizeof *m->gradients);
+    assert_ok(weir_nn_backward(m->nn, m->params, m->workspace, dlogits, m->gradients, NULL));
+    assert_ok(weir_adamw_step_take(m->adamw, 0.01, m->gradients, rows, m->params, NULL));
+    return loss;
+}
+
+/* A random batch of vertices anywhere in the table, some again and again, some unknown. Returns how many it knows. */
+static uint32_t many_batch(nn_fixture *f) {
+    nn_random_batch(f);
+    weir_block_range range = f->batch.block->input_ranges[1];
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < range.end - range.begin; i++) {
+        uint64_t vertex = f->batch.block->vertices[f->batch.block->input_nodes[range.begin + i]];
+        uint32_t before = 0;
+        f->slots[1][i] = vertex % 5 ? (uint32_t)(weir_xxh3(&vertex, sizeof vertex, 1) % MANY) : WEIR_NO_SLOT;
+        while (before < i && f->slots[1][before] != f->slots[1][i])
+            before++;
+        distinct += before == i && f->slots[1][i] != WEIR_NO_SLOT;
+    }
+    return distinct;
+}
+
+/* A million vertices with embeddings of their own: a step sums as many numbers as the rows have that it has read, and
+ * its loss is that of a network of which all rows are stepped. */
+static void b3_of_a_million_rows_those_of_a_batch_move(void **state) {
+    (void)state;
+    nn_fixture f;
+    many_learner waits, all;
+    weir_nn_shape *shape = NULL;
+    weir_nn_rows *rows = NULL;
+    uint64_t *ids = fixture_array(MANY, sizeof *ids);
+    for (uint32_t i = 0; i < MANY; i++)
+        ids[i] = (uint64_t)i * 7;
+    nn_open(&f, weir_test_seed(), "find", MANY_HIDDEN);
+    const weir_nn_known known = {1, ids, MANY};
+    weir_nn_opts opts = {.task = weir_schema_task_find(f.schema, "find"), .hidden = MANY_HIDDEN, .window = 20};
+    opts.steps = nn_steps;
+    opts.step_count = sizeof nn_steps / sizeof *nn_steps;
+    opts.known = &known;
+    opts.known_count = 1;
+    assert_ok(weir_nn_shape_open(f.schema, &opts, &shape));
+    many_open(&waits, shape);
+    many_open(&all, shape);
+    assert_ok(weir_nn_rows_open(waits.nn, &rows));
+    for (uint64_t step = 0; step < MANY_STEPS; step++) {
+        uint32_t labels[NN_TARGETS], distinct = many_batch(&f), counts[3], expected = 0;
+        const weir_nn_tensor *of;
+        for (uint32_t i = 0; i < NN_TARGETS; i++)
+            labels[i] = (uint32_t)weir_rng_below(&f.rng, 2);
+        assert_ok(weir_nn_rows_of_batch(rows, &f.batch));
+        for (uint32_t n = 0; n < 3; n++) { /* a's two categories stand before */
+            (void)weir_nn_rows_look(rows, n, &of, &counts[n]);
+            expected += counts[n] * MANY_HIDDEN;
+        }
+        assert_true(of->rows == MANY && counts[2] == distinct && distinct > 0);
+        assert_int_equal(weir_nn_rows_size(rows), expected);
+        near(many_step(&waits, &f.batch, rows, labels), many_step(&all, &f.batch, NULL, labels), 1e-6);
+    }
+    weir_adamw_bring(waits.adamw, NULL, waits.params);
+    for (uint64_t i = 0; i < weir_nn_parameter_count(all.nn); i++)
+        near((double)waits.params[i], (double)all.params[i], 2e-6);
+    many_close(&waits);
+    many_close(&all);
+    weir_nn_rows_close(rows);
+    weir_nn_shape_free(shape);
+    free(ids);
     nn_close(&f);
 }
 
@@ -347,21 +487,25 @@ static void rows_are_those_of_the_slots(void **state) {
     nn_random_batch(&f);
     assert_ok(weir_nn_rows_open(f.nn, &rows));
     assert_ok(weir_nn_rows_of_batch(rows, &f.batch));
-    const weir_nn_inputs *inputs = weir_nn_vertex(f.shape, 0);
-    weir_block_range range = f.batch.block->input_ranges[0];
     size_t size = 0;
-    for (uint32_t n = 0; n < inputs->category_count; n++) {
-        const weir_nn_tensor *of;
-        bool seen[64] = {false};
-        uint32_t count, at = 0;
-        const uint32_t *ids = weir_nn_rows_look(rows, n, &of, &count);
-        assert_int_equal(of->rows, inputs->categories[n].slots);
-        for (uint32_t row = 0; row < range.end - range.begin; row++)
-            seen[f.slots[0][row * inputs->category_count + n]] = true;
-        for (uint32_t row = 0; row < of->rows; row++)
-            if (seen[row]) assert_int_equal(ids[at++], row);
-        assert_int_equal(at, count);
-        size += (size_t)count * of->cols;
+    for (uint32_t type = 0, n = 0; type < 2; type++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(f.shape, type);
+        weir_block_range range = f.batch.block->input_ranges[type];
+        for (uint32_t c = 0; c < inputs->category_count; c++, n++) {
+            const weir_nn_tensor *of;
+            bool seen[64] = {false};
+            uint32_t count, at = 0;
+            const uint32_t *ids = weir_nn_rows_look(rows, n, &of, &count);
+            assert_int_equal(of->rows, inputs->categories[c].slots);
+            for (uint32_t row = 0; row < range.end - range.begin; row++) {
+                uint32_t slot = f.slots[type][row * inputs->category_count + c];
+                if (slot != WEIR_NO_SLOT) seen[slot] = true; /* of an unknown vertex nothing is read */
+            }
+            for (uint32_t row = 0; row < of->rows; row++)
+                if (seen[row]) assert_int_equal(ids[at++], row);
+            assert_int_equal(at, count);
+            size += (size_t)count * of->cols;
+        }
     }
     assert_int_equal(weir_nn_rows_size(rows), size);
     uint64_t count = weir_nn_parameter_count(f.nn);
@@ -448,5 +592,6 @@ static void two_communities_are_learnt(void **state) {
 WEIR_TESTS(WEIR_CASE(binary_loss_by_hand), WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences),
            WEIR_CASE(b2_parts_add_up_to_the_whole), WEIR_CASE(who_listens_hears_of_finished_gradients),
            WEIR_CASE(there_is_no_way_back_without_a_tape), WEIR_CASE(adamw_first_step_is_the_rate),
-           WEIR_CASE(b3_rows_that_wait_lose_nothing), WEIR_CASE(rows_are_those_of_the_slots),
+           WEIR_CASE(b3_rows_that_wait_lose_nothing), WEIR_CASE(adagrad_is_of_embeddings_alone),
+           WEIR_CASE(b3_of_a_million_rows_those_of_a_batch_move), WEIR_CASE(rows_are_those_of_the_slots),
            WEIR_CASE(two_communities_are_learnt))

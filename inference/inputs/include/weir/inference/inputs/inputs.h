@@ -5,7 +5,8 @@
  *
  *   source ──► values of features ─┐
  *          ──► windows ─► aggregates ─┼─► weir_nn_encode ─► numbers and slots
- *          ──► matrices of an import ─┘
+ *          ──► matrices of an import ─┤
+ *          ──► ids ─► known vertices ─┘
  *
  * INVARIANTS
  *   INPUTS-I1  Nothing is read that came to be at or after the time: a feature row counts when it has been in force

@@ -2,7 +2,8 @@
 /*
  * model.h - a trained model as a folder that is checked before a byte of it is believed, and the register of models.
  *
- *   weights.safetensors   the parameters: named matrices of float32, as the Python package `safetensors` reads them
+ *   weights.safetensors   the parameters: named matrices of float32, as the Python package `safetensors` reads them,
+ *                         and lists of uint64 that go with them
  *   model.json            format, schema_hash, task, and the caller's architecture, normalisation and calibration
  *   metrics.json          what it scored, on what
  *   provenance.json       from which data, with which code and seed
@@ -49,7 +50,8 @@ extern "C" {
 typedef struct weir_model_tensor {
     const char *name; /* letters, digits, "_", "-", "." */
     uint64_t rows, cols;
-    const float *data;
+    const float *data;     /* one of the two */
+    const uint64_t *words; /* stand before all matrices of float32 */
 } weir_model_tensor;
 
 typedef struct weir_model_write_opts {

@@ -2,11 +2,14 @@
 /*
  * nn.h - the network: typed GraphSAGE with means, its parameters as one flat array, and the way forward.
  *
- *   encode, per vertex type T     h0 = relu(numbers · W_T + sum over categories of embed[slot] + b_T)
+ *   encode, per vertex type T     h0 = relu(numbers · W_T + sum over categories of embed[slot] + own[vertex] + b_T)
  *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over relations that leave T of m · Wneighbour + b)
  *                                 h' = dropout(layer norm(r))
  *     m = [mean of the children's h | mean of the edges' numbers | mean of the time codes | log(1 + children)]
  *   head                          logits = h of the targets · W + b
+ *
+ * own: only of types with known vertices (shape.h), and only for these: b_T is what all have in common, and all that an
+ * unknown vertex has.
  *
  * Layer l computes the nodes of hops 0 to L - l, a prefix of the block's. The one code serves and trains: a tape is
  * only a workspace that forgets nothing.
@@ -14,8 +17,9 @@
  * INVARIANTS
  *   NN-N4  With or without a tape, the logits are the same bits.
  *   NN-N5  A target's logits depend on nothing but its own tree (up to the order in which a GEMM sums).
- *   NN-N6  Initial parameters depend on the seed and the tensor's name alone: another relation changes no other tensor.
+ *   NN-N6  Initial parameters depend on the seed and on what the tensor is alone: another relation changes no other.
  *   NN-N7  What weir_nn_bound lets pass gives finite logits for any finite input.
+ *   NN-N8  A known vertex of which training has seen nothing is as an unknown one: its embedding begins at 0.
  *
  * THREADS: a network is read-only after open, [any]; a workspace belongs to one thread at a time.
  */
@@ -37,11 +41,11 @@ typedef struct weir_nn_workspace weir_nn_workspace;
 
 /* rows x cols from offset of the flat array, row-major. A plain value. */
 typedef struct weir_nn_tensor {
-    const char *name; /* "encode.payment.weight", "layer1.paid_by.out.weight", "head.bias" */
+    const char *name; /* "encode.payment.weight", "encode.merchant.embedding", "layer1.paid_by.out.weight" */
     uint64_t offset;
     uint32_t rows, cols;
     bool decays;    /* under weight decay: weights and embeddings do, biases and gains do not */
-    bool looked_up; /* a category's embeddings: a batch reads those rows alone that its slots name */
+    bool looked_up; /* embeddings: a batch reads those rows alone that its slots name */
 } weir_nn_tensor;
 
 /* The shape and the kernels are borrowed.  WEIR_ENOMEM.  [any] */
@@ -54,8 +58,8 @@ uint64_t weir_nn_parameter_count(const weir_nn *nn);
 /* In the order of their offsets, without gaps. */
 const weir_nn_tensor *weir_nn_tensors(const weir_nn *nn, uint32_t *countp);
 const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); /* NULL: none */
-/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings, 1 for gains, else 0 (NN-N6). In the
- * host's memory. */
+/* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings of categories, from 0 to that for the
+ * bias of a type with known vertices, 1 for gains, else 0 (NN-N6, NN-N8). In the host's memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
 /* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite:
  * *logit_maxp is how far from 0 it can be.  WEIR_EDATA names the tensor that could pass a float's largest.  [any] */
@@ -67,7 +71,7 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
 typedef struct weir_nn_batch {
     const weir_block_view *block;    /* sampled with the shape's steps, after weir_block_inputs       */
     const weir_real *const *numbers; /* one a type: inputs of the type x width                        */
-    const uint32_t *const *slots;    /* one a type: inputs of the type x categories                   */
+    const uint32_t *const *slots;    /* one a type: inputs of the type x categories; WEIR_NO_SLOT: none */
     const weir_real *const *edges;   /* one a step: edges x width of its relation; NULL without width */
 } weir_nn_batch;
 

@@ -11,7 +11,8 @@
  *     each time feature      [log(1 + age in seconds), scaled | 1 when missing]      age: at the target's time
  *     each aggregate         [value, scaled]                                         vertex types only; 0 when missing
  *     each matrix            [its columns, of an import's arrays]                    vertex types only; not scaled
- *   slots of a vertex type: one a category feature
+ *   slots of a vertex type: one a category feature, and the last one for the vertex itself, where some of its type are
+ *     KNOWN: each of them has an embedding of its own. Any other vertex has none: WEIR_NO_SLOT
  *
  * INVARIANTS
  *   NN-N1  read(print(shape)) prints the same bytes, and encodes to the same floats.
@@ -63,6 +64,13 @@ typedef struct weir_nn_matrix_of {
     weir_nn_matrix matrix;
 } weir_nn_matrix_of;
 
+/* Which vertices of a type have embeddings of their own. A plain value. */
+typedef struct weir_nn_known {
+    uint32_t type;
+    const uint64_t *ids; /* low halves, ascending, each once */
+    uint64_t count;      /* at least 1 */
+} weir_nn_known;
+
 typedef struct weir_nn_opts {
     uint32_t task;                 /* of the schema: a classification of vertices             */
     uint32_t hidden;               /* width; 0: 64                                            */
@@ -71,6 +79,8 @@ typedef struct weir_nn_opts {
     uint32_t window;                   /* of the sampler; 0: WEIR_SAMPLE_WINDOW                                 */
     const weir_nn_matrix_of *matrices; /* by rising type; copied                              */
     uint32_t matrix_count;
+    const weir_nn_known *known; /* at most one a type; copied                                  */
+    uint32_t known_count;
 } weir_nn_opts;
 
 typedef enum weir_nn_number_kind {
@@ -95,7 +105,7 @@ typedef struct weir_nn_number {
 
 typedef struct weir_nn_category {
     const char *name;
-    uint32_t feature;
+    uint32_t feature; /* WEIR_SCHEMA_NONE: it is the vertex itself, behind all features */
     uint32_t slots;
 } weir_nn_category;
 
@@ -106,7 +116,8 @@ typedef struct weir_nn_inputs {
     const weir_nn_category *categories;
     const weir_nn_matrix *matrices; /* behind the numbers, in their columns */
     const weir_value_kind *kinds;   /* of every feature, as store/format/row.h wants them */
-    uint32_t number_count, category_count, feature_count, aggregate_count, matrix_count;
+    const uint64_t *known;          /* low halves of ids, ascending; the place of one is its slot. NULL: not told yet */
+    uint32_t number_count, category_count, feature_count, aggregate_count, matrix_count, known_count;
     uint32_t width; /* columns of the numbers and matrices */
     bool timed;     /* ages or aggregates: the floats of a vertex differ from time to time */
 } weir_nn_inputs;
@@ -121,6 +132,9 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json);
 weir_err weir_nn_shape_read(const char *name, const char *text, size_t length, weir_nn_shape **shapep);
 /* The same, of an object inside a document. */
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep);
+/* What the text of a shape does not hold: its known vertices, of which it has the number alone. To be told before the
+ * type is encoded.  WEIR_EDATA it is another number of ids, or they do not ascend; WEIR_ENOMEM.  [owner] */
+weir_err weir_nn_shape_know(weir_nn_shape *shape, const weir_nn_known *known);
 void weir_nn_shape_free(weir_nn_shape *shape); /* NULL is allowed */
 
 /* Whether rows stored under this schema are what the shape was made for.  WEIR_EVERSION names the first difference and
@@ -156,6 +170,10 @@ void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *fea
 void weir_nn_encode_row(const weir_nn_inputs *inputs, const weir_schema_feature *features, const uint8_t *row,
                         size_t length, const double *aggregates, int64_t before_us, weir_real *numbers,
                         uint32_t *slots);
+
+/* The slot of the vertex itself, by the low half of its id. The encoders, which do not know it, leave WEIR_NO_SLOT.
+ * [any] */
+uint32_t weir_nn_slot_of(const weir_nn_inputs *inputs, uint64_t id);
 
 /* One row of a matrix into its columns of the vertex's numbers; NULL, and what is not finite: zeros.  [any] */
 void weir_nn_encode_matrix(const weir_nn_matrix *matrix, const float *row, weir_real *numbers);

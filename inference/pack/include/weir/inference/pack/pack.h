@@ -2,7 +2,8 @@
 /*
  * pack.h - a network goes into a model folder and comes out again: training and serving agree on its form here.
  *
- *   weights.safetensors   one matrix a tensor of the network, by its name
+ *   weights.safetensors   one matrix a tensor of the network, by its name; and "encode.TYPE.known", uint64: the ids of
+ *                         known vertices (low halves), ascending, one a row of "encode.TYPE.embedding"
  *   architecture          {"sample_seed": 7, "network": {…}}        network: as shape.h prints it, scales and all
  *   normalisation         {}                                        the network has the scales
  *   calibration           {"slope": 1.2, "offset": -3.4}            probability = logistic(slope · logit + offset)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nn.h - the way back: gradients of the network of weir/inference/nn/nn.h, its losses, and AdamW.
+ * nn.h - the way back: gradients of the network of weir/inference/nn/nn.h, its losses, AdamW and Adagrad.
  *
  * INVARIANTS
  *   NN-B1  Gradients are those of finite differences: relative error below 1e-3 in float, 1e-6 in double.
@@ -81,17 +81,19 @@ void weir_nn_rows_pack(const weir_nn_rows *rows, const weir_real *flat, weir_rea
 void weir_nn_rows_unpack(const weir_nn_rows *rows, const weir_real *packed, weir_real *flat);
 void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat);
 
-/* --- AdamW ------------------------------------------------------------------------------------------------------- */
+/* --- AdamW, and Adagrad for embeddings --------------------------------------------------------------------------- */
 
 typedef struct weir_adamw weir_adamw;
 
 typedef struct weir_adamw_opts {
     double beta1, beta2, epsilon, decay; /* 0: 0.9, 0.999, 1e-8; decay 0 is none; beta2 at least beta1 squared */
     double norm_max;                     /* gradients longer than this are shortened to it; 0: never */
+    bool adagrad;                        /* for embeddings, without decay; all else moves by AdamW */
+    double row_rate;                     /* of embeddings; 0: that of all else */
 } weir_adamw_opts;
 
-/* Rows that have no gradient move, too: by what is left of their moments, and by decay. They do so when they are read
- * the next time, step by step, as if it had been done in each (NN-B3).
+/* Under AdamW, rows that have no gradient move, too: by what is left of their moments, and by decay. They do so when
+ * they are read the next time, step by step, as if it had been done in each (NN-B3). Under Adagrad they stay.
  *
  * The network is borrowed.  WEIR_EINVAL opts out of range; WEIR_ENOMEM. */
 weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp);
@@ -104,7 +106,8 @@ void weir_adamw_bring(weir_adamw *adamw, const weir_nn_rows *rows, weir_real *pa
 weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, const weir_nn_rows *rows,
                               weir_real *params, double *normp);
 
-/* For checkpoints: both moments, in the kernels' memory, and how many steps were taken. */
+/* For checkpoints: both moments (of embeddings under Adagrad: 0, and the sums of squares), in the kernels' memory, and
+ * how many steps were taken. */
 weir_real *weir_adamw_moments(weir_adamw *adamw, unsigned which); /* 0 or 1 */
 uint64_t weir_adamw_steps(const weir_adamw *adamw);
 /* After the moments were set: all rows are as of this step. */

@@ -122,7 +122,12 @@ typedef struct weir_train_opts {
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
     double rate, decay, dropout, norm_max;
-    double input_dropout;   /* of the entries of an import's matrices */
+    double input_dropout;     /* of the entries of an import's matrices */
+    const uint32_t *embedded; /* vertex types, each once: their vertices have embeddings of their own */
+    uint32_t embedded_count;
+    double unknown;         /* share of these vertices that a step sees as unknown ones */
+    bool adagrad;           /* embeddings move by Adagrad, not AdamW */
+    double embedding_rate;  /* 0: rate */
     double positive_weight; /* of class 1; 0: 1 */
     weir_targets_cut cut;   /* into parts */
     bool unit_rows;         /* of an import's matrices: each is divided by its length */
