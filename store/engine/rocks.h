@@ -4,8 +4,9 @@
  *
  * That interface lets exceptions through (std::bad_alloc out of any call ends a program in C), says what went wrong in
  * words only, and has neither listeners, nor Resume, nor a check of one file. Here each call is guarded, and comes back
- * with a status. Where memory is short, RocksDB waits for it: a caller of ours for a second. What an exception then
- * leaves all the same is not destroyed any more; if it was a write, RocksDB is only read from. rocks.cc says why.
+ * with a status. Where memory is short, RocksDB waits for it: a caller of ours for a second, but for as long as it
+ * takes where files are listed for a walk, and in an opening for reading only. What an exception then leaves all the
+ * same is not destroyed any more; if it was a write, RocksDB is only read from. rocks.cc says why.
  *
  * WEIR_FAULT "engine" fails any of these calls: ENOMEM is thrown, so that the guard is tried as well.
  */
@@ -122,7 +123,8 @@ typedef bool (*weir_rocks_take_record)(void *context, const void *key, size_t ke
                                        size_t value_length);
 bool weir_rocks_salvage(weir_rocks *db, const weir_engine_range *ranges, size_t count, weir_rocks_take_record take,
                         void *context, weir_rocks_status *status);
-/* Reads every byte of one sorted file anew, past all caches; NULL: of all files. */
+/* Reads every byte of one sorted file anew, past RocksDB's caches and, where it can be, the kernel's; NULL: of all
+ * sorted files. Of one whose checksum is not known, only the blocks. */
 bool weir_rocks_check_file(weir_rocks *db, const char *path, weir_rocks_status *status);
 /* Whether the file at `path` has the bytes that the database's sorted file `name` was written with. */
 bool weir_rocks_check_copy(weir_rocks *db, const char *name, const char *path, weir_rocks_status *status);

@@ -9,7 +9,8 @@
  * and ends where the rest can have nothing that he wants.
  *
  * RocksDB keeps the properties of open files in memory, so filters have a share of it, whatever the store's size: a
- * file that finds no room in it has none, and is asked by RocksDB's own filter, which is read in parts.
+ * file that finds no room in it, or has more than 800000 prefixes, has none, and is asked by RocksDB's own filter,
+ * which is read in parts where the file is large.
  *
  * A list of files is as good as the database was when it was made: files never change, and one that was merged away
  * stays readable while a list has it. Nothing here is guarded: rocks.cc is.
@@ -105,7 +106,8 @@ class SortedFile {
 using SortedFiles = std::vector<std::shared_ptr<const SortedFile>>; /* their ranks rise */
 
 /* *files becomes those that the database has now. What it had already is not opened again; after an error it has those
- * that could be opened. options: those of sorted_options; check: what is looked at before a file is opened. */
+ * that come before the one that could not be opened. options: those of sorted_options; check: what is looked at before
+ * a file is opened. */
 rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
                              rocksdb::Status (*check)(const std::string &path), SortedFiles *files);
 

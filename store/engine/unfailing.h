@@ -16,8 +16,9 @@
 extern "C" {
 #endif
 
-/* wait: called while there is no memory, until there is. False: RocksDB is not a library of its own in this process,
- * and its calls are as they were. Once, before RocksDB is called. */
+/* wait: called while there is no memory, until there is. False: not all of them are led here. Mostly none is, because
+ * RocksDB is not a library of its own in this process, or the processor's kind is not known. Once, before RocksDB is
+ * called. */
 bool weir_unfailing_install(void (*wait)(void));
 
 #ifdef __cplusplus

@@ -120,7 +120,7 @@ weir_err weir_schema_read_values(const weir_schema_def *def, const char *key, co
 weir_err weir_schema_read_listed(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
                                  const weir_schema_values *values, uint32_t *indexp);
 
-/* graph.c, learn.c, source.c, mutation.c: the sections. */
+/* graph.c, learn.c, source.c, mutation.c: the sections; read.c: the last, which two of them need. */
 weir_err weir_schema_read_vertex(weir_schema_def *def, void *slot);
 weir_err weir_schema_read_relation(weir_schema_def *def, void *slot);
 weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot);
@@ -140,7 +140,7 @@ weir_err weir_schema_read_key(const weir_schema_def *def, const char *key, bool 
 /* print.c */
 void weir_schema_print_slot(const weir_schema *schema, weir_schema_section_id section, uint32_t id, weir_buf *out);
 #define WEIR_SCHEMA_DURATION_BYTES 24u
-/* In the largest unit that divides it; zero_word: what 0 is called, or NULL. Returns buffer or zero_word. */
+/* In the largest unit that divides it; zero_word: what 0 is called; NULL: "0s". Returns buffer, or that of 0. */
 const char *weir_schema_duration_text(int64_t us, const char *zero_word, char buffer[WEIR_SCHEMA_DURATION_BYTES]);
 
 #endif /* WEIR_STORE_SCHEMA_PRIVATE_H */

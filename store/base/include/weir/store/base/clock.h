@@ -3,7 +3,7 @@
  * clock.h - monotonic and wall time behind one handle that a test can drive.
  *
  * Durations come from the monotonic clock, dates from the wall clock, both in microseconds. Code
- * that waits or stamps takes a weir_clock; nothing else in the tree calls clock_gettime.
+ * that waits or stamps takes a weir_clock; nothing else in the product calls clock_gettime.
  */
 #ifndef WEIR_STORE_BASE_CLOCK_H
 #define WEIR_STORE_BASE_CLOCK_H

@@ -53,7 +53,7 @@ const char *weir_file_path(const weir_file *file);
 /* Does not sync. NULL is allowed.  WEIR_EIO, WEIR_EFULL what close reports. The handle is freed either way. */
 weir_err weir_file_close(weir_file *file);
 /* An exclusive advisory lock until close.  WEIR_EBUSY another handle holds it: the sentence names the pid that the
- * file begins with, if it does; writing it there is the holder's business. */
+ * file begins with, if it does; writing it there is the holder's business.  WEIR_EIO. */
 weir_err weir_file_lock(weir_file *file);
 
 /* Temp file beside path (path.tmp), write, sync, rename, sync the folder: path has the old or the new content, whole,
@@ -73,10 +73,11 @@ typedef enum weir_file_rule {
 } weir_file_rule;
 /* The same with rules, a set of bits.  WEIR_EPERM says what to do. */
 weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, char **bytesp, size_t *lengthp);
-/* Whether only root and the user of this process can change what is at path, or put something else in its place:
+/* Whether only root and the user of this process can change what is at path, or put something else into its folder:
  * it and the folder that it is in, and that of each link on the way, belong to one of the two and are written by
- * neither group nor others. A sticky bit is no excuse, since whoever comes first may make the file.  WEIR_EPERM says
- * what to do; WEIR_ENOTFOUND.  [any] */
+ * neither group nor others. A sticky bit is no excuse, since whoever comes first may make the file. Folders further up
+ * are not looked at: whoever may write one of those can put another folder there.  WEIR_EPERM says what to do;
+ * WEIR_ENOTFOUND.  [any] */
 weir_err weir_path_guarded(const char *path);
 /* The same of a folder and of all that is below it.  WEIR_ELIMIT as weir_folder_list, or folders more than 8 deep;
  * WEIR_ENOMEM.  [any] */
@@ -93,15 +94,16 @@ weir_err weir_folder_create(const char *path);               /* and its parents,
 weir_err weir_folder_sync(const char *path);
 weir_err weir_folder_sync_of(const char *path); /* the folder that holds path */
 /* Each of two folders beside each other gets the other's name, in one step; a power cut leaves either both or neither.
- * WEIR_EUNAVAILABLE: this file system cannot; after any error both have the names that they had. */
+ * WEIR_EUNAVAILABLE: this file system cannot. After any error both have the names that they had, unless it was the sync
+ * that failed and giving them back fails, too. */
 weir_err weir_folder_swap(const char *a, const char *b);
 bool weir_path_exists(const char *path);
 /* FOLDER/NAME, or FOLDER where name is NULL.  WEIR_ELIMIT it is empty, or longer than size allows.  [any] */
 weir_err weir_path_join(char *path, size_t size, const char *folder, const char *name);
 /* NAME in the folder that holds `of`.  WEIR_ELIMIT.  [any] */
 weir_err weir_path_beside(char *path, size_t size, const char *of, const char *name);
-/* Removes a folder with all in it and follows no link; WEIR_EINVAL for "/", "", a path of one component and one with
- * "..", WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX. */
+/* Removes a folder with all in it. Follows no link in it, nor one that path names, unless path ends in '/'.
+ * WEIR_EINVAL for "/", "", a path of one component and one with "..", WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX. */
 weir_err weir_folder_remove(const char *path);
 
 /* Calls visit for each entry but . and .., sorted by name, until it returns an error, which is passed on.

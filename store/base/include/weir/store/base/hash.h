@@ -16,7 +16,8 @@ extern "C" {
 #endif
 
 /* CRC-32C (Castagnoli), as Kafka and iSCSI use it; crc is 0 or the value so far.
- * crc32c(0, "123456789", 9) is 0xE3069283. Uses the processor's instruction where there is one. */
+ * Of "123456789", from 0 on, it is 0xE3069283. Uses the instructions of an x86-64 processor that has SSE4.2 and
+ * PCLMULQDQ; any other is served by the table. */
 uint32_t weir_crc32c(uint32_t crc, const void *bytes, size_t length);
 /* The table twin that the fast one is tested against. */
 uint32_t weir_crc32c_naive(uint32_t crc, const void *bytes, size_t length);

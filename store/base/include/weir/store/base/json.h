@@ -63,7 +63,8 @@ typedef struct weir_json_reader {
 
 /* depth_max: at most WEIR_JSON_DEPTH_MAX. */
 weir_json_reader weir_json_reader_of(const char *text, size_t length, unsigned depth_max);
-/* Into the object that the text is; else the fault is at its first byte.  false: a fault. */
+/* Into the object that the text is; else this fault is at its first byte that is not blank.  false: that, or another
+ * fault (the text is empty). */
 bool weir_json_enter(weir_json_reader *r, const char *fault);
 /* The next value. Of an array or object only the bracket: weir_json_read_item or _name goes on inside, or
  * weir_json_skip behind it.  false: a fault. */

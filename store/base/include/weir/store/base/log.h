@@ -77,7 +77,7 @@ void weir_log_setup(const weir_log_opts *opts);
 weir_log_opts weir_log_defaults(void);
 bool weir_log_enabled(weir_log_level level);
 
-/* event: a string literal. fields may be NULL when field_count is 0.  [any] */
+/* event: a string literal. fields may be NULL when field_count is 0. Of the message 767 bytes are written.  [any] */
 void weir_log_write(weir_log_level level, const char *event, const weir_log_field *fields, size_t field_count,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* An error with its sentence, code and place as fields.  [any] */

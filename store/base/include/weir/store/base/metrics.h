@@ -2,8 +2,9 @@
 /*
  * metrics.h - counters, gauges and histograms, declared in metrics.def and nowhere else.
  *
- * Counting is one relaxed atomic on a per-thread-hashed stripe; reading sums the stripes. Histograms are
- * log-linear (8 buckets per power of two), so that a quantile is right within 12.5 %.  Every function is [any].
+ * Counting is one relaxed atomic, of a histogram two, on the stripe that a thread is given when it first counts;
+ * reading sums the stripes. A gauge is one number. Histograms are log-linear (8 buckets per power of two), so that a
+ * quantile is right within 12.5 %.  Every function is [any].
  */
 #ifndef WEIR_STORE_BASE_METRICS_H
 #define WEIR_STORE_BASE_METRICS_H

@@ -3,7 +3,8 @@
  * progress.h - how far a long job is: a bar with rate and time left on a terminal.
  *
  * Draws nothing in the first two seconds; on a terminal redraws one line at most ten times a second; elsewhere
- * logs one "progress" line every 30 s.  THREADS: add is [any], the rest [owner].
+ * logs one "progress" line every 30 s. Whoever adds draws: where nothing is added, nothing is drawn.
+ * THREADS: add is [any], the rest [owner].
  */
 #ifndef WEIR_STORE_BASE_PROGRESS_H
 #define WEIR_STORE_BASE_PROGRESS_H
@@ -29,7 +30,8 @@ typedef struct weir_progress_opts {
 /* WEIR_ENOMEM. */
 weir_err weir_progress_open(const weir_progress_opts *opts, weir_progress **progressp);
 void weir_progress_add(weir_progress *progress, uint64_t n);
-/* Draws the last state and a newline if anything was drawn; NULL is allowed. */
+/* Draws the last state and a newline if anything was drawn, logs a "progress.end" if anything was logged; NULL is
+ * allowed. */
 void weir_progress_close(weir_progress *progress);
 
 #ifdef __cplusplus

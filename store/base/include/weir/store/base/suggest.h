@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Collects the nearest name offered, by edit distance with transpositions; at most a third of the letters
- * may differ. A plain value.  [owner] */
+ * may differ, and names of more than 64 bytes are passed over. A plain value.  [owner] */
 typedef struct weir_suggest {
     const char *wrong;
     const char *best; /* borrowed from the offer; NULL while nothing is near */

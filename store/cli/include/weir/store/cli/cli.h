@@ -3,9 +3,10 @@
  * cli.h - a command is a table: its help, its errors and its completion are made from it.
  *
  * Every command understands --help, --config FILE, --set KEY=VALUE, --check-config and --print-config[=markdown]
- * without listing them; they may stand before or after a subcommand's name. The first of a path understands --version,
- * too, before it. An option given twice counts as given last, but each --set counts; `--` ends the options. Results go
- * to stdout, everything else to stderr. Exit status: 0, or that of err.h.
+ * without listing them; they may stand before or after a subcommand's name. Only a raw one has none of them: what
+ * follows its name is another program's. The first of a path understands --version, too, before it. An option given
+ * twice counts as given last, but each --set counts; `--` ends the options. Results go to stdout, everything else to
+ * stderr. Exit status: 0, or that of err.h.
  *
  *     static weir_err run_ls(weir_cli *cli) { … weir_cli_text(cli, "path") … }
  *     static const weir_option ls_options[] = {{"path", 'p', "DIR", "folder of the log", NULL}, {0}};

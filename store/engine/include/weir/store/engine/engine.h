@@ -68,7 +68,7 @@ weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep);
 void weir_engine_cache_close(weir_engine_cache *cache);
 
 /* WEIR_ENOTFOUND; WEIR_EBUSY another process has it open; WEIR_ECORRUPT names file and what RocksDB says; WEIR_EIO;
- * WEIR_EFULL; WEIR_ENOMEM.  Blocks.  [owner] */
+ * WEIR_EFULL; WEIR_ENOMEM; to create it, what weir_folder_create may fail with.  Blocks.  [owner] */
 weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep);
 void weir_engine_close(weir_engine *engine);
 
@@ -110,19 +110,21 @@ void weir_engine_cursor_close(weir_engine_cursor *cursor);
  * a compaction met), something that was read is damaged (the sentence names the file), or the process has too little
  * memory (WEIR_ENOMEM).  [any] */
 weir_err weir_engine_health(weir_engine *engine);
-/* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned. To be
- * called now and then while weir_engine_health is not success, and before what failed is tried again; by the thread
- * that writes. To open RocksDB again it lets no reader in for up to a second, until those inside have gone (WEIR_EBUSY:
- * they have not), and then for as long as closing and opening take.  Blocks.  [owner] */
+/* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned, but for
+ * a wait for memory that has stopped nothing. To be called now and then while weir_engine_health is not success, and
+ * before what failed is tried again; by the thread that writes. To open RocksDB again it lets no reader in for up to a
+ * second, until those inside have gone (WEIR_EBUSY: they have not), and then for as long as closing and opening take.
+ * Blocks.  [owner] */
 weir_err weir_engine_mend(weir_engine *engine);
 
 /* Puts the engine in `folder`, which is closed and lies beside this one, in this one's place: readers meet one or the
  * other. What it was is in `folder` then, and its troubles are over.  WEIR_EBUSY: it is read; WEIR_EUNAVAILABLE: the
  * file system cannot; after any error it is as it was, or opened again by weir_engine_mend.  Blocks.  [owner] */
 weir_err weir_engine_replace(weir_engine *engine, const char *folder);
-/* Reads every byte of every file from the disk, past all caches, and what names the files; what is damaged is told,
- * too, by weir_engine_health from then on, and ends the walk. pace is called after each file, with its bytes, and may
- * wait; false ends it with success.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+/* Reads every byte of every sorted file from the disk, past the caches of RocksDB and, where the file system can, of
+ * the kernel, and what names the files; what is damaged is told, too, by weir_engine_health from then on, and ends the
+ * walk. Of a file whose checksum is not known only the blocks are checked. pace is called after each file, with its
+ * bytes, and may wait; false ends it with success.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
 typedef bool (*weir_engine_pace)(void *context, uint64_t bytes);
 weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context);
 
@@ -155,17 +157,17 @@ typedef weir_err (*weir_engine_visit)(void *context, const void *key, size_t key
 weir_err weir_engine_salvage(weir_engine *engine, const weir_engine_range *ranges, size_t count,
                              weir_engine_visit visit, void *context);
 
-/* A sorted file in the engine's folder; several may be written at once, each by one thread. Keys have 1 to 64 bytes and
- * must rise strictly, or weir_engine_writer_add returns WEIR_EORDER.  WEIR_EPERM the engine is open for reading only;
- * WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; while RocksDB is closed, as above.  [any] */
+/* A sorted file in the engine's folder; several may be written at once, each by one thread. Keys have 1 to 64 bytes (an
+ * assertion) and must rise strictly, or weir_engine_writer_add returns WEIR_EORDER.  WEIR_EPERM the engine is open for
+ * reading only; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; while RocksDB is closed, as above.  [any] */
 weir_err weir_engine_writer_open(weir_engine *engine, weir_engine_writer **writerp);
 /* The same for a large file: index and filter are in parts, as those of what merges make.  [any] */
 weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer **writerp);
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
                                 size_t value_length);
 uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer);
-/* Makes the file complete and durable; it must still be ingested, or cancelled.  WEIR_EFULL, WEIR_EIO.  Blocks on
- * the disk. */
+/* Makes the file complete and durable; it must still be ingested, or cancelled. Without a record it does nothing.
+ * WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk. */
 weir_err weir_engine_writer_finish(weir_engine_writer *writer);
 /* Finishes it, if that has not been done, and ingests it: ENGINE-N1, ENGINE-N2. The writer is closed either way. After
  * an error nothing of it is seen.  WEIR_EFULL, WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM.  Blocks on the disk. */

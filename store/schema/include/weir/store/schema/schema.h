@@ -127,7 +127,8 @@ typedef enum weir_schema_function {
     WEIR_SCHEMA_DISTINCT /* how many different neighbours, or values of a category */
 } weir_schema_function;
 
-/* A function of (vertex, relation, time t): over the edges with t - window <= time < t. */
+/* A function of (vertex, relation, time t): over the edges with t - window <= time < t, of very many of them over the
+ * newest (aggregate.h). */
 typedef struct weir_schema_aggregate {
     const char *name;
     uint32_t vertex; /* type */
@@ -177,7 +178,7 @@ typedef enum weir_schema_format { WEIR_SCHEMA_JSON, WEIR_SCHEMA_CSV } weir_schem
 
 typedef enum weir_schema_time_format {
     WEIR_SCHEMA_RFC3339,
-    WEIR_SCHEMA_S, /* since 1970; fractions are allowed */
+    WEIR_SCHEMA_S, /* this and those below: since 1970; fractions are allowed, what is below a microsecond is dropped */
     WEIR_SCHEMA_MS,
     WEIR_SCHEMA_US
 } weir_schema_time_format;
@@ -278,7 +279,8 @@ weir_err weir_schema_load_named(const char *operand, weir_schema **schemap);
 /* NULL is allowed.  [owner] */
 void weir_schema_free(weir_schema *schema);
 
-/* Whether a definition may have this name: a letter, then letters, digits, _ and -.  [any] */
+/* Whether a definition may have this name: a letter, then letters, digits, _ and -, all in ASCII, at most
+ * WEIR_SCHEMA_NAME_BYTES_MAX.  [any] */
 bool weir_schema_is_name(const char *text);
 const char *weir_schema_name(const weir_schema *schema);
 /* XXH3-64 of the canonical text (SCHEMA-H2). */
@@ -320,7 +322,8 @@ uint32_t weir_schema_category_slots(const weir_schema_feature *feature);
 
 /* Whether data stored under one schema can be opened under another (SCHEMA-H4): nothing removed, renumbered or of
  * changed meaning; new definitions, features and listed values at the end of theirs. Tasks, normalisation, expiry,
- * history and how messages are mapped may change freely, but neither the schema's name nor a source's topic.
+ * history, the `absent` and `lag` of a label and how messages are mapped may change freely, but neither the schema's
+ * name nor a source's topic.
  * WEIR_EVERSION the first difference that breaks it, and what to do; WEIR_ENOMEM.  [any] */
 weir_err weir_schema_compatible(const weir_schema *stored, const weir_schema *offered);
 

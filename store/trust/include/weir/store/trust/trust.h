@@ -3,8 +3,9 @@
  * trust.h - a folder that says what it holds: MANIFEST, with the SHA-256 of every file.
  *
  * One line a file, sorted by path: 64 hex digits, two spaces, the length, two spaces, the path below the folder. The
- * file itself ends with a line "end N", so that a cut one is seen. For checkpoints, snapshots, parts and models.
- * Readers treat every manifest as hostile: no path leaves the folder, nothing that it does not name is in it.
+ * file itself ends with a line "end N", so that a cut one is seen. For checkpoints, snapshots, parts, models and what a
+ * training goes on from. Readers treat every manifest as hostile: no path leaves the folder, nothing that it does not
+ * name is in it but itself and MANIFEST.sig.
  */
 #ifndef WEIR_STORE_TRUST_TRUST_H
 #define WEIR_STORE_TRUST_TRUST_H
@@ -20,8 +21,9 @@ extern "C" {
 
 #define WEIR_MANIFEST_FILES_MAX 100000u
 
-/* Hashes every file below folder and writes folder/MANIFEST, durably.  Blocks.  [any]
- * WEIR_ECORRUPT something there is neither a file nor a folder; WEIR_EIO, WEIR_EFULL, WEIR_ELIMIT, WEIR_ENOMEM. */
+/* Hashes every file below folder and writes folder/MANIFEST, durably; the files themselves are not synced.  Blocks.
+ * WEIR_ECORRUPT something there is neither a file nor a folder; WEIR_ELIMIT more than WEIR_MANIFEST_FILES_MAX files,
+ * folders more than 8 deep, a path of 1 KiB or more, a line end in a path; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  [any] */
 weir_err weir_manifest_write(const char *folder);
 /* WEIR_ECORRUPT names the first file that is changed, of another length, or not named, or the one behind a missing one;
  * WEIR_ENOTFOUND no MANIFEST.  [any] */
@@ -52,15 +54,16 @@ typedef struct weir_public_key {
 } weir_public_key;
 
 /* A new pair in two new files, the secret one with mode 0600 from its first moment.  WEIR_EEXIST either is there
- * already: nothing is overwritten; WEIR_EIO and the like: what was begun is left there.  [any] */
+ * already: nothing is overwritten; WEIR_EUNAVAILABLE no random numbers are to be had; WEIR_EIO and the like: what was
+ * begun is left there.  [any] */
 weir_err weir_key_pair_write(const char *secret_path, const char *public_path, weir_public_key *publicp);
 /* WEIR_ENOTFOUND; WEIR_EPERM others than its owner may read it; WEIR_EDATA it is not a key; WEIR_ENOMEM.  [any] */
 weir_err weir_secret_key_load(const char *path, weir_secret_key **keyp);
 /* Overwrites it first; NULL is allowed. */
 void weir_secret_key_free(weir_secret_key *key);
 weir_public_key weir_secret_key_public(const weir_secret_key *key);
-/* WEIR_EPERM others may change the file; WEIR_EDATA names the line; WEIR_ELIMIT more than WEIR_PUBLIC_KEYS_MAX.
- * [any] */
+/* WEIR_ENOTFOUND; WEIR_EPERM others may change the file; WEIR_EDATA names the line; WEIR_ELIMIT more than
+ * WEIR_PUBLIC_KEYS_MAX; WEIR_ENOMEM.  [any] */
 weir_err weir_public_keys_load(const char *path, weir_public_key keys[WEIR_PUBLIC_KEYS_MAX], size_t *countp);
 /* Which of two such files counts: the one beside the data if it is there, else the other. beside may be NULL. To be
  * asked anew at each load: the first key may be made after a server's start.  [any] */
