@@ -32,11 +32,11 @@ weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query
 /* A cursor for the files that may have something of the vertex that is no newer than latest_us. */
 weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest_us, weir_engine_cursor **cursorp);
 /* The same, without a cursor: file by file, the newest first, and no further than it must. Then what is behind the page
- * is not looked for: *completep is false. */
+ * is not looked for: *completep is false. Not for notes of events: files do not say how old those are. */
 weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_entry *entries, size_t capacity,
                           weir_arena *rows, size_t *countp, bool *completep);
 /* The time of the oldest entry, no deletion, of any of the lists (rising), that is newer than newer_than_us (INT64_MIN:
- * of all).  *foundp */
+ * of all). *foundp: there is one. */
 weir_err weir_cold_oldest(weir_engine *engine, weir_vertex vertex, const weir_list *lists, size_t count,
                           int64_t newer_than_us, weir_graph_budget *budget, bool *foundp, int64_t *time_usp);
 /* The key is borrowed until the cursor moves. */
@@ -44,8 +44,8 @@ weir_err weir_cold_name(weir_engine_cursor *cursor, weir_vertex vertex, weir_nam
 /* Every record that the cursor, for scans, sees: first those of the store itself and the deletions, then vertex by
  * vertex, the lists rising and each newest first, then the name. Believes nothing: each bundle is checked. */
 weir_err weir_cold_scan(weir_engine_cursor *cursor, weir_graph_visit visit, void *context);
-/* All records of a kind that are not in bundles, in their order: offsets, deletions, what the store says of itself. 
- * [any] What visit returns. */
+/* All records of a kind that are not in bundles, in their order: offsets, deletions, what the store says of itself.
+ * What visit returns.  [any] */
 weir_err weir_cold_scan_kind(weir_engine *engine, char kind, weir_graph_visit visit, void *context);
 
 /* WEIR_ECORRUPT, for files that read bundles themselves. */

@@ -96,9 +96,11 @@ weir_err weir_graph_repair_clean(const weir_graph *graph);
 /* description.c: FOLDER/graph.yaml, what the store is; replaced whole, durably. Called under the mutex or before there
  * are readers. */
 weir_err weir_graph_describe(const weir_graph *graph);
-/* Sets shard_count, id_key, event_window, identity and the sources.  WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT. */
+/* Sets shard_count, id_key, event_window, identity and the sources.  WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT its
+ * checksum is wrong, WEIR_ECONFIG right, and it is no description; WEIR_ELIMIT, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_graph_read_description(weir_graph *graph);
-/* FOLDER/schema.yaml: compares what is stored with the graph's; writes it when it is new or has grown.  WEIR_EDATA. */
+/* FOLDER/schema.yaml: compares what is stored with the graph's; writes it when it is new or has grown.  WEIR_EDATA
+ * says the first difference; WEIR_ECORRUPT it is lost or cannot be read; errors of files. */
 weir_err weir_graph_check_schema(weir_graph *graph);
 
 #endif /* WEIR_STORE_GRAPH_PRIVATE_H */

@@ -110,7 +110,8 @@ typedef struct weir_shard {
 } weir_shard;
 
 weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp);
-/* Stops both threads at once: what is not sealed is the log's. */
+/* The sealer ends after the seal at work, the owner when its queue is empty; what is not sealed then is the log's. NULL
+ * is allowed. */
 void weir_shard_close(weir_shard *shard);
 
 /* Copies the batch; gives the note back when it is done with, not when this fails. Blocks while the queue is full.
@@ -162,8 +163,9 @@ weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_a
 weir_err weir_shard_edges(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
                           weir_arena *arena, const weir_edge **edgesp, uint32_t *countp);
 /* The time of the oldest entry, no deletion, of any of the lists (rising) of a vertex, whatever hides it: of the
- * query's span; its list and limit are not looked at. A few seeks in each file that has the vertex, however long the
- * lists are.  [any] */
+ * query's span; its list and limit are not looked at. One pass over the files that have the vertex: of a list that is
+ * more than a few bundles in a file, a seek for each span that it has there, however long it is. It takes the steps of
+ * one seek, and one for each bundle.  [any] */
 weir_err weir_shard_oldest(weir_shard *shard, const weir_list_query *query, const weir_list *lists, size_t count,
                            bool *foundp, int64_t *time_usp);
 weir_err weir_shard_name(weir_shard *shard, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,

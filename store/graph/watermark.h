@@ -50,19 +50,19 @@ typedef struct weir_watermark_mark {
 weir_err weir_watermark_open(weir_clock *clock, int64_t future_us, weir_watermark **watermarkp);
 void weir_watermark_close(weir_watermark *watermark);
 /* While a store is opened: a mark that a shard had sealed; a partition as the shard that is furthest behind has it.
- * WEIR_ENOMEM.  [owner] */
+ * WEIR_ENOMEM, WEIR_ELIMIT.  [owner] */
 void weir_watermark_load_mark(weir_watermark *watermark, weir_watermark_mark mark);
 weir_err weir_watermark_load(weir_watermark *watermark, uint32_t source, uint32_t partition, uint64_t offset,
                              const weir_event_clock *clock);
 
 /* Counts the events of a run that were not counted before: its batches, one a shard. The note is each shard's until it
- * has given it back.  WEIR_ENOMEM.  [ingest] */
+ * has given it back.  WEIR_ENOMEM, WEIR_ELIMIT.  [ingest] */
 weir_err weir_watermark_submit(weir_watermark *watermark, const weir_batch_cursor *batches, uint32_t shards,
                                weir_clock_note **notep);
 /* shards of them have no more use for it: applied, or not.  [any] */
 void weir_watermark_give_back(weir_watermark *watermark, weir_clock_note *note, uint32_t shards, bool applied);
 
-/* As weir_graph_clock_state.  WEIR_ENOMEM. */
+/* As weir_graph_clock_state.  WEIR_ENOMEM, WEIR_ELIMIT. */
 weir_err weir_watermark_state(weir_watermark *watermark, uint32_t source, uint32_t partition, weir_clock_state state);
 int64_t weir_watermark_now(const weir_watermark *watermark); /* WEIR_EVENT_CLOCK_NONE: none yet */
 weir_watermark_mark weir_watermark_mark_get(weir_watermark *watermark);

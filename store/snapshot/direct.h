@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * direct.h - an archive on its way to a snapshot; what direct.c, direct_nodes.c and direct_edges.c share.
+ * direct.h - an archive, or plain rows as one, on the way to a snapshot; what direct.c, direct_nodes.c and
+ * direct_edges.c share.
  *
  * A ROW is a node as the archive numbers it, a VERTEX the same in the order of ids. An archive has one vertex type and
  * one relation, each the first of the schema.
@@ -11,7 +12,7 @@
 #include "import_private.h"
 
 #define WEIR_DIRECT_BLOCK 4096u        /* edges that are read at a time          */
-#define WEIR_DIRECT_SORT  (256u << 20) /* bytes: what is sorted in memory at once */
+#define WEIR_DIRECT_SORT  (256u << 20) /* bytes of memory of a sorter: of records half */
 #define WEIR_DIRECT_PLAIN 3u /* columns that are no members, of either table: id, timestamp, label; src, … */
 
 typedef struct weir_direct_block {

@@ -41,8 +41,8 @@ typedef struct weir_draft_direction {
 } weir_draft_direction;
 
 struct weir_snapshot_draft {
-    weir_graph *graph;    /* NULL: the arrays are those of an archive */
-    uint64_t import_rows; /* of that: nodes and edges                 */
+    weir_graph *graph;    /* NULL: the arrays are those of an archive, or of plain rows */
+    uint64_t import_rows; /* of that: nodes and edges                                   */
     const weir_schema *schema;
     const weir_snapshot_build_opts *opts;
     int64_t as_of_us;

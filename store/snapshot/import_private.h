@@ -2,7 +2,7 @@
 /*
  * import_private.h - what import.c, survey.c, tabulate.c, direct.c, unpack.c and feed.c share.
  *
- * *   survey    both files once: what each column is, which types, relations and label values there are ──► a schema
+ *   survey    both files once: what each column is, which types, relations and label values there are ──► a schema
  *   tabulate  both files again, where rows are as plain as arrays: columns of numbers
  *   direct    those, or an archive's arrays, become those of a snapshot; archives that need a store are unpacked
  *             into the two files
@@ -130,12 +130,12 @@ void weir_import_tabulated_close(weir_tabulated *rows);
 weir_err weir_import_direct_rows(weir_import *import, const weir_tabulated *rows, const char *folder,
                                  weir_snapshot_stats *statsp);
 
-/* unpack.c: FOLDER/nodes.csvand edges.csv of an archive. */
+/* unpack.c: FOLDER/nodes.csv and edges.csv of an archive. */
 weir_err weir_import_unpack(const weir_archive *archive, const char *folder);
 
 /* direct.c: a snapshot of an archive, array by array; the folder is for what is sorted. *donep false, without an error:
- * the archive has several rows of one vertex, which a store must put in order, or a column is to become bits; nothing
- * was made. */
+ * the archive has several rows of one vertex, which a store must put in order, a column is to become bits, or a store
+ * is asked for; nothing was made. */
 weir_err weir_import_direct(const weir_snapshot_import_opts *opts, const weir_archive *archive, const char *folder,
                             bool *donep, weir_snapshot_stats *statsp);
 

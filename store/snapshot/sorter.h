@@ -2,9 +2,10 @@
 /*
  * sorter.h - records in order, more of them than memory holds.
  *
- * A record is one to four words of 64 bits, compared as one number whose first word is the highest. Those that fill the
- * memory are sorted by their bytes, the lowest first, and become a run in a file; runs are merged as they are read. So
- * memory is what was given, the disk needs room for all records once, and no order of what is added is a bad one.
+ * A record is one to four words of 64 bits, compared as one number whose first word is the highest. Those that fill
+ * half of the memory are sorted by their bytes, the lowest first, by way of the other half, and become a run in a file;
+ * runs are merged as they are read. So memory is what was given, the disk needs room for all records once, and no order
+ * of what is added is a bad one.
  */
 #ifndef WEIR_STORE_SORTER_H
 #define WEIR_STORE_SORTER_H

@@ -17,7 +17,7 @@
  * Numbers of no fixed length have seven bits a byte, low ones first. Entries stand newest first (weir_entry_order).
  *
  * `newest` is the time of the newest entry, and `span` says how much older the oldest may be (weir_bundle_reach): up to
- * 4 ms, 16 ms and so on, four times as much each, to two weeks; or without bound. So a reader as of a time seeks,
+ * 4 ms, 16 ms and so on, four times as much each, to 12.7 days; or without bound. So a reader as of a time seeks,
  * within each span, the first bundle that may have an older entry, and is done when what it has is newer than the next
  * bundle. However far back it looks, it passes few bundles in vain, and those by their first number; an entry that came
  * years late makes one bundle wide, which has a span of its own. `turn` counts the bundles of a list and a span in one
@@ -62,7 +62,7 @@ bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *key
 /* The eight bytes of a key that say its newest time, as a number: what is newer has less. */
 uint64_t weir_bundle_rank(int64_t newest_us);
 /* The rank of the oldest entry of the bundle that has this key, or a rank behind it; of notes of events, which
- * nobody looks for by rank, 0. */
+ * nobody looks for by rank, 0; of what is not the key of a bundle UINT64_MAX. */
 uint64_t weir_bundle_last_rank(const void *key, size_t length);
 /* The span of a bundle with these times. */
 uint8_t weir_bundle_span(int64_t newest_us, int64_t oldest_us);

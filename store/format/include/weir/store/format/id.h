@@ -72,8 +72,8 @@ weir_err weir_id_key_draw(weir_id_key *id_keyp);
 /* Of WEIR_ID_KEY_DIGITS lower-case hexadecimal digits, and nothing behind them.  false: they are not. */
 bool weir_id_key_parse(const char *text, weir_id_key *id_keyp);
 /* From a file of these digits, which only its owner may read, and which nobody else can change or replace.
- * WEIR_ENOTFOUND, WEIR_EIO; WEIR_ELIMIT a longer file by far; WEIR_EPERM, WEIR_EDATA say what to do.  Blocks on the
- * disk. */
+ * WEIR_ENOTFOUND, WEIR_EIO, WEIR_ENOMEM; WEIR_EINVAL a pipe or a device; WEIR_ELIMIT a longer file by far; WEIR_EPERM,
+ * WEIR_EDATA say what to do.  Blocks on the disk. */
 weir_err weir_id_key_load(const char *path, weir_id_key *id_keyp);
 
 weir_vertex weir_vertex_id(const weir_id_key *id_key, const char *type, const char *key, size_t key_length);

@@ -82,14 +82,18 @@ typedef struct weir_graph_opts {
  * WEIR_EINVAL too many shards, or a window that is too large; WEIR_ELIMIT the path is too long; WEIR_ENOTFOUND;
  * WEIR_EBUSY another process has it open: names its id; WEIR_EVERSION; WEIR_EDATA the stored data was written under a
  * schema that this one does not continue: the first difference; or a shard's folder is another's; WEIR_ECORRUPT names
- * the file; WEIR_EUNAVAILABLE no thread; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk.  [owner] */
+ * the file; WEIR_ECONFIG graph.yaml has its checksum, and says what this program does not read; WEIR_EUNAVAILABLE no
+ * thread; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; of a store that is created, errors of weir_id_key_load and _draw.  Blocks
+ * on the disk.  [owner] */
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
                          weir_graph **graphp);
 /* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log. No other call may be
- * running: end a trim, a scrub and a repair first, by what they call as they go.  [owner]  WEIR_EIO, WEIR_EFULL. */
+ * running: end a trim, a scrub and a repair first, by what they call as they go. It is closed after an error, too. NULL
+ * is allowed.  [owner]  Errors of a seal; WEIR_EIO, WEIR_EFULL. */
 weir_err weir_graph_close(weir_graph *graph);
-/* Whether the store, or a shard of it, was made with from_log, and weir_graph_filled was not called since: it does not
- * have yet what the log had then, so that an answer would be wrong. It stays so over restarts.  [any] */
+/* Whether the store was made with from_log, or a shard of it was emptied or set aside to be filled from the log, and
+ * weir_graph_filled has not ended that since: it does not have yet what the log had then, so that an answer would be
+ * wrong. It stays so over restarts.  [any] */
 bool weir_graph_filling(const weir_graph *graph);
 /* The store has all of it. In this process that holds at the latest when this returns without an error; for the next
  * one once all that is applied is sealed, which this waits for. After an error the next start is filling again; if this
@@ -101,7 +105,8 @@ const weir_schema *weir_graph_schema(const weir_graph *graph); /* [any] */
 const weir_id_key *weir_graph_id_key(const weir_graph *graph);
 
 /* The key that the store in a folder was made with, whether or not the store can be opened.  WEIR_ENOTFOUND,
- * WEIR_EVERSION, WEIR_ECORRUPT. */
+ * WEIR_EVERSION; WEIR_ECORRUPT, WEIR_ECONFIG of graph.yaml, as for weir_graph_open; WEIR_ELIMIT, WEIR_EIO, WEIR_ENOMEM.
+ * Blocks on the disk.  [any] */
 weir_err weir_graph_id_key_of(const char *folder, weir_id_key *id_keyp);
 /* The schema that the store in a folder was last opened for writing with.  WEIR_ENOTFOUND; WEIR_ECORRUPT names the
  * file; WEIR_ELIMIT, WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk.  [any] */
@@ -133,7 +138,7 @@ typedef struct weir_event_note {
 } weir_event_note;
 /* The notes of a source partition's offsets from `from` up to before `to`, the newest first; at most WEIR_WINDOW_MAX
  * offsets at a time. While the store is filled what is not sealed of them is sealed first.  [any]  WEIR_EINVAL;
- * WEIR_ELIMIT the arena is full; WEIR_ECORRUPT, WEIR_EIO; errors of a seal. */
+ * WEIR_ELIMIT the arena is full; WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM; errors of a seal. */
 weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partition, uint64_t from, uint64_t to,
                            weir_arena *arena, const weir_event_note **notesp, uint32_t *countp);
 
@@ -182,18 +187,18 @@ bool weir_graph_name_claim(weir_graph *graph, const weir_mutation *put);
 /* --- what time it is -------------------------------------------------------------------------------------------- */
 
 /* Each source partition has a clock: the lower median of the times of its newest 63 events, in the order of the log.
- * The watermark is the least clock of the partitions that count, and never later than what a majority of newest events
- * bear. It does not go back, except while the partitions together have had fewer than 63 events, or while it is later
- * than the wall clock and future_us allow. Expiry counts from it. After those first events a single one cannot
- * move it, however wild. A source that is behind holds it, so that what it brings late is still there to be met. It is
- * sealed with the offsets.
+ * The watermark is the least clock of the partitions that count, and never later than what a majority of the newest
+ * events of all partitions bear, or than the latest clock of one that has 63 of them. It does not go back, except while
+ * the partitions together have had fewer than 63 events, or while it is later than the wall clock and future_us allow.
+ * Expiry counts from it. After those first events a single one cannot move it, however wild. A source that is behind
+ * holds it, so that what it brings late is still there to be met. It is sealed with the offsets.
  *
  * A caller that only submits needs none of this: a partition counts from its first event on. */
 
 typedef enum weir_clock_state {
     WEIR_CLOCK_READING, /* there is more to read: counts, and holds the watermark even before its first event */
     WEIR_CLOCK_WAITING, /* at its end: counts if it has had an event                                          */
-    WEIR_CLOCK_IDLE     /* does not count, until an event is handed over after this was said                  */
+    WEIR_CLOCK_IDLE     /* does not count, until an event that is handed over after this was said is applied  */
 } weir_clock_state;
 
 /* What the reader of a partition knows of it. All are IDLE when the store is opened; WAITING does not wake one whose
@@ -204,8 +209,9 @@ weir_err weir_graph_clock_state(weir_graph *graph, uint32_t source, uint32_t par
 int64_t weir_graph_watermark(const weir_graph *graph);
 /* The latest time that an event may bear: future_us ahead of the wall clock, or of when the event has arrived
  * (INT64_MIN: not known), if that is later. A wall clock that has jumped back refuses nothing that is not newer than
- * the watermark, and the newest 63 events of a partition that counts. The newest event of all does not count: after one
- * minute of a wall clock far ahead, what it let in would let in more for years. INT64_MAX: no bound.  [any] */
+ * the watermark, or than the newest 63 events of a partition that counts or has events that are not applied yet. The
+ * newest event of all does not count: after one minute of a wall clock far ahead, what it let in would let in more for
+ * years. INT64_MAX: no bound.  [any] */
 int64_t weir_graph_latest(weir_graph *graph, int64_t arrived_us);
 
 typedef struct weir_graph_clock {
@@ -278,8 +284,9 @@ weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label,
  * than its newest deletion and than what its type's expiry leaves; which of them came first does not matter.  [any] */
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,
                          const char **keyp, uint32_t *key_lengthp);
-/* The oldest put of the life that a vertex has before before_us; *knownp false: it has no name, or is not there. A seek
- * for each list of the vertex; of a type that expires, twice that for each expiry that the life is long.  [any] */
+/* The oldest put of the life that a vertex has before before_us; *knownp false: it has no name, or is not there. All of
+ * its lists are looked through in one pass over the files that have it, with a few seeks more for each list of many
+ * bundles; of a type that expires, twice that for each expiry that the life is long.  [any] */
 weir_err weir_graph_first_put(weir_graph *graph, weir_vertex vertex, int64_t before_us, weir_arena *arena, bool *knownp,
                               int64_t *time_usp);
 
@@ -310,7 +317,8 @@ weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t
 weir_err weir_graph_name_within(weir_graph *graph, weir_vertex vertex, weir_graph_budget *budget, weir_arena *arena,
                                 uint16_t *vertex_typep, const char **keyp, uint32_t *key_lengthp);
 
-/* Takes nothing: whether there are so many steps, where it is known what must follow.  Errors as if they were taken. */
+/* Takes nothing: whether there are so many steps, where it is known what must follow. budget is not NULL.  Errors as if
+ * they were taken. */
 weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps);
 
 /* Every deletion of a vertex, by vertex and time, each once.  What visit returns; WEIR_ENOMEM, WEIR_ECORRUPT, WEIR_EIO.
@@ -340,10 +348,10 @@ weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, voi
 
 /* --- operations ------------------------------------------------------------------------------------------------- */
 
-/* Seals, then copies all shards into a folder that must not exist, with MANIFEST (path, length, SHA-256 of each file).
- * It appears under its name only when it is whole, and shares no block with the store that this
- * program knows of.  [any]  WEIR_EEXIST; WEIR_ELIMIT the path is too long; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; errors of
- * a seal. */
+/* Seals, unless the store is only read, then copies all shards into a folder that must not exist, with MANIFEST (path,
+ * length, SHA-256 of each file). It appears under its name only when it is whole, and shares no block with the store
+ * that this program knows of; FOLDER.partial is removed first.  [any]  WEIR_EEXIST; WEIR_ELIMIT the path is too long;
+ * WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; errors of a seal. */
 weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder);
 /* The same at the price of a folder, where the file system has hard links: the files are the store's own, so what
  * damages one damages both. For a reader of the next hours, not for a backup; the file SHARED in it says so.  [any] */
@@ -351,7 +359,7 @@ weir_err weir_graph_checkpoint_linked(weir_graph *graph, const char *folder);
 /* Whether a checkpoint says that its files are a store's own.  [any] */
 bool weir_graph_checkpoint_shares(const char *checkpoint);
 /* Verifies a checkpoint against its MANIFEST and copies it into a store folder that must not exist.  WEIR_ECORRUPT
- * names the file; WEIR_EEXIST, WEIR_ELIMIT, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. */
+ * names the file; WEIR_ENOTFOUND it has no MANIFEST; WEIR_EEXIST, WEIR_ELIMIT, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_graph_restore(const char *checkpoint, const char *folder);
 /* Reads every block of every shard, every key and every row.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  [any] */
 weir_err weir_graph_verify(weir_graph *graph, uint64_t *recordsp);

@@ -34,7 +34,8 @@ weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *
 
 /* Begins FOLDER/shard-NNN.repair: with what the best of the checkpoints in a folder has, or else empty; NULL: there is
  * no such folder. It takes a quarter of the memory of the shard's deltas and 5 MiB for names, and disk for as much as
- * the shard has. One repair of a shard at a time.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM.  [owner] */
+ * the shard has. One repair of a shard at a time.  WEIR_ECORRUPT what a checkpoint has cannot be read; WEIR_EFULL,
+ * WEIR_EIO, WEIR_ENOMEM.  [owner] */
 weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *checkpoints,
                                  weir_graph_repair **repairp);
 /* Removes what was begun; the shard goes on as it is. NULL is allowed. */

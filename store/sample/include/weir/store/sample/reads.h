@@ -4,8 +4,9 @@
  * time, over the lists that it will draw from.
  *
  * VIP (vertex inclusion probability): a parent at hop h - 1 draws each of its d edges with chance t = min(1, fanout /
- * d); so a vertex u is reached at hop h unless no parent draws it, 1 - p(u) = prod (1 - t p(parent)), as if draws did
- * not depend on each other.
+ * d), as if weights were alike; with RECENT its newest `fanout` edges and with FULL all with t = 1. So a vertex u is
+ * reached at hop h unless no parent draws it, 1 - p(u) = prod (1 - t p(parent)), as if draws did not depend on each
+ * other.
  */
 #ifndef WEIR_STORE_SAMPLE_READS_H
 #define WEIR_STORE_SAMPLE_READS_H
@@ -28,9 +29,9 @@ typedef struct weir_sample_reads {
     bool walks;     /* not chances: how many walks of the targets lead there, each edge of a list being one */
 } weir_sample_reads;
 
-/* By type and vertex. first: the chance that a batch has the vertex as a target; it is written over. weights: grow by
- * what the hops after that come to; of chances, that is the logarithm of 1 - p over all hops together. Lists are not
- * trusted.  WEIR_ENOMEM.  [any] */
+/* By type and vertex. first: the chance that a batch has the vertex as a target, or where walks are counted how many
+ * begin there; it is written over. weights: grow by what the hops after that come to; of chances, that is the logarithm
+ * of 1 - p over all hops together. Lists are not trusted.  WEIR_ENOMEM.  [any] */
 weir_err weir_sample_reads_add(const weir_sample_reads *reads, double **first, double **weights);
 /* A chance of 1 stays a little below: its logarithm is finite.  [any] */
 double weir_sample_log_spared(double chance);

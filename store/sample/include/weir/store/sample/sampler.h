@@ -50,22 +50,22 @@ typedef struct weir_sample_opts {
     bool shared;
 } weir_sample_opts;
 
-/* The source is borrowed.  WEIR_EINVAL says which step and why; WEIR_ELIMIT the worst case of a block is too large:
- * says how large and what to lower; WEIR_ENOMEM.  [owner] */
+/* The source is borrowed.  WEIR_EINVAL says which step or which of the other options, and why; WEIR_ELIMIT the worst
+ * case of a block is too large: says how large and what to lower; WEIR_ENOMEM.  [owner] */
 weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *source, weir_sampler **samplerp);
 /* NULL is allowed. */
 void weir_sampler_close(weir_sampler *sampler);
 /* What is sampled from now on is drawn with this seed.  [owner] */
 void weir_sampler_seed(weir_sampler *sampler, uint64_t seed);
-/* A block for what this sampler samples, to be used again and again (SAMPLE-P4).  WEIR_ENOMEM. */
+/* A block for what this sampler samples, and no other fills, to be used again and again (SAMPLE-P4).  WEIR_ENOMEM. */
 weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp);
 void weir_block_close(weir_block *block);
 /* What one block holds in memory. */
 uint64_t weir_block_bytes(const weir_sampler *sampler);
 
 /* Fills the block: what it held is gone.  Targets stand by type, rising.  [owner]
- * WEIR_EINVAL no target, more than targets_max, types that fall, times that differ under `shared`, a vertex that the
- * source does not have; whatever the source reports. After an error the block is empty. */
+ * WEIR_EINVAL no target, more than targets_max, types that fall or are not there, times that differ under `shared`,
+ * over arrays a vertex that is not there; whatever the source reports. After an error the block is empty. */
 weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t count, weir_block *block);
 
 /* A parent of another sampler, which has the same steps and window but not the edges of this vertex. A plain value. */

@@ -22,7 +22,8 @@ extern "C" {
 #endif
 
 /* The window of one vertex: newest first, equal times by neighbour, then event. Strided, so that a column of an array
- * and a field of a struct are read by one loop. Borrowed until the next call of the source. */
+ * and a field of a struct are read by one loop. Borrowed until the source is asked for windows again, or told of a hop.
+ */
 typedef struct weir_sample_window {
     const uint8_t *neighbors; /* what the source calls the vertex: uint64_t, or weir_vertex each   */
     const uint8_t *times;     /* int64_t each                                                     */
@@ -95,7 +96,7 @@ struct weir_sample_source {
     /* Forgets what the last block kept; NULL: a source that keeps nothing. */
     void (*begin)(weir_sample_source *source);
     /* What targets draw by, the same in every source: the low halves of their ids, in which two may agree; then they
-     * draw alike, which is no harm.  WEIR_EINVAL no such vertex. */
+     * draw alike, which is no harm.  WEIR_EINVAL over arrays: no such vertex. */
     weir_err (*ids)(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids);
     /* All parents of a hop, before the windows of any: for a source that has to ask for some elsewhere, with one
      * question. Their windows are then asked for in the order of the steps, and of the nodes within each.  NULL, as

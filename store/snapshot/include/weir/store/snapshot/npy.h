@@ -90,7 +90,8 @@ void weir_npy_folder_close(weir_npy_folder *folder);           /* NULL is allowe
 uint64_t weir_npy_folder_bytes(const weir_npy_folder *folder); /* of the files that are mapped */
 /* Maps the file of this name, in the manner of printf, below the folder: of this type, so many rows, and where columns
  * is not 0 so many columns. Borrowed from the folder; without data after an error.  Errors of weir_npy_map_open, but
- * WEIR_ECORRUPT it is missing, or not what was wanted, or its numbers are not aligned.  [owner] */
+ * WEIR_ECORRUPT it is missing, or not what was wanted, or its numbers are not aligned; WEIR_ELIMIT its path is too
+ * long.  [owner] */
 weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, uint64_t columns,
                              weir_npy_array *arrayp, const char *format, ...) __attribute__((format(printf, 6, 7)));
 /* In place of a file that is left out because all its numbers are 0: so many, in pages that take no memory. Borrowed

@@ -20,7 +20,7 @@
  *   OUT/relations/RELATION/out, in/indptr.npy              int64, vertices + 1
  *                                 /neighbors.npy           int64, index within the type at the other end
  *                                 /times.npy, events.npy   newest first within a vertex, then neighbour's id, event;
- *                                                          either only if not all are 0 (manifest: times, events)
+ *                                                          either may be left out: all are 0 (manifest: times, events)
  *                                 /until.npy               int64, from when on it is deleted; only if any edge is
  *                                 /feature.NAME.npy        as above, one an edge; texts once, beside out and in
  *   OUT/labels/LABEL/targets.npy           int64, index of the vertex, or position in out of the edge
@@ -31,7 +31,7 @@
  * Behind them come others that these lead to, of which there is an id, and of some their edges, but no key, no life, no
  * row and no line of a matrix. An edge of which one end's list is not here stands in the other's only.
  *
- * INVARIANTS: each is cited by an assert and by a test of the same name
+ * INVARIANTS: each is cited where the code keeps it and by a test of the same name
  *
  *   SNAPSHOT-Z1  Each edge stands once in out and once in in. For any time t from `from` to as_of, a reader sees what a
  *                reader of the store sees before t: edges, features, labels, whether a vertex exists and since when.
@@ -96,13 +96,14 @@ typedef struct weir_snapshot_stats {
 
 /* From a graph that does not change: a checkpoint, or a stopped store; read-only is enough. One ordered scan a shard;
  * what it finds goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, deletions of
- * vertices, and the rows of one vertex.  WEIR_EEXIST out; WEIR_EUNAVAILABLE the store lacks part of its log;
- * WEIR_EDATA an edge has one end only; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than
- * fit; WEIR_EINVAL.  Blocks.  [owner] */
+ * vertices, and the rows of one vertex. What is there as OUT.partial or OUT.spill is removed.  WEIR_EEXIST out;
+ * WEIR_ENOTFOUND the folder that out is to be in; WEIR_EUNAVAILABLE the store lacks part of its log; WEIR_EDATA an edge
+ * has one end only; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit, or the path;
+ * WEIR_EINVAL.  Blocks.  [owner] */
 weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp);
 
 /* For `extend`: the order of the vertices, and more arrays. rows: one a vertex of the type, in that order.
- * WEIR_EDATA a name that a file cannot have; WEIR_EINVAL no column. */
+ * WEIR_EDATA a name that a file cannot have; WEIR_EINVAL no column; WEIR_ELIMIT one too many; errors of a file. */
 const weir_vertex_pair *weir_snapshot_draft_ids(const weir_snapshot_draft *draft, uint32_t type, uint64_t *countp);
 weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, const char *name, const float *rows,
                                     uint64_t columns);
@@ -165,7 +166,7 @@ typedef struct weir_snapshot_edges {
     const int64_t *indptr, *neighbors, *times;
     const int64_t *until_us; /* NULL: none was deleted */
     const uint64_t *events;
-    bool has_times, has_events; /* false: all are 0, and take neither disk nor memory */
+    bool has_times, has_events; /* false: all are 0, and take neither disk nor memory, but for times in edge_pairs */
     const weir_snapshot_column *columns;
     uint32_t column_count;
     int64_t newest_us;
@@ -181,8 +182,9 @@ typedef struct weir_snapshot_labels {
 } weir_snapshot_labels;
 
 /* WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_EDATA a part where a snapshot is wanted, or the other way round; WEIR_ECORRUPT,
- * WEIR_EDATA name the file: a missing one, a wrong length, an end that leads outside. Lists and neighbours are checked
- * where they are followed, or all of them by weir_snapshot_check.  [any] */
+ * WEIR_EDATA name the file: a missing one, a wrong length, an end that leads outside; WEIR_ELIMIT the path; WEIR_EIO,
+ * WEIR_ENOMEM. Lists and neighbours are checked where they are followed, or all of them by weir_snapshot_check.  [any]
+ */
 weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp);
 void weir_snapshot_close(weir_snapshot *snapshot); /* NULL is allowed */
 /* Walks all lists, neighbours, times and labels.  WEIR_ECORRUPT names the array and the place.  [any] */
@@ -226,18 +228,18 @@ typedef struct weir_snapshot_import_opts {
     bool by_store; /* as if rows had histories: the same snapshot, by the way that a store's takes */
 } weir_snapshot_import_opts;
 /* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays, and what memory an archive takes.
- * It works in OUT.store and OUT.csv, and removes them.  WEIR_EEXIST one of the three is there; WEIR_EDATA file, line
- * and column, or archive and array; WEIR_EINVAL
- * neither edges nor npz; WEIR_EUSAGE `undirected`, and edges lead to another type; errors of files, of a store and of
- * a build.  Blocks. */
+ * An archive is unpacked in OUT.csv; rows, and archives that become rows, work in OUT.store. Both are removed.
+ * WEIR_EEXIST OUT is there, or the one that is needed of the two; WEIR_EDATA file, line and column, or archive and
+ * array; WEIR_ENOTFOUND a file, or an archive has no edges; WEIR_EINVAL neither edges nor npz; WEIR_EUSAGE
+ * `undirected`, and edges lead to another type; errors of files, of a store and of a build.  Blocks. */
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
 
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
 
 /* CSV: a folder with nodes.csv and edges.csv. NPZ: one file, of one vertex type and one relation whose features are
- * numbers; it is packed in a folder OUT.partial first. OUT must not exist; an import reads either back: README.md.
- * WEIR_EEXIST; WEIR_EINVAL what an archive cannot hold; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM: of CSV, what
- * was begun is left there.  Blocks. */
+ * numbers; it is packed in a folder OUT.partial first, and what is there of that name is removed. OUT must not exist;
+ * an import reads either back: README.md.  WEIR_EEXIST; WEIR_EINVAL what an archive cannot hold; WEIR_ECORRUPT;
+ * WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM: of CSV, what was begun is left there.  Blocks. */
 weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out);
 
 #ifdef __cplusplus
