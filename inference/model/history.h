@@ -33,7 +33,8 @@ typedef struct weir_model_history {
 /* Verifies, then reads. Empty where there is no file.  WEIR_EPERM not signed, or not by a key that counts;
  * WEIR_ECORRUPT names the line; WEIR_EVERSION. */
 weir_err weir_model_history_load(const char *path, const weir_model_opts *opts, weir_model_history *history);
-/* Signs with the key, which must be one of opts; NULL: unsigned.  WEIR_EPERM. */
+/* Signs with the key, which must be one of opts, unless these have none and accept what is unsigned; NULL: unsigned.
+ * WEIR_EPERM; WEIR_ENOMEM; errors of file.h. */
 weir_err weir_model_history_store(const char *path, const weir_model_history *history, const weir_secret_key *key,
                                   const weir_model_opts *opts);
 void weir_model_history_free(weir_model_history *history);
@@ -42,7 +43,7 @@ void weir_model_history_begin(weir_model_history *history);
 /* At WEIR_MODELS_HISTORY_MAX the oldest goes. */
 weir_err weir_model_history_add(weir_model_history *history, const weir_models_entry *entry);
 /* What a rollback leads to: replays the history, a promotion on top of what served, a rollback off it. folder is for
- * the sentence; the entry is the history's. */
+ * the sentence; the entry is the history's.  WEIR_ENOTFOUND none served before; WEIR_ENOMEM. */
 weir_err weir_model_history_before(const weir_model_history *history, const char *folder,
                                    const weir_models_entry **entryp);
 /* One line of it, cut to what fits. */

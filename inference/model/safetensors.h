@@ -24,7 +24,7 @@ typedef struct weir_weights {
     uint8_t *data;
 } weir_weights;
 
-/* Writes them in the order given.  WEIR_EINVAL names the tensor at fault; errors of file.h. */
+/* Writes them in the order given.  WEIR_EINVAL, WEIR_ELIMIT name the tensor at fault; errors of file.h. */
 weir_err weir_safetensors_write(const char *path, const weir_model_tensor *tensors, size_t count);
 /* WEIR_EDATA says what is wrong with it; WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_safetensors_read(const char *name, const void *bytes, size_t length, weir_weights *weightsp);

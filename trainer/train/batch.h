@@ -6,7 +6,7 @@
 #include "batches.h"
 
 typedef struct weir_train_sampler weir_train_sampler; /* what the sample stage works with */
-typedef struct weir_train_fetcher weir_train_fetcher; /* what the fetch stage works with  */
+typedef struct weir_train_fetcher weir_train_fetcher; /* what the stages answer and encode work with */
 
 /* opts are borrowed. channels: what the stages of one maker talk on; NULL where there is one rank. */
 weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const *channels,

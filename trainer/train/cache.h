@@ -40,7 +40,7 @@ uint64_t weir_train_cache_rows(const weir_train_cache_opts *opts);
  * beginning.
  * WEIR_EINVAL the graph does not stand still; WEIR_ENOMEM; errors of the exchange and of the source.  [main] */
 weir_err weir_train_cache_open(const weir_train_cache_opts *opts, weir_comm *comm, weir_train_cache **cachep);
-void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here and below */
+void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here, in find and in bytes */
 /* The place of the row of this vertex of the snapshot, or WEIR_TRAIN_CACHE_MISS. */
 uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex);
 /* Rows and places. */
@@ -48,11 +48,13 @@ uint64_t weir_train_cache_bytes(const weir_train_cache *cache);
 void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_t place, weir_real *numbers,
                            uint32_t *slots);
 
-/* What a policy thinks of the vertices of the snapshot that the rank has: weights[type][vertex], above 0 if a batch of
- * the rank may read it. Of VIP: with which chance one does. The caller frees them.  WEIR_ENOMEM; where batches are
- * drawn, what the sampler reports. */
+/* What a policy thinks of the vertices of the snapshot that the rank has: weights[type][vertex]; the higher, the sooner
+ * it is kept; 0: it is not. Chances, walks and draws are those of the rank's own targets, also where batches are dealt
+ * (deal.h). Of VIP: with which chance a batch reads the vertex. The caller frees them, after an error too.
+ * WEIR_ENOMEM; where batches are drawn, what the sampler reports. */
 weir_err weir_train_weigh(const weir_train_cache_opts *opts, double **weights);
-/* Adds to the weight of each vertex how often the first epochs read it.  Errors as of weir_train_weigh. */
+/* Adds to the weight of each vertex how many batches of the first three epochs read it.  Errors as of
+ * weir_train_weigh. */
 weir_err weir_train_simulate(const weir_train_cache_opts *opts, double **weights);
 
 #endif /* WEIR_TRAINER_TRAIN_CACHE_H */

@@ -30,7 +30,8 @@ typedef struct weir_train_hands {
 weir_err weir_train_hands_open(uint32_t ranks, weir_train_hands *hands);
 void weir_train_hands_close(weir_train_hands *hands);
 /* Hands over the targets of a batch, all ranks together; handedp: whether there are any, on whatever rank. Without, no
- * rank sends anything.  WEIR_ECORRUPT another rank handed over too much or too little; errors of the exchange. */
+ * rank sends anything.  WEIR_ECORRUPT another rank handed over too much or too little; WEIR_ENOMEM; errors of the
+ * exchange. */
 weir_err weir_train_hands_exchange(weir_train_hands *hands, const weir_train_owners *owners,
                                    const weir_targets *targets, const weir_train_slice *slice, weir_comm *comm,
                                    bool *handedp);

@@ -25,8 +25,8 @@
 
 typedef struct weir_train_lookahead weir_train_lookahead;
 
-/* With room for the rows that the share comes to. Of the stream's batches, by so many makers.  WEIR_ELIMIT more
- * vertices than a list can name; WEIR_ENOMEM. */
+/* With room for the rows that the share comes to. Of the stream's batches, by so many makers.  WEIR_ELIMIT 2^31 - 1
+ * vertices of this rank's snapshot, or more; WEIR_ENOMEM. */
 weir_err weir_train_lookahead_open(const weir_train_cache_opts *opts, uint32_t makers, weir_train_lookahead **aheadp);
 void weir_train_lookahead_close(weir_train_lookahead *ahead); /* NULL is allowed, here and in horizon */
 /* How many batches before it is made a batch has to be told: whole rounds of the makers. 0: ahead is NULL. */

@@ -47,7 +47,7 @@ typedef struct weir_train_remote_opts {
 
 /* Whether trees of this shape may lead further than the part has edges; dealt: those of dealt batches. */
 bool weir_train_remote_needed(const weir_train_owners *owners, const weir_nn_shape *shape, bool dealt);
-/* Everything is borrowed.  WEIR_ENOMEM; WEIR_EVERSION as weir_inputs_open. */
+/* Everything is borrowed.  WEIR_ENOMEM; WEIR_EVERSION as weir_inputs_open; WEIR_ELIMIT as weir_sampler_open. */
 weir_err weir_train_remote_source(const weir_train_remote_opts *opts, weir_sample_source **sourcep);
 /* What is told of the next block goes to remote, which is emptied first. handed: some target of the batch, on whatever
  * rank, is not its taker's own; the same on all ranks. */

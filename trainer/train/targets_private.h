@@ -48,7 +48,8 @@ int32_t weir_target_day(int64_t time_us);
 /* Whether it was ever put: what only edges name is no target, in the store neither. */
 bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex);
 
-/* Calls take with each vertex that the label is about, and with its labels [begin, end), newest first. */
+/* Calls take with each own vertex of the snapshot that is of the label's type, and with its labels [begin, end), newest
+ * first. */
 typedef weir_err (*weir_target_take)(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end);
 weir_err weir_targets_collect(weir_target_collector *c, weir_target_take take);
 
@@ -66,7 +67,7 @@ weir_err weir_target_merger_open(const uint64_t *counts, uint32_t ranks, size_t 
 void weir_target_merger_close(weir_target_merger *merger); /* NULL is allowed */
 /* How many of the rank's next it has room for; 0, too, when it has had all. */
 size_t weir_target_merger_wants(const weir_target_merger *merger, uint32_t rank);
-/* As many bytes as it wants targets of the rank. */
+/* As many targets as it wants of the rank. */
 void weir_target_merger_feed(weir_target_merger *merger, uint32_t rank, const char *told);
 /* The first of those that are left, of equal ones that of the lowest rank; NULL: all have left, or none can before each
  * rank has told as many as are wanted of it. Valid until the next feed. */
@@ -76,9 +77,9 @@ bool weir_target_merger_done(const weir_target_merger *merger); /* all have left
 /* Counts the candidates of all ranks, and makes room for what is kept of each; adds up what was excluded. All ranks
  * together.  WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_targets_count(weir_target_collector *c);
-/* Calls take with each candidate of all ranks in the order, which this rank's have already: on all ranks the same
- * calls. A rank has memory for its own and for a fixed number (TRAIN-T6). All ranks together.  WEIR_ENOMEM;
- * WEIR_ECORRUPT another rank tells what cannot be. */
+/* Calls hear with each candidate of all ranks in the order, which this rank's have already: on all ranks the same
+ * calls. A rank has memory for its own and for 32768 in all, or, of more than 512 ranks, 64 of each (TRAIN-T6). All
+ * ranks together.  WEIR_ENOMEM; WEIR_ECORRUPT another rank tells what cannot be. */
 typedef void (*weir_target_hear)(void *context, const weir_target_told *told, uint32_t rank);
 weir_err weir_targets_gather(weir_target_collector *c, weir_target_order order, weir_target_hear hear, void *context);
 /* What is kept of one that was told, behind those before it. */

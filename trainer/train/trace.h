@@ -37,8 +37,8 @@ typedef struct weir_train_span {
 typedef struct weir_train_trace weir_train_trace;
 
 /* All ranks together: time 0 is when all have come here. path: rank 0 writes a file without spans there, so that one
- * that cannot be written is known before the work; borrowed. makers: of each stream. Errors of the file; WEIR_ENOMEM.
- * [main] */
+ * that cannot be written is known before the work; borrowed. makers: of each stream. After an error, too, *tracep is to
+ * be closed. Errors of the file; WEIR_ENOMEM.  [main] */
 weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t makers, weir_train_trace **tracep);
 /* What does not fit is counted.  trace may be NULL.  [any] */
 void weir_train_trace_add(weir_train_trace *trace, const weir_train_span *span);

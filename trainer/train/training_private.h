@@ -91,7 +91,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t);
 /* Saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION
  * it is of other options, another seed or another snapshot; WEIR_ECORRUPT. */
 weir_err weir_training_state_save(const weir_trained *t);
-uint64_t weir_training_state_bytes(const weir_trained *t); /* of its files, but for a few hundred */
+uint64_t weir_training_state_bytes(const weir_trained *t); /* of its files, but for their heads and the MANIFEST */
 weir_err weir_training_state_load(weir_trained *t);
 
 /* curve.c: epochs.jsonl and curve.svg; on rank 0 alone. */

@@ -58,15 +58,15 @@ typedef struct weir_model_write_opts {
     const weir_model_tensor *tensors;
     size_t tensor_count;
     uint64_t schema_hash;
-    const char *task; /* the label that it predicts */
+    const char *task; /* of the schema: the name of the one that it answers */
     /* JSON objects, kept as they are. */
     const char *architecture, *normalisation, *calibration, *metrics, *provenance;
     const weir_secret_key *key; /* NULL: not signed */
 } weir_model_write_opts;
 
 /* A new folder: all of it, or nothing (MODEL-M1).  WEIR_EEXIST; WEIR_EDATA a text that is not a JSON object;
- * WEIR_EINVAL a name that is not valid or stands twice, a weight that is not finite; WEIR_ELIMIT; WEIR_EIO, WEIR_EFULL,
- * WEIR_ENOMEM.  Blocks.  [any] */
+ * WEIR_EINVAL a name that is not valid or stands twice, a weight that is not finite, words behind float32, no task or
+ * one of more than 256 bytes; WEIR_ELIMIT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
 weir_err weir_model_write(const char *folder, const weir_model_write_opts *opts);
 
 typedef struct weir_model weir_model;
@@ -123,7 +123,8 @@ weir_err weir_model_json_file_check(const char *name, const char *text, size_t l
 /* --- the register ---------------------------------------------------------------------------------------------- */
 /*
  *   MODELS/20261121T101500Z-1a2b3c4d/   a model: when it was written (UTC), first digits of its MANIFEST's SHA-256
- *   MODELS/current                      every promotion, a line each, oldest first; the last names what serves; signed
+ *   MODELS/current                      promotions and rollbacks, a line each, oldest first; the last names what
+ *                                       serves; signed
  *   MODELS/lock                         held by whoever changes something
  *
  * Whoever can write these files and has no key can take a model away, and no more: what is put there is refused
@@ -181,7 +182,9 @@ weir_err weir_models_history(weir_models *models, const weir_model_opts *opts, w
 typedef struct weir_models_change {
     const char *reason;         /* one line                                                                          */
     const weir_secret_key *key; /* signs it; NULL: unsigned, which accept_unsigned must allow                        */
-    bool take_over;             /* an unsigned `current` is left out and another register begins; false: refused */
+    /* With a key: an unsigned `current`, which opts do not accept, is left out and another register begins; false: it
+     * is refused. One that they accept is left out whatever this says. */
+    bool take_over;
     /* The register and the generation that a server's refusal names: the change continues from them, whatever `current`
      * says. "" and 0: not used. */
     char after_register[WEIR_MODELS_REGISTER_MAX];

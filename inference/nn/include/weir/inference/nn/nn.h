@@ -79,13 +79,13 @@ typedef struct weir_nn_batch {
 typedef struct weir_nn_drop {
     double rate; /* 0: nothing */
     uint64_t seed, step;
-    const uint64_t *keys; /* one a node, the same on every rank; NULL: the node's number */
+    const uint64_t *keys; /* one a node but those of the last hop, the same on every rank; NULL: the node's number */
 } weir_nn_drop;
 
 /* Memory of forward passes, which grows to the largest seen and stays so; a pass that fits allocates nothing. tape: it
  * keeps what the way back needs (trainer/nn).  WEIR_ENOMEM.  [owner] */
 weir_err weir_nn_workspace_open(const weir_nn *nn, bool tape, weir_nn_workspace **workspacep);
-void weir_nn_workspace_close(weir_nn_workspace *workspace);
+void weir_nn_workspace_close(weir_nn_workspace *workspace); /* NULL is allowed */
 uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
 
 /* Logits of the targets: targets x outputs. params lie in the kernels' memory; logits and embeddings (targets x hidden,

@@ -123,7 +123,8 @@ typedef struct weir_nn_inputs {
 } weir_nn_inputs;
 
 /* WEIR_EINVAL options out of range; WEIR_ECONFIG this network cannot learn the task: says why and what to do;
- * WEIR_ELIMIT more than WEIR_NN_PARAMETERS_MAX parameters; WEIR_ENOMEM.  [any] */
+ * WEIR_EDATA ids of known vertices do not ascend; WEIR_ELIMIT more than WEIR_NN_PARAMETERS_MAX parameters, of which an
+ * id of a known vertex counts as two; WEIR_ENOMEM.  [any] */
 weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts, weir_nn_shape **shapep);
 /* As one JSON object; a failure is in the buffer's own error.  [any] */
 void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json);

@@ -20,7 +20,7 @@ typedef struct weir_nn_type_slots {
 } weir_nn_type_slots;
 
 typedef struct weir_nn_encode_slots {
-    uint64_t weight, bias;      /* weight: NO_TENSOR without numbers */
+    uint64_t weight, bias;      /* NO_TENSOR: the network does not see the type; weight: or it has no numbers */
     const uint64_t *categories; /* one a category */
 } weir_nn_encode_slots;
 
@@ -40,16 +40,17 @@ uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step);
 /* One layer of a pass. */
 typedef struct weir_nn_layer_tape {
     const weir_real *below; /* nodes x hidden: h of the layer below; of layer 1 gathered from h0; maybe more rows */
-    const weir_real *const *means; /* one a step, parents x hidden; NULL where the layer does not look so far */
-    weir_real *relu;               /* nodes x hidden */
-    weir_real *stats;              /* nodes x 2      */
-    weir_real *out;                /* nodes x hidden */
+    /* One a step, parents x hidden; without a meaning where the layer does not look so far, or there are no parents. */
+    const weir_real *const *means;
+    weir_real *relu;  /* nodes x hidden */
+    weir_real *stats; /* nodes x 2      */
+    weir_real *out;   /* nodes x hidden */
     uint32_t nodes;
 } weir_nn_layer_tape;
 
 typedef struct weir_nn_tape {
     const weir_block_view *block;
-    weir_nn_drop drop; /* rate 0: none; its keys are always there */
+    weir_nn_drop drop; /* rate 0: none; its keys as the kernels see them, NULL where the pass had none */
     const uint32_t *input_of;
     const uint32_t *const *input_children; /* one a step: of each edge its child's input row     */
     const uint32_t *const *offsets;        /* one a step                                         */

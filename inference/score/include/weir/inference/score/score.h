@@ -44,8 +44,8 @@ extern "C" {
 
 typedef struct weir_score_model weir_score_model;
 
-/* What a scorer needs of a model. Everything but `name` and `version`, which are copied, is borrowed until
- * `release`. */
+/* What a scorer needs of a model. Everything but `name` and `version`, which are copied, of each at most 127 bytes, is
+ * borrowed until `release`. */
 typedef struct weir_score_model_opts {
     const char *name;
     const char *version;
@@ -78,8 +78,9 @@ typedef struct weir_score_ask {
     /* Of its own event, where that is not stored yet; borrowed. Those about other vertices are ignored. */
     const weir_mutation *mutations;
     size_t mutation_count;
-    uint32_t reasons;    /* at most so many; 0: none                                                        */
-    uint32_t nodes_max;  /* a larger tree is replaced by a smaller one, and `effort` says so; 0: unlimited  */
+    uint32_t reasons; /* at most so many; 0: none                                                        */
+    /* A larger tree is replaced by a smaller one, and `effort` says so; the smallest stays, however large. 0: none. */
+    uint32_t nodes_max;
     int64_t deadline_us; /* monotonic: as for nodes_max, when the whole run would not be done by then; 0: none */
     bool embedding;
 } weir_score_ask;
@@ -89,8 +90,8 @@ typedef struct weir_score_ask {
  * reports.  [any] */
 weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
                                weir_arena *arena, weir_score_ask *askp);
-/* The ask for the target that an event puts. mutations are borrowed.  WEIR_EDATA the event puts none, or deletes
- * something.  [any] */
+/* The ask for the target that an event puts, of several the first. mutations are borrowed.  WEIR_EDATA the event puts
+ * none, or deletes something.  [any] */
 weir_err weir_score_ask_event(const weir_score_model *model, const weir_mutation *mutations, size_t count,
                               weir_score_ask *askp);
 
@@ -98,7 +99,7 @@ weir_err weir_score_ask_event(const weir_score_model *model, const weir_mutation
 
 typedef enum weir_score_effort {
     WEIR_SCORE_WHOLE, /* the neighbourhood that the network was trained on               */
-    WEIR_SCORE_LESS,  /* a quarter of each fan-out                                       */
+    WEIR_SCORE_LESS,  /* a quarter of each fan-out, rounded up                           */
     WEIR_SCORE_LEAST  /* the newest edge of each step                                    */
 } weir_score_effort;
 
@@ -123,8 +124,9 @@ typedef struct weir_score {
     weir_score_effort effort;
     const weir_score_reason *reasons; /* the largest change first */
     uint32_t reason_count;
-    uint32_t untried;  /* first edges that were not left out, because they are more than WEIR_SCORE_EDGES_MAX */
-    double own_change; /* of the target's own row and aggregates; 0 when no reasons were wanted */
+    uint32_t untried; /* first edges that were not left out, because they are more than WEIR_SCORE_EDGES_MAX */
+    /* Of the target's own row, aggregates and embedding of its own; 0 when no reasons were wanted. */
+    double own_change;
     const weir_real *embedding;
     uint32_t embedding_width;
 } weir_score;

@@ -10,7 +10,8 @@
  * unless delay_us says so. A request whose time would be over before its turn comes is refused when it is submitted. A
  * batch that would be too late for one of its requests is run request by request, the most urgent first.
  *
- * THREADS: submit, swap and look are [any]; callbacks run on a [worker] and must not wait.
+ * THREADS: submit, swap, model, watch_look and watch_state are [any]; callbacks run on a [worker] and must not
+ *          wait.
  */
 #ifndef WEIR_INFERENCE_SCORE_SCORING_H
 #define WEIR_INFERENCE_SCORE_SCORING_H
@@ -85,7 +86,7 @@ typedef struct weir_scoring_watch_opts {
 typedef struct weir_scoring_state {
     uint64_t generation; /* of the register, as last looked at; 0: nothing was promoted      */
     char serving[WEIR_MODEL_ID_MAX];
-    char trouble[WEIR_ERR_SENTENCE_MAX]; /* why what the register names does not serve; "": it does */
+    char trouble[WEIR_ERR_SENTENCE_MAX]; /* why what the register names does not serve; "": it does, or names none */
 } weir_scoring_state;
 
 /* WEIR_ENOMEM; what weir_models_open reports.  [owner] */

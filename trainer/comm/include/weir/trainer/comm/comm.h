@@ -38,7 +38,8 @@ void weir_comm_stop(weir_comm *comm);
 weir_err weir_comm_channel(weir_comm *comm, weir_comm **channelp);
 void weir_comm_channel_close(weir_comm *channel); /* NULL is allowed */
 
-/* For benches: how much longer each round between ranks takes, of exchanges, and of everything else. A plain value. */
+/* For benches: how much longer each round between ranks takes: of exchanges, and of sums and gathers. Broadcasts and
+ * barriers are not delayed. A plain value. */
 typedef struct weir_comm_delays {
     int64_t exchange_us, sum_us;
 } weir_comm_delays;

@@ -68,7 +68,7 @@ void weir_nn_rows_close(weir_nn_rows *rows); /* NULL is allowed */
  * WEIR_ENOMEM. */
 weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch);
 /* For other ranks: appends the rows as bytes; and adds those of others, which must be of an equal network.
- * WEIR_ECORRUPT they are not; WEIR_ENOMEM. */
+ * WEIR_ECORRUPT they name a row that there is not, or end too early; WEIR_ENOMEM. */
 void weir_nn_rows_write(const weir_nn_rows *rows, weir_buf *out);
 weir_err weir_nn_rows_add(weir_nn_rows *rows, const char *bytes, size_t length);
 /* Of the n-th tensor that is looked up: its rows, ascending, each once. *tensorp NULL: there are no more tensors. */
@@ -93,7 +93,9 @@ typedef struct weir_adamw_opts {
 } weir_adamw_opts;
 
 /* Under AdamW, rows that have no gradient move, too: by what is left of their moments, and by decay. They do so when
- * they are read the next time, step by step, as if it had been done in each (NN-B3). Under Adagrad they stay.
+ * they are read the next time, or the rate changes: step by step, as if it had been done in each (NN-B3), and, once
+ * nothing is left of the first moment, by the decay of the rest at once, which is the same but for rounding. Under
+ * Adagrad they stay.
  *
  * The network is borrowed.  WEIR_EINVAL opts out of range; WEIR_ENOMEM. */
 weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp);

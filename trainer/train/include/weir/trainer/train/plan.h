@@ -2,7 +2,7 @@
 /*
  * plan.h - what a training would take, before it is begun: memory of each rank, disk, bytes between ranks, steps, time.
  *
- *   counted    steps, targets, parameters, files           exact
+ *   counted    steps, targets, parameters, files           exact; files but for their heads and small ones beside them
  *   sampled    rows of other ranks, memory of a batch      from some batches of the first epoch and of validation
  *   measured   seconds of a step                           the same batches, each stage by itself
  *
@@ -57,11 +57,11 @@ typedef struct weir_train_plan {
     bool pretended; /* by one process: time between ranks is not in the seconds */
     uint32_t epochs;
     uint64_t targets[WEIR_TARGETS_PARTS];
-    uint64_t first_steps, steps;     /* of training: of the first epoch, and of all epochs */
-    uint64_t validation, test;       /* batches to judge each once */
-    uint64_t parameters, embeddings; /* numbers; embeddings are among them */
-    uint64_t checkpoint_bytes;       /* twice while it is replaced */
-    uint64_t model_bytes;
+    uint64_t first_steps, steps;      /* of training: of the first epoch, and of all epochs */
+    uint64_t validation, test;        /* batches to judge each once */
+    uint64_t parameters, embeddings;  /* numbers; embeddings are among them */
+    uint64_t checkpoint_bytes;        /* twice while it is replaced */
+    uint64_t model_bytes;             /* of its weights and shape; without the ids of known vertices, 8 bytes each */
     double summed_floats;             /* gradients of a step, which are summed over the ranks                      */
     double told_bytes;                /* of a step: which rows of embeddings they are of, by all ranks to all      */
     uint32_t sampled, sampled_judged; /* batches of the plan */
@@ -71,7 +71,8 @@ typedef struct weir_train_plan {
 } weir_train_plan;
 
 /* All ranks together, with equal opts, as weir_train_run; folder, trace and resume do not count. pretend: 0, or so many
- * ranks instead of the one that there is, which has the whole snapshot; then there is no cache.  Errors of
+ * ranks instead of the one that there is, which has the whole snapshot; then there is no cache. Of
+ * WEIR_TRAIN_CACHED_AHEAD rows are counted as without a cache, since the batches do not follow each other.  Errors of
  * weir_train_run; WEIR_EINVAL pretend does not fit.  [main] */
 weir_err weir_train_plan_make(weir_comm *comm, const weir_train_opts *opts, uint32_t pretend, weir_train_plan **planp);
 void weir_train_plan_free(weir_train_plan *plan); /* NULL is allowed */

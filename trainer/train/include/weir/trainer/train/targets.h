@@ -8,7 +8,8 @@
  *
  * INVARIANTS
  *   TRAIN-T1  Cut by time: every target of a later part is later than every one of an earlier part.
- *   TRAIN-T2  A target's class depends on labels only, and a target is there only once its labels have had their time.
+ *   TRAIN-T2  A target's class depends on labels only. One that is judged as of its put is there only once its labels
+ *             have had their time (the task's `maturity`); of a graph that stands still, also if it has one already.
  *   TRAIN-T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as
  *             of the snapshot's time, so that all edges are seen; a class is never an input.
  *   TRAIN-T4  No target is from before the history that the snapshot covers (weir_snapshot_from_us).
@@ -16,8 +17,9 @@
  *   TRAIN-T6  Of a target that another rank has, a rank keeps numbers of a few bytes: its class and who has it, and its
  *             day if it is only for judging.
  *
- * A target is one life of a vertex: its time, its features and its labels are of that. What a later message says of it
- * (an update, a deletion, a second put) changes neither its time nor its class nor its features.
+ * Of a task `at: put` a target is one life of a vertex: its time, its features and its labels are of that. What a later
+ * message says of it (an update, a deletion, a second put) changes neither its time nor its class nor its features.
+ * Of a task `at: label` each label of a vertex is a target, as of just before it, or as of the put that came with it.
  */
 #ifndef WEIR_TRAINER_TRAIN_TARGETS_H
 #define WEIR_TRAINER_TRAIN_TARGETS_H
@@ -74,7 +76,7 @@ typedef struct weir_targets {
     const uint64_t *class_counts;      /* [part * classes + class]                                            */
     int64_t from_us[WEIR_TARGETS_PARTS], to_us[WEIR_TARGETS_PARTS]; /* times of each part's first and last     */
     bool one_time;                                                  /* all are judged as of one time          */
-    uint64_t digest;                                                /* of ids, times, classes and parts of all */
+    uint64_t digest; /* of ids, times and classes of all; not cut by time, of their parts, too */
     /* Those whose vertices this rank's snapshot has, in the same order. */
     uint32_t held;
     const uint32_t *numbers;    /* of each, which target it is, ascending; NULL: all are held              */
@@ -88,8 +90,9 @@ typedef struct weir_targets {
 #define WEIR_TARGETS_ELSEWHERE UINT32_MAX
 
 /* WEIR_EINVAL shares out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one class
- * only, in the part that is named, or masks that do not fit, and what to do; WEIR_ECORRUPT a list of the snapshot leads
- * outside; WEIR_ENOMEM; WEIR_ELIMIT 2^32 targets or more, or 2^16 ranks that have parts.  The snapshot is only read.
+ * only, in the part that is named, or masks, classes or times that do not fit the cut, and what to do; WEIR_ECORRUPT a
+ * list of the snapshot leads outside, a label has a value that there is not, or another rank tells what cannot be;
+ * WEIR_ENOMEM; WEIR_ELIMIT 2^32 - 1 targets or more, or 2^16 ranks that have parts.  The snapshot is only read.
  * [any] */
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
 void weir_targets_close(weir_targets *targets); /* NULL is allowed */

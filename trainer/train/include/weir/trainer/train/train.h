@@ -8,7 +8,8 @@
  *
  * INVARIANTS: each is cited where it is kept, and has tests of the same name
  *
- *   TRAIN-R1  For a seed and a global batch, the losses depend on the number of ranks only by the order of a sum.
+ *   TRAIN-R1  For a seed and a global batch, the losses depend on the number of ranks only by the order of a sum. Not
+ *             so of local batches, whose targets follow from who owns them, nor with another `wire` than floats.
  *   TRAIN-R2  Training that was ended and resumed by as many ranks gives the same bits as one that was not.
  *   TRAIN-R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
  */
@@ -67,9 +68,10 @@ typedef struct weir_train_epoch {
     double lag;                              /* of the slowest rank: its time to compute a target, by the median's */
     uint32_t slowest;                        /* which one that is */
     bool lags;                               /* clearly, as in the epoch before */
-    uint32_t ready;                          /* batches of it that had been prepared when it began */
+    uint32_t ready;                          /* batches that had been prepared when it began: its first, or, of
+                                                an epoch of few, later epochs', too */
     weir_train_times times;
-    int64_t elapsed_us, learning_us; /* learning: without judging and saving */
+    int64_t elapsed_us, learning_us; /* both without saving; learning: without judging, too */
 } weir_train_epoch;
 
 /* What differs for the edges of one relation, in one direction. A plain value. */
@@ -111,7 +113,7 @@ typedef enum weir_train_cached {
 typedef struct weir_train_opts {
     const weir_snapshot *snapshot;
     const weir_part *part; /* this rank's, whose snapshot that is; NULL: each rank has the whole snapshot  */
-    const char *folder;    /* checkpoint, epochs.jsonl, curve.svg; NULL: nothing is written               */
+    const char *folder;    /* checkpoint, epochs.jsonl, curve.svg; NULL: none of these is written         */
     const char *trace;     /* file for when each stage of each batch was; NULL: none                      */
     uint32_t task;
     uint32_t hidden; /* width of the layers                          */
@@ -146,7 +148,8 @@ typedef struct weir_train_opts {
 weir_train_opts weir_train_defaults(void);
 /* All ranks with equal opts, but for the part.  WEIR_EINVAL an option; WEIR_ELIMIT a network that is too large;
  * WEIR_EDATA too little to learn, or gradients that are not finite; WEIR_EVERSION a checkpoint of other options or
- * another snapshot; WEIR_ECONFIG, WEIR_ECORRUPT as weir_targets_open; WEIR_ENOMEM; what the files report.  [main] */
+ * another snapshot; WEIR_ECONFIG, WEIR_ECORRUPT as weir_targets_open; WEIR_EUNAVAILABLE no thread could be started;
+ * WEIR_ENOMEM; what the files and on_epoch report. Where there are more ranks, an error ends them all.  [main] */
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 void weir_trained_close(weir_trained *trained); /* NULL is allowed */
 
@@ -183,9 +186,9 @@ typedef struct weir_train_trees {
  * WEIR_EINTERNAL what the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
 weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
 
-/* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached.
- * timeless: of each relation, whether its edges have no times that differ; NULL: all have.
- * Returns how many, 0 when they are more than steps_max or the task's type has no relation.  [any] */
+/* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached,
+ * but for what `reach` does not follow. timeless: of each relation, whether its edges have no times that differ; NULL:
+ * all have. Returns how many, 0 when they are more than steps_max, or none is followed from the task's type.  [any] */
 uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach, const bool *timeless,
                           weir_sample_step *steps, uint32_t steps_max);
 
