@@ -12,7 +12,7 @@
 typedef struct weir_api_writer weir_api_writer;
 typedef struct weir_api_pool weir_api_pool;
 
-/* --- freshness: per thread, made anew when it is older than a few milliseconds -------------------------------- */
+/* --- freshness: per thread, made anew when it is older than a few milliseconds, or events were acknowledged since - */
 
 typedef struct weir_api_fresh {
     int64_t made_us;
@@ -171,7 +171,8 @@ weir_err weir_api_split(weir_api_format format, const char *body, size_t length,
                         const weir_api_message **messagesp, size_t *countp);
 
 /* The value of a member of the body, which is an object; cut as weir_api_split cuts an element of an array: no more of
- * it is looked at than shows where it ends.  false: there is none of this name, or its name has escapes.  [any] */
+ * it is looked at than shows where it ends.  false: there is none of this name, its name has escapes, or what stands
+ * before its end is not JSON.  [any] */
 bool weir_api_cut(const char *body, size_t length, const char *name, weir_api_message *valuep);
 /* Maps a message of the source, for the log and for a score alike: nothing else decides whether an event is valid.
  * index: among those of its request, for the message.  WEIR_EDATA, WEIR_ENOMEM as weir_mapper_map.  [owner] */

@@ -56,9 +56,11 @@ typedef struct weir_http_address {
 weir_err weir_http_address_read(const char *text, weir_http_address *addressp);
 /* What a URL and a sentence show: "127.0.0.1:8080", "[::1]:8080". */
 void weir_http_address_text(const struct sockaddr *address, char *buffer, size_t size);
-/* Whether a Host header names this machine by a name that no other site can have. */
+/* Whether a Host header names this machine by a name that no other site can have; true of NULL, as only HTTP/1.0 omits
+ * it. */
 bool weir_http_host_is_local(const char *host);
-/* Whether "http://HOST" is a page of this host and port. "null", as a sandboxed page sends it, is none. */
+/* Whether "http://HOST", or one of another scheme, is a page of this host and port. "null", as a sandboxed page sends
+ * it, is none. */
 bool weir_http_origin_is_host(const char *origin, const char *host);
 
 /* --- peers: how many connections an address has --------------------------------------------------------------- */
@@ -141,7 +143,7 @@ struct weir_http_loop {
     weir_thread *thread;
     weir_http_deadlines waiting, working; /* connections without and with a request */
     uint64_t connections;
-    int64_t accept_again_us; /* 0: at once; else there were no descriptors */
+    int64_t accept_again_us; /* 0: at once; else accepting failed, as without descriptors */
     int64_t accept_said_us;  /* when the log was last told so              */
     uint64_t peer_entered;   /* of the connection that the library is being given */
     bool peer_pending;
@@ -180,9 +182,9 @@ int weir_http_exchange_access(const char *method, const char *version, const cha
                               void **request_slot);
 void *weir_http_exchange_begin(weir_http_loop *loop, const char *uri, struct MHD_Connection *mhd);
 void weir_http_exchange_end(weir_http_loop *loop, weir_http_request *request);
-/* Answers by hand, past the library, when the connection is to be closed in the middle of a request. */
+/* Closes the connection past the library; in the middle of a request that is still arriving, answers by hand first. */
 void weir_http_exchange_cut(weir_http_connection *connection, unsigned status, const char *detail);
-/* If its Content-Length is not a number: answers so by hand. */
+/* If its Content-Length is not a number, or above 64 bits: answers so by hand. */
 void weir_http_exchange_refuse_length(weir_http_connection *connection);
 
 /* request.c */

@@ -38,14 +38,14 @@ typedef struct weir_cmd_letters {
     struct weir_cmd_replays *replays;
 } weir_cmd_letters;
 
-/* Opens the topics for reading; a topic that is not there has no letters.  WEIR_EUSAGE, and what the log says. */
+/* Opens the topics for reading; a topic that is not there has no letters.  WEIR_ENOMEM, and what the log says. */
 weir_err weir_cmd_letters_open(const weir_cli *cli, weir_cmd_letters *letters);
 /* Reads the options of WEIR_CMD_DLQ_FILTERS.  WEIR_EUSAGE. */
 weir_err weir_cmd_letters_filter(const weir_cli *cli, weir_cmd_letters *letters);
 void weir_cmd_letters_close(weir_cmd_letters *letters);
 typedef weir_err (*weir_cmd_letter_visit)(void *context, const weir_cmd_letter *letter);
 weir_err weir_cmd_letters_walk(weir_cmd_letters *letters, weir_cmd_letter_visit visit, void *context);
-/* The one letter of this number, whatever the filters.  WEIR_ENOTFOUND says which there are. */
+/* The one letter of this number, whatever the filters.  WEIR_ENOTFOUND says how to list those that there are. */
 weir_err weir_cmd_letters_one(weir_cmd_letters *letters, uint64_t number, weir_cmd_letter_visit visit, void *context);
 
 /* A positional argument as a letter's number.  WEIR_EUSAGE. */

@@ -46,7 +46,7 @@ typedef struct weir_naive {
     uint32_t shard, shards;
 } weir_naive;
 
-/* Adds what an event says about vertices of the shard.  WEIR_ENOMEM. */
+/* Adds what an event says about vertices of the shard, and which vertices of any shard it deletes.  WEIR_ENOMEM. */
 weir_err weir_naive_add(weir_naive *naive, const weir_mutation *mutations, size_t count, const weir_naive_place *place);
 /* Adds that an event was the first of its id.  WEIR_ENOMEM. */
 weir_err weir_naive_add_event(weir_naive *naive, weir_vertex source_vertex, uint64_t event, uint32_t content,

@@ -124,7 +124,8 @@ typedef struct weir_elog_marks {
 
 weir_err weir_elog_marks_init(weir_elog_marks *marks, const char *topic_folder, uint64_t creation_id,
                               uint32_t partitions);
-/* Reads the file; for each partition the highest mark counts.  WEIR_ECORRUPT a partition has none; WEIR_EIO. */
+/* Reads the file; for each partition the highest mark counts.  WEIR_ECORRUPT a partition has none; WEIR_ENOTFOUND;
+ * WEIR_ELIMIT it is too large; WEIR_EIO; WEIR_ENOMEM. */
 weir_err weir_elog_marks_load(weir_elog_marks *marks);
 /* Writes one durable mark a partition and keeps the file open for more.  WEIR_EFULL, WEIR_EIO. */
 weir_err weir_elog_marks_rewrite(weir_elog_marks *marks);
@@ -145,7 +146,7 @@ weir_err weir_elog_topic_check(const char *topic);
 weir_err weir_elog_path_join(char path[ELOG_PATH_MAX], const char *folder, const char *name);
 /* Takes the lock file, writes our process id into it.  WEIR_EBUSY; WEIR_EIO; WEIR_EFULL. */
 weir_err weir_elog_topic_lock(const char *topic_folder, weir_file **lockp);
-/* WEIR_ENOTFOUND; WEIR_ECORRUPT; WEIR_EVERSION; WEIR_EIO. */
+/* WEIR_ENOTFOUND; WEIR_ECORRUPT; WEIR_ELIMIT it is too large; WEIR_EVERSION; WEIR_EIO. */
 weir_err weir_elog_topic_load(const char *topic_folder, uint64_t *creation_idp, uint32_t *partitionsp);
 /* Writes the marks, then, as the last step, the topic file.  WEIR_ECORRUPT there are partitions already. */
 weir_err weir_elog_topic_create(const char *topic_folder, uint32_t partitions, uint64_t *creation_idp);
@@ -252,8 +253,8 @@ typedef struct weir_elog_partition {
 
 /* Notes that the file, as it is, is on the disk.  While `busy` is ours, or before there are other threads. */
 void weir_elog_partition_synced(weir_elog_partition *partition, uint64_t offset);
-/* resume.c: gets a partition that has failed to work again; nothing if it has not.  WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM,
- * WEIR_ECORRUPT: it is as it was. */
+/* resume.c: gets a partition that has failed to work again, then syncs; of one that has not failed it only syncs.
+ * WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECORRUPT, WEIR_EPOISONED: it has failed, as before or anew. */
 weir_err weir_elog_partition_resume(weir_elog_partition *partition);
 /* Makes an empty partition that can be freed. */
 void weir_elog_partition_init(weir_elog_partition *partition, weir_eventlog *log, uint32_t number);

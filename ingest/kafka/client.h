@@ -91,7 +91,7 @@ weir_err weir_kafka_error(const weir_kafka_client *client, rd_kafka_resp_err_t e
 
 /* The value of the time header; returns its length. */
 size_t weir_kafka_time_write(int64_t time_us, char text[WEIR_KAFKA_TIME_MAX]);
-/* False when it is not one that the above writes. */
+/* False when it is not a decimal whole number of 64 bits. */
 bool weir_kafka_time_read(const void *text, size_t length, int64_t *time_usp);
 
 /* ": REASON", or nothing, into text of this size.  [any] */

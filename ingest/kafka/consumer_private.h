@@ -56,7 +56,7 @@ struct weir_kafka_consumer {
     weir_kafka_mark *newest; /* as they were when the look began */
     uint64_t *handed;
     bool missing;              /* the topic was not there */
-    uint32_t odd_rounds, turn; /* rounds that found fewer partitions or none; the next idle part to look at */
+    uint32_t odd_rounds, turn; /* rounds that found fewer partitions, none, or an early end; the next idle part */
 
     weir_mutex mutex; /* LEAF; guards the fields below, and some of each part */
     weir_cond stopped;
@@ -74,7 +74,8 @@ typedef struct weir_kafka_probe {
 #define WEIR_KAFKA_PROBES_MAX 64u
 
 /* probe.c: reads the records of up to WEIR_KAFKA_PROBES_MAX partitions, each once. GONE: there is none at the offset
- * any more, by retention, compaction, or because the log ends before it.  WEIR_EUNAVAILABLE some had no answer. */
+ * any more, by retention, compaction, or because the log ends before it; or its CRC is wrong.  WEIR_EUNAVAILABLE some
+ * had no answer. */
 weir_err weir_kafka_probe_all(weir_kafka_client *client, weir_kafka_probe *probes, size_t count, int64_t timeout_us);
 
 /* consumer.c: the record of a message that has no error. */

@@ -84,7 +84,7 @@ struct weir_pipeline {
     size_t worker_count;
     bool repairs;
     char *checkpoints;         /* NULL: none  */
-    int64_t keep_us, scrub_us; /* 0: never    */
+    int64_t keep_us, scrub_us; /* scrub_us 0: never */
     weir_thread *keeper;       /* NULL: none  */
 
     weir_mutex mutex;  /* LEAF; guards the fields below */

@@ -53,7 +53,7 @@ typedef struct weir_position {
  * counts the calls: of some, one goes further back, and the first of all stays the last. */
 void weir_position_mark(weir_position *position, weir_mark mark, uint64_t verified, uint64_t times);
 
-/* Reads the file if there is one.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM. */
+/* Reads the file if there is one.  WEIR_ECORRUPT; WEIR_ELIMIT it is larger than one can be; WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_positions_open(const char *folder, weir_positions **positionsp);
 void weir_positions_close(weir_positions *positions);
 /* false: no row.  [any] */

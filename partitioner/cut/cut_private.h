@@ -65,14 +65,14 @@ int64_t weir_cut_weight_between(const weir_metis_graph *graph, const int32_t *pa
 
 /* weights.c. A part may have tolerance × share, or the least that some part must have if that is more. */
 weir_err weir_cut_limits_of(const weir_metis_graph *graph, uint32_t parts, const double *tolerance, cut_limits *limits);
-/* METIS on the whole graph: by all weights, or by their sum as shares of a part. Weights are made smaller where METIS
- * could not add them up. */
+/* METIS on this graph, the whole one or a coarser one: by all weights, or by their sum as shares of a part. Weights are
+ * made smaller where they add up to more than 10^9: METIS may add in 32 bits. */
 weir_err weir_cut_metis(const weir_metis_graph *graph, const cut_limits *limits, bool sum, uint64_t seed,
                         int32_t *part_of);
 /* About what that takes. */
 uint64_t weir_cut_metis_bytes(const weir_metis_graph *graph);
 
-/* balance.c: vertices leave parts that are above a limit, those first that add least to the cut. */
+/* balance.c: vertices leave parts that are above a limit, those first that add least to the cut for what they mend. */
 void weir_cut_balance(cut_state *s);
 /* refine.c: fewer edges between parts, and not more excess. */
 weir_err weir_cut_refine(cut_state *s);
@@ -87,7 +87,8 @@ typedef struct cut_level {
     int32_t *part_of;    /* by cluster                   */
 } cut_level;
 
-/* Clusters have at most `most` of each weight, and lie in one part each where part_of is not NULL. */
+/* Clusters have at most `most` of each weight, unless a vertex in them alone has more; where part_of is not NULL each
+ * lies in one part. */
 weir_err weir_cut_level_open(const weir_metis_graph *finer, const int32_t *part_of, uint32_t parts, const int64_t *most,
                              uint64_t seed, cut_level *level);
 void weir_cut_level_close(cut_level *level);

@@ -16,7 +16,7 @@ typedef struct weir_part_manifest {
     int64_t *listed;  /* by type: at least as many as the part owns */
 } weir_part_manifest;
 
-/* WEIR_ENOTFOUND, WEIR_EVERSION, WEIR_EDATA, WEIR_ENOMEM. */
+/* WEIR_ENOTFOUND, WEIR_EVERSION, WEIR_EDATA, WEIR_ELIMIT above WEIR_PART_MANIFEST_MAX, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_part_manifest_read(const char *folder, weir_part_manifest *manifest);
 /* The same of a text; name stands for the file. */
 weir_err weir_part_manifest_parse(const char *name, const char *text, size_t length, weir_part_manifest *manifest);

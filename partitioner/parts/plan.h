@@ -38,7 +38,7 @@ typedef struct weir_parts_weights {
 weir_err weir_parts_weights_open(const weir_snapshot *snapshot, const weir_parts_graph *graph,
                                  const weir_parts_opts *opts, weir_parts_weights *weights);
 void weir_parts_weights_close(weir_parts_weights *weights);
-/* What the parts have of each, and why more than was asked for, into report. */
+/* What the parts have of each, and why more than was asked for, into report.  WEIR_ENOMEM. */
 weir_err weir_parts_weights_report(const weir_parts_weights *weights, const weir_parts_graph *graph,
                                    const int32_t *part_of, weir_parts_method method, weir_parts_report *report);
 

@@ -14,8 +14,8 @@
  *           the same, the answer is the first one's place, else the request is refused.
  *   API-A3  The freshness of an answer is determined before the graph is read: what it says was applied is in the
  *           answer. The end that it gives includes every event that was acknowledged before.
- *   API-A4  Ready is said only after all that the sources had at the start is applied, and never while stopping or
- *           failed.
+ *   API-A4  Ready is said only after all that the sources had at the start is applied, but for what open transactions
+ *           held back then, and never while stopping or failed.
  *   API-A5  No answer comes from a store that is rebuilt from a log before it has all that was in the log at the start.
  */
 #ifndef WEIR_HTTP_API_API_H
@@ -59,7 +59,8 @@ typedef struct weir_api_opts {
     int64_t nightly_every_us;   /* a night is expected to end well as often; 0: none is                      */
     uint32_t loops;             /* of the server that will run the handlers                                  */
     uint64_t behind_max;        /* records of a source before it is not ready and takes no events; 0: no limit   */
-    int64_t stale_max_us;       /* without contact with a source's brokers before it is not ready; 0: for ever */
+    int64_t stale_max_us;       /* how long a source may lack its brokers, or wait for an open transaction, before
+                                   it is not ready; 0: for ever                                            */
     weir_clock *clock;          /* borrowed; NULL: the system's                                              */
 } weir_api_opts;
 

@@ -15,7 +15,8 @@
  *              to the last byte of its reply.
  *   SERVER-W2  No handler sees a request that its role, its size or its parameters forbid.
  *   SERVER-W3  Without keys only this machine is served: the address is loopback, and so is the Host header.
- *   SERVER-W4  What requests hold together stays within memory_bytes; a request that would exceed it is refused.
+ *   SERVER-W4  What bodies, replies and weir_http_hold take together stays within memory_bytes; a request that would
+ *              exceed it is refused. Arenas have a limit of their own (WEIR_HTTP_ARENA_BYTES_MAX) and do not count.
  *   SERVER-W5  A page of another site, in a browser that can reach this server, changes nothing: of its requests only
  *              GET and HEAD, whose answers it cannot read, reach a handler.
  *
@@ -91,7 +92,8 @@ typedef struct weir_http_opts {
     uint32_t connections_per_ip; /* of one IPv4 address or one IPv6 /64; 0: 64                                      */
     uint32_t header_bytes;       /* request line and headers, and those of the reply; 0: 32 KiB                     */
     uint64_t memory_bytes; /* of bodies in flight, both ways; 0: 256 MiB (SERVER-W4)                                 */
-    int64_t idle_us;       /* a connection without a request or without progress; 0: 10 s                     */
+    int64_t idle_us;       /* a connection without progress, in seconds rounded up; without a request line,
+                              whatever it sends, twice as long at most; 0: 10 s                                */
     int64_t request_us;    /* from a request's first line to the last byte of its reply; 0: 30 s              */
     const weir_http_route *routes;
     size_t route_count;
@@ -116,7 +118,7 @@ void weir_http_close(weir_http *http);
 
 /* --- the request: of the handler's thread, then of who finishes it -------------------------------------------- */
 
-/* Of this request: its memory is gone when the reply is sent. */
+/* Of this request: its memory may be gone once the reply is handed over to be sent. */
 weir_arena *weir_http_arena(weir_http_request *request);
 /* Without authenticate an admin; no roles: a caller without a valid key, on a route for anyone. */
 const weir_http_caller *weir_http_request_caller(const weir_http_request *request);
@@ -144,13 +146,14 @@ void weir_http_add_header(weir_http_request *request, const char *name, const ch
 /* Bytes that outlive the server in place of what was written: no copy is made. */
 void weir_http_reply_static(weir_http_request *request, unsigned status, const char *content_type, const void *bytes,
                             size_t length);
-/* A problem: slug is the end of its type ("/problems/SLUG"), detail a sentence. Replaces what was written. Always
- * false, for a check that ends with it. */
+/* A problem: slug is the end of its type ("/problems/SLUG"; NULL: that of the status), detail a sentence. Replaces what
+ * was written; headers that were added stay. Always false, for a check that ends with it. */
 bool weir_http_problem(weir_http_request *request, unsigned status, const char *slug, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The problem of an error, as if the handler had returned it. */
 void weir_http_problem_err(weir_http_request *request, weir_err err);
-/* Discards what was written and the headers that were added: another will answer instead. */
+/* Discards what was written and the headers that were added: another will answer instead. Before weir_http_defer.
+ * [loop] */
 void weir_http_start_over(weir_http_request *request);
 /* The handler will return before there is a reply: from then on the request belongs to who calls finish.  [loop] */
 void weir_http_defer(weir_http_request *request);

@@ -114,10 +114,10 @@ typedef struct weir_eventlog_partition_stats {
 /* Opens FOLDER/TOPIC, creating it when it is not there and opts->partitions is not 0; an existing topic keeps its own
  * partitions.  [owner]   Reads the last segment of each partition (if it is empty, the one before it, too), and of the
  * others the header. Damage in their records is met by the reader that comes to it, and by weir_eventlog_verify.
- * WEIR_EINVAL a bad topic name or option; WEIR_ELIMIT a path that is too long; WEIR_ENOTFOUND; WEIR_EBUSY another
- * process appends (EVENTLOG-L5), or, read-only, retention removes segments as fast as they are listed; WEIR_ECORRUPT
- * (EVENTLOG-L3) names file and position; WEIR_EVERSION; WEIR_EIO; WEIR_EFULL; WEIR_EPERM; WEIR_ENOMEM.  Blocks on the
- * disk.
+ * WEIR_EINVAL a bad topic name or option; WEIR_ELIMIT a path that is too long, or a topic file or file of marks that is
+ * larger than one can be; WEIR_ENOTFOUND; WEIR_EBUSY another process appends (EVENTLOG-L5), or, read-only, retention
+ * removes segments as fast as they are listed; WEIR_ECORRUPT (EVENTLOG-L3) names file and position; WEIR_EVERSION;
+ * WEIR_EIO; WEIR_EFULL; WEIR_EPERM; WEIR_ENOMEM.  Blocks on the disk.
  * A read-only log may be open while another process appends. It sees what that process has marked as durable; after a
  * power cut, until a process has opened the log for appending, that may be less than was acknowledged, never more. */
 weir_err weir_eventlog_open(const char *folder, const char *topic, const weir_eventlog_opts *opts,
@@ -189,10 +189,10 @@ typedef struct weir_eventlog_verify_stats {
 /* Called for each damage; its sentence names file and position. What it returns other than success ends the run. */
 typedef weir_err (*weir_eventlog_damage_visit)(void *context, weir_err damage);
 
-/* Reads the whole topic: every header, every checksum, every offset, every mark. Takes no lock and changes nothing; may
- * run beside the process that appends.  [any]   WEIR_EINVAL a bad topic name; WEIR_ELIMIT a path that is too long;
- * WEIR_ECORRUPT the topic file or the marks cannot be read at all; WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_EIO;
- * WEIR_ENOMEM; what visit returns. */
+/* Reads the whole topic: every header, checksum and offset, and the marks that are whole. Takes no lock and changes
+ * nothing; may run beside the process that appends.  [any]   WEIR_EINVAL a bad topic name; WEIR_ELIMIT as
+ * weir_eventlog_open; WEIR_ECORRUPT the topic file or the marks cannot be read at all; WEIR_ENOTFOUND; WEIR_EVERSION;
+ * WEIR_EIO; WEIR_ENOMEM; what visit returns. */
 weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventlog_damage_visit visit, void *context,
                               weir_eventlog_verify_stats *statsp);
 

@@ -2,8 +2,8 @@
 /*
  * kafka.h - the Kafka client as Weir uses it; the only module that includes librdkafka.
  *
- * Producers are idempotent with acks=all. Consumers are assigned statically from offsets that the caller keeps
- * (assign, never subscribe), check CRCs, and treat an offset that retention has run past as an error.
+ * Producers are idempotent with acks=all. Consumers start each partition at an offset that the caller keeps, without a
+ * group, check CRCs, and treat an offset that retention has run past as an error.
  *
  * INVARIANTS
  *   KAFKA-K1  A producer sends no record of a partition after it gave up an earlier one, or before the broker has said
@@ -77,10 +77,10 @@ typedef struct weir_kafka_producer_opts {
 weir_err weir_kafka_producer_open(const weir_kafka_producer_opts *opts, weir_kafka_producer **producerp);
 /* Hands a copy over; the key chooses the partition as Java clients choose it, no key takes any. Blocks while the
  * client's queue is full.  [owner]
- * WEIR_ELIMIT larger than the topic's max.message.bytes: without effect. WEIR_ETIMEOUT, WEIR_EUNAVAILABLE, WEIR_EPERM,
- * WEIR_ENOTFOUND, WEIR_EINVAL, WEIR_ECORRUPT, and WEIR_ELIMIT where the broker does not tell that limit: this or an
- * earlier record was refused, or none was acknowledged for timeout_us; from then on every call says so, and what was
- * not acknowledged may or may not be there (KAFKA-K1). */
+ * WEIR_ELIMIT key, value and 160 bytes for the rest of a record are more than the topic's max.message.bytes: without
+ * effect. WEIR_ETIMEOUT, WEIR_EUNAVAILABLE, WEIR_EPERM, WEIR_ENOTFOUND, WEIR_EINVAL, WEIR_ECORRUPT, and WEIR_ELIMIT
+ * where the broker does not tell that limit: this or an earlier record was refused, or none was acknowledged for
+ * timeout_us; from then on every call says so, and what was not acknowledged may or may not be there (KAFKA-K1). */
 weir_err weir_kafka_produce(weir_kafka_producer *producer, int64_t time_us, const void *key, size_t key_length,
                             const void *value, size_t value_length);
 /* Returns when all are acknowledged; *acknowledgedp counts them since open, on failure too.  Blocks.  [owner]
@@ -145,7 +145,8 @@ typedef struct weir_kafka_consumer_opts {
     /* Called in open, then by the watch's thread about once a second, when all partitions were heard of; contact_us is
      * of the monotonic clock. NULL: not told.  [any] */
     void (*told)(void *context, const weir_kafka_told *parts, size_t count, int64_t contact_us);
-    /* Asked while an answer of the brokers is awaited: true gives up, open with WEIR_ECANCELLED. NULL: never.  [any] */
+    /* Asked while partitions and ends are awaited, not while leaders are asked for or marks are compared: true gives
+     * up, open with WEIR_ECANCELLED. NULL: never.  [any] */
     bool (*stop)(void *context);
     void *context;
     uint64_t buffer_bytes; /* fetched ahead of poll; 0: 64 MiB; from 1 MiB to 1 GiB        */

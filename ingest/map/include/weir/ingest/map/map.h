@@ -29,7 +29,7 @@ typedef struct weir_mapper weir_mapper;
 /* The result of one message: valid until the next map with the same mapper, and as long as the message's bytes (of a
  * tombstone, its key's) stay: texts without escapes are not copied. */
 typedef struct weir_mapped {
-    const weir_mutation *mutations; /* NULL when refused */
+    const weir_mutation *mutations; /* NULL when refused, and of a tombstone that means nothing */
     size_t count;
     uint64_t event;
     uint32_t content; /* a hash of what it says: two messages with one id are the same event if it is the same */

@@ -24,8 +24,8 @@ typedef struct weir_cut_opts {
     uint32_t machines;       /* divides parts; first between machines, then within each; 1: one level      */
     const double *tolerance; /* by weight: how many times its share a part may have; at least 1            */
     uint64_t seed;
-    uint64_t memory_bytes; /* METIS sees the whole graph only if it would stay below; 0: no such limit   */
-    bool quick;            /* METIS once, mended and improved once; or placed, and not refined           */
+    uint64_t memory_bytes; /* METIS sees the whole graph only if it needs no more, about; 0: no limit    */
+    bool quick;            /* METIS once, mended and improved once; or placed, not mended nor refined    */
 } weir_cut_opts;
 
 /* Why no cutting into these parts gives every part at most tolerance × share of a weight. */
@@ -36,22 +36,24 @@ typedef enum weir_cut_bound {
     WEIR_CUT_HEAVY     /* so many heavy vertices that several must share a part              */
 } weir_cut_bound;
 
-/* No cutting has less than this of weight c in its largest part.  WEIR_ENOMEM.  [any] */
+/* No cutting has less than this of weight c in its largest part.  WEIR_EINVAL a weight below 0, or weights too large to
+ * be added up; WEIR_ENOMEM.  [any] */
 weir_err weir_cut_least(const weir_metis_graph *graph, uint32_t c, uint32_t parts, double tolerance, int64_t *leastp,
                         weir_cut_bound *boundp);
 
 /* part_of[v] for each vertex, from 0 to parts - 1; those of machine m are the m-th parts / machines of them. Where not
  * all weights can be held, what is above the limits, as shares of a part, is little in sum. The same arguments give the
- * same parts.  WEIR_EINVAL constraints, weights, machines; WEIR_ELIMIT more parts than vertices, or the graph is still
- * too large for METIS when it is coarse; WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.  [main] */
+ * same parts.  WEIR_EINVAL constraints, weights, machines, a tolerance below 1; WEIR_ELIMIT more parts than vertices,
+ * or the graph is still too large for METIS when it is coarse; WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.
+ * [main] */
 weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
 
 #define WEIR_CUT_NOWHERE INT32_C(-1)
 
 /* part_of[v] says where v stays; where it is WEIR_CUT_NOWHERE, v is put beside its neighbours, within the limits if
  * that can be (place.c). It takes one look at each list of a new vertex, and a few more to refine. Of opts count parts,
- * machines as in weir_cut, tolerance and quick. The same arguments give the same parts.  WEIR_EINVAL and WEIR_ELIMIT as
- * weir_cut; WEIR_ENOMEM.  Blocks.  [main] */
+ * tolerance and quick; machines must divide parts, and does not change where v goes. The same arguments give the same
+ * parts.  WEIR_EINVAL as weir_cut; WEIR_ELIMIT more parts than vertices; WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_cut_place(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
 
 #ifdef __cplusplus

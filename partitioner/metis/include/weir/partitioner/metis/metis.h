@@ -24,7 +24,7 @@ typedef struct weir_metis_graph {
     const int64_t *indptr, *neighbors, *edge_weights;
     uint32_t constraints;          /* weights a vertex; each part gets its share of each weight */
     const int64_t *vertex_weights; /* vertices × constraints                                    */
-    const double *tolerance;       /* how far above its share a part may be; NULL: 1.03, then 1.05 */
+    const double *tolerance;       /* how many times its share a part may have; NULL: 1.03, then 1.05 */
 } weir_metis_graph;
 
 /* part_of[v] for each vertex, from 0 to parts - 1. The same seed gives the same parts.  WEIR_ELIMIT too large for this

@@ -25,7 +25,7 @@
  *   PARTS-P2  A part of depth d has both lists of edges, whole and with all their data, of each vertex that at most d
  *             steps over edges lead to from one that it owns; of others it has none.
  *   PARTS-P3  The vertices of a part are those that it owns and those that its lists name: no more, no less.
- *   PARTS-P4  The same snapshot and options give the same files, except for times in report.json.
+ *   PARTS-P4  The same snapshot and options give the same files, except for times and peak_bytes in report.json.
  *   PARTS-P5  Of two vertices of a type that a part owns, the one that a batch reads with the higher chance has the
  *             lower number, and of equals the one that comes first in the snapshot.
  */
@@ -47,7 +47,7 @@ extern "C" {
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
 typedef enum weir_parts_method {
-    WEIR_PARTS_METIS,  /* few cut edges, training vertices and degrees shared out  */
+    WEIR_PARTS_METIS,  /* few cut edges, and each part its share of `balances`    */
     WEIR_PARTS_RANDOM, /* for comparison: by seed and vertex                       */
     WEIR_PARTS_HASH,   /* by the vertex's id: the same part in every snapshot      */
     WEIR_PARTS_LIKE,   /* as in earlier parts, and what is new by its neighbours   */
@@ -79,11 +79,11 @@ typedef struct weir_parts_balance {
 typedef struct weir_parts_opts {
     const char *out; /* a folder that must not exist */
     uint32_t parts;
-    uint32_t machines; /* of which each has the same number of parts, one after the other; 0: 1 */
+    uint32_t machines; /* of which each has as many parts, one after the other; 0: 1; only METIS cuts by them */
     weir_parts_balance balances[WEIR_PARTS_BALANCES_MAX];
     uint32_t balance_count; /* 0: vertices, training, degree */
     bool quick;             /* less of an effort: more cut edges, in a fraction of the time */
-    uint64_t memory_bytes;  /* METIS cuts the whole graph only if that takes less; 0: whatever it takes */
+    uint64_t memory_bytes;  /* METIS cuts the whole graph only if that takes no more, about; 0: whatever it takes */
     uint32_t depth;         /* how many steps from its own vertices a part has edges: PARTS-P2 */
     weir_parts_method method;
     const char *like; /* of WEIR_PARTS_LIKE: the folder of those parts, as many, of a snapshot of the same schema */
@@ -121,7 +121,7 @@ typedef struct weir_parts_held {
     char name[96];         /* of the weight, and of the type */
     uint64_t total;        /* 0: there is nothing to share out */
     double asked, reached; /* the largest part over the mean */
-    double least;          /* no cutting at all is below this; 1 unless a reason is known */
+    double least;          /* no cutting at all is below this; 1 unless a reason is known; 0 of a total of 0 */
     weir_parts_reason reason;
 } weir_parts_held;
 
@@ -141,9 +141,10 @@ typedef struct weir_parts_report {
     uint64_t peak_bytes; /* of the process */
 } weir_parts_report;
 
-/* Checks the whole snapshot first.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or than
- * vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, a path that is too long;
- * WEIR_EINVAL machines that do not divide parts, a tolerance below 1, earlier parts of another number, schema or graph;
+/* Checks the whole snapshot before it cuts.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or
+ * than vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, a graph that is too
+ * large for METIS even when it is coarse, a manifest above 1 MiB, a path that is too long; WEIR_EINVAL machines that do
+ * not divide parts, a tolerance below 1, no earlier parts named, or such of another number, schema or graph;
  * WEIR_ECORRUPT the snapshot, or earlier parts that do not belong together; WEIR_ENOTFOUND the MANIFEST of
  * opts->snapshot; what weir_part_open says of an earlier part; WEIR_EINTERNAL METIS refused; WEIR_EIO, WEIR_EFULL,
  * WEIR_ENOMEM.  Blocks.  [main] */
@@ -159,12 +160,12 @@ void weir_parts_report_json(const weir_parts_report *report, weir_buf *out);
 typedef struct weir_part weir_part;
 
 typedef struct weir_part_opts {
-    bool verify; /* checks the SHA-256 of every file first, and then every number (weir_snapshot_check) */
+    bool verify; /* checks the SHA-256 of every file, then every number (weir_snapshot_check) and who has lists */
 } weir_part_opts;
 
 /* Maps a folder part-P. Its lists are checked where they are followed, as a snapshot's are.
- * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file; WEIR_ELIMIT a path that is too long;
- * WEIR_EIO; WEIR_ENOMEM.  [any] */
+ * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file; WEIR_ELIMIT a path that is too long, or a
+ * manifest above 1 MiB; WEIR_EIO; WEIR_ENOMEM.  [any] */
 weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp);
 void weir_part_close(weir_part *part); /* NULL is allowed */
 
