@@ -152,13 +152,24 @@ static weir_err night_load(const char *nights, const char *name, weir_night_stat
 
 /* --- which night ------------------------------------------------------------------------------------------------- */
 
-/* The nights come sorted by their names: by time. */
+/* As night_choose names one by its time: 20261121T021500.123Z. */
+static bool night_is_dated(const char *name) {
+    static const char pattern[] = "00000000T000000.000Z";
+    for (size_t i = 0; i < sizeof pattern; i++)
+        if (pattern[i] == '0' ? name[i] < '0' || name[i] > '9' : name[i] != pattern[i]) return false;
+    return true;
+}
+
+/* The nights come sorted by their names: by time. Of a folder alone only the name says that it is a night just begun.
+ * What was cut off before another night ended is out of date. */
 static weir_err night_see_unfinished(void *context, const char *name) {
     weir_night *night = context;
     weir_night_state state;
     weir_err err = night_load(night->nights, name, &state);
-    bool open = err ? weir_err_is(err, WEIR_ENOTFOUND) : !state.outcome[0]; /* a folder alone is a night just begun */
+    bool dated = night_is_dated(name);
+    bool open = err ? weir_err_is(err, WEIR_ENOTFOUND) && dated : !state.outcome[0];
     if (open && strlen(name) < sizeof night->name) memcpy(night->name, name, strlen(name) + 1);
+    if (!err && !open && dated) night->name[0] = 0;
     return WEIR_OK; /* what is not a night, or cannot be read, is not continued */
 }
 

@@ -89,8 +89,8 @@ weir_err weir_night_path(char path[WEIR_NIGHT_PATH_MAX], const char *folder, con
 /* --- night.c: the folder ----------------------------------------------------------------------------------------- */
 
 /* Takes the lock and finds or makes the folder.  name NULL: a new one by the time, or with resume the newest that has
- * not ended, though later ones may have; a folder without a night.json counts as one.  WEIR_EUSAGE the name;
- * WEIR_EBUSY another night runs; WEIR_EEXIST the named one was promoted or kept (one that failed continues);
+ * not ended, if no later one has; a folder without a night.json counts as one if its name is a time.  WEIR_EUSAGE the
+ * name; WEIR_EBUSY another night runs; WEIR_EEXIST the named one was promoted or kept (one that failed continues);
  * WEIR_ECORRUPT its night.json. */
 weir_err weir_night_open(weir_night *night, const char *name, bool resume);
 /* Where a night of this name has its files. */

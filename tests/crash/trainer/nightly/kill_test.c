@@ -116,6 +116,32 @@ static void g1_as_it_begins(void **state) {
     assert_int_equal(night_entries("d/models"), 1);
 }
 
+/* Neither a folder of somebody else's, nor a night that was cut off before another one ended. */
+static void g1_only_the_newest_night_is_continued(void **state) {
+    static const char *const resume[] = {"--resume", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const anew[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const environment[] = {"WEIR_KILL_AT=nightly.after:1", NULL};
+    weir_test_output output;
+    (void)state;
+    night_store("60");
+    assert_ok(weir_folder_create(weir_test_path("d/nights")));
+    assert_ok(weir_folder_create(weir_test_path("d/nights/lost+found")));
+    night_run(resume, environment, &output);
+    assert_int_equal(output.status, SIGKILLED);
+    weir_test_output_free(&output);
+    assert_false(weir_path_exists(weir_test_path("d/nights/lost+found/night.json")));
+    assert_int_equal(night_entries("d/nights"), 1);
+    night_run(anew, NULL, &output);
+    if (output.status) fail_msg("%s", output.err);
+    weir_test_output_free(&output);
+    assert_int_equal(night_entries("d/nights"), 2);
+    go_on(&output);
+    if (output.status) fail_msg("%s", output.err);
+    weir_test_output_free(&output);
+    assert_int_equal(night_entries("d/nights"), 3); /* and not the first */
+    assert_int_equal(night_entries("d/models"), 2);
+}
+
 static void run_and_kill(int64_t life_us) {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -145,4 +171,4 @@ static void g1_at_random_moments(void **state) {
 
 #define KILL_ROW(step, point, number) WEIR_CASE(g1_##point##_##step),
 WEIR_TESTS(KILLS(KILL_ROW) WEIR_CASE(g2_nothing_serves_before_the_last_step), WEIR_CASE(g1_as_it_begins),
-           WEIR_CASE(g1_at_random_moments))
+           WEIR_CASE(g1_only_the_newest_night_is_continued), WEIR_CASE(g1_at_random_moments))
