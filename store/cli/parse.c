@@ -112,8 +112,9 @@ static weir_err words_take_letters(weir_cli *cli, cli_words *line, const char *l
         const weir_option *option = option_find(cli, NULL, 0, *letters);
         if (!option) return WEIR_ERR(WEIR_EUSAGE, "unknown option -%.1s", letters);
         const char *value = NULL;
-        if (option->value && letters[1]) return cli_record(cli, option, letters + 1);
-        weir_err err = option->value ? words_take_value(line, option, &value) : WEIR_OK;
+        bool takes_one = option->value && option->value[0] != '['; /* else a word of its own may stand behind it */
+        if (takes_one && letters[1]) return cli_record(cli, option, letters + 1);
+        weir_err err = takes_one ? words_take_value(line, option, &value) : WEIR_OK;
         if (!err) err = cli_record(cli, option, value);
         if (err) return err;
     }

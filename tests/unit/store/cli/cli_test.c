@@ -21,7 +21,7 @@ static struct {
     uint64_t count;
     double share;
     int64_t wait_us, since_us;
-    char path[64], format[16], positional[64], level[16], name[64];
+    char path[64], format[16], positional[64], level[16], name[64], kafka[16];
 } seen;
 
 static weir_err run_show(weir_cli *cli) {
@@ -29,6 +29,8 @@ static weir_err run_show(weir_cli *cli) {
     seen.ran = true;
     seen.count = 3;
     seen.verbose = weir_cli_given(cli, "verbose");
+    const char *kafka = weir_cli_text(cli, "kafka");
+    snprintf(seen.kafka, sizeof seen.kafka, "%s", kafka ? kafka : weir_cli_given(cli, "kafka") ? "given" : "-");
     const char *path = weir_cli_text(cli, "path"), *format = weir_cli_text(cli, "format");
     snprintf(seen.path, sizeof seen.path, "%s", path ? path : "-");
     snprintf(seen.format, sizeof seen.format, "%s", format ? format : "-");
@@ -55,6 +57,7 @@ static const weir_option show_options[] = {
     {"wait", 0, "DURATION", "how long", NULL},
     {"since", 0, "TIME", "from when", NULL},
     {"verbose", 'v', NULL, "say more", NULL},
+    {"kafka", 'k', "[HOST]", "from a broker", NULL},
     {"a-rather-long-option-with-a-name", 0, "AND-A-VALUE", "help on the next line", NULL},
     {0},
 };
@@ -161,6 +164,14 @@ static void options_in_every_form(void **state) {
     assert_int_equal(run("tool show --count 5 --count 6 -- --count -n"), 0);
     assert_int_equal(seen.count, 6);
     assert_string_equal(seen.positional, "--count,-n,");
+    /* An optional value is never the next word, nor the letters behind. */
+    assert_int_equal(run("tool show -k a"), 0);
+    assert_string_equal(seen.kafka, "given");
+    assert_string_equal(seen.positional, "a,");
+    assert_int_equal(run("tool show -kv --kafka a -p x"), 0);
+    assert_true(seen.verbose && !strcmp(seen.kafka, "given") && !strcmp(seen.path, "x"));
+    assert_int_equal(run("tool show a --kafka=h:1"), 0);
+    assert_string_equal(seen.kafka, "h:1");
     assert_int_equal(run("tool show a --path=--x"), 0);
     assert_string_equal(seen.path, "--x");
     assert_int_equal(run("tool show a --path="), 0);
