@@ -53,6 +53,7 @@ void weir_mapping_close(weir_mapping *mapping) {
 
 struct weir_npy_map {
     weir_mapping mapping;
+    bool of_zeros; /* and of no file */
 };
 
 weir_err weir_npy_map_open(const char *path, weir_npy_map **mapp, weir_npy_array *arrayp) {
@@ -108,7 +109,7 @@ void weir_npy_folder_close(weir_npy_folder *folder) {
 uint64_t weir_npy_folder_bytes(const weir_npy_folder *folder) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < folder->count; i++)
-        bytes += folder->maps[i]->mapping.length;
+        bytes += folder->maps[i]->of_zeros ? 0 : folder->maps[i]->mapping.length;
     return bytes;
 }
 
@@ -158,7 +159,7 @@ weir_err weir_npy_folder_zeros(weir_npy_folder *folder, weir_npy_type type, uint
         return WEIR_NOMEM("for the arrays of %s", folder->path);
     }
     madvise(zeros, length, MADV_HUGEPAGE); /* advice only: one page of zeros is all that there is in either size */
-    map->mapping = (weir_mapping){zeros, length};
+    *map = (weir_npy_map){{zeros, length}, true};
     folder->maps[folder->count++] = map;
     *zerosp = zeros;
     return WEIR_OK;

@@ -377,6 +377,8 @@ static weir_err plan_count(plan_trial *p) {
         plan->embeddings += tensor[i].looked_up ? (uint64_t)tensor[i].rows * tensor[i].cols : 0;
     weir_nn_shape_print(t->shape, &json);
     plan->model_bytes = plan->parameters * sizeof(weir_real) + shape.length;
+    for (uint32_t type = 0; type < weir_nn_types(t->shape); type++)
+        plan->model_bytes += weir_nn_vertex(t->shape, type)->known_count * sizeof(uint64_t);
     plan->checkpoint_bytes = weir_training_state_bytes(t);
     weir_err err = weir_buf_err(&shape);
     weir_buf_free(&shape);

@@ -7,6 +7,7 @@
  */
 #include "weir_test.h"
 
+#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -348,12 +349,28 @@ static void same_list(const world *w, const weir_snapshot_edges *e, const uint64
     }
 }
 
+static uint64_t bytes_of_files;
+
+static int count_file(const char *path, const struct stat *status, int type, struct FTW *at) {
+    (void)path, (void)at;
+    if (type == FTW_F) bytes_of_files += (uint64_t)status->st_size;
+    return 0;
+}
+
+/* Arrays that are 0 throughout, and left out, are no files. */
+static void takes_no_more_than_its_files(const weir_snapshot *s, const char *out) {
+    bytes_of_files = 0;
+    assert_int_equal(nftw(weir_test_path(out), count_file, 16, FTW_PHYS), 0);
+    assert_true(weir_snapshot_bytes(s) > 0 && weir_snapshot_bytes(s) <= bytes_of_files);
+}
+
 static void same_as_archive(const world *w, const char *out) {
     const weir_snapshot_opts opts = {.verify = true};
     weir_snapshot *s;
     uint64_t rows[NODES_MAX];
     assert_ok(weir_snapshot_open(weir_test_path(out), &opts, &s));
     assert_ok(weir_snapshot_check(s));
+    takes_no_more_than_its_files(s, out);
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, 0);
     assert_int_equal(v->count, w->nodes);
     find_rows(w, v, rows);
