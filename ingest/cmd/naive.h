@@ -15,8 +15,6 @@
 #include <weir/store/base/err.h>
 #include <weir/store/format/mutation.h>
 
-#define WEIR_NAIVE_SOURCES_MAX 256u
-
 /* Where a thing was said. */
 typedef struct weir_naive_place {
     uint32_t source, partition;

@@ -17,8 +17,7 @@
 
 #include "sim_math.h"
 
-#define WEIR_SIM_LINE_MAX    512u
-#define WEIR_SIM_TIME_LENGTH 27u /* "2026-01-05T08:00:00.000000Z" */
+#define WEIR_SIM_LINE_MAX 512u
 
 /* Text of the day that the last time fell into: a new one is due once a day, not once a message. */
 typedef struct weir_sim_date {

@@ -68,7 +68,9 @@ static const weir_option options[] = {
     {"quick", 'q', NULL,
      "cut by METIS and improve that once, or place new vertices and leave them there: more cut edges, in less time",
      NULL},
-    {"machines", 0, "N", "machines of the same number of parts, between which few edges are cut first (default: 1)",
+    {"machines", 0, "N",
+     "machines of the same number of parts, between which few edges are cut first; with --like new vertices are placed "
+     "by parts alone (default: 1)",
      NULL},
     {"balance", 'b', "LIST",
      "what each part has its share of: vertices, types (each by itself), training, validation, test, degree (default: "
