@@ -161,8 +161,9 @@ typedef struct weir_kafka_consumer_opts {
 weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kafka_consumer **consumerp);
 /* Waits up to wait_us for records, then hands out what is there, at most `capacity` and WEIR_KAFKA_BATCH_MAX; none is
  * success, and may come earlier than wait_us when a partition's end was reached. Their bytes are borrowed until the
- * next call on the consumer. An error comes when all that could be read before it was handed out; from then on every
- * call says so: open again where you are.  Blocks.  [owner]
+ * next call on the consumer. An error at a record comes when what this call had read was handed out; that of a new
+ * connection, or of the watch, at once: what was fetched ahead is not handed out. From then on every call says so: open
+ * again where you are.  Blocks.  [owner]
  * WEIR_ECLOSED the connection or a leader is another one (KAFKA-K6), there are more partitions, the log ends before
  * what was read of it, or the watch gets no answers: open again, which goes on or says why not; WEIR_ENOTFOUND the
  * topic was deleted; WEIR_EDATA retention has run past the offset; WEIR_ECORRUPT a CRC is wrong, a mark differs, or

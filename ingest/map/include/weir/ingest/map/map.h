@@ -34,7 +34,7 @@ typedef struct weir_mapped {
     uint64_t event;
     uint32_t content; /* a hash of what it says: two messages with one id are the same event if it is the same */
     int64_t time_us;
-    const char *event_id; /* as the message spells it; borrowed; NULL: it names none */
+    const char *event_id; /* as the message spells it; borrowed; NULL: of a tombstone, which names none */
     size_t event_id_length;
 } weir_mapped;
 
@@ -43,8 +43,7 @@ typedef struct weir_mapped {
  * [owner] */
 weir_err weir_mapper_open(const weir_schema *schema, size_t source_index, const weir_id_key *id_key,
                           weir_mapper **mapperp);
-/* One message. The offset stands in the mutations; with the partition it is the event's identity if it names none.
- * [owner]
+/* One message. The offset stands in the mutations; a message that does not name its event is refused.  [owner]
  * WEIR_EDATA the sentence is the dead letter's reason: "field 'amount' (byte 120): not a number".  WEIR_ENOMEM. */
 weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offset, const void *message, size_t length,
                          weir_mapped *mappedp);
@@ -52,7 +51,8 @@ weir_err weir_mapper_map(weir_mapper *mapper, uint32_t partition, uint64_t offse
  * dead letter. The event's time is the only one: it is that of all its mutations; a feature that is a time is data.
  * [owner]  WEIR_EDATA. */
 weir_err weir_mapper_check_time(const weir_mapper *mapper, int64_t latest_us);
-/* A record without a value (see `tombstone` of weir_schema_source). No mutation: it is to be passed over.  [owner]
+/* A record without a value (see `tombstone` of weir_schema_source); topic, partition and offset are the event's
+ * identity. No mutation: it is to be passed over.  [owner]
  * WEIR_EDATA as above; WEIR_ENOMEM. */
 weir_err weir_mapper_tombstone(weir_mapper *mapper, uint32_t partition, uint64_t offset, int64_t time_us,
                                const void *key, size_t key_length, weir_mapped *mappedp);

@@ -40,7 +40,7 @@ void weir_buf_byte(weir_buf *buf, char byte);
 void weir_buf_text(weir_buf *buf, const char *text);
 void weir_buf_printf(weir_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void weir_buf_u64(weir_buf *buf, uint64_t value); /* decimal, fast */
-void weir_buf_i64(weir_buf *buf, int64_t value);
+void weir_buf_i64(weir_buf *buf, int64_t value);  /* of a negative one the sign alone may fit */
 /* The slow half of weir_buf_reserve. */
 char *weir_buf_grow(weir_buf *buf, size_t length);
 /* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed.

@@ -2,8 +2,9 @@
 /*
  * clock.h - monotonic and wall time behind one handle that a test can drive.
  *
- * Durations come from the monotonic clock, dates from the wall clock, both in microseconds. Code
- * that waits or stamps takes a weir_clock; nothing else in the product calls clock_gettime.
+ * Durations come from the monotonic clock, dates from the wall clock, both in microseconds. Nothing else in the product
+ * calls clock_gettime. What a test must drive takes a weir_clock; waits for other threads (thread.h, queue.h), and most
+ * intervals between tries, go by the system's all the same.
  */
 #ifndef WEIR_STORE_BASE_CLOCK_H
 #define WEIR_STORE_BASE_CLOCK_H

@@ -329,7 +329,9 @@ weir_err weir_schema_compatible(const weir_schema *stored, const weir_schema *of
 
 /* sentence is one difference, borrowed for the call; breaks: stored data does not survive it. */
 typedef weir_err (*weir_schema_difference)(void *context, bool breaks, const char *sentence);
-/* Calls visit for each difference until it returns an error, which is passed on.  WEIR_ENOMEM.  [any] */
+/* Calls visit for each difference until it returns an error, which is passed on. Settings on which stored data does not
+ * depend, but for the normalisation of features, are one difference a definition, told only where it has no other.
+ * WEIR_ENOMEM.  [any] */
 weir_err weir_schema_compare(const weir_schema *stored, const weir_schema *offered, weir_schema_difference visit,
                              void *context);
 
