@@ -14,7 +14,8 @@
  *   SERVER-W1  Every request gets one reply, or its connection is closed: a deadline runs from the request's first line
  *              to the last byte of its reply.
  *   SERVER-W2  No handler sees a request that its role, its size or its parameters forbid.
- *   SERVER-W3  Without keys only this machine is served: the address is loopback, and so is the Host header.
+ *   SERVER-W3  Without keys only this machine is served: the address is loopback, and so is the Host header, which only
+ *              HTTP/1.0 may leave out.
  *   SERVER-W4  What bodies, replies and weir_http_hold take together stays within memory_bytes; a request that would
  *              exceed it is refused. Arenas have a limit of their own (WEIR_HTTP_ARENA_BYTES_MAX) and do not count.
  *   SERVER-W5  A page of another site, in a browser that can reach this server, changes nothing: of its requests only

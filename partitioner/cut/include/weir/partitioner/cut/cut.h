@@ -25,7 +25,9 @@ typedef struct weir_cut_opts {
     const double *tolerance; /* by weight: how many times its share a part may have; at least 1            */
     uint64_t seed;
     uint64_t memory_bytes; /* METIS sees the whole graph only if it needs no more, about; 0: no limit    */
-    bool quick;            /* METIS once, mended and improved once; or placed, not mended nor refined    */
+    /* METIS once, mended and improved once; where it cannot have the whole graph, several times on a coarse one. Or
+     * placed, not mended nor refined. */
+    bool quick;
 } weir_cut_opts;
 
 /* Why no cutting into these parts gives every part at most tolerance × share of a weight. */

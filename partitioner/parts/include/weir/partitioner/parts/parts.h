@@ -118,7 +118,7 @@ typedef enum weir_parts_reason {
 
 /* Of the method that was asked for. */
 typedef struct weir_parts_held {
-    char name[96];         /* of the weight, and of the type */
+    char name[96];         /* of the weight, or of the type whose vertices count */
     uint64_t total;        /* 0: there is nothing to share out */
     double asked, reached; /* the largest part over the mean */
     double least;          /* no cutting at all is below this; 1 unless a reason is known; 0 of a total of 0 */

@@ -24,11 +24,11 @@
  * A deletion of a vertex is a 'T' and nothing else, and every shard has all of 'T'.
  * A put of a vertex is an 'F' if it has a row, else a 'K', left out where the same event puts an edge at the vertex: so
  * each put leaves a record with its time, and a deletion that comes late can be told from one after which the vertex
- * was put again. A trim writes a 'K' for the puts whose records it takes away.
+ * was put again. A trim takes records away and writes 'K's for so many of their puts as answers hang on.
  * `content` is a hash of all that the message said. Two messages with one event id are two records of every kind, so
  * what a store holds depends on which events it took and not on their order; an event's id alone is what another
  * message names. An 'I' is kept for each event that was the first of its id in its source partition, which stands for
- * the vertex. Every function is [any].
+ * the vertex; a trim takes those that the window of event ids does not reach any more. Every function is [any].
  */
 #ifndef WEIR_STORE_FORMAT_KEY_H
 #define WEIR_STORE_FORMAT_KEY_H

@@ -54,7 +54,8 @@ typedef struct weir_graph weir_graph;
 typedef struct weir_graph_opts {
     uint32_t shards;       /* of a store that is created; an existing one keeps its own; 0: as stored, or 2  */
     uint64_t memory_bytes; /* budget for deltas, windows, names, deletions and block cache together; 0: 1 GiB */
-    uint64_t seal_bytes;   /* a delta is frozen at this size; 0: a fifth of the budget over all shards; no more */
+    uint64_t seal_bytes;   /* a delta is frozen at this size; 0: a fifth of the budget over all shards, of piles
+                              a fourth; more than the fifth is taken as that */
     int64_t seal_us;       /* or at this age; 0: 10 s                                                        */
     uint32_t window;       /* W: newest edges of a cached window at most, unless more are asked for; 0: 128  */
     uint32_t event_window; /* of a store that is created: see weir_graph_event_window; 0: 131072            */
@@ -66,7 +67,7 @@ typedef struct weir_graph_opts {
     bool repairs;
     const char *checkpoints;
     /* For a caller that only submits: what comes is put down as it comes and sorted when it is sealed, and readers find
-     * only what is sealed. So it is with from_log, too, until weir_graph_filled. */
+     * only what is sealed, or came before the first seal. So it is with from_log, too, until weir_graph_filled. */
     bool piles;
     bool read_only;    /* no threads, no submit: tools over a store that is not written, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
@@ -137,8 +138,9 @@ typedef struct weir_event_note {
     uint32_t content;
 } weir_event_note;
 /* The notes of a source partition's offsets from `from` up to before `to`, the newest first; at most WEIR_WINDOW_MAX
- * offsets at a time. While the store is filled what is not sealed of them is sealed first.  [any]  WEIR_EINVAL;
- * WEIR_ELIMIT the arena is full; WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM; errors of a seal. */
+ * offsets at a time. A trim may have taken those that are further than weir_graph_event_window before the newest. While
+ * the store is filled what is not sealed of them is sealed first.  [any]  WEIR_EINVAL; WEIR_ELIMIT the arena is full;
+ * WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM; errors of a seal. */
 weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partition, uint64_t from, uint64_t to,
                            weir_arena *arena, const weir_event_note **notesp, uint32_t *countp);
 
@@ -336,7 +338,8 @@ const weir_value_kind *weir_graph_relation_kinds(const weir_graph *graph, uint32
 typedef weir_err (*weir_graph_visit)(void *context, const void *key, size_t key_length, const void *value,
                                      size_t value_length);
 weir_err weir_graph_scan(weir_graph *graph, uint32_t shard, weir_graph_visit visit, void *context);
-/* Every source partition that the store has seen, rising: what weir_graph_offset_sealed and _applied know.  [any] */
+/* Every source partition that the first shard has seen, rising: what weir_graph_offset_sealed and _applied know. Of one
+ * that it has not seen yet they say 0.  [any] */
 typedef weir_err (*weir_graph_offset_visit)(void *context, const char *source, uint32_t partition, uint64_t sealed,
                                             uint64_t applied);
 weir_err weir_graph_offsets(weir_graph *graph, weir_graph_offset_visit visit, void *context);
