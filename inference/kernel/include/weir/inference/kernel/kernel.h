@@ -8,7 +8,8 @@
  *
  * INVARIANTS
  *   KERNEL-K1  A kernel gives the same bits for the same arguments, whatever ran before it: sums have a fixed order.
- *   KERNEL-K2  Zero rows, columns or segments are fine and write nothing; a product over k = 0 writes beta · C.
+ *   KERNEL-K2  Zero rows, columns or segments are fine and write nothing; a product over k = 0 writes beta · C. But
+ *              layer_norm writes the stats of rows without columns, which mean nothing.
  *   KERNEL-K3  Only `alloc` and `finish` can fail: a device keeps the first error of its kernels for `finish`.
  *
  * THREADS: a table is read-only, [any]; two threads may run kernels at once on memory of their own.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tape.h - what a forward pass leaves behind for the way back. For trainer/nn; everything is in the kernels' memory,
- * borrowed until the workspace's next pass.
+ * tape.h - what a forward pass leaves behind for the way back. For trainer/nn; borrowed until the workspace's next
+ * pass. All numbers are in the kernels' memory; the block, which is the batch's, and lists of arrays in the host's.
  */
 #ifndef WEIR_INFERENCE_NN_TAPE_H
 #define WEIR_INFERENCE_NN_TAPE_H

@@ -75,8 +75,8 @@ weir_comm_traffic weir_comm_traffic_of(const weir_comm *comm);
 weir_err weir_comm_gather(weir_comm *comm, const void *bytes, uint64_t length, weir_buf *received,
                           uint64_t *received_lengths);
 
-/* Passes err on. With other ranks, an error ends them all first: it is said with this rank's number and machine on
- * stderr, and the process ends with its exit status. */
+/* Passes err on. Where MPI was started (one rank under mpirun, too), an error ends all ranks instead: it is said with
+ * this rank's number and machine on stderr, and the process ends with its exit status. */
 weir_err weir_comm_fail(const weir_comm *comm, weir_err err);
 
 #ifdef __cplusplus

@@ -61,7 +61,7 @@ typedef struct weir_train_plan {
     uint64_t validation, test;        /* batches to judge each once */
     uint64_t parameters, embeddings;  /* numbers; embeddings are among them */
     uint64_t checkpoint_bytes;        /* twice while it is replaced */
-    uint64_t model_bytes;             /* of its weights and shape; without the ids of known vertices, 8 bytes each */
+    uint64_t model_bytes;             /* of its weights and shape, and of the ids of known vertices                  */
     double summed_floats;             /* gradients of a step, which are summed over the ranks                      */
     double told_bytes;                /* of a step: which rows of embeddings they are of, by all ranks to all      */
     uint32_t sampled, sampled_judged; /* batches of the plan */
