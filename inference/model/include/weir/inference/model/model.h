@@ -39,7 +39,7 @@ extern "C" {
 
 #define WEIR_MODEL_FORMAT            1u
 #define WEIR_MODEL_TENSORS_MAX       4096u
-#define WEIR_MODEL_NAME_MAX          128u       /* bytes of a tensor's name, its end included */
+#define WEIR_MODEL_NAME_MAX          192u       /* bytes of a tensor's name, its end included */
 #define WEIR_MODEL_HEADER_BYTES_MAX  (1u << 20) /* of weights.safetensors */
 #define WEIR_MODEL_WEIGHTS_BYTES_MAX ((uint64_t)4096 << 20)
 #define WEIR_MODEL_TEXT_BYTES_MAX    (16u << 20) /* of model.json and its like */
