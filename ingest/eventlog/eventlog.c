@@ -222,8 +222,9 @@ weir_err weir_eventlog_health(weir_eventlog *log) {
 
 weir_err weir_eventlog_resume(weir_eventlog *log) {
     weir_err err = elog_check_writable(log);
-    for (uint32_t i = 0; !err && i < log->partition_count; i++)
-        err = weir_elog_partition_resume(&log->partitions[i]);
+    if (err) return err;
+    for (uint32_t i = 0; i < log->partition_count; i++) /* one that cannot go on keeps no other from it */
+        weir_err_keep(&err, weir_elog_partition_resume(&log->partitions[i]));
     return err;
 }
 

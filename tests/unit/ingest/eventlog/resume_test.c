@@ -137,6 +137,30 @@ static void l3_a_damaged_log_is_not_resumed(void **state) {
     assert_err(weir_eventlog_close(log), WEIR_EPOISONED, NULL);
 }
 
+static void l4_a_partition_resumes_beside_one_that_cannot(void **state) {
+    (void)state;
+    fixture_in_memory();
+    char path[512];
+    weir_eventlog *log = fixture_open(weir_test_folder(), 2, 0);
+    for (uint32_t partition = 0; partition < 2; partition++)
+        fixture_append(log, partition, 0, 10);
+    assert_ok(weir_eventlog_sync(log));
+    for (uint32_t partition = 0; partition < 2; partition++) {
+        fixture_append(log, partition, 10, 10);
+        assert_ok(weir_fault_arm("write:1:ENOSPC:once"));
+        assert_err(weir_eventlog_sync_partition(log, partition), WEIR_EFULL, NULL);
+        assert_ok(weir_fault_arm(NULL));
+    }
+    snprintf(path, sizeof path, "%s/t/00000/00000000000000000000.seg", weir_test_folder());
+    assert_int_equal(truncate(path, 100), 0);
+    assert_err(weir_eventlog_resume(log), WEIR_ECORRUPT, "were on the disk");
+    fixture_append(log, 1, 20, 10);
+    assert_ok(weir_eventlog_sync_partition(log, 1));
+    assert_int_equal(fixture_check(log, 1, 0, 0), 30);
+    assert_err(weir_eventlog_close(log), WEIR_EPOISONED, NULL);
+}
+
 WEIR_TESTS(WEIR_CASE(l4_resumes_after_a_full_disk), WEIR_CASE(l4_resumes_after_failed_syncs),
            WEIR_CASE(l4_resumes_without_descriptors), WEIR_CASE(l4_resumes_after_any_failure),
-           WEIR_CASE(l4_what_the_kernel_has_dropped_is_written_anew), WEIR_CASE(l3_a_damaged_log_is_not_resumed))
+           WEIR_CASE(l4_what_the_kernel_has_dropped_is_written_anew), WEIR_CASE(l3_a_damaged_log_is_not_resumed),
+           WEIR_CASE(l4_a_partition_resumes_beside_one_that_cannot))
