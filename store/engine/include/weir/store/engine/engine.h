@@ -107,8 +107,8 @@ weir_err weir_engine_cursor_err(const weir_engine_cursor *cursor);
 void weir_engine_cursor_close(weir_engine_cursor *cursor);
 
 /* Success, or what is wrong for longer than a call: RocksDB has stopped taking files (a full disk, a damaged file that
- * a compaction met), something that was read is damaged (the sentence names the file), or the process has too little
- * memory (WEIR_ENOMEM).  [any] */
+ * a compaction met), something that was read is damaged (the sentence names the file if RocksDB does), or the process
+ * has too little memory (WEIR_ENOMEM).  [any] */
 weir_err weir_engine_health(weir_engine *engine);
 /* Looks whether that is over, and gets RocksDB to work again as far as it can; what is still wrong is returned, but for
  * a wait for memory that has stopped nothing. To be called now and then while weir_engine_health is not success, and
@@ -170,7 +170,8 @@ uint64_t weir_engine_writer_bytes(const weir_engine_writer *writer);
  * WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk. */
 weir_err weir_engine_writer_finish(weir_engine_writer *writer);
 /* Finishes it, if that has not been done, and ingests it: ENGINE-N1, ENGINE-N2. The writer is closed either way. After
- * an error nothing of it is seen.  WEIR_EFULL, WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM.  Blocks on the disk. */
+ * an error nothing of it is seen; but where damage was in the way, all of it may be once another file has come in or
+ * RocksDB was opened again.  WEIR_EFULL, WEIR_EIO, WEIR_ECORRUPT, WEIR_ENOMEM.  Blocks on the disk. */
 weir_err weir_engine_writer_ingest(weir_engine_writer *writer);
 /* Throws the file away; NULL is allowed. */
 void weir_engine_writer_cancel(weir_engine_writer *writer);

@@ -14,7 +14,9 @@
  *   entry   flags 1 | time before the last one's 1 to 10 | neighbour 16, of an edge | event 8, content 4 | row: length
  *           1 to 5, bytes; what flags say is the same as of the entry before, or not there, is left out
  *
- * Numbers of no fixed length have seven bits a byte, low ones first. Entries stand newest first (weir_entry_order).
+ * Numbers of no fixed length have seven bits a byte, low ones first. A time before the last one's is below 0 where a
+ * list begins with what is newer: n is written as 2n, and -n as 2n - 1. Entries of a list stand newest first
+ * (weir_entry_order).
  *
  * `newest` is the time of the newest entry, and `span` says how much older the oldest may be (weir_bundle_reach): up to
  * 4 ms, 16 ms and so on, four times as much each, to 12.7 days; or without bound. So a reader as of a time seeks,

@@ -38,9 +38,9 @@ enum {
 typedef struct weir_entry {
     weir_vertex neighbor; /* edges; 0 else */
     int64_t time_us;
-    uint64_t event; /* of a deletion: the one it is about, 0 for all */
+    uint64_t event; /* of a deletion and of an edge's label: the one that is meant; 0: all, and in WEIR_LIST_PUTS */
     const uint8_t *row;
-    uint32_t content; /* of the message that said so; of a deletion 0 */
+    uint32_t content; /* of the message that said so; of a deletion and in WEIR_LIST_PUTS 0 */
     uint32_t row_length : 31, deletion : 1;
 } weir_entry;
 

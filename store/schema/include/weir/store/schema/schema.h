@@ -93,7 +93,7 @@ typedef struct weir_schema_feature {
 
 typedef enum weir_schema_key_kind {
     WEIR_SCHEMA_KEY_TEXT,
-    WEIR_SCHEMA_KEY_INTEGER /* 64-bit signed; 7, "7" and "007" are one vertex */
+    WEIR_SCHEMA_KEY_INTEGER /* 64-bit signed; 7, "7" and "007" are one vertex. A key of several parts is a text */
 } weir_schema_key_kind;
 
 typedef struct weir_schema_vertex {
@@ -170,7 +170,7 @@ typedef struct weir_schema_task {
     /* recommend: vertices at `to` of the relation for vertices at `from` */
     uint32_t relation;
     bool repeat; /* may recommend what the vertex has already */
-    /* what must come within this time of the moment (a label; an edge) to count; not AT_LABEL */
+    /* what must come within this time of the moment (a label; an edge) to count; 0: at any time; not AT_LABEL */
     int64_t horizon_us;
 } weir_schema_task;
 
