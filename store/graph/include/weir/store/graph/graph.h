@@ -189,6 +189,7 @@ bool weir_graph_name_claim(weir_graph *graph, const weir_mutation *put);
 /* --- what time it is -------------------------------------------------------------------------------------------- */
 
 /* Each source partition has a clock: the lower median of the times of its newest 63 events, in the order of the log.
+ * From 63 events on it does not go back, except while it is later than the wall clock and future_us allow.
  * The watermark is the least clock of the partitions that count, and never later than what a majority of the newest
  * events of all partitions bear, or than the latest clock of one that has 63 of them. It does not go back, except while
  * the partitions together have had fewer than 63 events, or while it is later than the wall clock and future_us allow.

@@ -34,7 +34,8 @@
  * INVARIANTS: each is cited where the code keeps it and by a test of the same name
  *
  *   SNAPSHOT-Z1  Each edge stands once in out and once in in. For any time t from `from` to as_of, a reader sees what a
- *                reader of the store sees before t: edges, features, labels, whether a vertex exists and since when.
+ *                reader of the store sees before t: edges, features, labels, whether a vertex exists and since when;
+ *                but not what `without_deleted` has left out.
  *   SNAPSHOT-Z2  Every index is below the count of what it points into.
  *   SNAPSHOT-Z3  Everything is older than as_of: every edge, label, row and life.
  *   SNAPSHOT-Z4  A folder under its final name is complete: it was written under another name, synced, and renamed.
@@ -198,7 +199,7 @@ const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot,
                                                   weir_direction direction);
 const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label);
 /* For targets before this time the snapshot is not complete: what only they see was left out when it was built.
- * INT64_MIN: nothing was.  [any] */
+ * INT64_MIN: nothing was. What `without_deleted` leaves out is not counted here.  [any] */
 int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
 
 /* --- as of a time: of snapshots and of parts.  [any] --- */
