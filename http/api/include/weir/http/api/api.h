@@ -67,7 +67,7 @@ typedef struct weir_api_opts {
 /* Starts the writer, which first reads from store and log which event ids there are.  WEIR_ENOMEM, WEIR_EUNAVAILABLE.
  * [owner] */
 weir_err weir_api_open(const weir_api_opts *opts, weir_api **apip);
-/* Finishes what was deferred; the server must have stopped. NULL is allowed.  [owner] */
+/* The server must have stopped, which waits for all that was deferred. NULL is allowed.  [owner] */
 void weir_api_close(weir_api *api);
 
 /* For weir_http_opts: the context is the weir_api. */

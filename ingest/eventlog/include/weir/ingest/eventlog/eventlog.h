@@ -189,10 +189,11 @@ typedef struct weir_eventlog_verify_stats {
 /* Called for each damage; its sentence names file and position. What it returns other than success ends the run. */
 typedef weir_err (*weir_eventlog_damage_visit)(void *context, weir_err damage);
 
-/* Reads the whole topic: every header, checksum and offset, and the marks that are whole. Takes no lock and changes
- * nothing; may run beside the process that appends.  [any]   WEIR_EINVAL a bad topic name; WEIR_ELIMIT as
- * weir_eventlog_open; WEIR_ECORRUPT the topic file or the marks cannot be read at all; WEIR_ENOTFOUND; WEIR_EVERSION;
- * WEIR_EIO; WEIR_ENOMEM; what visit returns. */
+/* Reads the topic up to its durable ends: every header, checksum and offset, and the marks that are whole. What lies
+ * above is not judged. Takes no lock and changes nothing; may run beside the process that appends.  [any]
+ * WEIR_EINVAL a bad topic name; WEIR_ELIMIT as weir_eventlog_open; WEIR_ECORRUPT the topic file is damaged, or a
+ * partition has no whole mark: nothing is read then; WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_EIO; WEIR_ENOMEM; what visit
+ * returns. */
 weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventlog_damage_visit visit, void *context,
                               weir_eventlog_verify_stats *statsp);
 

@@ -3,8 +3,8 @@
  * map.h - a message becomes mutations, as the schema's source says; or a reason why not.
  *
  * A mapper is compiled from one source of a schema: field paths, conditions and feature columns are resolved once, so
- * that a message costs one pass over its bytes and no search by name. Messages are hostile: each is validated whole
- * before a mutation comes out, and a bad one gives a reason that names field and byte, never a half-applied event.
+ * that a message costs one pass over its bytes. Messages are hostile: each is validated whole before a mutation comes
+ * out, and a bad one gives a reason, which names field and byte where it has them, never a half-applied event.
  */
 #ifndef WEIR_INGEST_MAP_MAP_H
 #define WEIR_INGEST_MAP_MAP_H

@@ -103,7 +103,7 @@ typedef struct weir_simulate_stats {
     uint64_t friendly;    /* counter: chargebacks to come or sent of honest payments      */
     uint64_t clicks;      /* counter */
     uint64_t campaigns;   /* counter: of fraud, those begun before the start included     */
-    uint64_t crowded_out; /* counter: plans dropped because an agenda was full; see SIMULATE-G3    */
+    uint64_t crowded_out; /* counter: plans, labels and sessions for which an agenda had no room (SIMULATE-G3) */
     int64_t time_us;      /* gauge:   event time of the last message; the start at first  */
 } weir_simulate_stats;
 
