@@ -10,7 +10,8 @@
  *   MANIFEST              SHA-256 of the four (trust.h)
  *   MANIFEST.sig          Ed25519 over MANIFEST (trust.h); missing from an unsigned model
  *
- * INVARIANTS
+ * INVARIANTS: what MODEL-M2 says of signatures, MODEL-M5 and MODEL-M6 hold where unsigned models are not accepted
+ *
  *   MODEL-M1  A model folder appears under its name whole and synced, or not at all.
  *   MODEL-M2  No byte of a file is interpreted before the signature of MANIFEST and then the file's checksum have been
  *             verified, and the bytes that were verified are those that are read: a file is loaded once.
@@ -127,8 +128,8 @@ weir_err weir_model_json_file_check(const char *name, const char *text, size_t l
  *                                       serves; signed
  *   MODELS/lock                         held by whoever changes something
  *
- * Whoever can write these files and has no key can take a model away, and no more: what is put there is refused
- * (MODEL-M5), and so is an older state that is put back (MODEL-M6).
+ * Where unsigned models are not accepted, whoever can write these files and has no key can take a model away, and no
+ * more: what is put there is refused (MODEL-M5), and so is an older state that is put back (MODEL-M6).
  */
 #define WEIR_MODEL_ID_MAX          32u /* its end included */
 #define WEIR_MODEL_REASON_MAX      256u

@@ -39,7 +39,7 @@ typedef struct weir_scoring_work {
      * ask, borrowed for the call; NULL with an error, without a model or without asks. err is what prepare or the
      * scorer said, or WEIR_ETIMEOUT. */
     void (*done)(void *context, uint32_t thread, const weir_score_model *model, const weir_score *scores, weir_err err);
-    int64_t deadline_us; /* monotonic: after it no work on the request begins; 0: none */
+    int64_t deadline_us; /* monotonic: after it the request is not prepared; 0: none */
     uint32_t targets;    /* that prepare will ask for, as far as is known; 0: 1      */
 } weir_scoring_work;
 

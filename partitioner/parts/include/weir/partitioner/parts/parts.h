@@ -88,7 +88,7 @@ typedef struct weir_parts_opts {
     weir_parts_method method;
     const char *like; /* of WEIR_PARTS_LIKE: the folder of those parts, as many, of a snapshot of the same schema */
     uint64_t seed;
-    const char *snapshot; /* its folder: the parts remember the digest of its MANIFEST; NULL: nothing */
+    const char *snapshot; /* its folder: the digest of its MANIFEST goes into weir_part_cutting; NULL: none does */
     weir_clock *clock;
 } weir_parts_opts;
 
