@@ -46,8 +46,9 @@ typedef struct weir_train_plan_rank {
                                    * an epoch with its validation */
 } weir_train_plan_rank;
 
-/* Of one step. least: what is prepared ahead costs nothing; most: nothing is prepared ahead. Each the mean of the
- * batches' slowest ranks, without the first batch; spread: the standard deviation of most. */
+/* Of one step. least: its longest stage alone, preparation or not, which hides all others; most: nothing is prepared
+ * ahead. Each the mean of the batches' slowest ranks, without the first batch; spread: the standard deviation of
+ * most. */
 typedef struct weir_train_plan_seconds {
     double least, most, spread;
 } weir_train_plan_seconds;

@@ -77,7 +77,7 @@ typedef struct weir_targets {
     int64_t from_us[WEIR_TARGETS_PARTS], to_us[WEIR_TARGETS_PARTS]; /* times of each part's first and last     */
     bool one_time;                                                  /* all are judged as of one time          */
     uint64_t digest; /* of ids, times and classes of all; not cut by time, of their parts, too */
-    /* Those whose vertices this rank's snapshot has, in the same order. */
+    /* Those whose vertices are own ones of this rank's snapshot, in the same order. */
     uint32_t held;
     const uint32_t *numbers;    /* of each, which target it is, ascending; NULL: all are held              */
     const weir_target *targets; /* vertices are indices of this rank's snapshot                            */
