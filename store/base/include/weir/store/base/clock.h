@@ -35,7 +35,7 @@ void weir_clock_manual_set_wall(weir_clock *clock, int64_t wall_us);
 void weir_clock_close(weir_clock *clock);
 
 int64_t weir_clock_mono_us(weir_clock *clock); /* never goes backwards  [any] */
-int64_t weir_clock_mono_ns(weir_clock *clock); /* for benchmarks         [any] */
+int64_t weir_clock_mono_ns(weir_clock *clock); /* the same, in ns        [any] */
 int64_t weir_clock_wall_us(weir_clock *clock); /* since 1970, UTC        [any] */
 
 /* Returns at mono_us or later (on a manual clock: when it has been advanced that far).  Blocks.  [any] */

@@ -32,7 +32,7 @@ typedef uint64_t weir_err;
 #define WEIR_ERR_SENTENCES    256u /* ring size; a power of two */
 #define WEIR_ERR_SENTENCE_MAX 512u /* bytes of one sentence, its end included; longer ones are cut */
 
-/* X(code, number, exit status, generic text).  Numbers are stable: they appear in logs and metrics. */
+/* X(code, number, exit status, generic text).  Names are stable: they appear in logs and metrics. */
 #define WEIR_CODES(X)                                         \
     X(EINVAL, 1, 70, "invalid argument")                      \
     X(EUSAGE, 2, 64, "wrong usage")                           \

@@ -45,7 +45,7 @@ struct weir_command {
     const char *positional; /* "[FILE]", "TOPIC [PARTITION]"; NULL: takes none        */
     unsigned positional_min, positional_max;
     const char *description;                /* paragraphs; may be NULL                                */
-    const char *example;                    /* at least one real command line, separated by newlines     */
+    const char *example;                    /* real command lines, a line each; NULL: a raw one has none */
     const weir_option *options;             /* NULL: none; only where run is                           */
     const weir_command *const *subcommands; /* NULL-ended; then run is NULL, unless raw is set  */
     weir_err (*run)(weir_cli *cli);
