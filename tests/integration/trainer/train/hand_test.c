@@ -133,7 +133,18 @@ static double shares(const weir_train_batch *batch, uint32_t rank, uint32_t rank
     return handed;
 }
 
-/* Returns how many targets were handed over. */
+/* Both sides add up the same numbers in another order; at a kink one node may fall to the other side. */
+static void same_gradients(const side *one, const side *many) {
+    double apart = 0, norm = 0;
+    for (uint64_t i = 0; i < weir_nn_parameter_count(world.nn); i++) {
+        apart += pow((double)many->gradients[i] - (double)one->gradients[i], 2);
+        norm += pow((double)one->gradients[i], 2);
+    }
+    if (!(sqrt(apart) <= 1e-2 * sqrt(norm))) fail_msg("gradients of norm %g are %g apart", sqrt(norm), sqrt(apart));
+}
+
+/* Each step begins with the same parameters on both sides: else rounding grows from step to step. Returns how many
+ * targets were handed over. */
 static double learn_epoch(side *one, side *many, uint64_t seed, uint32_t epoch) {
     const weir_train_owners *owners = &many->opts.owners;
     double handed = 0;
@@ -152,9 +163,10 @@ static double learn_epoch(side *one, side *many, uint64_t seed, uint32_t epoch) 
         weir_comm_sum_floats(world.comm, many->gradients, weir_nn_parameter_count(world.nn));
         if (!(fabs(sum - loss) <= 1e-5 * fabs(loss)))
             fail_msg("epoch %u, from target %llu on: losses %.9g and %.9g", epoch, (unsigned long long)at, loss, sum);
+        same_gradients(one, many);
         handed += shares(batch, owners->rank, owners->ranks);
         descend(one);
-        descend(many);
+        memcpy(many->params, one->params, weir_nn_parameter_count(world.nn) * sizeof *one->params);
         weir_batches_done(one->stream, alone);
         weir_batches_done(many->stream, batch);
     }
