@@ -364,10 +364,10 @@ static weir_err batch_hide(batch_memory *m) {
             int64_t before_us = batch_row_time(view, row);
             const weir_train_entries hide = {o->hidden, m->out.seed, m->out.number, of.id, before_us};
             if (entries) weir_train_entries_hide(inputs, &hide, t->numbers + place * inputs->width);
+            if (!vertices) continue;
             const uint64_t name[4] = {m->out.seed, m->out.number, of.id, (uint64_t)before_us};
             weir_rng rng = weir_rng_stream(weir_xxh3(name, sizeof name, 0), RNG_UNKNOWN, 0);
-            if (vertices && weir_rng_double(&rng) < o->unknown)
-                t->slots[(place + 1) * inputs->category_count - 1] = WEIR_NO_SLOT;
+            if (weir_rng_double(&rng) < o->unknown) t->slots[(place + 1) * inputs->category_count - 1] = WEIR_NO_SLOT;
         }
     }
     return WEIR_OK;
