@@ -227,4 +227,14 @@ static inline char *parts_slurp(const char *path, size_t *lengthp) {
     return bytes;
 }
 
+/* The report has this, as text or as JSON. */
+static inline void parts_report_says(const weir_parts_report *report, const char *text, bool json) {
+    weir_buf out = {0};
+    (json ? weir_parts_report_json : weir_parts_report_text)(report, &out);
+    weir_buf_byte(&out, '\0');
+    assert_ok(weir_buf_err(&out));
+    if (!strstr((const char *)out.bytes, text)) fail_msg("no '%s' in %s", text, (const char *)out.bytes);
+    weir_buf_free(&out);
+}
+
 #endif /* PARTS_FIXTURE_H */

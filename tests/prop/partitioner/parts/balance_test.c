@@ -218,18 +218,6 @@ static void import_star(weir_snapshot **snapshotp) {
     assert_ok(weir_snapshot_open(weir_test_path("star"), &(weir_snapshot_opts){0}, snapshotp));
 }
 
-static void says(const weir_parts_report *report, const char *text, bool json) {
-    weir_buf out = {0};
-    if (json)
-        weir_parts_report_json(report, &out);
-    else
-        weir_parts_report_text(report, &out);
-    weir_buf_byte(&out, '\0');
-    assert_ok(weir_buf_err(&out));
-    if (!strstr((const char *)out.bytes, text)) fail_msg("no '%s' in %s", text, (const char *)out.bytes);
-    weir_buf_free(&out);
-}
-
 static void what_cannot_be_held_has_a_reason(void **state) {
     (void)state;
     weir_snapshot *snapshot;
@@ -238,8 +226,10 @@ static void what_cannot_be_held_has_a_reason(void **state) {
     write_parts(snapshot, "degree", 4, 1, "degree", NULL, &report); /* 60 of 120 are the hub's */
     assert_int_equal(report.balances[0].reason, WEIR_PARTS_HEAVIEST);
     assert_true(report.balances[0].reached == 2 && report.balances[0].least == 2);
-    says(&report, "balance of degree: 2.000 of at most 1.050: the least, as one vertex has as much", false);
-    says(&report, "\"of\":\"degree\",\"total\":120,\"asked\":1.05,\"reached\":2,\"least\":2,\"held\":false", true);
+    parts_report_says(&report, "balance of degree: 2.000 of at most 1.050: the least, as one vertex has as much",
+                      false);
+    parts_report_says(&report,
+                      "\"of\":\"degree\",\"total\":120,\"asked\":1.05,\"reached\":2,\"least\":2,\"held\":false", true);
 
     write_parts(snapshot, "masks", 3, 1, "training,validation,test", "1", &report); /* 20, 10 and 6 */
     assert_int_equal(report.balances[0].total, 20);
@@ -249,15 +239,16 @@ static void what_cannot_be_held_has_a_reason(void **state) {
     assert_int_equal(report.balances[1].reason, WEIR_PARTS_WHOLE);
     assert_int_equal(report.balances[2].total, 6);
     assert_int_equal(report.balances[2].reason, WEIR_PARTS_HELD);
-    says(&report, "balance of training: 1.050 of at most 1.000: the least, as the sum is no multiple", false);
+    parts_report_says(&report, "balance of training: 1.050 of at most 1.000: the least, as the sum is no multiple",
+                      false);
 
     write_parts(snapshot, "both", 4, 1, "vertices,degree", "1.05", &report); /* 61: three parts of 16 leave 13 */
     assert_int_equal(report.balances[0].reason, WEIR_PARTS_HELD);
     assert_int_equal(report.balances[1].reason, WEIR_PARTS_BESIDE);
     assert_true(fabs(report.balances[1].reached - (60 + 12) / 30.0) < 1e-9);
-    says(&report, "not held beside the other weights, and by itself at least 2.000", false);
+    parts_report_says(&report, "not held beside the other weights, and by itself at least 2.000", false);
     write_parts(snapshot, "machines", 4, 2, "vertices", "1.05", &report);
-    says(&report, "2 machines of 2 parts: ", false);
+    parts_report_says(&report, "2 machines of 2 parts: ", false);
 
     write_parts(snapshot, "types", 4, 1, "types", NULL, &report);
     assert_string_equal(report.balances[0].name, "hub");

@@ -114,15 +114,6 @@ static void who_has_a_part_stays_in_it(void **state) {
     parts_world_close(&w);
 }
 
-static void says(const weir_parts_report *report, const char *text, bool json) {
-    weir_buf out = {0};
-    (json ? weir_parts_report_json : weir_parts_report_text)(report, &out);
-    weir_buf_byte(&out, '\0');
-    assert_ok(weir_buf_err(&out));
-    if (!strstr((const char *)out.bytes, text)) fail_msg("no '%s' in %s", text, (const char *)out.bytes);
-    weir_buf_free(&out);
-}
-
 /* A cutting that was allowed much cannot be held to little: it says so, and what to do. */
 static void what_the_earlier_parts_do_not_hold_is_said(void **state) {
     (void)state;
@@ -139,9 +130,9 @@ static void what_the_earlier_parts_do_not_hold_is_said(void **state) {
     assert_ok(weir_parts_read_balances("degree", "1", &opts));
     assert_ok(weir_parts_write(w.snapshot, &opts, &report));
     assert_int_equal(report.balances[0].reason, WEIR_PARTS_STAYED);
-    says(&report, "not held, as what was there stays; cut anew, without --like", false);
-    says(&report, "vertices stay in their part, 0 are new, 0 are gone", false);
-    says(&report, "\"new\":0,\"gone\":0", true);
+    parts_report_says(&report, "not held, as what was there stays; cut anew, without --like", false);
+    parts_report_says(&report, "vertices stay in their part, 0 are new, 0 are gone", false);
+    parts_report_says(&report, "\"new\":0,\"gone\":0", true);
     parts_world_close(&w);
 }
 
