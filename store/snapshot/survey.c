@@ -228,7 +228,8 @@ static weir_err survey_wrong_field(const weir_import_table *table, uint32_t colu
 }
 
 /* Bits without a given width are as wide as the largest needs. */
-static weir_err survey_see_list(const weir_import *import, weir_import_table *table, uint32_t at) {
+static weir_err survey_see_list(const weir_import *import, weir_import_table *table, weir_import_owner *owner,
+                                uint32_t at) {
     weir_import_column *column = &table->columns[at];
     const char *text = weir_csv_field(table->csv, at);
     bool bits = column->role == WEIR_IMPORT_BITS;
@@ -244,6 +245,7 @@ static weir_err survey_see_list(const weir_import *import, weir_import_table *ta
     if (*text) return survey_wrong_field(table, at, "is not a list of numbers separated by blanks");
     if (!bits && count && count != column->width)
         return survey_wrong_field(table, at, "does not have the width that its name gives");
+    if (count) owner->seen[at] = WEIR_IMPORT_NUMBERS; /* blanks alone are an empty field */
     return WEIR_OK;
 }
 
@@ -277,8 +279,7 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
                                                                 : survey_wrong_field(table, at, "is neither 0 nor 1");
     case WEIR_IMPORT_BITS:
     case WEIR_IMPORT_MATRIX:
-        owner->seen[at] = WEIR_IMPORT_NUMBERS;
-        return survey_see_list(import, table, at);
+        return survey_see_list(import, table, owner, at);
     default:
         return WEIR_OK;
     }

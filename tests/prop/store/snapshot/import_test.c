@@ -435,6 +435,33 @@ static void an_archive_is_as_its_rows(void **state) {
     free(w);
 }
 
+/* By arrays alone and, where keys are repeated, by way of rows and a store. */
+static void a_matrix_without_numbers_is_left_out(void **state) {
+    weir_snapshot_stats of_archive, of_rows;
+    world *w = malloc(sizeof *w);
+    uint64_t round = 2000;
+    (void)state;
+    assert_non_null(w);
+    for (int repeated = 0; repeated < 2; repeated++) {
+        do {
+            draw(w, round++);
+        } while (w->repeated != repeated || w->width < 2 || w->skip || w->edges == 0 || w->labelled);
+        for (uint64_t i = 0; i < w->nodes * w->width; i++)
+            w->matrix[i] = NAN;
+        write_archive(w);
+        write_rows(w);
+        assert_ok(import_archive(w, "a", &of_archive));
+        assert_false(weir_path_exists(weir_test_path("a/vertices/node/matrix.x.npy")));
+        assert_ok(import_rows(w, "b", true, true, &of_rows));
+        same_folders("a", "b");
+        assert_ok(import_rows(w, "c", false, true, &of_rows));
+        same_folders("c", "b");
+        for (const char *name = "abc"; *name; name++)
+            assert_ok(weir_folder_remove(weir_test_path((char[]){*name, 0})));
+    }
+    free(w);
+}
+
 /* Rows that are as plain as arrays need no store either, and give the same: keys of text, bits, edges alone. */
 static void plain_rows_are_as_by_a_store(void **state) {
     weir_snapshot_stats stats;
@@ -598,5 +625,6 @@ static void memory_may_end_anywhere(void **state) {
     free(w);
 }
 
-WEIR_TESTS(WEIR_CASE(an_archive_is_as_its_rows), WEIR_CASE(plain_rows_are_as_by_a_store),
-           WEIR_CASE(wrong_arrays_are_refused), WEIR_CASE(wrong_bytes_are_refused), WEIR_CASE(memory_may_end_anywhere))
+WEIR_TESTS(WEIR_CASE(an_archive_is_as_its_rows), WEIR_CASE(a_matrix_without_numbers_is_left_out),
+           WEIR_CASE(plain_rows_are_as_by_a_store), WEIR_CASE(wrong_arrays_are_refused),
+           WEIR_CASE(wrong_bytes_are_refused), WEIR_CASE(memory_may_end_anywhere))
