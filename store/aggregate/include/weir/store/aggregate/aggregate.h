@@ -4,7 +4,7 @@
  *
  *   earlier                       t - window           t
  *   ────────────┬──────────────────────┬───────────────┤  the window begins at a multiple of the resolution since
- *               └ rounded down ────────┘               │  1970, at or before t - window, and ends before t
+ *               └ rounded down ────────┘               │  1970, at or before t - window (exact: there), ends before t
  *
  * Nothing is kept: an aggregate is a function of (vertex, relation, t) over the edges that a source shows before t.
  * So a replay, a snapshot and the live store cannot disagree, and nothing that comes later can leak into the past.

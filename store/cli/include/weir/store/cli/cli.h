@@ -4,9 +4,9 @@
  *
  * Every command understands --help, --config FILE, --set KEY=VALUE, --check-config and --print-config[=markdown]
  * without listing them; they may stand before or after a subcommand's name. Only a raw one has none of them: what
- * follows its name is another program's. The first of a path understands --version, too, before it. An option given
- * twice counts as given last, but each --set counts; `--` ends the options. Results go to stdout, everything else to
- * stderr. Exit status: 0, or that of err.h.
+ * follows its name is another program's. The first of a path understands --version, too, before a subcommand's name. An
+ * option given twice counts as given last, but each --set counts; `--` ends the options. Results go to stdout,
+ * everything else to stderr. Exit status: 0, or that of err.h.
  *
  *     static weir_err run_ls(weir_cli *cli) { … weir_cli_text(cli, "path") … }
  *     static const weir_option ls_options[] = {{"path", 'p', "DIR", "folder of the log", NULL}, {0}};
@@ -60,15 +60,15 @@ struct weir_command {
  * reached it ("weir log").  [main] */
 int weir_cli_main(const weir_command *command, const char *path, int argc, char *const *argv);
 
-/* What was given; NULL or false if it was not.  [main] */
+/* What was given, NULL without a value; whether it was given.  [main] */
 const char *weir_cli_text(const weir_cli *cli, const char *option);
 bool weir_cli_given(const weir_cli *cli, const char *option);
 /* *valuep keeps what it has (your default) when the option was not given.  WEIR_EUSAGE names the option, the
- * value and the range. */
+ * value and what it must be. */
 weir_err weir_cli_u64(const weir_cli *cli, const char *option, uint64_t min, uint64_t max, uint64_t *valuep);
 weir_err weir_cli_f64(const weir_cli *cli, const char *option, double min, double max, double *valuep);
 weir_err weir_cli_us(const weir_cli *cli, const char *option, int64_t *usp);        /* "15m"                     */
-weir_err weir_cli_time(const weir_cli *cli, const char *option, int64_t *wall_usp); /* RFC 3339                  */
+weir_err weir_cli_time(const weir_cli *cli, const char *option, int64_t *wall_usp); /* RFC 3339, or a date       */
 size_t weir_cli_positional_count(const weir_cli *cli);
 const char *weir_cli_positional(const weir_cli *cli, size_t index); /* NULL past the end */
 const weir_config *weir_cli_config(const weir_cli *cli);            /* NULL: a command without_config */
@@ -84,7 +84,7 @@ void weir_cli_help(const weir_command *command, const char *path, weir_buf *out)
 void weir_cli_list(const weir_command *program, weir_buf *out);
 /* The subcommand of this name, or NULL.  [any] */
 const weir_command *weir_cli_subcommand(const weir_command *command, const char *name);
-/* The error for a name that is not a command: WEIR_EUSAGE with the nearest.  [any] */
+/* The error for a name that is not a command: WEIR_EUSAGE with the nearest, if one is near.  [any] */
 weir_err weir_cli_unknown_command(const weir_command *command, const char *path, const char *name);
 /* A bash completion script for the program and every command below it. */
 void weir_cli_bash_completion(const weir_command *program, weir_buf *out);

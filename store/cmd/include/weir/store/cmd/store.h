@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store.h - the commands of `weir store` that need the store alone, and what every command on a store begins with.
+ * store.h - the commands of `weir store` that need the store alone, and what commands on a store share.
  *
  * The group is put together in ingest/cmd, which adds the commands that need the event log, too.
  *

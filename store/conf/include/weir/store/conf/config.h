@@ -3,10 +3,11 @@
  * config.h - one table of settings; file < environment < flags; nothing unknown is ignored.
  *
  * The file is YAML with sections (log: {level: info}). WEIR_LOG_LEVEL in the environment overrides it, and
- * --set log.level=debug overrides both. An unknown key is an error with its line and the nearest name; so is a WEIR_…
- * variable that belongs to no key. Not settings: WEIR_FAULT, WEIR_KILL_AT, WEIR_CONFIG, names beginning with
- * WEIR_TEST_, WEIR_PROGRAM, WEIR_SOURCE_DIR or WEIR_BENCH_, and what Kubernetes puts into a pod's environment for a
- * Service whose name begins with weir (WEIR_SERVICE_HOST, WEIR_PORT_80_TCP, …). A load that fails changes nothing.
+ * --set log.level=debug overrides both. An unknown key is an error with its line and the nearest name, if one is
+ * near; so is a WEIR_… variable that belongs to no key. Not settings: WEIR_FAULT, WEIR_KILL_AT, WEIR_CONFIG, names
+ * beginning with WEIR_TEST_, WEIR_PROGRAM, WEIR_SOURCE_DIR or WEIR_BENCH_, and what Kubernetes puts into a pod's
+ * environment for a Service whose name begins with weir (WEIR_SERVICE_HOST, WEIR_PORT_80_TCP, …). A load that fails
+ * changes nothing.
  *
  * THREADS: built by [main], then read-only and [any].
  */

@@ -51,8 +51,8 @@ bool weir_yaml_quoted(const weir_yaml_node *scalar);
 weir_err weir_yaml_i64(const weir_yaml_node *node, int64_t min, int64_t max, int64_t *valuep);
 weir_err weir_yaml_f64(const weir_yaml_node *node, double *valuep);
 weir_err weir_yaml_bool(const weir_yaml_node *node, bool *valuep); /* true or false, nothing else */
-/* Refuses every key of the mapping that is not in allowed (NULL-ended), naming the nearest. Also refuses a node
- * that is not a mapping. what names the thing: "relation 'paid'". */
+/* Refuses every key of the mapping that is not in allowed (NULL-ended), naming the nearest, or what is allowed.
+ * Also refuses a node that is not a mapping. what names the thing: "relation 'paid'". */
 weir_err weir_yaml_only_keys(const weir_yaml_node *mapping, const char *what, const char *const *allowed);
 
 /* WEIR_ECONFIG about a node: "name:line:column: sentence".  [any] */

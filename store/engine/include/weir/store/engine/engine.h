@@ -6,8 +6,8 @@
  * way of ingesting: a sorted file becomes visible in one step or not at all, and the log of events is what it is
  * rebuilt from.
  *
- * While RocksDB is closed, because it could not be opened again after an error, each call returns what is wrong: the
- * error of weir_engine_health, or WEIR_EUNAVAILABLE.
+ * While RocksDB is closed, because it could not be opened again after an error, each call but weir_engine_mend and
+ * weir_engine_replace, which open it, returns what is wrong: the error of weir_engine_health, or WEIR_EUNAVAILABLE.
  *
  * INVARIANTS
  *   ENGINE-N1  A reader sees all of an ingested file or nothing of it.
@@ -47,7 +47,7 @@ typedef struct weir_engine_opts {
     weir_engine_cache *cache;        /* borrowed; NULL: a small one of its own                 */
     bool create;                     /* makes it when it is not there                          */
     bool read_only;                  /* for tools: another process may have it open            */
-    bool bulk;                       /* no compaction on its own: for a bench or a restore     */
+    bool bulk;                       /* no compaction on its own: for tests and benches        */
     weir_engine_last_rank last_rank; /* NULL: not known */
 } weir_engine_opts;
 
@@ -67,13 +67,13 @@ typedef struct weir_engine_stats {
 weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep);
 void weir_engine_cache_close(weir_engine_cache *cache);
 
-/* WEIR_ENOTFOUND; WEIR_EBUSY another process has it open; WEIR_ECORRUPT names file and what RocksDB says; WEIR_EIO;
+/* WEIR_ENOTFOUND; WEIR_EBUSY another process has it open; WEIR_ECORRUPT with what RocksDB says; WEIR_EIO;
  * WEIR_EFULL; WEIR_ENOMEM; to create it, what weir_folder_create may fail with.  Blocks.  [owner] */
 weir_err weir_engine_open(const char *folder, const weir_engine_opts *opts, weir_engine **enginep);
 void weir_engine_close(weir_engine *engine);
 
 /* A cursor over a consistent view from the moment it was opened. Any thread opens one; it belongs to one thread then.
- * WEIR_ENOMEM; WEIR_EIO, WEIR_ECORRUPT of the files that are opened for it; while RocksDB is closed, as above.  [any]
+ * WEIR_ENOMEM; WEIR_EIO; while RocksDB is closed, as above. What is damaged weir_engine_cursor_err tells.  [any]
  * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
  * filters skip files. SCAN: in full order over everything, reads ahead, and leaves alone what others keep in the cache.
  * PROBE: in full order, too, for a reader that looks up single keys: reads the blocks that it needs. */
@@ -124,7 +124,7 @@ weir_err weir_engine_replace(weir_engine *engine, const char *folder);
 /* Reads every byte of every sorted file from the disk, past the caches of RocksDB and, where the file system can, of
  * the kernel, and what names the files; what is damaged is told, too, by weir_engine_health from then on, and ends the
  * walk. Of a file whose checksum is not known only the blocks are checked. pace is called after each file, with its
- * bytes, and may wait; false ends it with success.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+ * bytes, and may wait; false ends it with success.  WEIR_ECORRUPT, WEIR_ENOMEM; errors of a file.  Blocks.  [any] */
 typedef bool (*weir_engine_pace)(void *context, uint64_t bytes);
 weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *context);
 
@@ -132,8 +132,8 @@ weir_err weir_engine_scrub(weir_engine *engine, weir_engine_pace pace, void *con
  * of this engine (weir_engine_checkpoint), that has a file of its name with the very bytes it was written with. `aside`
  * is a folder of this file system for what is on its way. *restoredp counts them; *leftp counts the files that are
  * damaged still. If some came back and none are left, weir_engine_health says that the engine is to be opened again,
- * and weir_engine_mend does so. go_on is asked before each file that is read; false: WEIR_ECLOSED.  WEIR_EFULL,
- * WEIR_EIO, WEIR_ENOMEM.  Blocks.  [any] */
+ * and weir_engine_mend does so. go_on is asked before each file that is read; false: WEIR_ECLOSED.  WEIR_ENOMEM;
+ * errors of a file.  Blocks.  [any] */
 typedef struct weir_engine_copies {
     const char *const *folders;
     size_t count;
@@ -177,8 +177,8 @@ weir_err weir_engine_writer_ingest(weir_engine_writer *writer);
 void weir_engine_writer_cancel(weir_engine_writer *writer);
 
 /* A consistent copy into a folder that must not exist. links: sorted files are second names of the engine's own, where
- * the file system is the same; *sharedp counts them.  What was begun is left there.  WEIR_EEXIST, WEIR_EFULL,
- * WEIR_EIO, WEIR_ENOMEM.  Blocks on the disk.  [any] */
+ * the file system is the same; *sharedp counts them.  What was begun is left there.  WEIR_EEXIST; WEIR_ELIMIT
+ * the path is too long; WEIR_ENOMEM; errors of files.  Blocks on the disk.  [any] */
 weir_err weir_engine_checkpoint(weir_engine *engine, const char *folder, bool links, uint64_t *sharedp);
 /* Compacts everything now; for tools and benches.  WEIR_EPERM read-only; what a write may fail with.  Blocks.  [any] */
 weir_err weir_engine_compact(weir_engine *engine);

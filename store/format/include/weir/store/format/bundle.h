@@ -42,7 +42,7 @@ extern "C" {
 #define WEIR_BUNDLE_KEY_BYTES   42u
 #define WEIR_BUNDLE_NEWEST_AT   22u /* where a key has it */
 #define WEIR_BUNDLE_SPANS       16u
-#define WEIR_BUNDLE_ENTRIES_MAX 64u   /* of one list; a reader of ten decodes no more than those */
+#define WEIR_BUNDLE_ENTRIES_MAX 64u   /* of one list */
 #define WEIR_BUNDLE_ROWS_MAX    4096u /* bytes of their rows, after which a bundle is full         */
 #define WEIR_BUNDLE_NAMED       0u    /* the part of a name, and of short lists beside it         */
 #define WEIR_BUNDLE_PART(list)  ((uint32_t)(list) + 1u)
@@ -66,7 +66,7 @@ uint64_t weir_bundle_rank(int64_t newest_us);
 /* The rank of the oldest entry of the bundle that has this key, or a rank behind it; of notes of events, which
  * nobody looks for by rank, 0; of what is not the key of a bundle UINT64_MAX. */
 uint64_t weir_bundle_last_rank(const void *key, size_t length);
-/* The span of a bundle with these times. */
+/* The least span that a bundle with these times may have. */
 uint8_t weir_bundle_span(int64_t newest_us, int64_t oldest_us);
 /* The latest time that the newest entry of a bundle of this span may have, if it has one of time_us. */
 int64_t weir_bundle_reach(uint8_t span, int64_t time_us);

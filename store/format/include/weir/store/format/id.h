@@ -25,7 +25,7 @@ __extension__ typedef unsigned __int128 weir_vertex;
 #define WEIR_SHARDS_MAX   256u
 #define WEIR_VERTEX_BYTES 16u
 
-/* For printf: "%016" PRIx64 twice, so that an id is 32 digits everywhere. */
+/* For printf: an id is 32 hexadecimal digits everywhere. */
 #define WEIR_VERTEX_FORMAT   "%016llx%016llx"
 #define WEIR_VERTEX_WORDS(v) (unsigned long long)weir_vertex_high(v), (unsigned long long)weir_vertex_low(v)
 

@@ -45,7 +45,7 @@ typedef enum weir_mutation_kind {
     WEIR_PUT_EDGE = 2,
     WEIR_PUT_LABEL = 3,
     WEIR_DELETE_VERTEX = 4, /* hides what is of its time or older, also what arrives later */
-    WEIR_DELETE_EDGE = 5,   /* the same for the edges between two vertices in one relation  */
+    WEIR_DELETE_EDGE = 5,   /* the same for the edges between two vertices in one relation, or that of `event` alone */
     WEIR_NOTE_EVENT = 6,    /* the event was the first of its id: vertex is its partition's, time its offset */
 } weir_mutation_kind;
 
@@ -72,7 +72,7 @@ typedef struct weir_mutation {
 #define WEIR_MUTATION_HEADER_BYTES 68u
 #define WEIR_BATCH_BYTES_MAX       (64u << 20)
 #define WEIR_BATCH_MUTATIONS_MAX   (1u << 20)
-#define WEIR_EVENT_MUTATIONS_MAX   256u /* of one event, both halves of edges counted */
+#define WEIR_EVENT_MUTATIONS_MAX   256u /* of one event, both halves of edges counted, but not its note */
 
 /* A plain value: where a batch comes from. offset_end is behind the last event, mutations or not. */
 typedef struct weir_batch_span {
@@ -94,8 +94,8 @@ typedef struct weir_batch_cursor {
     uint32_t left;
 } weir_batch_cursor;
 
-/* Checks CRC, lengths, kinds and directions of the whole batch, so that next cannot fail.  WEIR_ECORRUPT says where.
- * [any] */
+/* Checks CRC, lengths, kinds and directions of the whole batch, so that next cannot fail.  WEIR_ECORRUPT says
+ * what is wrong.  [any] */
 weir_err weir_batch_open(const void *batch, size_t length, weir_batch_cursor *cursorp);
 /* false at the end. What it hands out is borrowed from the bytes.  [owner] */
 bool weir_batch_next(weir_batch_cursor *cursor, weir_mutation *mutationp);
