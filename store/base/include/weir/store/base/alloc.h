@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * alloc.h - all of Weir's memory goes through here.
+ * alloc.h - the memory of Weir's C goes through here, but for what is mapped.
  *
  * So that a test can fail the N-th allocation for every N and see that nothing leaks, and so that a running server can
  * say what it holds. Of our C only alloc.c calls malloc and free, and engine/unfailing.c, which stands where RocksDB
@@ -34,8 +34,8 @@ char *weir_strndup(const char *text, size_t length) __attribute__((malloc, warn_
 /* NULL is allowed. */
 void weir_free(void *block);
 
-/* From now on large blocks (1 MiB and more) go back to the system as soon as they are freed: the allocator would keep
- * them for the next, in pieces that the next does not fit into. For a process whose memory has a bound. */
+/* From now on a large block (1 MiB and more) that glibc had no room for goes back to the system as soon as it is freed:
+ * it would keep it for the next, in pieces that the next does not fit into. For a process whose memory has a bound. */
 void weir_alloc_return_large(void);
 
 typedef struct weir_alloc_stats {

@@ -32,9 +32,9 @@ void *weir_arena_calloc(weir_arena *arena, size_t count, size_t size);
 void *weir_arena_alloc_aligned(weir_arena *arena, size_t alignment, size_t size);
 char *weir_arena_strndup(weir_arena *arena, const char *text, size_t length);
 char *weir_arena_printf(weir_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Since the last reset malloc has failed at least once: memory, not the limit, is why it has refused. */
+/* Since the last reset malloc has failed at least once, which is then taken for the reason of every refusal. */
 bool weir_arena_starved(const weir_arena *arena);
-/* The error of an allocation that failed; the words are for when the limit is why. */
+/* The error of an allocation that failed: WEIR_ENOMEM of an arena that is starved, else WEIR_ELIMIT with the words. */
 #define WEIR_ARENA_ERR(arena, ...)                                                                                \
     (weir_arena_starved(arena) ? WEIR_ERR(WEIR_ENOMEM, "the machine has no memory for this now; try again later") \
                                : WEIR_ERR(WEIR_ELIMIT, __VA_ARGS__))

@@ -28,13 +28,13 @@ typedef struct weir_buf {
     char *bytes; /* always ended by a 0 that length does not count, once anything was written */
     size_t length;
     size_t capacity;
-    size_t length_max;    /* 0: no limit; to be set before anything is written */
+    size_t length_max;    /* 0: no limit; looked at where the buffer grows: to be set while it has no memory */
     weir_code failed;     /* 0, WEIR_ENOMEM, WEIR_ELIMIT or, by the meter, WEIR_EBUSY */
     weir_buf_meter meter; /* NULL: no budget; else asked before each growth */
     void *meter_context;
 } weir_buf;
 
-/* All of it or, at the limit or out of memory, nothing. */
+/* All of it or nothing. */
 void weir_buf_append(weir_buf *buf, const void *bytes, size_t length);
 void weir_buf_byte(weir_buf *buf, char byte);
 void weir_buf_text(weir_buf *buf, const char *text);
@@ -44,7 +44,7 @@ void weir_buf_i64(weir_buf *buf, int64_t value);  /* of a negative one the sign 
 /* The slow half of weir_buf_reserve. */
 char *weir_buf_grow(weir_buf *buf, size_t length);
 /* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed.
- * Inline, since each word of each line needs it; the capacity never passes length_max + 1, so one comparison does. */
+ * Inline, since each word of each line needs it. */
 static inline char *weir_buf_reserve(weir_buf *buf, size_t length) {
     return length < buf->capacity - buf->length && !buf->failed ? buf->bytes + buf->length : weir_buf_grow(buf, length);
 }
@@ -57,7 +57,7 @@ static inline void weir_buf_commit(weir_buf *buf, size_t length) {
 /* Keeps the memory. */
 void weir_buf_clear(weir_buf *buf);
 void weir_buf_free(weir_buf *buf);
-/* Gives back the room that what was written does not need, where the allocator can. */
+/* Gives back the room that what was written does not need, where the allocator can; bytes is NULL if that is all. */
 void weir_buf_shrink(weir_buf *buf);
 /* WEIR_ENOMEM, WEIR_ELIMIT or WEIR_EBUSY if any write failed since clear. */
 weir_err weir_buf_err(const weir_buf *buf);
@@ -87,7 +87,7 @@ void weir_json_text(weir_json *json, const char *text, size_t length);
 void weir_json_string(weir_json *json, const char *text); /* NULL: null */
 void weir_json_u64(weir_json *json, uint64_t value);
 void weir_json_i64(weir_json *json, int64_t value);
-/* The fewest digits that read back the same; NaN and infinities become null. */
+/* The fewest significant digits that read back the same; NaN and infinities become null. */
 void weir_json_f64(weir_json *json, double value);
 void weir_json_bool(weir_json *json, bool value);
 void weir_json_null(weir_json *json);

@@ -2,7 +2,8 @@
 /*
  * bytes.h - little-endian fields in byte buffers, and hex digits. What we store goes in and out this way, but for keys,
  * and the ranks that a sorted file says of itself, whose numbers have the high byte first (format/key.c,
- * engine/sorted.cc), and NumPy arrays and tensors, which lie on disk as in memory.
+ * engine/sorted.cc), and NumPy arrays, tensors and the runs of a sort (snapshot/sorter.c), which lie on disk as in
+ * memory.
  */
 #ifndef WEIR_STORE_BASE_BYTES_H
 #define WEIR_STORE_BASE_BYTES_H

@@ -3,13 +3,13 @@
  * err.h - an error knows where it was born, and has a sentence for the user.
  *
  * A weir_err is one 64-bit value: 0 is success; otherwise it packs a code, the place in the
- * source where it was made, and the number of its sentence. Layers above only pass it on.
+ * source where it was made, and the number of its sentence.
  *
  *     bits 63..36  where in the program the static site record lies (file, line, function)
  *     bits 35..8   serial of the sentence, which is kept in a ring shared by all threads
  *     bits  7..0   weir_code
  *
- * The sentence says what happened AND what to do, names the field or position at fault, has no
+ * The sentence says what happened and mostly what to do, names the field or position at fault if there is one, has no
  * trailing newline, and never holds a secret or a payload. The ring keeps the last
  * WEIR_ERR_SENTENCES of them, so an error may be passed between threads. One that outlives the
  * call that returned it is stored as a weir_err_kept, which owns its sentence: a weir_err that is

@@ -60,8 +60,8 @@ uint64_t weir_fault_seen(void);
 /* A named place where a crash is worth testing.  [any] */
 void weir_kill_point(const char *name);
 
-/* Tests: sees every operation before it is done, in order, to prove what is synced before what. NULL ends it.
- * Change it only while no other thread uses files.  [any] */
+/* Tests: sees every operation that is checked, before it is done, in order, to prove what is synced before what. NULL
+ * ends it. Change it only while no other thread uses files.  [any] */
 typedef void (*weir_fault_watcher)(void *context, weir_fault_op op, const char *path);
 void weir_fault_watch(weir_fault_watcher watcher, void *context);
 /* "sync"  [any] */

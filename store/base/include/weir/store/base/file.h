@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file.h - files that are durable when we say so. What opens, locks, reads, writes, syncs, renames or removes goes
- * through fault.h; a look at a status does not.
+ * through fault.h; a look at a status does not. What the system refuses has the code that WEIR_ERRNO gives its
+ * errno, but where another is named.
  *
  * A new file is durable only when the file AND its folder have been synced; a replaced one only when
  * the temporary was synced before the rename and the folder after it. weir_file_replace does all of it.
  * After a failed sync the handle is poisoned: a second sync could report success for pages that the
  * kernel has already dropped.
  *
- * THREADS: a handle belongs to one thread at a time; pread on one handle is [any].
+ * THREADS: a handle belongs to one thread at a time; weir_file_read_at on one handle is [any].
  */
 #ifndef WEIR_STORE_BASE_FILE_H
 #define WEIR_STORE_BASE_FILE_H
@@ -39,30 +40,30 @@ typedef enum weir_file_mode {
  * it is a pipe or a device. */
 weir_err weir_file_open(const char *path, weir_file_mode mode, weir_file **filep);
 /* Appends all of it at the handle's end (tracked, not O_APPEND).  Short writes are continued.
- * WEIR_EFULL, WEIR_EIO: some bytes may be in the file, but its end for us has not moved: append again, truncate to
- * weir_file_length, or close. */
+ * WEIR_EPOISONED; after another error some bytes may be in the file, but its end for us has not moved: append again,
+ * truncate to weir_file_length, or close. */
 weir_err weir_file_append(weir_file *file, const void *bytes, size_t length);
-/* Reads up to length at offset; *read_bytesp < length only at the end of the file.  WEIR_EIO. */
+/* Reads up to length at offset; *read_bytesp < length only at the end of the file, or after an error: 0. */
 weir_err weir_file_read_at(weir_file *file, uint64_t offset, void *bytes, size_t length, size_t *read_bytesp);
-/* fdatasync.  WEIR_EIO, WEIR_EFULL, and from then on WEIR_EPOISONED for append and sync.  Blocks on the disk. */
+/* fdatasync.  After an error append and sync return WEIR_EPOISONED.  Blocks on the disk. */
 weir_err weir_file_sync(weir_file *file);
-/* Cuts or extends; the end moves with it.  WEIR_EIO, WEIR_EFULL. */
+/* Cuts or extends; the end moves with it. */
 weir_err weir_file_truncate(weir_file *file, uint64_t length);
 uint64_t weir_file_length(const weir_file *file);
 const char *weir_file_path(const weir_file *file);
-/* Does not sync. NULL is allowed.  WEIR_EIO, WEIR_EFULL what close reports. The handle is freed either way. */
+/* Does not sync. NULL is allowed. The handle is freed, whatever close reports. */
 weir_err weir_file_close(weir_file *file);
 /* An exclusive advisory lock until close.  WEIR_EBUSY another handle holds it: the sentence names the pid that the
- * file begins with, if it does; writing it there is the holder's business.  WEIR_EIO. */
+ * file begins with, if it does; writing it there is the holder's business. */
 weir_err weir_file_lock(weir_file *file);
 
 /* Temp file beside path (path.tmp), write, sync, rename, sync the folder: path has the old or the new content, whole,
  * and keeps its permissions. After an error either of the two.  WEIR_EBUSY another is replacing it just now. */
 weir_err weir_file_replace(const char *path, const void *bytes, size_t length);
-/* The same, and only its owner may read it, from its first moment on. */
+/* The same, but with mode 0600 from its first moment on: only its owner may read it. */
 weir_err weir_file_replace_secret(const char *path, const void *bytes, size_t length);
 /* The whole file, with a 0 byte behind it; free with weir_free.  WEIR_ELIMIT above length_max; WEIR_EINVAL it is a
- * pipe or a device, on which a reader would wait. */
+ * pipe or a device; WEIR_ENOMEM. */
 weir_err weir_file_load(const char *path, size_t length_max, char **bytesp, size_t *lengthp);
 
 /* What else a file must be, for those whose content decides what is trusted. */
@@ -71,13 +72,13 @@ typedef enum weir_file_rule {
     WEIR_FILE_NO_LINK = 2, /* the name is the file's own                             */
     WEIR_FILE_SECRET = 4,  /* only its owner, and root, can read it                  */
 } weir_file_rule;
-/* The same with rules, a set of bits.  WEIR_EPERM says what to do. */
+/* The same with rules, a set of bits.  If one is broken: WEIR_EPERM, whose sentence says what to do. */
 weir_err weir_file_load_as(const char *path, unsigned rules, size_t length_max, char **bytesp, size_t *lengthp);
 /* Whether only root and the user of this process can change what is at path, or put something else into its folder:
  * it and the folder that it is in, and that of each link on the way, belong to one of the two and are written by
  * neither group nor others. A sticky bit is no excuse, since whoever comes first may make the file. Folders further up
- * are not looked at: whoever may write one of those can put another folder there.  WEIR_EPERM says what to do;
- * WEIR_ENOTFOUND.  [any] */
+ * are not looked at: whoever may write one of those can put another folder there.  If not: WEIR_EPERM,
+ * whose sentence says what to do. WEIR_ENOTFOUND.  [any] */
 weir_err weir_path_guarded(const char *path);
 /* The same of a folder and of all that is below it.  WEIR_ELIMIT as weir_folder_list, or folders more than 8 deep;
  * WEIR_ENOMEM.  [any] */
@@ -90,7 +91,7 @@ weir_err weir_file_copy(const char *from, const char *to, uint64_t length_max);
 weir_err weir_file_link(const char *from, const char *to);
 weir_err weir_file_rename(const char *from, const char *to); /* then syncs the folder of to   */
 weir_err weir_file_remove(const char *path);                 /* then syncs its folder          */
-weir_err weir_folder_create(const char *path);               /* and its parents, each synced; fine if there */
+weir_err weir_folder_create(const char *path);               /* and its parents, each new name synced; fine if there */
 weir_err weir_folder_sync(const char *path);
 weir_err weir_folder_sync_of(const char *path); /* the folder that holds path */
 /* Each of two folders beside each other gets the other's name, in one step; a power cut leaves either both or neither.
@@ -102,7 +103,7 @@ bool weir_path_exists(const char *path);
 weir_err weir_path_join(char *path, size_t size, const char *folder, const char *name);
 /* NAME in the folder that holds `of`.  WEIR_ELIMIT.  [any] */
 weir_err weir_path_beside(char *path, size_t size, const char *of, const char *name);
-/* Removes a folder with all in it. Follows no link in it, nor one that path names, unless path ends in '/'.
+/* Removes a folder with all in it. Follows no link in it, nor one that path names, unless path ends in '/' or '/.'.
  * WEIR_EINVAL for "/", "", a path of one component and one with "..", WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX. */
 weir_err weir_folder_remove(const char *path);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hash.h - checksums and hashes. CRC-32C guards records on disk, XXH3 finds places, SipHash makes ids of foreign names.
+ * hash.h - checksums and hashes. CRC-32C guards records on disk; XXH3 finds places, and tells one content from
+ * another; SipHash makes ids of foreign names.
  *
  * The first two are no defence against an attacker. SipHash is one as long as its key is secret; signatures are in
  * store/trust.  Every function is [any].

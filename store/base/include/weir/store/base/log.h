@@ -3,9 +3,10 @@
  * log.h - what the process tells its operator: one line an event, on stderr.
  *
  * On a terminal a line is for people; otherwise it is one JSON object with ts, level, event, msg, thread
- * and the fields. `event` is a stable dotted code that an alert can match ("eventlog.tail_cut"); the
- * sentence may change. The same event is written once per interval, then once more with a count of what
- * was held back; events that begin with "audit." are all written. Payload values and secrets are never logged.
+ * and the fields. `event` is a stable code that an alert can match ("eventlog.tail_cut"); the
+ * sentence may change. The same event is written once per interval, as long as no 64 others come, then once more with
+ * a count of what was held back; events that begin with "audit." are all written. Payload values and secrets are never
+ * logged.
  */
 #ifndef WEIR_STORE_BASE_LOG_H
 #define WEIR_STORE_BASE_LOG_H
@@ -77,7 +78,8 @@ void weir_log_setup(const weir_log_opts *opts);
 weir_log_opts weir_log_defaults(void);
 bool weir_log_enabled(weir_log_level level);
 
-/* event: a string literal. fields may be NULL when field_count is 0. Of the message 767 bytes are written.  [any] */
+/* event: a string literal. fields may be NULL when field_count is 0. Of the message at most 767 bytes are written.
+ * [any] */
 void weir_log_write(weir_log_level level, const char *event, const weir_log_field *fields, size_t field_count,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* An error with its sentence, code and place as fields.  [any] */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics.h - counters, gauges and histograms, declared in metrics.def and nowhere else.
+ * metrics.h - counters, gauges and histograms, declared in metrics.def; errors are counted by err.h.
  *
  * Counting is one relaxed atomic, of a histogram two, on the stripe that a thread is given when it first counts;
  * reading sums the stripes. A gauge is one number. Histograms are log-linear (8 buckets per power of two), so that a

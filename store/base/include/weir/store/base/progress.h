@@ -3,7 +3,7 @@
  * progress.h - how far a long job is: a bar with rate and time left on a terminal.
  *
  * Draws nothing in the first two seconds; on a terminal redraws one line at most ten times a second; elsewhere
- * logs one "progress" line every 30 s. Whoever adds draws: where nothing is added, nothing is drawn.
+ * logs at most one "progress" line every 30 s. Whoever adds draws: where nothing is added, nothing is drawn.
  * THREADS: add is [any], the rest [owner].
  */
 #ifndef WEIR_STORE_BASE_PROGRESS_H
@@ -22,7 +22,7 @@ typedef struct weir_progress weir_progress;
 
 typedef struct weir_progress_opts {
     const char *what;  /* "payments"; borrowed                                  */
-    uint64_t total;    /* 0: unknown, so no bar and no time left, only the rate */
+    uint64_t total;    /* 0: unknown, so no bar and no time left               */
     int fd;            /* where to draw; 2 is stderr                            */
     weir_clock *clock; /* borrowed; NULL is the system's                        */
 } weir_progress_opts;

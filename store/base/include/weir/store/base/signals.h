@@ -26,8 +26,7 @@ weir_err weir_signals_install(void);
 bool weir_signals_stop_asked(void);
 /* Waits for the request up to wait_us; true if it came.  Blocks.  [any] */
 bool weir_signals_wait(int64_t wait_us);
-/* As if SIGTERM had come: for a main that decides to stop, and for tests. The first signal after it still ends nothing,
- * lest a service manager's SIGTERM cut an orderly end short.  [any] */
+/* As if SIGTERM had come; for tests. The first signal that comes to the process ends nothing all the same.  [any] */
 void weir_signals_ask_stop(void);
 
 #ifdef __cplusplus

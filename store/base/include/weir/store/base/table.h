@@ -79,8 +79,8 @@ static inline void weir_table_ahead(const weir_table *table, uint64_t hash, size
         __builtin_prefetch((const char *)table->entries + (weir_table_tag(hash) & (table->capacity - 1)) * entry_bytes);
 }
 
-/* Makes room for so many entries in all; those that are there move.  false: no memory, or more than 2^31 places, and it
- * is as it was. */
+/* Makes room for so many entries in all; those that are there may move.  false: no memory, or more than 2^31 places,
+ * and it is as it was. */
 bool weir_table_reserve(weir_table *table, size_t count, size_t entry_bytes);
 /* An entry of the hash, all zero but for its tag. There is room for it, and the caller knows that its key is new. */
 void *weir_table_add(weir_table *table, uint64_t hash, size_t entry_bytes);

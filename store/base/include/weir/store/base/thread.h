@@ -3,7 +3,7 @@
  * thread.h - threads with a name and a role; mutexes with a rank.
  *
  * ROLES are a closed list. A comment tag such as [ingest] on a function or a field names the role that may
- * use it, and weir_assert_thread checks it. Two tags are not roles: [any] is any thread, [owner] is the one
+ * use it; WEIR_ON_ROLE checks it where it stands. Two tags are not roles: [any] is any thread, [owner] is the one
  * thread that the caller has chosen for the handle.
  *
  * RANKS are the lock order: a thread takes mutexes only in rising rank. Taking one of equal or lower rank
@@ -28,10 +28,10 @@ extern "C" {
     X(MAIN, "parses arguments, starts and stops the rest, waits for signals") \
     X(SIGNAL, "turns signals into the stop flag")                             \
     X(WRITER, "owns a log and writes it")                                     \
-    X(INGEST, "reads a source and maps its events")                           \
+    X(INGEST, "reads a source and maps its events, or looks after the store") \
     X(SHARD, "owns one shard of the store")                                   \
     X(LOOP, "serves HTTP connections")                                        \
-    X(WORKER, "computes what a queue hands it")                               \
+    X(WORKER, "computes what others hand it")                                 \
     X(KAFKA, "runs callbacks of the Kafka client")                            \
     X(WATCH, "asks the brokers whether a topic is still what was read")       \
     X(TEST, "belongs to a test")
@@ -81,7 +81,7 @@ void weir_assert_thread(weir_role role);
 /* At the entry of what a tag promises to one role: WEIR_ON_ROLE(SHARD). One comparison, in every build. */
 #define WEIR_ON_ROLE(role) weir_assert_thread(WEIR_ROLE_##role)
 
-/* Embedded by value; the fields are this header's own. */
+/* Embedded by value; the fields are this header's own, but for a static {PTHREAD_MUTEX_INITIALIZER, rank, name}. */
 typedef struct weir_mutex {
     pthread_mutex_t mutex;
     weir_rank rank;

@@ -26,8 +26,8 @@ size_t weir_utf8_decode(const char *text, size_t length, uint32_t *codep);
 /* Writes a character, at most WEIR_UTF8_BYTES_MAX bytes, and returns the place behind it. */
 char *weir_utf8_encode(char *to, uint32_t code);
 bool weir_utf8_valid(const char *text, size_t length);
-/* Of characters that a terminal, a log line and every reader of YAML show as they are, on one line: no controls, no
- * ends of lines, no marks of byte order, and no last two code points of a plane, which stand for no character. */
+/* Of characters, on one line: no controls, no ends of lines, no marks of byte order, and no last two code points of a
+ * plane, which stand for no character. */
 bool weir_utf8_printable(const char *text);
 
 #ifdef __cplusplus
