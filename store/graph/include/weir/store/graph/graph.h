@@ -21,10 +21,14 @@
  * TIME: a read "before t" sees what has time < t, and deletions with time < t; so the past can be asked again. The age
  * of what expires is counted up to t; without a t, up to the watermark, the time that the sources agree on (see "what
  * time it is" below), or, if that has gone back behind a trim, up to the first time of which the trim kept all.
- * The schema's `history` of a relation or a vertex type says how far back t may lie: of a t at the watermark less the
- * history, or before, a reader is told no edge of that relation and no label on one, and no vertex of that type is
- * there. Age has nothing to do with it: without a t, and of a later one, all is told that has not expired. So what no t
- * reaches any more need not be kept; an event that comes later than the history may find nothing to belong to.
+ * The schema's `history` of a relation or a vertex type says how far back t may lie: of a t at the watermark (or the
+ * time of a trim, if that is later) less the history, or before, a reader is told no edge of that relation and no label
+ * on one, and no vertex of that type is there. Age has nothing to do with it: without a t, and of a later one, all is
+ * told that has not expired, but for what a trim has taken under a shorter `history`. So what no t reaches any more
+ * need not be kept; an event that comes later than the history may find nothing to belong to.
+ *
+ * ERRORS: where a list has WEIR_EIO, all that a file may fail with (file.h) may come. While a shard's files could not
+ * be opened again after an error, what reads or writes them returns why, or WEIR_EUNAVAILABLE.
  */
 #ifndef WEIR_STORE_GRAPH_GRAPH_H
 #define WEIR_STORE_GRAPH_GRAPH_H
@@ -82,10 +86,10 @@ typedef struct weir_graph_opts {
 /* Opens FOLDER/{graph.yaml, schema.yaml, LOCK, shard-000/…}.  The schema is borrowed and must outlive the graph.
  * WEIR_EINVAL too many shards, or a window that is too large; WEIR_ELIMIT the path is too long; WEIR_ENOTFOUND;
  * WEIR_EBUSY another process has it open: names its id; WEIR_EVERSION; WEIR_EDATA the stored data was written under a
- * schema that this one does not continue: the first difference; or a shard's folder is another's; WEIR_ECORRUPT names
- * the file; WEIR_ECONFIG graph.yaml has its checksum, and says what this program does not read; WEIR_EUNAVAILABLE no
- * thread; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; of a store that is created, errors of weir_id_key_load and _draw.  Blocks
- * on the disk.  [owner] */
+ * schema that this one does not continue: the first difference; or a shard's folder is another's; WEIR_ECORRUPT says
+ * what is damaged; WEIR_ECONFIG graph.yaml has its checksum, and says what this program does not read;
+ * WEIR_EUNAVAILABLE no thread, or, with `repairs`, this file system cannot exchange folders; WEIR_EIO, WEIR_EFULL,
+ * WEIR_ENOMEM; of a store that is created, errors of weir_id_key_load and _draw.  Blocks on the disk.  [owner] */
 weir_err weir_graph_open(const char *folder, const weir_schema *schema, const weir_graph_opts *opts,
                          weir_graph **graphp);
 /* Applies and seals what was submitted, then closes; what cannot be sealed is still in the log. No other call may be
@@ -98,7 +102,7 @@ weir_err weir_graph_close(weir_graph *graph);
 bool weir_graph_filling(const weir_graph *graph);
 /* The store has all of it. In this process that holds at the latest when this returns without an error; for the next
  * one once all that is applied is sealed, which this waits for. After an error the next start is filling again; if this
- * process still is, call again.  Errors of a seal.  [owner] */
+ * process still is, call again.  Errors of a seal, and of a file.  [owner] */
 weir_err weir_graph_filled(weir_graph *graph);
 uint32_t weir_graph_shards(const weir_graph *graph);           /* [any] */
 const weir_schema *weir_graph_schema(const weir_graph *graph); /* [any] */
@@ -123,7 +127,7 @@ weir_err weir_graph_schema_of(const char *folder, weir_schema **schemap);
 weir_err weir_graph_source(weir_graph *graph, const char *name, uint64_t identity, uint32_t *sourcep);
 /* Where the source must be read from: the least sealed offset over all shards; 0 for a partition never seen.  [any] */
 uint64_t weir_graph_offset_sealed(weir_graph *graph, uint32_t source, uint32_t partition);
-/* Below this, every shard has applied every event; readers see it, once the store is filled.  [any] */
+/* Below this, every shard has applied every event; readers see it, unless it lies in a pile (`piles`).  [any] */
 uint64_t weir_graph_offset_applied(weir_graph *graph, uint32_t source, uint32_t partition);
 
 /* How many records of its partition an event's id is compared with: a part of what the store is, because the same log
@@ -132,15 +136,15 @@ uint32_t weir_graph_event_window(const weir_graph *graph);
 /* What WEIR_NOTE_EVENT mutations of a source partition are put at: their time is the event's offset.  [any] */
 weir_vertex weir_graph_source_vertex(const weir_graph *graph, uint32_t source, uint32_t partition);
 
-/* An event that was the first of its id in its partition. */
+/* An event of an id of which there was no note at the weir_graph_event_window offsets before it. */
 typedef struct weir_event_note {
     uint64_t offset, event;
     uint32_t content;
 } weir_event_note;
 /* The notes of a source partition's offsets from `from` up to before `to`, the newest first; at most WEIR_WINDOW_MAX
- * offsets at a time. A trim may have taken those that are further than weir_graph_event_window before the newest. While
- * the store is filled what is not sealed of them is sealed first.  [any]  WEIR_EINVAL; WEIR_ELIMIT the arena is full;
- * WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM; errors of a seal. */
+ * offsets at a time. A trim may have taken those that are further than weir_graph_event_window before the newest. What
+ * lies in a pile (`piles`) of them is sealed first.  [any]  WEIR_EINVAL; WEIR_ELIMIT the arena is full; WEIR_ECORRUPT,
+ * WEIR_EIO, WEIR_ENOMEM; errors of a seal. */
 weir_err weir_graph_events(weir_graph *graph, uint32_t source, uint32_t partition, uint64_t from, uint64_t to,
                            weir_arena *arena, const weir_event_note **notesp, uint32_t *countp);
 
@@ -156,8 +160,8 @@ weir_err weir_graph_submit(weir_graph *graph, const weir_buf *batches);
 /* While it is on, no submit waits for room: one that would have to ends with WEIR_ECANCELLED, and what it had not
  * handed over is still in the log. For a stop.  [any] */
 void weir_graph_interrupt(weir_graph *graph, bool on);
-/* Waits until everything submitted before is applied.  [any]  Why a shard has stopped; WEIR_ENOMEM, WEIR_EFULL,
- * WEIR_EIO: a shard has tried to go on since, in vain; it goes on trying; WEIR_ECLOSED. */
+/* Waits until everything submitted before is applied.  [any]  Why a shard has stopped, or why it has tried to go on
+ * since, in vain: it goes on trying; WEIR_ECLOSED. */
 weir_err weir_graph_drain(weir_graph *graph);
 /* Seals what was submitted before, and waits until it is in the cold store.  [any]  WEIR_EPERM a store that is only
  * read; else errors as for a drain: the delta stays, and is tried again. */
@@ -208,7 +212,7 @@ typedef enum weir_clock_state {
  * clock is behind the watermark: it was idle before. IDLE begins when what was submitted is applied.  WEIR_ENOMEM,
  * WEIR_ELIMIT.  [any] */
 weir_err weir_graph_clock_state(weir_graph *graph, uint32_t source, uint32_t partition, weir_clock_state state);
-/* The time up to which ages are counted; INT64_MIN: no event yet.  [any] */
+/* The time up to which ages are counted; INT64_MIN: there is none yet.  [any] */
 int64_t weir_graph_watermark(const weir_graph *graph);
 /* The latest time that an event may bear: future_us ahead of the wall clock, or of when the event has arrived
  * (INT64_MIN: not known), if that is later. A wall clock that has jumped back refuses nothing that is not newer than
@@ -263,7 +267,7 @@ typedef struct weir_row_view {
     const uint8_t *row; /* NULL: there is none */
     uint32_t row_length;
     uint16_t vertex_type; /* features only */
-    int64_t time_us;      /* of the newest put */
+    int64_t time_us;      /* of the newest row, or of the label */
 } weir_row_view;
 
 /* A LIFE of a vertex goes from its oldest put to its deletion, or until it has not been put for as long as its type's
@@ -280,7 +284,7 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
                              weir_row_view *viewp);
 /* The newest value of a label that was known before before_us. Of a vertex that was deleted, or whose type expires: of
  * the life that it has then, which began before the label, or was its first. None before a time that the `history` of
- * what is labelled does not reach.  [any]  WEIR_EINVAL no such label. */
+ * what is labelled does not reach.  [any]  WEIR_EINVAL no such label; else errors as for neighbours. */
 weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
                           weir_row_view *viewp);
 /* Type and key of a vertex; *keyp NULL if it is not known, or nothing was put at it (itself, or an edge) that is newer
@@ -354,8 +358,8 @@ weir_err weir_graph_uneven(weir_graph *graph, weir_graph_uneven_visit visit, voi
 
 /* Seals, unless the store is only read, then copies all shards into a folder that must not exist, with MANIFEST (path,
  * length, SHA-256 of each file). It appears under its name only when it is whole, and shares no block with the store
- * that this program knows of; FOLDER.partial is removed first.  [any]  WEIR_EEXIST; WEIR_ELIMIT the path is too long;
- * WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; errors of a seal. */
+ * that this program knows of; FOLDER.partial is removed first.  [any]  WEIR_EEXIST; WEIR_ELIMIT the path is too long,
+ * or too many files; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM; errors of a seal. */
 weir_err weir_graph_checkpoint(weir_graph *graph, const char *folder);
 /* The same at the price of a folder, where the file system has hard links: the files are the store's own, so what
  * damages one damages both. For a reader of the next hours, not for a backup; the file SHARED in it says so.  [any] */
@@ -365,7 +369,8 @@ bool weir_graph_checkpoint_shares(const char *checkpoint);
 /* Verifies a checkpoint against its MANIFEST and copies it into a store folder that must not exist.  WEIR_ECORRUPT
  * names the file; WEIR_ENOTFOUND it has no MANIFEST; WEIR_EEXIST, WEIR_ELIMIT, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM. */
 weir_err weir_graph_restore(const char *checkpoint, const char *folder);
-/* Reads every block of every shard, every key and every row.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.  [any] */
+/* Reads every record of every shard that is sealed, its key and its row.  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM.
+ * [any] */
 weir_err weir_graph_verify(weir_graph *graph, uint64_t *recordsp);
 
 typedef struct weir_graph_stats {

@@ -8,6 +8,8 @@
  *
  * INVARIANT
  *   GRAPH-R1  What could be read before is there after it: else the damaged store stays in its place, and says why.
+ *
+ * ERRORS as in graph.h.
  */
 #ifndef WEIR_STORE_GRAPH_REPAIR_H
 #define WEIR_STORE_GRAPH_REPAIR_H
@@ -33,9 +35,9 @@ weir_err weir_graph_repair_files(weir_graph *graph, uint32_t shard, const char *
                                  weir_graph_repair_go_on go_on, void *context, uint32_t *restoredp, uint32_t *leftp);
 
 /* Begins FOLDER/shard-NNN.repair: with what the best of the checkpoints in a folder has, or else empty; NULL: there is
- * no such folder. It takes a quarter of the memory of the shard's deltas and 5 MiB for names, and disk for as much as
- * the shard has. One repair of a shard at a time.  WEIR_ECORRUPT what a checkpoint has cannot be read; WEIR_EFULL,
- * WEIR_EIO, WEIR_ENOMEM.  [owner] */
+ * no such folder. It takes about a quarter of what a delta of the shard may have, or 1 MiB if that is more, and 5 MiB
+ * for names, and disk for as much as the shard has. One repair of a shard at a time.  WEIR_ECORRUPT what a checkpoint
+ * has cannot be read; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM.  [owner] */
 weir_err weir_graph_repair_begin(weir_graph *graph, uint32_t shard, const char *checkpoints,
                                  weir_graph_repair **repairp);
 /* Removes what was begun; the shard goes on as it is. NULL is allowed. */
@@ -51,12 +53,13 @@ bool weir_graph_repair_wants(const weir_graph_repair *repair, const weir_mutatio
 /* As weir_graph_name_claim, of the store that is being made. */
 bool weir_graph_repair_claim(weir_graph_repair *repair, weir_vertex vertex);
 /* The notes of a source partition's events at `from` and above that it has, the newest first: of a checkpoint that it
- * began with, if they are of this shard (weir_graph_repair_wants).  WEIR_ECORRUPT, WEIR_EIO, WEIR_ENOMEM. */
+ * began with, if they are of this shard (weir_graph_repair_wants).  What visit returns; WEIR_ECORRUPT, WEIR_EIO,
+ * WEIR_ENOMEM. */
 typedef weir_err (*weir_graph_repair_note)(void *context, const weir_event_note *note);
 weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_vertex, uint64_t from,
                                  weir_graph_repair_note visit, void *context);
 /* What an event says of this shard, sorted by vertex. After an error the repair is of no use.  WEIR_EFULL, WEIR_EIO,
- * WEIR_ENOMEM, WEIR_ELIMIT. */
+ * WEIR_ECORRUPT, WEIR_ENOMEM. */
 weir_err weir_graph_repair_add(weir_graph_repair *repair, const weir_mutation *mutations, size_t count);
 /* All events of a source partition below the offset were added. */
 weir_err weir_graph_repair_covered(weir_graph_repair *repair, uint32_t source, uint32_t partition, uint64_t offset);
@@ -67,7 +70,7 @@ void weir_graph_repair_release(weir_graph_repair *repair);
 /* While it is held and nothing is missing: puts what was made into the place of the damaged store, which is kept as
  * FOLDER/shard-NNN.damaged; the one that was kept before is removed.  WEIR_EBUSY a reader takes long: release it,
  * and try again later; WEIR_EDATA the damaged store has records that were not added (GRAPH-R1); WEIR_EUNAVAILABLE this
- * file system cannot; WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
+ * file system cannot; WEIR_ECORRUPT, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
 weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context);
 
 /* What weir_graph_troubles says of the shard as its part "repair", until success is said.  [any] */
@@ -75,8 +78,9 @@ void weir_graph_repair_say(weir_graph *graph, uint32_t shard, weir_err err);
 
 /* Reads everything that is stored from the disk; what is found damaged, weir_graph_troubles says from then on. pace is
  * called after each file, with its bytes, and may wait; false ends the walk. The first error is returned, and the walk
- * goes on to the other shards. A damaged `identity` of a shard is written anew, which is no error.
- * WEIR_ECORRUPT, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
+ * goes on to the other shards. A damaged `identity` of a shard is written anew, which is no error, unless the store is
+ * only read: then WEIR_EDATA it is another's, too.  WEIR_ECORRUPT, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.
+ * [any] */
 typedef bool (*weir_graph_pace)(void *context, uint64_t bytes);
 weir_err weir_graph_scrub(weir_graph *graph, weir_graph_pace pace, void *context);
 
@@ -88,8 +92,8 @@ weir_err weir_graph_scrub(weir_graph *graph, weir_graph_pace pace, void *context
 weir_err weir_graph_trim(weir_graph *graph, uint32_t shard, weir_graph_pace pace, void *context);
 /* Whether the schema says of anything how far back it can be asked for.  [any] */
 bool weir_graph_trims(const weir_graph *graph);
-/* Whether a trim is worth its time: an eighth of what the schema keeps has become too old since the last one, or there
- * was none yet and the shard is not tiny.  [any] */
+/* Whether a trim is worth its time, and would not be told WEIR_EUNAVAILABLE: an eighth of what the schema keeps has
+ * become too old since the last one, or there was none yet and the shard is not tiny.  [any] */
 bool weir_graph_trim_due(const weir_graph *graph, uint32_t shard);
 /* What is newer is all there; of what is as old, or older, a trim may have taken what no reader can be told, and have
  * left bare puts in its place. INT64_MIN: there was no trim.  [any] */

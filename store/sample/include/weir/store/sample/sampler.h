@@ -60,7 +60,7 @@ void weir_sampler_seed(weir_sampler *sampler, uint64_t seed);
 /* A block for what this sampler samples, and no other fills, to be used again and again (SAMPLE-P4).  WEIR_ENOMEM. */
 weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp);
 void weir_block_close(weir_block *block);
-/* What one block holds in memory. */
+/* What one block takes of memory at most. */
 uint64_t weir_block_bytes(const weir_sampler *sampler);
 
 /* Fills the block: what it held is gone.  Targets stand by type, rising.  [owner]

@@ -29,7 +29,7 @@ typedef struct weir_sample_window {
     const uint8_t *times;     /* int64_t each                                                     */
     const uint64_t *events;   /* beside each other; NULL: in `edges`, or none                     */
     const weir_edge *edges;   /* with their rows; NULL: arrays, where the position stands for it  */
-    uint64_t first;           /* arrays: position of the first edge                               */
+    uint64_t first;           /* arrays without `places`: position of the first edge              */
     const uint64_t *places;   /* arrays: position of each; NULL: they follow the first            */
     uint64_t id;              /* of the parent, by which it draws: the same in every source       */
     uint32_t stride;          /* bytes from one to the next                                       */
@@ -103,15 +103,16 @@ struct weir_sample_source {
      * always over a graph: nothing has to be asked. Not with a limit of edges a target. */
     weir_err (*hop)(weir_sample_source *source, const weir_sample_hop *hop);
     weir_err (*windows)(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows);
-    /* A number feature of every edge of the window; NaN where it is missing.  WEIR_EINVAL no such number. */
+    /* A number feature of every edge of the window; NaN where it is missing.  WEIR_EINVAL no such number; WEIR_ECORRUPT
+     * over a graph: a row. */
     weir_err (*numbers)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
                         uint32_t feature, float *numbers);
-    /* A category of every edge: equal texts have equal codes within this source; 0: missing.  WEIR_EINVAL. */
+    /* A category of every edge: equal texts have equal codes within this source; 0: missing.  Errors as above. */
     weir_err (*codes)(weir_sample_source *source, const weir_sample_ask *ask, const weir_sample_window *window,
                       uint32_t feature, uint64_t *codes);
     /* What is known of vertices. values: of each vertex one a feature of its type, absent where it has none; numbers
      * have gone through float, because that is what a snapshot keeps. Texts are borrowed until the next call.  NULL:
-     * plain arrays, which have no schema. */
+     * it cannot tell, as plain arrays, which have no schema. */
     weir_err (*features)(weir_sample_source *source, const weir_sample_vertices *of, weir_value *values);
     /* The same of edges [begin, begin + count) of a step that was sampled here. */
     weir_err (*edge_features)(weir_sample_source *source, const weir_sample_step *step, const weir_block_edges *edges,

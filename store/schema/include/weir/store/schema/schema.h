@@ -268,7 +268,8 @@ typedef struct weir_schema_source {
 /* --- the handle ---------------------------------------------------------------------------------------------- */
 
 /* Parses and checks; name stands for the file in messages.
- * WEIR_ECONFIG "name:line:column: what; what to do", at the first fault; WEIR_ENOMEM.  [any] */
+ * WEIR_ECONFIG "name:line:column: what; what to do", at the first fault; but "name: what" if it is too large only once
+ * its defaults are spelled out; WEIR_ENOMEM.  [any] */
 weir_err weir_schema_parse(const char *name, const char *text, size_t length, weir_schema **schemap);
 /* The same, of a file.  WEIR_ENOTFOUND and the like from file.h besides.  Blocks on the disk.  [any] */
 weir_err weir_schema_load(const char *path, weir_schema **schemap);

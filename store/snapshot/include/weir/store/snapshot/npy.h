@@ -10,6 +10,8 @@
  *     …     …    the numbers
  *
  * Files are hostile until they are read: every length is checked, and no shape reaches beyond the bytes that are there.
+ *
+ * ERRORS: where a list has WEIR_EIO, all that a file may fail with (file.h) may come.
  */
 #ifndef WEIR_STORE_SNAPSHOT_NPY_H
 #define WEIR_STORE_SNAPSHOT_NPY_H
@@ -49,7 +51,8 @@ typedef enum weir_npy_type {
         WEIR_NPY_TYPE_COUNT
 } weir_npy_type;
 
-/* A plain value; data is borrowed, and may be unaligned in an archive. No dimension: one number. */
+/* A plain value; data is borrowed, and may be unaligned, unless weir_npy_folder_map gave it. No dimension: one number.
+ */
 typedef struct weir_npy_array {
     weir_npy_type type;
     uint32_t dims;

@@ -11,7 +11,8 @@
  *                          /first.npy      int64, ascending within a vertex: the oldest put of each life
  *                          /until.npy      int64, from when on the vertex does not exist: deleted or expired
  *                    /rows/indptr.npy      int64, vertices + 1
- *                         /times.npy       int64, ascending within a vertex: since when the features have these values
+ *                         /times.npy       int64, ascending within a vertex: since when the features have these values,
+ *                                          but not before what the type's `history` reaches
  *                         /until.npy       int64, the end of the life; a newer row replaces an older one without it
  *                    /feature.NAME.npy     one a row, not a vertex. Number float32 (NaN: missing); time int64
  *                                          (INT64_MIN: missing); category int32, an index into its texts (-1: missing)
@@ -45,12 +46,16 @@
  * comes later for a vertex or an edge (an update, a deletion, a second put) changes what an earlier target sees.
  * What a build's history discards is counted from as_of, or from the graph's watermark if no as_of is given and that is
  * earlier. What a `history` of the schema does not reach, neither the store nor a snapshot shows: that is counted from
- * the graph's watermark, or from as_of if one is given and that is later. `from` is the latest of them all, and may be
- * after as_of: then there is no time for which the snapshot is complete.
+ * the graph's watermark, or from as_of if one is given and that is later. `from` is the latest of them all, and later
+ * than what trims of the store may have taken; it may be after as_of: then there is no time for which the snapshot is
+ * complete.
  *
  * A LIFE of a vertex lasts from its oldest put to its deletion, or until no put has come for as long as its type's
  * expiry. Each put leaves a record: a row, an edge at it (deleted since or not), or one of its own. A row holds what
- * was put in its own life; a label belongs to the last life that began before it, or to the first if none did.
+ * was put in its own life; a label belongs to the last life that began before it, or, if none did and no deletion
+ * lies between, to the first.
+ *
+ * ERRORS: where a list has WEIR_EIO, all that a file may fail with (file.h) may come.
  */
 #ifndef WEIR_STORE_SNAPSHOT_SNAPSHOT_H
 #define WEIR_STORE_SNAPSHOT_SNAPSHOT_H
@@ -97,10 +102,10 @@ typedef struct weir_snapshot_stats {
 
 /* From a graph that does not change: a checkpoint, or a stopped store; read-only is enough. One ordered scan a shard;
  * what it finds goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, deletions of
- * vertices, and the rows of one vertex. What is there as OUT.partial or OUT.spill is removed.  WEIR_EEXIST out;
+ * vertices, and what one vertex has. What is there as OUT.partial or OUT.spill is removed.  WEIR_EEXIST out;
  * WEIR_ENOTFOUND the folder that out is to be in; WEIR_EUNAVAILABLE the store lacks part of its log; WEIR_EDATA an edge
- * has one end only; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit, or the path;
- * WEIR_EINVAL.  Blocks.  [owner] */
+ * has one end only; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit, the schema, or
+ * the path; WEIR_EINVAL; errors of reads of the graph and of `extend`.  Blocks.  [owner] */
 weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp);
 
 /* For `extend`: the order of the vertices, and more arrays. rows: one a vertex of the type, in that order.
@@ -188,7 +193,7 @@ typedef struct weir_snapshot_labels {
  */
 weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, weir_snapshot **snapshotp);
 void weir_snapshot_close(weir_snapshot *snapshot); /* NULL is allowed */
-/* Walks all lists, neighbours, times and labels.  WEIR_ECORRUPT names the array and the place.  [any] */
+/* Walks all lists, neighbours, times and labels.  WEIR_ECORRUPT says where.  [any] */
 weir_err weir_snapshot_check(const weir_snapshot *snapshot);
 
 const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot);
@@ -231,16 +236,18 @@ typedef struct weir_snapshot_import_opts {
 /* Makes a snapshot of a CSV or npz data set: README.md says which columns and arrays, and what memory an archive takes.
  * An archive is unpacked in OUT.csv; rows, and archives that become rows, work in OUT.store. Both are removed.
  * WEIR_EEXIST OUT is there, or the one that is needed of the two; WEIR_EDATA file, line and column, or archive and
- * array; WEIR_ENOTFOUND a file, or an archive has no edges; WEIR_EINVAL neither edges nor npz; WEIR_EUSAGE
- * `undirected`, and edges lead to another type; errors of files, of a store and of a build.  Blocks. */
+ * array; WEIR_ECONFIG a schema cannot hold what it has; WEIR_ENOTFOUND a file, or an archive has no edges; WEIR_EINVAL
+ * neither edges nor npz; WEIR_EUSAGE `undirected`, and edges lead to another type; errors of files, of a store and of a
+ * build.  Blocks. */
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp);
 
 typedef enum weir_snapshot_export_format { WEIR_SNAPSHOT_CSV, WEIR_SNAPSHOT_NPZ } weir_snapshot_export_format;
 
 /* CSV: a folder with nodes.csv and edges.csv. NPZ: one file, of one vertex type and one relation whose features are
  * numbers; it is packed in a folder OUT.partial first, and what is there of that name is removed. OUT must not exist;
- * an import reads either back: README.md.  WEIR_EEXIST; WEIR_EINVAL what an archive cannot hold; WEIR_ECORRUPT;
- * WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM: of CSV, what was begun is left there.  Blocks. */
+ * an import reads either back: README.md.  WEIR_EEXIST; WEIR_EINVAL what an archive cannot hold, or no name;
+ * WEIR_ELIMIT the path; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM: of CSV, what was begun is left there.
+ * Blocks. */
 weir_err weir_snapshot_export(const weir_snapshot *snapshot, weir_snapshot_export_format format, const char *out);
 
 #ifdef __cplusplus
