@@ -3,7 +3,7 @@
  * api.h - what `weir serve` answers: events in, the graph as it is now out.
  *
  *   POST /v1/events ──► [writer] validate ─► append ─► group sync ─► acknowledge       (the log is the truth)
- *   GET  /v1/…      ──► [loop]   freshness ─► read the living graph ─► JSON
+ *   GET  /v1/…      ──► freshness ─► read the living graph ─► JSON
  *
  * The table of routes is here, openapi.json describes it, and a test holds the two against each other.
  *

@@ -17,7 +17,8 @@
  *   SERVER-W3  Without keys only this machine is served: the address is loopback, and so is the Host header, which only
  *              HTTP/1.0 may leave out.
  *   SERVER-W4  What bodies, replies and weir_http_hold take together stays within memory_bytes; a request that would
- *              exceed it is refused. Arenas have a limit of their own (WEIR_HTTP_ARENA_BYTES_MAX) and do not count.
+ *              exceed it is refused. Arenas have a limit of their own (WEIR_HTTP_ARENA_BYTES_MAX) and do not count,
+ *              nor does a reply of up to 32 KiB before it is ready, or a problem in place of one that is refused.
  *   SERVER-W5  A page of another site, in a browser that can reach this server, changes nothing: of its requests only
  *              GET and HEAD, whose answers it cannot read, reach a handler.
  *
@@ -49,7 +50,7 @@ extern "C" {
 #define WEIR_HTTP_HEADERS_MAX     8u    /* that a handler adds to a reply         */
 #define WEIR_HTTP_URI_BYTES_MAX   8192u /* path and query as sent                 */
 #define WEIR_HTTP_ARENA_BYTES_MAX (64u << 20)
-#define WEIR_HTTP_NAME_MAX        64u /* of a caller, and of a request's id     */
+#define WEIR_HTTP_NAME_MAX        64u /* of a caller, its end included, and of a request's id */
 
 typedef struct weir_http weir_http;
 typedef struct weir_http_request weir_http_request;
@@ -106,7 +107,7 @@ typedef struct weir_http_opts {
 
 /* Binds, and serves when it returns.  [owner]
  * WEIR_EBUSY the port is taken; WEIR_EPERM no right to it, or not loopback and no keys (SERVER-W3); WEIR_ECONFIG the
- * address cannot be read or is not this machine's; WEIR_EINVAL an option; WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
+ * address cannot be read or is not this machine's; WEIR_EINVAL an option; WEIR_EIO, WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
 weir_err weir_http_open(const weir_http_opts *opts, weir_http **httpp);
 uint16_t weir_http_port(const weir_http *http);
 /* "http://127.0.0.1:8080"; borrowed. */
@@ -114,7 +115,7 @@ const char *weir_http_url(const weir_http *http);
 /* Takes no more connections, lets requests end for drain_us, then closes what is left; deferred requests are waited for
  * however long they take.  Blocks.  [owner]   May be called twice. */
 void weir_http_stop(weir_http *http, int64_t drain_us);
-/* Stops at once and frees; NULL is allowed.  [owner] */
+/* weir_http_stop with a drain_us of 0, then frees; NULL is allowed.  [owner] */
 void weir_http_close(weir_http *http);
 
 /* --- the request: of the handler's thread, then of who finishes it -------------------------------------------- */

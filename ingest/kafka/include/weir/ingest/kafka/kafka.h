@@ -17,10 +17,11 @@
  *   KAFKA-K6  What a consumer hands out comes over the connections, and from the leaders, that it had when it compared
  *             the records before it with its marks; over others it hands out nothing before it was opened again.
  *
- * TIME: a record's time, in microseconds, comes back as it was given. Kafka's own timestamp holds it when it is in
- * whole milliseconds, of the last twelve hours and at most a minute ahead; otherwise that is the time of sending, and
- * the text of the header "weir.time" holds it: a broker forgets the sequence numbers of a producer whose timestamps are
- * older than a day, and then stores what is sent again twice.
+ * TIME: a record's time, in microseconds, comes back as it was given, if the topic's message.timestamp.type is
+ * CreateTime. Kafka's own timestamp holds it when it is in whole milliseconds, of the last twelve hours and at most a
+ * minute ahead; otherwise that is the time of sending, and the text of the header "weir.time" holds it: a broker
+ * forgets the sequence numbers of a producer whose timestamps are older than a day, and then stores what is sent again
+ * twice.
  */
 #ifndef WEIR_INGEST_KAFKA_KAFKA_H
 #define WEIR_INGEST_KAFKA_KAFKA_H
@@ -55,8 +56,8 @@ typedef struct weir_kafka_partition_stats {
 
 /* Sets *countp to the number of partitions and fills the first `capacity` of them (0 asks for the number only).
  * Blocks: for timeout_us at most to find the topic, and again for each partition's offsets.  [any]
- * WEIR_EUNAVAILABLE no broker answered; WEIR_ENOTFOUND no such topic; WEIR_EPERM; WEIR_ELIMIT more than
- * WEIR_KAFKA_PARTITIONS_MAX; WEIR_EINVAL; WEIR_ENOMEM. */
+ * WEIR_EUNAVAILABLE, as where no broker answered; WEIR_ENOTFOUND no such topic; WEIR_EPERM; WEIR_ELIMIT more than
+ * WEIR_KAFKA_PARTITIONS_MAX; WEIR_ECORRUPT an answer that cannot be read; WEIR_EINVAL; WEIR_ENOMEM. */
 weir_err weir_kafka_topic_stats_get(const char *brokers, const char *topic, int64_t timeout_us,
                                     weir_kafka_partition_stats *partitions, size_t capacity, size_t *countp);
 
@@ -71,16 +72,17 @@ typedef struct weir_kafka_producer_opts {
 
 /* Waits until the broker has told about the topic. A topic that it creates keeps all its records (retention.ms=-1):
  * a log that forgets cannot be replayed.  Blocks.  [owner]
- * WEIR_EUNAVAILABLE no broker answered: the sentence names the address and says how to start one; WEIR_ENOTFOUND no
- * such topic; WEIR_EPERM; WEIR_ELIMIT the topic has more than WEIR_KAFKA_PARTITIONS_MAX partitions; WEIR_EINVAL;
- * WEIR_ENOMEM. */
+ * WEIR_EUNAVAILABLE, as where no broker answered: that sentence names the address and says how to start one;
+ * WEIR_ENOTFOUND no such topic; WEIR_EPERM; WEIR_ELIMIT the topic has more than WEIR_KAFKA_PARTITIONS_MAX partitions;
+ * WEIR_ECORRUPT an answer that cannot be read; WEIR_EINVAL; WEIR_ENOMEM. */
 weir_err weir_kafka_producer_open(const weir_kafka_producer_opts *opts, weir_kafka_producer **producerp);
 /* Hands a copy over; the key chooses the partition as Java clients choose it, no key takes any. Blocks while the
  * client's queue is full.  [owner]
- * WEIR_ELIMIT key, value and 160 bytes for the rest of a record are more than the topic's max.message.bytes: without
- * effect. WEIR_ETIMEOUT, WEIR_EUNAVAILABLE, WEIR_EPERM, WEIR_ENOTFOUND, WEIR_EINVAL, WEIR_ECORRUPT, and WEIR_ELIMIT
- * where the broker does not tell that limit: this or an earlier record was refused, or none was acknowledged for
- * timeout_us; from then on every call says so, and what was not acknowledged may or may not be there (KAFKA-K1). */
+ * WEIR_ELIMIT key, value and 160 bytes for the rest of a record are more than the topic's max.message.bytes, or than
+ * Kafka's default for it where the broker does not tell: without effect. WEIR_ETIMEOUT, WEIR_EUNAVAILABLE, WEIR_EPERM,
+ * WEIR_ENOTFOUND, WEIR_EINVAL, WEIR_ECORRUPT, and WEIR_ELIMIT of the broker: this or an earlier record was refused, or
+ * none was acknowledged for timeout_us; from then on every call fails, and what was not acknowledged may or may not be
+ * there (KAFKA-K1). */
 weir_err weir_kafka_produce(weir_kafka_producer *producer, int64_t time_us, const void *key, size_t key_length,
                             const void *value, size_t value_length);
 /* Returns when all are acknowledged; *acknowledgedp counts them since open, on failure too.  Blocks.  [owner]
@@ -128,7 +130,8 @@ typedef struct weir_kafka_start {
 uint64_t weir_kafka_record_check(const weir_kafka_record *record);
 
 /* What the brokers have said of one partition. Offsets from `stable` to `end` are in transactions that are open, or of
- * records that are not replicated yet. What is below `verified` is known to be of the log that the brokers have now. */
+ * records that are not replicated yet. What is below `verified` is known to be of the log that the brokers have now,
+ * unless no record is left that it could be known by. */
 typedef struct weir_kafka_told {
     uint32_t partition;
     uint64_t end, stable, verified;
@@ -154,10 +157,11 @@ typedef struct weir_kafka_consumer_opts {
 } weir_kafka_consumer_opts;
 
 /* Checks each start against what the broker has, and starts the thread that watches the topic.  Blocks.  [owner]
- * WEIR_ECANCELLED; WEIR_EUNAVAILABLE no broker answered; WEIR_ENOTFOUND no such topic or partition, which may come;
- * WEIR_EDATA its offset is gone: the sentence names the earliest; WEIR_ECORRUPT the partition ends before the offset,
- * or a mark differs: it is not the log that was read before; WEIR_EPERM; WEIR_EINVAL no start, a partition twice, a bad
- * option; WEIR_ELIMIT more than WEIR_KAFKA_PARTITIONS_MAX partitions; WEIR_ENOMEM; what start_at returns. */
+ * WEIR_ECANCELLED; WEIR_EUNAVAILABLE, as where no broker answered; WEIR_ENOTFOUND no such topic or partition, which may
+ * come; WEIR_EDATA its offset is gone: the sentence names the earliest; WEIR_ECORRUPT the partition ends before the
+ * offset, or a mark differs: it is not the log that was read before; or an answer cannot be read; WEIR_EPERM;
+ * WEIR_EINVAL no start, a partition twice, a bad option; WEIR_ELIMIT more than WEIR_KAFKA_PARTITIONS_MAX partitions;
+ * WEIR_ENOMEM; what start_at returns. */
 weir_err weir_kafka_consumer_open(const weir_kafka_consumer_opts *opts, weir_kafka_consumer **consumerp);
 /* Waits up to wait_us for records, then hands out what is there, at most `capacity` and WEIR_KAFKA_BATCH_MAX; none is
  * success, and may come earlier than wait_us when a partition's end was reached. Their bytes are borrowed until the

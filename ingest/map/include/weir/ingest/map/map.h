@@ -26,8 +26,8 @@ extern "C" {
 
 typedef struct weir_mapper weir_mapper;
 
-/* The result of one message: valid until the next map with the same mapper, and as long as the message's bytes (of a
- * tombstone, its key's) stay: texts without escapes are not copied. */
+/* The result of one message: valid until the mapper is given another one, or a tombstone, and as long as the message's
+ * bytes (of a tombstone, its key's) stay: texts without escapes are not copied. */
 typedef struct weir_mapped {
     const weir_mutation *mutations; /* NULL when refused, and of a tombstone that means nothing */
     size_t count;

@@ -3,7 +3,7 @@
  * dead_letter.h - a record that could not become mutations: where it was, why, and its bytes as they came.
  *
  * Dead letters are records of a topic of the built-in event log; a letter's number is its offset there. The value is
- * the original value, unchanged; the key of the record says the rest, little-endian:
+ * the original value, or its beginning; the key of the record says the rest, little-endian:
  *
  *   offset size  meaning                                   offset size  meaning
  *      0     1   version, 1                                   32     8   offset

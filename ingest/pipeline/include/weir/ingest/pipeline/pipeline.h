@@ -12,12 +12,12 @@
  * INVARIANTS: each is cited by an assert, or by a comment where it is kept, and by a test
  *
  *   PIPELINE-P1  Spans of a source partition follow each other without a gap, from the first one of a store on.
- *   PIPELINE-P2  An event is applied whole or is a dead letter, never both, never in part: also across crashes.
+ *   PIPELINE-P2  A store has an event whole or as a dead letter, never both, never in part: also across crashes.
  *   PIPELINE-P3  A dead letter is durable before its offset can be sealed, and there once for each offset.
  *   PIPELINE-P4  What cannot be read is not skipped: the source stops with one sentence, the others go on.
  *
  * A source that waits for its broker, or for its topic to appear, has not failed. One that has failed stays so, with
- * the same sentence, until the process is started again.
+ * the same sentence, until the pipeline is opened again.
  */
 #ifndef WEIR_INGEST_PIPELINE_PIPELINE_H
 #define WEIR_INGEST_PIPELINE_PIPELINE_H
@@ -78,18 +78,18 @@ typedef struct weir_pipeline_opts {
 /* Registers the sources with the graph, reads how far they were read and which dead letters there are. Starts nothing.
  * WEIR_EINVAL an option; WEIR_EDATA a topic was recreated, or a shard lacks records that no source has; WEIR_ENOTFOUND
  * a file is not there; WEIR_EBUSY another process has the dead letters; WEIR_ELIMIT too many sources or partitions for
- * a store; WEIR_ECORRUPT, WEIR_EVERSION, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks on the disk, never on a broker.
- * [owner] */
+ * a store, a path that is too long or a file that is too large; WEIR_ECORRUPT, WEIR_EVERSION; errors of a file;
+ * WEIR_ENOMEM.  Blocks on the disk, never on a broker.  [owner] */
 weir_err weir_pipeline_open(const weir_pipeline_opts *opts, weir_pipeline **pipelinep);
 /* Starts a thread for each source, and one for repairs, scrubs and trims if any are asked for.  WEIR_ENOMEM,
  * WEIR_EUNAVAILABLE.  [owner] */
 weir_err weir_pipeline_start(weir_pipeline *pipeline);
-/* Ends each thread after the records that it has in hand, and waits until all that was handed over is applied.
- * Blocks. May be called twice. Returns the error of the graph's drain; those of sources are in their statuses.
- * [owner] */
+/* Ends each thread after the records that it has in hand, or before those for which it would have to wait, then waits
+ * until all that was handed over is applied.  Blocks. May be called twice. Returns the error of the graph's drain;
+ * those of sources are in their statuses.  [owner] */
 weir_err weir_pipeline_stop(weir_pipeline *pipeline);
-/* Stops; NULL is allowed. Close it before the graph.  [owner]   What stop returns; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM,
- * WEIR_EPOISONED of the dead letters. */
+/* Stops; NULL is allowed. Close it before the graph.  [owner]   What stop returns; what weir_eventlog_close returns of
+ * the dead letters. */
 weir_err weir_pipeline_close(weir_pipeline *pipeline);
 
 /* Something was appended to a log: look now instead of within a few milliseconds.  [any] */
@@ -116,7 +116,7 @@ typedef struct weir_pipeline_source_stats {
     weir_err err;                /* gauge: of the status                             */
     bool stuck;                  /* gauge: waiting for what is ours: a disk, memory  */
     uint64_t records;            /* counter: read since open                         */
-    uint64_t bytes;              /* counter: of them                                 */
+    uint64_t bytes;              /* counter: of their values                         */
     uint64_t mutations;          /* counter: handed over since open                  */
     uint64_t dead_letters;       /* counter: written since open                      */
     uint64_t tombstones;         /* counter: of Kafka's, those without a value that mean nothing */
@@ -141,7 +141,7 @@ typedef struct weir_pipeline_partition_stats {
     uint64_t offset_end;     /* gauge: of the source, as it was last told: see `connected`       */
     uint64_t offset_stable;  /* gauge: from here to the end they wait in open transactions       */
     int64_t event_time_us;   /* gauge: newest event time handed over since open; 0: none        */
-    int64_t lag_us;          /* gauge: 0 when applied to the end, else the age of that event    */
+    int64_t lag_us;          /* gauge: the age of that event; 0: none, or applied to the end    */
 } weir_pipeline_partition_stats;
 
 /* "running"  [any] */

@@ -4,7 +4,7 @@
  *
  * An event names itself by an id. The first event of an id stands; a later one that says the same is a repetition, and
  * one that says something else is refused. Which was first the log decides, so the rule knows only offsets of one
- * partition: an id is compared with the ids that were first in the `window` records before it. So it gives the same
+ * partition: an id is compared with the ids that were first at the `window` offsets before it. So it gives the same
  * after a restart and when a store is filled anew, however the partitions of a topic come in between each other; and
  * what it remembers is bounded.
  *

@@ -10,7 +10,7 @@
  *   SIMULATE-G1  Same options, same bytes: whatever the compiler, its options, the sink and the speed.
  *   SIMULATE-G2  Message times never go backwards, across all topics of a generator.
  *   SIMULATE-G3  No memory is allocated after open: it depends on the options, never on how long the run is.
- *   SIMULATE-G4  What is fraud is told in the message's truth fields only, never in its bytes.
+ *   SIMULATE-G4  Whether a payment is fraud is told in its truth fields only, never in its bytes.
  *
  * THREADS: every function is [any]; one handle belongs to one thread at a time.
  */
@@ -37,11 +37,11 @@ typedef enum weir_simulate_topic {
 
 typedef enum weir_simulate_fraud {
     WEIR_SIMULATE_HONEST,
-    WEIR_SIMULATE_STOLEN_CARD, /* bursts of copied cards from one crew's devices and fences            */
+    WEIR_SIMULATE_STOLEN_CARD, /* bursts of payments with cards that a crew has copied or bought       */
     WEIR_SIMULATE_RING,        /* accounts chained by pairwise shared devices, paying the same few     */
-    WEIR_SIMULATE_COLLUSION,   /* a small merchant charges a list of cards that never shopped there    */
-    WEIR_SIMULATE_TAKEOVER,    /* a strange device enters an account and drains it                     */
-    WEIR_SIMULATE_MULE,        /* money handed on from account to account, then taken out as cash      */
+    WEIR_SIMULATE_COLLUSION,   /* a small merchant charges cards of a crew's list                      */
+    WEIR_SIMULATE_TAKEOVER,    /* someone else enters an account and drains it                         */
+    WEIR_SIMULATE_MULE,        /* money handed on from account to account, then taken out or spent     */
     WEIR_SIMULATE_FRAUDS
 } weir_simulate_fraud;
 
@@ -92,8 +92,8 @@ typedef struct weir_simulate_clicks_opts {
     uint64_t seed;
     int64_t start_us;
     uint32_t people;
-    uint32_t items;   /* in the catalogue at any time; old ones leave, new ones enter */
-    uint32_t per_day; /* clicks in a day of event time; 0: 12 for each person         */
+    uint32_t items;   /* in the catalogue at any time, less what is above a multiple of 24; they come and go */
+    uint32_t per_day; /* clicks in a day of event time; 0: 12 for each person                                */
 } weir_simulate_clicks_opts;
 
 typedef struct weir_simulate_stats {
@@ -103,7 +103,7 @@ typedef struct weir_simulate_stats {
     uint64_t friendly;    /* counter: chargebacks to come or sent of honest payments      */
     uint64_t clicks;      /* counter */
     uint64_t campaigns;   /* counter: of fraud, those begun before the start included     */
-    uint64_t crowded_out; /* counter: plans, labels and sessions for which an agenda had no room (SIMULATE-G3) */
+    uint64_t crowded_out; /* counter: campaigns, plans, labels and sessions for which an agenda had no room */
     int64_t time_us;      /* gauge:   event time of the last message; the start at first  */
 } weir_simulate_stats;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cut.h - a weighted graph cut into parts: few edges between parts, and of each weight a part has at most what is
- * allowed.
+ * allowed, if that can be.
  *
  * METIS cuts well by one weight, and by several it neither holds them nor keeps the cut low. So what it gives is mended
  * and improved here, on a hierarchy of coarser graphs (coarsen.c): to move a cluster costs less of the cut than to move
@@ -53,9 +53,9 @@ weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int3
 #define WEIR_CUT_NOWHERE INT32_C(-1)
 
 /* part_of[v] says where v stays; where it is WEIR_CUT_NOWHERE, v is put beside its neighbours, within the limits if
- * that can be (place.c). It takes one look at each list of a new vertex, and a few more to refine. Of opts count parts,
- * tolerance and quick; machines must divide parts, and does not change where v goes. The same arguments give the same
- * parts.  WEIR_EINVAL as weir_cut; WEIR_ELIMIT more parts than vertices; WEIR_ENOMEM.  Blocks.  [main] */
+ * that can be (place.c). Of opts count parts, tolerance and quick; machines must divide parts, and does not change
+ * where v goes. The same arguments give the same parts.  WEIR_EINVAL as weir_cut; WEIR_ELIMIT more parts than vertices;
+ * WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_cut_place(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
 
 #ifdef __cplusplus

@@ -5,9 +5,9 @@
  *   OUT/report.json                  what it cost and how good it is, beside parts drawn at random and by hash
  *   OUT/map/TYPE.npy                 int64, the number of each vertex of the snapshot, in its order; map/MANIFEST
  *   OUT/part-P/                      a part of the snapshot, in the layout of one (snapshot.h): all that a rank reads
- *             /manifest.json         as a snapshot's, with `own` beside each `count`, and a section `part`: who owns
- *                                    which numbers and in which order, how far the part reaches, and how many have
- *                                    lists
+ *             /manifest.json         as a snapshot's, with `own` beside each `count` of vertices, and a section
+ *                                    `part`: who owns which numbers and in which order, how far the part reaches,
+ *                                    and how many have lists
  *             /numbers/TYPE.npy      int64, the number of each vertex that is here and not owned, in their order
  *             /MANIFEST              SHA-256 of every file
  *
@@ -49,7 +49,7 @@ extern "C" {
 typedef enum weir_parts_method {
     WEIR_PARTS_METIS,  /* few cut edges, and each part its share of `balances`    */
     WEIR_PARTS_RANDOM, /* for comparison: by seed and vertex                       */
-    WEIR_PARTS_HASH,   /* by the vertex's id: the same part in every snapshot      */
+    WEIR_PARTS_HASH,   /* by the vertex's id: the same part whenever there are as many */
     WEIR_PARTS_LIKE,   /* as in earlier parts, and what is new by its neighbours   */
     WEIR_PARTS_METHODS
 } weir_parts_method;
@@ -146,8 +146,8 @@ typedef struct weir_parts_report {
  * large for METIS even when it is coarse, a manifest above 1 MiB, a path that is too long; WEIR_EINVAL machines that do
  * not divide parts, a tolerance below 1, no earlier parts named, or such of another number, schema or graph;
  * WEIR_ECORRUPT the snapshot, or earlier parts that do not belong together; WEIR_ENOTFOUND the MANIFEST of
- * opts->snapshot; what weir_part_open says of an earlier part; WEIR_EINTERNAL METIS refused; WEIR_EIO, WEIR_EFULL,
- * WEIR_ENOMEM.  Blocks.  [main] */
+ * opts->snapshot; what weir_part_open says of an earlier part; what weir_folder_remove says of an OUT.new that was
+ * left; WEIR_EINTERNAL METIS refused; errors of a file; WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
 /* A list like "vertices,degree", NULL: the default; and "1.03" or, one for each, "1.03,1.1", NULL: the default.
  * WEIR_EUSAGE says what is wrong.  [any] */
@@ -164,8 +164,8 @@ typedef struct weir_part_opts {
 } weir_part_opts;
 
 /* Maps a folder part-P. Its lists are checked where they are followed, as a snapshot's are.
- * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file; WEIR_ELIMIT a path that is too long, or a
- * manifest above 1 MiB; WEIR_EIO; WEIR_ENOMEM.  [any] */
+ * WEIR_ENOTFOUND; WEIR_EVERSION; WEIR_ECORRUPT, WEIR_EDATA name the file, or the part; WEIR_ELIMIT a path that is too
+ * long, or a manifest above 1 MiB; errors of a file; WEIR_ENOMEM.  [any] */
 weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp);
 void weir_part_close(weir_part *part); /* NULL is allowed */
 
