@@ -28,7 +28,7 @@ extern "C" {
 typedef struct weir_inputs weir_inputs;
 
 /* All are borrowed; schema: the source's own, which may have more behind what the shape knows (weir_nn_shape_fits).
- * WEIR_EVERSION the source lacks a matrix that the shape reads; WEIR_ENOMEM.  [owner] */
+ * WEIR_EVERSION the source lacks a matrix that the shape has; WEIR_ENOMEM.  [owner] */
 weir_err weir_inputs_open(const weir_nn_shape *shape, const weir_schema *schema, weir_sample_source *source,
                           weir_inputs **inputsp);
 void weir_inputs_close(weir_inputs *inputs); /* NULL is allowed */

@@ -52,7 +52,7 @@ typedef struct weir_model_tensor {
     const char *name; /* letters, digits, "_", "-", "." */
     uint64_t rows, cols;
     const float *data;     /* one of the two */
-    const uint64_t *words; /* stand before all matrices of float32 */
+    const uint64_t *words; /* are written before all matrices of float32 */
 } weir_model_tensor;
 
 typedef struct weir_model_write_opts {
@@ -66,8 +66,9 @@ typedef struct weir_model_write_opts {
 } weir_model_write_opts;
 
 /* A new folder: all of it, or nothing (MODEL-M1).  WEIR_EEXIST; WEIR_EDATA a text that is not a JSON object;
- * WEIR_EINVAL a name that is not valid or stands twice, a weight that is not finite, words behind float32, no task or
- * one of more than 256 bytes; WEIR_ELIMIT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
+ * WEIR_EINVAL a name that is not valid or stands twice, a weight that is not finite, words behind an odd number of
+ * float32, no task or one of more than 256 bytes or with a quote or a backslash; WEIR_ELIMIT; WEIR_ENOMEM; errors of a
+ * file.  Blocks.  [any] */
 weir_err weir_model_write(const char *folder, const weir_model_write_opts *opts);
 
 typedef struct weir_model weir_model;
@@ -89,9 +90,10 @@ typedef struct weir_model_trust {
  * accept_unsigned any can, and no signature is looked at. Else what weir_public_keys_load reports.  [any] */
 weir_err weir_model_trust_load(const char *path, bool accept_unsigned, weir_model_trust *trustp);
 
-/* Verifies, then loads (MODEL-M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts, or another
- * model than opts->manifest; WEIR_ECORRUPT a file is missing, changed or too many; WEIR_EDATA as it was made, but not
- * right; WEIR_EVERSION another format or schema; WEIR_EIO, WEIR_ELIMIT, WEIR_ENOMEM.  Blocks.  [any] */
+/* Verifies, then loads (MODEL-M2).  WEIR_ENOTFOUND; WEIR_EPERM not signed, or not by a key that counts, another model
+ * than opts->manifest, or a link in a file's place; WEIR_ECORRUPT a file is missing, changed or too many; WEIR_EDATA as
+ * it was made, but not right; WEIR_EVERSION another format or schema; WEIR_ELIMIT; WEIR_ENOMEM; errors of a file.
+ * Blocks.  [any] */
 weir_err weir_model_open(const char *folder, const weir_model_opts *opts, weir_model **modelp);
 void weir_model_close(weir_model *model); /* NULL is allowed */
 
@@ -166,12 +168,12 @@ typedef struct weir_models_entry {
     char task[WEIR_MODEL_TASK_MAX],
         manifest[WEIR_MODEL_MANIFEST_MAX]; /* the model's; "": an earlier version wrote it */
     char register_id[WEIR_MODELS_REGISTER_MAX];
-    bool is_signed; /* by a key that counts */
+    bool is_signed; /* by a key that counts; of a change that was just made: by any */
 } weir_models_entry;
 
 /* What serves. generation 0 and an empty id: nothing was promoted yet. keys and accept_unsigned of opts count.
- * WEIR_EPERM `current` is not signed, or not by a key that counts (MODEL-M5); WEIR_ECORRUPT it is wrong; WEIR_EVERSION.
- * [owner] */
+ * WEIR_EPERM `current` is not signed, or not by a key that counts (MODEL-M5), or others may change it; WEIR_ECORRUPT it
+ * is wrong; WEIR_EVERSION; WEIR_ENOMEM; errors of a file.  [owner] */
 weir_err weir_models_current(weir_models *models, const weir_model_opts *opts, weir_models_entry *entryp);
 /* Whether `current` is another file than at the last weir_models_current that succeeded: one stat.  [owner] */
 bool weir_models_changed(weir_models *models);
@@ -186,27 +188,29 @@ typedef struct weir_models_change {
     /* With a key: an unsigned `current`, which opts do not accept, is left out and another register begins; false: it
      * is refused. One that they accept is left out whatever this says. */
     bool take_over;
-    /* The register and the generation that a server's refusal names: the change continues from them, whatever `current`
-     * says. "" and 0: not used. */
+    /* The register and the generation that a server's refusal names: the change is of that register, and of a later
+     * generation, whatever `current` says. "" and 0: not used. */
     char after_register[WEIR_MODELS_REGISTER_MAX];
     uint64_t after_generation;
 } weir_models_change;
 
 /* Opens the model by opts (MODEL-M4), then makes it the serving one (MODEL-M3). Promoting what serves already changes
- * nothing, if it is as signed as before and after_register is "". Errors of weir_model_open and of weir_models_current;
- * WEIR_EPERM the key is not among those of opts, or is missing; WEIR_ENOTFOUND there are no models; WEIR_ELIMIT no
- * generation is left; WEIR_EBUSY.  Blocks.  [owner] */
+ * nothing, if it is as signed as before, after_register is "" and no earlier version wrote `current`. Errors of
+ * weir_model_open and of weir_models_current; WEIR_EPERM the key is missing or, unless opts have none and accept what
+ * is unsigned, not among theirs; WEIR_EDATA it is not an id, or its task has a blank; WEIR_EINVAL id is NULL;
+ * WEIR_ENOTFOUND there are no models; WEIR_ELIMIT no generation is left; WEIR_EBUSY.  Blocks.  [owner] */
 weir_err weir_models_promote(weir_models *models, const char *id, const weir_models_change *change,
                              const weir_model_opts *opts, weir_models_entry *entryp);
-/* Back to what served before the last promotion that still stands; twice goes back two.  WEIR_ENOTFOUND there is none.
- * [owner] */
+/* Back to what served before the last promotion that still stands; twice goes back two.  WEIR_ENOTFOUND there is none;
+ * errors of weir_models_promote.  Blocks.  [owner] */
 weir_err weir_models_rollback(weir_models *models, const weir_models_change *change, const weir_model_opts *opts,
                               weir_models_entry *entryp);
 
 /* Compares what a register says now with the file of what this server has seen of it, and raises that (MODEL-M6):
  * whoever can write the register must not be able to write that file. An unsigned register is accepted if opts allow
- * it, and is not recorded.  WEIR_EPERM it is an older file, or another register's, or gone; WEIR_ECORRUPT the file
- * of what was seen; WEIR_EIO, WEIR_EFULL: then it is not to be followed.  Blocks.  [any] */
+ * it, and is not recorded. After an error it is not to be followed.  WEIR_EPERM it is an older file, another of the
+ * same generation, or another register's, or gone, or others may change the file of what was seen; WEIR_ECORRUPT that
+ * file; WEIR_ENOMEM; errors of a file.  Blocks.  [any] */
 weir_err weir_models_admit(const char *seen_path, const weir_models *models, const weir_model_opts *opts,
                            const weir_models_entry *entry);
 

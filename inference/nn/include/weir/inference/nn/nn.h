@@ -3,16 +3,14 @@
  * nn.h - the network: typed GraphSAGE with means, its parameters as one flat array, and the way forward.
  *
  *   encode, per vertex type T     h0 = relu(numbers · W_T + sum over categories of embed[slot] + own[vertex] + b_T)
- *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over relations that leave T of m · Wneighbour + b)
+ *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over the steps from T of m · Wneighbour + b)
  *                                 h' = dropout(layer norm(r))
  *     m = [mean of the children's h | mean of the edges' numbers | mean of the time codes | log(1 + children)]
  *   head                          logits = h of the targets · W + b
  *
- * own: only of types with known vertices (shape.h), and only for these: b_T is what all have in common, and all that an
- * unknown vertex has.
+ * own: only of types with known vertices (shape.h), and only for these.
  *
- * Layer l computes the nodes of hops 0 to L - l, a prefix of the block's. The one code serves and trains: a tape is
- * only a workspace that forgets nothing.
+ * Layer l computes the nodes of hops 0 to L - l, a prefix of the block's. The one code serves and trains.
  *
  * INVARIANTS
  *   NN-N4  With or without a tape, the logits are the same bits.
@@ -62,7 +60,7 @@ const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); 
  * bias of a type with known vertices, 1 for gains, else 0 (NN-N6, NN-N8). In the host's memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
 /* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite:
- * *logit_maxp is how far from 0 it can be.  WEIR_EDATA names the tensor that could pass a float's largest.  [any] */
+ * *logit_maxp is how far from 0 it can be.  WEIR_EDATA sums could overflow: names a tensor.  [any] */
 weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit_maxp);
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
  *     each number feature    [value, scaled | 1 when missing]                        missing: also when not finite
  *     each time feature      [log(1 + age in seconds), scaled | 1 when missing]      age: at the target's time
  *     each aggregate         [value, scaled]                                         vertex types only; 0 when missing
- *     each matrix            [its columns, of an import's arrays]                    vertex types only; not scaled
+ *     each matrix            [its columns, of an import's arrays]                    vertex types only; no learnt scale
  *   slots of a vertex type: one a category feature, and the last one for the vertex itself, where some of its type are
  *     KNOWN: each of them has an embedding of its own. Any other vertex has none: WEIR_NO_SLOT
  *
@@ -116,22 +116,23 @@ typedef struct weir_nn_inputs {
     const weir_nn_category *categories;
     const weir_nn_matrix *matrices; /* behind the numbers, in their columns */
     const weir_value_kind *kinds;   /* of every feature, as store/format/row.h wants them */
-    const uint64_t *known;          /* low halves of ids, ascending; the place of one is its slot. NULL: not told yet */
+    /* Low halves of ids, ascending; the place of one is its slot. NULL: none, or not told yet. */
+    const uint64_t *known;
     uint32_t number_count, category_count, feature_count, aggregate_count, matrix_count, known_count;
     uint32_t width; /* columns of the numbers and matrices */
     bool timed;     /* ages or aggregates: the floats of a vertex differ from time to time */
 } weir_nn_inputs;
 
 /* WEIR_EINVAL options out of range; WEIR_ECONFIG this network cannot learn the task: says why and what to do;
- * WEIR_EDATA ids of known vertices do not ascend; WEIR_ELIMIT more than WEIR_NN_PARAMETERS_MAX parameters, of which an
- * id of a known vertex counts as two; WEIR_ENOMEM.  [any] */
+ * WEIR_EDATA ids of known vertices do not ascend; WEIR_ELIMIT more than WEIR_NN_PARAMETERS_MAX parameters, counting
+ * those of types and steps that are out of reach, and an id of a known vertex as two; WEIR_ENOMEM.  [any] */
 weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts, weir_nn_shape **shapep);
 /* As one JSON object; a failure is in the buffer's own error.  [any] */
 void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json);
 /* From text that nobody trusts: everything is checked, down to the last column. name stands for the file in messages.
- * WEIR_EDATA with the place; WEIR_ENOMEM.  [any] */
+ * WEIR_EDATA with the place; WEIR_ELIMIT very many values; WEIR_ENOMEM.  [any] */
 weir_err weir_nn_shape_read(const char *name, const char *text, size_t length, weir_nn_shape **shapep);
-/* The same, of an object inside a document. */
+/* The same, of an object inside a document.  WEIR_EDATA; WEIR_ENOMEM. */
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep);
 /* What the text of a shape does not hold: its known vertices, of which it has the number alone. To be told before the
  * type is encoded.  WEIR_EDATA it is another number of ids, or they do not ascend; WEIR_ENOMEM.  [owner] */
@@ -142,8 +143,7 @@ void weir_nn_shape_free(weir_nn_shape *shape); /* NULL is allowed */
  * what to do.  [any] */
 weir_err weir_nn_shape_fits(const weir_nn_shape *shape, const weir_schema *schema);
 
-/* Whether a living graph has all that the network reads; it has no matrices.  WEIR_EVERSION names one that is read.
- * [any] */
+/* Whether the shape has no matrices, which a living graph lacks.  WEIR_EVERSION names one.  [any] */
 weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
 
 /* What is returned by address is borrowed.  [any] */

@@ -54,7 +54,8 @@ typedef struct weir_pack weir_pack;
 
 /* The network of a model that was verified; nothing of the model is kept. The kernels are borrowed.  WEIR_EDATA its
  * description cannot be read, a tensor is missing, of another size or one too many, or the weights or the calibration
- * could overflow (PACK-V2): says which; WEIR_ENOMEM; what the kernels report.  [any] */
+ * could overflow (PACK-V2): says which; WEIR_ELIMIT its description is too long; WEIR_ENOMEM; what the kernels report.
+ * [any] */
 weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, weir_pack **packp);
 void weir_pack_close(weir_pack *pack); /* NULL is allowed */
 

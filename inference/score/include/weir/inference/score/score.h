@@ -9,7 +9,7 @@
  * The target of an ask sees what training would have shown: edges and other vertices' rows from before its time, its
  * own row up to it, and at the first hop the edges of its own event.
  *
- * INVARIANTS: each is named where the code keeps it, and is the beginning of a test's name
+ * INVARIANTS: each is named where the code keeps it, and names its tests: c1_…
  *
  *   SCORE-C1  An event scored before it is stored, and the same event after, are the same block and the same score.
  *   SCORE-C2  The block of an ask is the one that a snapshot of the same graph gives for the same seed: edge for edge.
@@ -58,7 +58,7 @@ typedef struct weir_score_model_opts {
 } weir_score_model_opts;
 
 /* With one reference.  WEIR_EVERSION the schema means something else by what the network was made for, or the network
- * reads matrices of an import; WEIR_ENOMEM. After an error `release` is not called.  [any] */
+ * was made for matrices of an import; WEIR_ENOMEM. After an error `release` is not called.  [any] */
 weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema, weir_score_model **modelp);
 /* One more reference; returns the model.  [any] */
 weir_score_model *weir_score_model_share(weir_score_model *model);
@@ -85,8 +85,8 @@ typedef struct weir_score_ask {
     bool embedding;
 } weir_score_ask;
 
-/* The ask for a vertex that the graph has: as of when it was first put, with the event of the edges it was put with;
- * or, of a task that judges at labels, as of now_us.  WEIR_ENOTFOUND the graph does not know it; what the graph
+/* The ask for a vertex that the graph has: as of the first put of its life, with the event of the edges it was put
+ * with; or, of a task that judges at labels, as of now_us.  WEIR_ENOTFOUND the graph does not know it; what the graph
  * reports.  [any] */
 weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
                                weir_arena *arena, weir_score_ask *askp);
@@ -138,7 +138,8 @@ weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp);
 void weir_scorer_close(weir_scorer *scorer); /* NULL is allowed */
 /* Answers count asks (1 to WEIR_SCORE_BATCH_MAX) by one model; scores: count. A model that is new to the scorer costs
  * some allocations. WEIR_EINVAL the count; WEIR_EUNAVAILABLE what the network says of one of them is not a finite
- * number; whatever graph, sampler and network report. After an error no score may be read.  [owner] */
+ * number; WEIR_ELIMIT the asks need too much memory together; WEIR_ENOMEM; whatever graph, sampler and network report.
+ * After an error no score may be read.  [owner] */
 weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
                          weir_score *scores);
 /* For tests: deadlines are by this manual clock (borrowed), and each vertex of a pass moves it on by node_ns. */

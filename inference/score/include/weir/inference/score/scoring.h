@@ -84,17 +84,17 @@ typedef struct weir_scoring_watch_opts {
 
 /* What serves, and what is wrong. A plain value; texts are the caller's copy. */
 typedef struct weir_scoring_state {
-    uint64_t generation; /* of the register, as last looked at; 0: nothing was promoted      */
+    uint64_t generation; /* of the register, when it was last believed; 0: none              */
     char serving[WEIR_MODEL_ID_MAX];
-    char trouble[WEIR_ERR_SENTENCE_MAX]; /* why what the register names does not serve; "": it does, or names none */
+    char trouble[WEIR_ERR_SENTENCE_MAX]; /* why the register is not followed; "": it is, or names none */
 } weir_scoring_state;
 
 /* WEIR_ENOMEM; what weir_models_open reports.  [owner] */
 weir_err weir_scoring_watch_open(const weir_scoring_watch_opts *opts, weir_scoring_watch **watchp);
 void weir_scoring_watch_close(weir_scoring_watch *watch); /* NULL is allowed */
-/* Reads the register if it has changed, force: also if it has not, and loads what it names unless that serves. A model
- * that cannot be loaded is one line in the log, the one before goes on serving, and later looks try it again, after
- * longer and longer pauses.  Blocks on the disk.  [any] */
+/* Reads the register if it has changed or was not believed, force: always, and loads what it names unless that serves.
+ * A model that cannot be loaded is one line in the log, the one before goes on serving, and later looks try it again,
+ * after longer and longer pauses.  Blocks on the disk.  [any] */
 void weir_scoring_watch_look(weir_scoring_watch *watch, bool force);
 void weir_scoring_watch_state(weir_scoring_watch *watch, weir_scoring_state *statep);
 

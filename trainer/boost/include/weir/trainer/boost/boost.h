@@ -48,7 +48,7 @@ weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *tr
                           weir_boost **boostp);
 void weir_boost_close(weir_boost *boost);            /* NULL is allowed */
 uint32_t weir_boost_rounds(const weir_boost *boost); /* kept, by BOOST-X2 */
-/* Log odds, one a row.  The same errors. */
+/* Log odds, one a row.  WEIR_EINVAL, WEIR_ENOMEM, WEIR_EINTERNAL as above. */
 weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, double *scores);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm.h - ranks that work on one thing together: MPI, or one rank alone where mpirun did not start more.
+ * comm.h - ranks that work on one thing together: MPI, or one rank alone where no launcher started it.
  *
  *   weir_comm_start ──► the first channel ──weir_comm_channel──► one more for each thread that talks
  *
@@ -9,7 +9,8 @@
  *
  * INVARIANTS
  *   COMM-M1  A sum is the same bits on every rank, and the same from run to run with as many ranks.
- *   COMM-M2  Without mpirun there is one rank and no MPI is started: every function works and sends nothing.
+ *   COMM-M2  Without a launcher, as mpirun is, there is one rank and no MPI is started: every function works and sends
+ *            nothing.
  *   COMM-M3  What is summed in pieces, whichever they are, has the bits of the sum of the whole.
  *
  * ERRORS: what goes wrong between ranks ends all of them (that is MPI's default, and there is nothing to go on with); a

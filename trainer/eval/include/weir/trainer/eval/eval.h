@@ -2,8 +2,8 @@
 /*
  * eval.h - how good scores are, and what they mean as probabilities.
  *
- * Scores are any finite numbers, higher is more likely; labels are 0 or 1. Equal scores are one rank: no metric depends
- * on the order of its input.
+ * Scores are any finite numbers, higher is more likely; labels are 0 or 1. Equal scores are one rank: no metric of
+ * ranks depends on the order of its input.
  *
  * THREADS: every function is [any]; those that sort allocate.
  */
@@ -55,7 +55,7 @@ typedef struct weir_calibration {
 weir_err weir_calibration_fit(const weir_scored *scored, weir_calibration *calibrationp);
 double weir_calibrated(const weir_calibration *calibration, double score);
 
-/* Of probabilities in [0, 1]; log loss keeps them 1e-15 from the ends.  WEIR_EDATA none, or one outside. */
+/* Of probabilities in [0, 1]; that of the right class counts as 1e-15 at least.  WEIR_EDATA none, or one outside. */
 weir_err weir_eval_log_loss(const weir_scored *scored, double *valuep);
 
 #ifdef __cplusplus

@@ -26,11 +26,13 @@ typedef struct weir_judged_example {
     size_t key_length;
 } weir_judged_example;
 
-/* opts: snapshot, part, batch, ahead (1 to WEIR_TRAIN_AHEAD_MAX), alerts, cut, wire and sample_seed count, and none of
- * them but cut is checked; the task is the network's. params lie in the kernels' memory. *examplep is the test target
- * of class 1 with the highest score; *metricsp is without log loss. All ranks with equal arguments, but for the part.
- * WEIR_EVERSION the network was made for another schema; WEIR_EDATA a score that is not finite; what weir_targets_open
- * and weir_batches_open report; WEIR_ENOMEM.  [main] */
+/* opts: snapshot, part, batch, ahead (1 to WEIR_TRAIN_AHEAD_MAX), alerts, cut, wire and sample_seed count, and are to
+ * be such as weir_train_run takes; the task is the network's. params lie in the kernels' memory. *examplep is the test
+ * target of class 1 with the highest score; *metricsp is without log loss. All ranks with equal arguments, but for the
+ * part.
+ * WEIR_EVERSION the network was made for another schema, or for matrices that the snapshot lacks; WEIR_EDATA a score
+ * that is not finite; WEIR_ELIMIT network or batch are too large; WEIR_ECORRUPT lists of the snapshot, or what another
+ * rank tells; WEIR_EUNAVAILABLE no thread could be started; what weir_targets_open reports; WEIR_ENOMEM.  [main] */
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
                           weir_train_metrics *metricsp, weir_judged_example *examplep);
 

@@ -47,8 +47,8 @@ typedef struct weir_train_plan_rank {
 } weir_train_plan_rank;
 
 /* Of one step. least: its longest stage alone, preparation or not, which hides all others; most: nothing is prepared
- * ahead. Each the mean of the batches' slowest ranks, without the first batch; spread: the standard deviation of
- * most. */
+ * ahead. Each the mean of the batches' slowest ranks, without the first of several batches; spread: the standard
+ * deviation of most. */
 typedef struct weir_train_plan_seconds {
     double least, most, spread;
 } weir_train_plan_seconds;
@@ -74,7 +74,7 @@ typedef struct weir_train_plan {
 /* All ranks together, with equal opts, as weir_train_run; folder, trace and resume do not count. pretend: 0, or so many
  * ranks instead of the one that there is, which has the whole snapshot; then there is no cache. Of
  * WEIR_TRAIN_CACHED_AHEAD rows are counted as without a cache, since the batches do not follow each other.  Errors of
- * weir_train_run; WEIR_EINVAL pretend does not fit.  [main] */
+ * weir_train_run, but none of a checkpoint, a file or on_epoch; WEIR_EINVAL pretend does not fit.  [main] */
 weir_err weir_train_plan_make(weir_comm *comm, const weir_train_opts *opts, uint32_t pretend, weir_train_plan **planp);
 void weir_train_plan_free(weir_train_plan *plan); /* NULL is allowed */
 

@@ -69,7 +69,7 @@ typedef struct weir_targets_opts {
 typedef struct weir_targets {
     uint64_t count;                    /* of all ranks                                                        */
     uint64_t ends[WEIR_TARGETS_PARTS]; /* of each part, where it ends                                         */
-    uint32_t classes;                  /* 2: yes or no, else one a value of the label                         */
+    uint32_t classes;                  /* of a yes-or-no question 2, else one a value of the label            */
     const uint8_t *classes_of;         /* one a target                                                        */
     const uint16_t *ranks;             /* one a target: who has it; NULL: the snapshot is whole               */
     const int32_t *days;               /* one a target behind the training part: days of UTC from 1970 on     */
@@ -84,7 +84,7 @@ typedef struct weir_targets {
     const uint64_t *ids;        /* the low half of each one's vertex's                                     */
     uint64_t young;             /* excluded, of all ranks: their labels may still come                     */
     uint64_t old;               /* excluded: TRAIN-T4                                                      */
-    uint64_t unlabelled;        /* excluded: no label, and the schema gives no `absent`                    */
+    uint64_t unlabelled;        /* excluded: no label in time, and the schema gives no `absent`            */
 } weir_targets;
 
 #define WEIR_TARGETS_ELSEWHERE UINT32_MAX

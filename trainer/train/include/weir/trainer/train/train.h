@@ -6,7 +6,7 @@
  *                                      ▲                                                                      │
  *                                      └── checkpoint ◄── best so far? ◄── judge on validation ◄──────────────┘
  *
- * INVARIANTS: each is cited where it is kept, and has tests of the same name
+ * INVARIANTS: each is cited where it is kept, and names its tests: r1_…
  *
  *   TRAIN-R1  For a seed and a global batch, the losses depend on the number of ranks only by the order of a sum. Not
  *             so of local batches, whose targets follow from who owns them, nor with another `wire` than floats.
@@ -38,7 +38,7 @@ extern "C" {
 typedef struct weir_trained weir_trained;
 
 /* Microseconds of an epoch's batches on this rank, whatever epoch went on meanwhile. Batches are prepared side by side:
- * what that took in all is more than what has passed. */
+ * what that took in all may be more than what has passed. */
 typedef struct weir_train_times {
     int64_t sample, exchange, encode;
     int64_t wait; /* preparation that compute did not hide */
@@ -62,7 +62,7 @@ typedef struct weir_train_epoch {
     double validation; /* average precision, or accuracy   */
     bool best;
     double gradient_norm;                    /* mean of the steps'            */
-    uint64_t edges, targets, handed;         /* on this rank, and; handed: targets that another rank has */
+    uint64_t edges, targets, handed;         /* on this rank, as the next three; handed: targets of others */
     uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and in the cache */
     double handed_share;                     /* of the targets of all ranks */
     double lag;                              /* of the slowest rank: its time to compute a target, by the median's */
@@ -119,7 +119,7 @@ typedef struct weir_train_opts {
     uint32_t hidden; /* width of the layers                          */
     weir_train_reach reach;
     uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
-    bool local;                       /* batches of which all ranks compute as many targets: deal.h       */
+    bool local;                       /* batches that all ranks share evenly, give or take a target       */
     uint32_t ahead;                   /* batches prepared ahead: changes no result                         */
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
@@ -144,12 +144,14 @@ typedef struct weir_train_opts {
     void *context;
 } weir_train_opts;
 
-/* opts with what has a default; the pointers stay the caller's. */
+/* opts with what has a default; all else is 0, or NULL. */
 weir_train_opts weir_train_defaults(void);
-/* All ranks with equal opts, but for the part.  WEIR_EINVAL an option; WEIR_ELIMIT a network that is too large;
- * WEIR_EDATA too little to learn, or gradients that are not finite; WEIR_EVERSION a checkpoint of other options or
- * another snapshot; WEIR_ECONFIG, WEIR_ECORRUPT as weir_targets_open; WEIR_EUNAVAILABLE no thread could be started;
- * WEIR_ENOMEM; what the files and on_epoch report. Where there are more ranks, an error ends them all.  [main] */
+/* All ranks with equal opts, but for the part.  WEIR_EINVAL an option; WEIR_ELIMIT network or batch are too large;
+ * WEIR_EDATA too little to learn, gradients or scores that are not finite, or a rank with another schema; WEIR_EVERSION
+ * a checkpoint of other options or another snapshot; WEIR_ECORRUPT a file of folder, lists of the snapshot, or what
+ * another rank tells; WEIR_ECONFIG, WEIR_ECORRUPT, WEIR_ELIMIT as weir_targets_open; WEIR_EUNAVAILABLE no thread could
+ * be started; WEIR_ENOMEM; what the files and on_epoch report. Where there are more ranks, an error ends them all.
+ * [main] */
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 void weir_trained_close(weir_trained *trained); /* NULL is allowed */
 
@@ -171,8 +173,8 @@ weir_trained_view weir_trained_look(const weir_trained *trained);
 /* --- baselines ------------------------------------------------------------------------------------------------- */
 
 typedef enum weir_train_baseline {
-    WEIR_TRAIN_GRAPH_TREES, /* the target's row, and the newest neighbour of each relation with its aggregates */
-    WEIR_TRAIN_ROW_TREES,   /* the target's row alone                                                          */
+    WEIR_TRAIN_GRAPH_TREES, /* as row trees, and of each step of hop 1: how many edges, and the newest neighbour's */
+    WEIR_TRAIN_ROW_TREES,   /* features, aggregates and matrices of the target                                     */
     WEIR_TRAIN_BASELINES
 } weir_train_baseline;
 
@@ -183,7 +185,8 @@ typedef struct weir_train_trees {
 
 /* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. This rank
  * alone reads the snapshot.  WEIR_EUNAVAILABLE it has a part only, no library, no inputs, or not a yes-or-no question;
- * WEIR_EINTERNAL what the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ENOMEM.  [main] */
+ * WEIR_EINTERNAL what the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ECORRUPT lists of the snapshot;
+ * WEIR_ENOMEM.  [main] */
 weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
 
 /* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached,
