@@ -9,7 +9,8 @@
  *
  * INVARIANTS: each is cited where the code keeps it, and by a test of the same name
  *
- *   API-A1  An event is acknowledged only when the log has it durably; the events of one request are taken all or none.
+ *   API-A1  An event is acknowledged only when the log has it durably; the events of one request are taken all or none,
+ *           unless a crash comes before the answer: then the log may have the first ones of them.
  *   API-A2  An event whose id a partition of its source remembers (repeats.h) is not appended again: if its content is
  *           the same, the answer is the first one's place, else the request is refused.
  *   API-A3  The freshness of an answer is determined before the graph is read: what it says was applied is in the

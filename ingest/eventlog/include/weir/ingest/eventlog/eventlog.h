@@ -129,10 +129,10 @@ uint64_t weir_eventlog_creation_id(const weir_eventlog *log);
 /* The partition of a key: the same for ever.  [any] */
 uint32_t weir_eventlog_partition_of(const weir_eventlog *log, const void *key, size_t key_length);
 
-/* Appends records to one partition, all or none; *first_offsetp is the offset of the first.  Not durable until
- * sync.  [any]   Mostly returns at once: the call that fills 1 MiB of a partition's memory writes it to the file
- * (without a sync, unless that begins a segment), and one that finds no room in 8 MiB waits for the group that is being
- * written, or writes it.
+/* Appends records to one partition, all or none; *first_offsetp is the offset of the first.  Not durable until sync:
+ * after a crash before that the log may have only the first ones.  [any]   Mostly returns at once: the call that
+ * fills 1 MiB of a partition's memory writes it to the file (without a sync, unless that begins a segment), and one
+ * that finds no room in 8 MiB waits for the group that is being written, or writes it.
  * WEIR_EINVAL no such partition, 0 records or above WEIR_EVENTLOG_BATCH_MAX, a length without its bytes; WEIR_ELIMIT a
  * record above WEIR_EVENTLOG_RECORD_MAX or all above WEIR_EVENTLOG_BATCH_BYTES_MAX; WEIR_EPERM read-only; WEIR_ENOMEM;
  * WEIR_EPOISONED; and when it must first write the records of others, errors of a file, which poison (EVENTLOG-L4).
