@@ -27,9 +27,9 @@
  * was put again. A trim takes records away and writes 'K's for so many of their puts as answers hang on.
  * `content` is a hash of all that the message said; of a deletion it is 0. Two messages with one event id are two
  * records each of 'E', 'F' and 'L', so what a store holds depends on which events it took and not on their order; an
- * event's id alone is what another message names. An 'I' is kept for each event that was the first of its id in its
- * source partition, which stands for the vertex; a trim takes those that the window of event ids does not reach any
- * more. Every function is [any].
+ * event's id alone is what another message names. An 'I' is kept for each event that was the first of its id in the
+ * window of event ids of its source partition, which stands for the vertex; a trim takes those that the window does not
+ * reach any more. Every function is [any].
  */
 #ifndef WEIR_STORE_FORMAT_KEY_H
 #define WEIR_STORE_FORMAT_KEY_H

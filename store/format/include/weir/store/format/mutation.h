@@ -46,7 +46,7 @@ typedef enum weir_mutation_kind {
     WEIR_PUT_LABEL = 3,
     WEIR_DELETE_VERTEX = 4, /* hides what is of its time or older, also what arrives later */
     WEIR_DELETE_EDGE = 5,   /* the same for the edges between two vertices in one relation, or that of `event` alone */
-    WEIR_NOTE_EVENT = 6,    /* the event was the first of its id: vertex is its partition's, time its offset */
+    WEIR_NOTE_EVENT = 6,    /* the first of its id in the event window: vertex is its partition's, time its offset */
 } weir_mutation_kind;
 
 typedef enum weir_direction { WEIR_OUT = 0, WEIR_IN = 1 } weir_direction;

@@ -70,8 +70,8 @@ typedef struct weir_graph_opts {
      * borrowed for the call. */
     bool repairs;
     const char *checkpoints;
-    /* For a caller that only submits: what comes is put down as it comes and sorted when it is sealed, and readers find
-     * only what is sealed, or came before the first seal. So it is with from_log, too, until weir_graph_filled. */
+    /* For a caller that only submits: what comes after the first seals is put down as it comes and sorted when it is
+     * sealed, and readers find it only then. So it is with from_log, too, until weir_graph_filled. */
     bool piles;
     bool read_only;    /* no threads, no submit: tools over a store that is not written, or a checkpoint  */
     weir_clock *clock; /* borrowed; NULL: the system's                                                   */
@@ -172,7 +172,7 @@ weir_err weir_graph_seal(weir_graph *graph);
 typedef struct weir_graph_trouble {
     uint32_t shard;
     const char *part;
-    bool stopped; /* it does not come back without a new start */
+    bool stopped; /* "apply" only: it does not come back without a new start */
     weir_err err;
 } weir_graph_trouble;
 
@@ -181,7 +181,7 @@ typedef weir_err (*weir_graph_trouble_visit)(void *context, const weir_graph_tro
 weir_err weir_graph_troubles(weir_graph *graph, weir_graph_trouble_visit visit, void *context);
 /* The first of them, named; success: the store is well.  [any] */
 weir_err weir_graph_health(weir_graph *graph);
-/* The first that does not come back without a new start, named: no submit succeeds from then on.  [any] */
+/* The first that is `stopped`, named: no submit succeeds from then on.  [any] */
 weir_err weir_graph_stopped(weir_graph *graph);
 
 /* A claim of this vertex follows soon: begins to fetch what it will look at. Worth it for several at once.  [ingest] */
@@ -194,11 +194,11 @@ bool weir_graph_name_claim(weir_graph *graph, const weir_mutation *put);
 
 /* Each source partition has a clock: the lower median of the times of its newest 63 events, in the order of the log.
  * From 63 events on it does not go back, except while it is later than the wall clock and future_us allow.
- * The watermark is the least clock of the partitions that count, and never later than what a majority of the newest
- * events of all partitions bear, or than the latest clock of one that has 63 of them. It does not go back, except while
- * the partitions together have had fewer than 63 events, or while it is later than the wall clock and future_us allow.
- * Expiry counts from it. After those first events a single one cannot move it, however wild. A source that is behind
- * holds it, so that what it brings late is still there to be met. It is sealed with the offsets.
+ * The watermark is the least clock of the partitions that count, and never later than both what a majority of the
+ * newest events of all partitions bear and the latest clock of one that has 63 of them. It does not go back, except
+ * while the partitions together have had fewer than 63 events, or while it is later than the wall clock and future_us
+ * allow. Expiry counts from it. After those first events a single one cannot move it, however wild. A source that is
+ * behind holds it, so that what it brings late is still there to be met. It is sealed with the offsets.
  *
  * A caller that only submits needs none of this: a partition counts from its first event on. */
 

@@ -76,11 +76,11 @@ weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_
 /* What weir_graph_troubles says of the shard as its part "repair", until success is said.  [any] */
 void weir_graph_repair_say(weir_graph *graph, uint32_t shard, weir_err err);
 
-/* Reads everything that is stored from the disk; what is found damaged, weir_graph_troubles says from then on. pace is
- * called after each file, with its bytes, and may wait; false ends the walk. The first error is returned, and the walk
- * goes on to the other shards. A damaged `identity` of a shard is written anew, which is no error, unless the store is
- * only read: then WEIR_EDATA it is another's, too.  WEIR_ECORRUPT, WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.
- * [any] */
+/* Reads all that the shards have stored from the disk, but neither graph.yaml nor schema.yaml; what is found damaged,
+ * weir_graph_troubles says from then on. pace is called after each file, with its bytes, and may wait; false ends the
+ * walk. The first error is returned, and the walk goes on to the other shards. A damaged `identity` of a shard is
+ * written anew, which is no error, unless the store is only read: then WEIR_EDATA it is another's, too.  WEIR_ECORRUPT,
+ * WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM.  Blocks.  [any] */
 typedef bool (*weir_graph_pace)(void *context, uint64_t bytes);
 weir_err weir_graph_scrub(weir_graph *graph, weir_graph_pace pace, void *context);
 
