@@ -52,7 +52,7 @@ typedef struct weir_model_tensor {
     const char *name; /* letters, digits, "_", "-", "." */
     uint64_t rows, cols;
     const float *data;     /* one of the two */
-    const uint64_t *words; /* are written before all matrices of float32 */
+    const uint64_t *words; /* to be given before all matrices of float32 */
 } weir_model_tensor;
 
 typedef struct weir_model_write_opts {

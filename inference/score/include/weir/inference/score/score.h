@@ -13,7 +13,8 @@
  *
  *   SCORE-C1  An event scored before it is stored, and the same event after, are the same block and the same score.
  *   SCORE-C2  The block of an ask is the one that a snapshot of the same graph gives for the same seed: edge for edge.
- *   SCORE-C3  An ask's answer does not depend on who else is in the batch (up to the order in which a GEMM sums).
+ *   SCORE-C3  An ask's answer does not depend on who else is in the batch (up to the order in which a GEMM sums); but
+ *             where asks have deadlines, its effort may.
  *   SCORE-C4  Every answer of a request comes from one model, whatever is swapped meanwhile.
  *   SCORE-C5  A change that a reason names is the logit less the logit of the same tree without that edge.
  *
@@ -81,7 +82,9 @@ typedef struct weir_score_ask {
     uint32_t reasons; /* at most so many; 0: none                                                        */
     /* A larger tree is replaced by a smaller one, and `effort` says so; the smallest stays, however large. 0: none. */
     uint32_t nodes_max;
-    int64_t deadline_us; /* monotonic: as for nodes_max, when the whole run would not be done by then; 0: none */
+    /* Monotonic: as for nodes_max, when the whole run would not be done by then, or by an earlier deadline of an ask
+     * that it goes with. 0: none, and it goes with no ask that has one. */
+    int64_t deadline_us;
     bool embedding;
 } weir_score_ask;
 

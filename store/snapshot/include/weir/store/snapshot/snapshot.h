@@ -95,7 +95,7 @@ typedef struct weir_snapshot_build_opts {
 
 typedef struct weir_snapshot_stats {
     uint64_t vertices, edges, labels; /* written; an edge counts once                                    */
-    uint64_t half_edges;              /* left out: the checkpoint has only one of their ends             */
+    uint64_t half_edges;              /* left out: one of their vertices is not in the snapshot          */
     uint64_t orphan_labels;           /* left out: their target is not visible                           */
     uint64_t bytes;
 } weir_snapshot_stats;
@@ -104,8 +104,9 @@ typedef struct weir_snapshot_stats {
  * what it finds goes to files beside OUT first, so memory is bounded by buffers, the texts of categories, deletions of
  * vertices, and what one vertex has. What is there as OUT.partial or OUT.spill is removed.  WEIR_EEXIST out;
  * WEIR_ENOTFOUND the folder that out is to be in; WEIR_EUNAVAILABLE the store lacks part of its log; WEIR_EDATA an edge
- * has one end only; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more texts than fit, the schema, or
- * the path; WEIR_EINVAL; errors of reads of the graph and of `extend`.  Blocks.  [owner] */
+ * has one end only, and both vertices are there; WEIR_ECORRUPT; WEIR_EIO, WEIR_EFULL, WEIR_ENOMEM; WEIR_ELIMIT more
+ * texts than fit, the schema, or the path; WEIR_EINVAL; errors of reads of the graph and of `extend`.  Blocks.  [owner]
+ */
 weir_err weir_snapshot_build(weir_graph *graph, const weir_snapshot_build_opts *opts, weir_snapshot_stats *statsp);
 
 /* For `extend`: the order of the vertices, and more arrays. rows: one a vertex of the type, in that order.
