@@ -231,9 +231,9 @@ struct Work {
     rocksdb::Options options; /* to read them with: a listener holds this, so it must not hold a listener */
     std::shared_ptr<FilterRoom> room;
     SortedFiles opened;
-    std::shared_ptr<const SortedFiles> files; /* by std::atomic_load and _store */
-    std::mutex publishing;                    /* guards what stands in `files`; no thread waits for memory in it */
-    uint64_t given_up = 0;                    /* times that a list was missed; guarded by `publishing` */
+    std::shared_ptr<const SortedList> files; /* by std::atomic_load and _store */
+    std::mutex publishing;                   /* guards what stands in `files`; no thread waits for memory in it */
+    uint64_t given_up = 0;                   /* times that a list was missed; guarded by `publishing` */
 
     void look_at_files(rocksdb::DB *db) noexcept;
 
@@ -256,14 +256,14 @@ rocksdb::Status rocks_check_end(const std::string &path);
 /* What fails here fails no call: without the list readers ask the database, and the next file that comes in is another
  * try. */
 void Work::look_at_files(rocksdb::DB *db) noexcept {
-    std::shared_ptr<const SortedFiles> now;
+    std::shared_ptr<const SortedList> now;
     bool locked = lock();
     publishing.lock();
     const uint64_t given_up_before = given_up;
     publishing.unlock();
     try {
         if (locked && sorted_files(db, options, room, rocks_check_end, &opened).ok())
-            now = std::make_shared<const SortedFiles>(opened);
+            now = std::make_shared<const SortedList>(opened);
     } catch (...) {
         now = nullptr;
     }
@@ -430,10 +430,11 @@ struct weir_rocks {
 struct weir_rocks_cursor {
     weir_rocks *db;
     Moment before;
-    std::shared_ptr<const SortedFiles> files; /* of which it takes one after the other; null: all at once */
+    std::shared_ptr<const SortedList> files; /* of which it takes one after the other; null: all at once */
     size_t next_file = 0;
-    uint64_t hash = 0, from_rank = 0;
-    std::string prefix, bound; /* what it begins with, and what it does not reach */
+    SortedPrefix prefix;
+    uint64_t from_rank = 0;
+    std::string bound; /* what it does not reach */
     rocksdb::Slice bound_slice;
     rocksdb::ReadOptions options;
     std::unique_ptr<rocksdb::Iterator> iterator;
@@ -723,17 +724,16 @@ bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t f
     *cursorp = nullptr;
     return read_guarded(db, db->folder.c_str(), status, [&] {
         auto cursor = cursor_new(db, false);
-        cursor->prefix.assign(static_cast<const char *>(prefix), WEIR_ENGINE_PREFIX_BYTES);
-        cursor->bound = prefix_end(cursor->prefix);
+        cursor->prefix = SortedPrefix(prefix);
+        cursor->bound = prefix_end(std::string(static_cast<const char *>(prefix), WEIR_ENGINE_PREFIX_BYTES));
         cursor->bound_slice = cursor->bound;
         if (!cursor->bound.empty()) cursor->options.iterate_upper_bound = &cursor->bound_slice;
-        cursor->hash = sorted_hash(prefix);
         cursor->from_rank = from_rank;
         /* The list may have a file that put_file has not come to the end of. */
         cursor->files = db->has_before.load(std::memory_order_acquire) ? nullptr : std::atomic_load(&db->work->files);
         if (cursor->files)
             for (size_t i = 0; i < ahead_files && i < cursor->files->size(); i++)
-                (*cursor->files)[i]->ahead(cursor->hash);
+                cursor->files->ahead(i, cursor->prefix.hash);
         *cursorp = cursor.release();
         return rocksdb::Status::OK();
     });
@@ -749,9 +749,9 @@ static bool cursor_stand_before_next(weir_rocks_cursor *cursor, uint64_t *rankp)
             cursor_over_all_files(cursor);
             return true;
         }
-        const SortedFile &file = *(*cursor->files)[at];
-        if (at + ahead_files < count) (*cursor->files)[at + ahead_files]->ahead(cursor->hash);
-        if (file.last_rank() < cursor->from_rank || !file.may_have(cursor->prefix, cursor->hash)) continue;
+        if (at + ahead_files < count) cursor->files->ahead(at + ahead_files, cursor->prefix.hash);
+        if (!cursor->files->may_have(at, cursor->prefix, cursor->from_rank)) continue;
+        const SortedFile &file = (*cursor->files)[at];
         *rankp = file.rank();
         cursor->iterator.reset(); /* else the next one would be there beside it */
         cursor->iterator.reset(file.iterator(cursor->options));

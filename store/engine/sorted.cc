@@ -54,6 +54,10 @@ bool filter_has(const rocksdb::Slice &filter, uint64_t hash) {
     return true;
 }
 
+uint64_t sorted_hash(const void *prefix) {
+    return weir_xxh3(prefix, WEIR_ENGINE_PREFIX_BYTES, 0);
+}
+
 /* --- what a file says of itself ------------------------------------------------------------------------------------ */
 
 uint64_t sorted_rank_read(const char *bytes) {
@@ -68,6 +72,14 @@ std::string sorted_rank_write(uint64_t rank) {
     for (size_t i = rank_bytes; i > 0; i--, rank >>= 8)
         bytes[i - 1] = static_cast<char>(rank);
     return bytes;
+}
+
+/* What is shorter ends in zeros: no key comes before or behind another only because it is longer. */
+void sorted_begin(const rocksdb::Slice &key, uint64_t begin[2]) {
+    char bytes[2 * rank_bytes] = {0};
+    memcpy(bytes, key.data(), std::min(key.size(), sizeof bytes));
+    begin[0] = sorted_rank_read(bytes);
+    begin[1] = sorted_rank_read(bytes + rank_bytes);
 }
 
 /* What it does not say, or in another way, is `unsaid`. */
@@ -217,8 +229,8 @@ std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> sorted_digests(std::sh
     return std::make_shared<Digests>(std::move(room), last_rank);
 }
 
-uint64_t sorted_hash(const void *prefix) {
-    return weir_xxh3(prefix, WEIR_ENGINE_PREFIX_BYTES, 0);
+SortedPrefix::SortedPrefix(const void *prefix) : hash(sorted_hash(prefix)) {
+    sorted_begin(rocksdb::Slice(static_cast<const char *>(prefix), WEIR_ENGINE_PREFIX_BYTES), begin);
 }
 
 /* --- a file -------------------------------------------------------------------------------------------------------- */
@@ -248,23 +260,36 @@ rocksdb::Status SortedFile::open(const std::string &path, const rocksdb::LiveFil
     return s;
 }
 
-void SortedFile::ahead(uint64_t hash) const {
-    if (is_filtered()) __builtin_prefetch(filter_.data() + filter_line(hash, filter_.size()));
-}
-
-bool SortedFile::may_have(const rocksdb::Slice &prefix, uint64_t hash) const {
-    size_t low = std::min(prefix.size(), smallest_.size());
-    if (memcmp(smallest_.data(), prefix.data(), low) > 0) return false;
-    if (prefix.compare(largest_) > 0) return false;
-    return !is_filtered() || filter_has(filter_, hash);
-}
-
 /* Who has asked the filter here needs no other. */
 rocksdb::Iterator *SortedFile::iterator(const rocksdb::ReadOptions &options) const {
     rocksdb::ReadOptions own = options;
     own.total_order_seek = is_filtered();
     own.prefix_same_as_start = !is_filtered();
     return reader_.NewIterator(own);
+}
+
+/* --- a list of them ------------------------------------------------------------------------------------------------ */
+
+SortedList::SortedList(SortedFiles files) : files_(std::move(files)) {
+    for (const auto &file : files_) {
+        Look look = {{0, 0}, {0, 0}, file->last_rank_, file->filter_};
+        sorted_begin(file->smallest_, look.smallest);
+        sorted_begin(file->largest_, look.largest);
+        looks_.push_back(look);
+    }
+}
+
+void SortedList::ahead(size_t at, uint64_t hash) const {
+    const rocksdb::Slice &filter = looks_[at].filter;
+    if (!filter.empty()) __builtin_prefetch(filter.data() + filter_line(hash, filter.size()));
+}
+
+bool SortedList::may_have(size_t at, const SortedPrefix &prefix, uint64_t from_rank) const {
+    const Look &look = looks_[at];
+    if (look.last_rank < from_rank) return false;
+    if (std::lexicographical_compare(prefix.begin, prefix.begin + 2, look.smallest, look.smallest + 2)) return false;
+    if (std::lexicographical_compare(look.largest, look.largest + 2, prefix.begin, prefix.begin + 2)) return false;
+    return look.filter.empty() || filter_has(look.filter, prefix.hash);
 }
 
 /* --- all of them --------------------------------------------------------------------------------------------------- */

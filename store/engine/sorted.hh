@@ -66,8 +66,13 @@ std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> sorted_digests(std::sh
 /* Those of the database, for who reads its files: without its listeners. */
 rocksdb::Options sorted_options(rocksdb::Options options);
 
-/* Of a prefix, for filters. */
-uint64_t sorted_hash(const void *prefix);
+/* A prefix as files are asked for it. */
+struct SortedPrefix {
+    SortedPrefix() = default;
+    explicit SortedPrefix(const void *prefix);
+    uint64_t begin[2] = {0, 0}; /* its first 16 bytes, as numbers that are in the same order */
+    uint64_t hash = 0;          /* for filters */
+};
 
 class SortedFile {
   public:
@@ -83,18 +88,14 @@ class SortedFile {
     uint64_t rank() const {
         return rank_;
     }
-    uint64_t last_rank() const {
-        return last_rank_;
-    }
     bool is_filtered() const {
         return !filter_.empty();
     }
-    void ahead(uint64_t hash) const; /* fetches what may_have will look at */
-    bool may_have(const rocksdb::Slice &prefix, uint64_t hash) const;
     /* options: bounded by the prefix. */
     rocksdb::Iterator *iterator(const rocksdb::ReadOptions &options) const;
 
   private:
+    friend class SortedList;
     mutable rocksdb::SstFileReader reader_;
     std::shared_ptr<FilterRoom> room_;
     std::shared_ptr<const rocksdb::TableProperties> properties_;
@@ -104,6 +105,31 @@ class SortedFile {
 };
 
 using SortedFiles = std::vector<std::shared_ptr<const SortedFile>>; /* their ranks rise */
+
+/* What a reader asks first of each file, side by side: most files have nothing of what he wants, and to fetch the file
+ * itself from memory takes longer than to be told so. */
+class SortedList {
+  public:
+    explicit SortedList(SortedFiles files);
+    size_t size() const {
+        return files_.size();
+    }
+    const SortedFile &operator[](size_t at) const {
+        return *files_[at];
+    }
+    void ahead(size_t at, uint64_t hash) const; /* fetches what may_have will look at */
+    bool may_have(size_t at, const SortedPrefix &prefix, uint64_t from_rank) const;
+
+  private:
+    struct alignas(64) Look {
+        uint64_t smallest[2], largest[2]; /* of keys, their first 16 bytes */
+        uint64_t last_rank;
+        rocksdb::Slice filter; /* borrowed from the file */
+    };
+    static_assert(sizeof(Look) == 64, "a line of memory each");
+    SortedFiles files_;
+    std::vector<Look> looks_;
+};
 
 /* *files becomes those that the database has now. What it had already is not opened again; after an error it has those
  * that come before the one that could not be opened. options: those of sorted_options; check: what is looked at before
