@@ -345,6 +345,15 @@ void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir
     weir_free(w);
 }
 
+bool weir_cache_has(weir_cache *cache, weir_vertex vertex, weir_list list) {
+    uint64_t hash = weir_cache_mix(vertex, list);
+    cache_stripe *s = cache_stripe_of(cache, hash);
+    weir_mutex_lock(&s->mutex);
+    bool has = cache_find(s, hash, vertex, list) != NULL;
+    weir_mutex_unlock(&s->mutex);
+    return has;
+}
+
 /* First entry older than before_us. */
 static uint32_t cache_place_before(const cache_window *w, int64_t before_us) {
     uint32_t low = 0, high = w->count;

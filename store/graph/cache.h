@@ -43,6 +43,8 @@ uint64_t weir_cache_epoch(weir_cache *cache);
  * the window knows as much already, when there is no memory, or when it would take more than its share.  [any] */
 void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir_list list, const weir_entry *entries,
                      size_t count, bool complete);
+/* Whether the list has a window, of whatever width.  [any] */
+bool weir_cache_has(weir_cache *cache, weir_vertex vertex, weir_list list);
 typedef void *(*weir_cache_allocate)(void *context, size_t size);
 /* Copies up to capacity entries older than before_us, newest first, their rows into one block of allocate's. true: the
  * answer stands, and *completep says whether there is nothing behind it. false: *countp is how many entries the window

@@ -15,20 +15,20 @@
 #include "cold.h"
 #include "shard.h"
 
-#define STEPS_MAX 4u
+#define STEPS_MAX    4u
+#define COLD_NO_ROOM "the read needs more memory than its request may use; ask for fewer neighbours"
 
 _Static_assert(WEIR_BUNDLE_NEWEST_AT == WEIR_ENGINE_RANK_AT, "the engine knows how new a bundle is by its rank");
 
-/* What of a list a reader has so far. */
-typedef struct cold_page {
-    const weir_cold_query *query;
-    int64_t latest_us; /* no entry that is wanted is newer */
-    weir_entry *entries;
-    size_t count, capacity;
-    weir_arena *rows;
-    bool more;    /* something was met that is behind the last entry, and had no room   */
+/* One pass over the bundles of a vertex, for one list or for several. */
+typedef struct cold_pass {
+    const weir_cold_query *query; /* its list is that of the page, if there is but one */
+    int64_t latest_us;            /* no entry that is wanted is newer */
+    weir_cold_page *pages;        /* their lists rise */
+    size_t page_count;
+    weir_arena *arena;
     bool is_long; /* in the file at hand: a seek was needed once, so steps lead nowhere */
-} cold_page;
+} cold_pass;
 
 weir_err weir_cold_damaged(weir_vertex vertex) {
     return WEIR_ERR(WEIR_ECORRUPT, "a record of vertex " WEIR_VERTEX_FORMAT " is damaged; restore a checkpoint",
@@ -83,11 +83,11 @@ static void cold_seek_first(weir_engine_cursor *cursor, weir_vertex vertex) {
 /* --- merging a bundle into a page ------------------------------------------------------------------------------- */
 
 /* The place of the first entry that a reader does not meet before this one. */
-static size_t cold_page_place(const cold_page *p, const weir_entry *e) {
-    size_t low = 0, high = p->count;
+static size_t cold_page_place(const weir_cold_page *page, const weir_entry *e) {
+    size_t low = 0, high = page->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (weir_entry_order(&p->entries[middle], e) < 0) {
+        if (weir_entry_order(&page->entries[middle], e) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -97,143 +97,168 @@ static size_t cold_page_place(const cold_page *p, const weir_entry *e) {
 }
 
 /* What the page has already stays where it is, with the row that says more. */
-static size_t cold_page_leave_out_known(const cold_page *p, weir_entry *fresh, size_t count) {
+static size_t cold_page_leave_out_known(const weir_cold_page *page, weir_entry *fresh, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t at = cold_page_place(p, &fresh[i]);
-        bool known = at < p->count && weir_entry_order(&p->entries[at], &fresh[i]) == 0;
+        size_t at = cold_page_place(page, &fresh[i]);
+        bool known = at < page->count && weir_entry_order(&page->entries[at], &fresh[i]) == 0;
         if (!known) fresh[kept++] = fresh[i];
-        if (known && weir_entry_says_more(&fresh[i], &p->entries[at])) p->entries[at] = fresh[i];
+        if (known && weir_entry_says_more(&fresh[i], &page->entries[at])) page->entries[at] = fresh[i];
     }
     return kept;
 }
 
 /* Both are in order; from the back, so that each entry moves once. */
-static void cold_page_merge(cold_page *p, weir_entry *fresh, size_t count) {
-    bool behind = p->count == 0 || count == 0 || weir_entry_order(&p->entries[p->count - 1], &fresh[0]) < 0;
-    if (!behind) count = cold_page_leave_out_known(p, fresh, count);
-    size_t old = p->count, total = old + count;
+static weir_err cold_page_merge(weir_cold_page *page, weir_entry *fresh, size_t count, weir_arena *arena) {
+    bool behind = page->count == 0 || count == 0 || weir_entry_order(&page->entries[page->count - 1], &fresh[0]) < 0;
+    if (!behind) count = cold_page_leave_out_known(page, fresh, count);
+    size_t old = page->count, total = old + count, kept = total < page->capacity ? total : page->capacity;
+    if (kept > page->room) {
+        size_t room = page->room * 2 > kept ? page->room * 2 : kept;
+        weir_entry *entries = weir_arena_alloc(arena, room * sizeof *entries);
+        if (!entries) return WEIR_ARENA_ERR(arena, COLD_NO_ROOM);
+        if (old) memcpy(entries, page->entries, old * sizeof *entries);
+        page->entries = entries;
+        page->room = room;
+    }
     for (size_t at = total; count > 0; at--) {
-        bool of_old = old > 0 && weir_entry_order(&p->entries[old - 1], &fresh[count - 1]) > 0;
-        const weir_entry *last = of_old ? &p->entries[--old] : &fresh[--count];
-        if (at <= p->capacity) p->entries[at - 1] = *last;
+        bool of_old = old > 0 && weir_entry_order(&page->entries[old - 1], &fresh[count - 1]) > 0;
+        const weir_entry *last = of_old ? &page->entries[--old] : &fresh[--count];
+        if (at <= kept) page->entries[at - 1] = *last;
     }
-    WEIR_ASSERT(old <= p->capacity);
-    p->more = p->more || total > p->capacity;
-    p->count = total < p->capacity ? total : p->capacity;
-}
-
-/* Rows that lie in the value, which is gone when the cursor moves, from a place in the page on. */
-static weir_err cold_page_take_rows(cold_page *p, size_t from, const uint8_t *value, size_t length) {
-    for (size_t i = from; i < p->count; i++) {
-        weir_entry *e = &p->entries[i];
-        if (e->row_length == 0 || e->row < value || e->row >= value + length) continue;
-        void *copy = weir_arena_alloc_aligned(p->rows, 1, e->row_length);
-        if (!copy)
-            return WEIR_ARENA_ERR(p->rows,
-                                  "the read needs more memory than its request may use; ask for fewer neighbours");
-        e->row = memcpy(copy, e->row, e->row_length);
-    }
+    WEIR_ASSERT(old <= kept && kept <= page->capacity);
+    page->more = page->more || total > page->capacity;
+    page->count = kept;
     return WEIR_OK;
 }
 
-/* Of a bundle, what of the list is wanted, and may find room. */
-static weir_bundle_step cold_page_read(cold_page *p, weir_bundle_reader *reader, weir_entry *fresh, size_t room,
-                                       size_t *countp) {
-    weir_bundle_step step;
-    while ((step = weir_bundle_next(reader, &fresh[*countp])) == WEIR_BUNDLE_ENTRY) {
-        const weir_entry *e = &fresh[*countp];
-        if (reader->list != p->query->list || e->time_us >= p->query->before_us) continue;
-        int order = p->query->after ? weir_entry_order(p->query->after, e) : -1;
-        if (order > 0 || (order == 0 && !p->query->with_it)) continue;
-        bool full =
-            *countp == p->capacity || (p->count == p->capacity && weir_entry_order(&p->entries[p->count - 1], e) < 0);
-        p->more = p->more || full;
-        if (full || ++*countp == room) break;
+/* Entries of a bundle's value, which is gone when the cursor moves: so rows are copied. */
+static weir_err cold_page_put(weir_cold_page *page, weir_entry *fresh, size_t count, const uint8_t *value,
+                              size_t length, weir_arena *arena) {
+    size_t from = cold_page_place(page, &fresh[0]);
+    weir_err err = cold_page_merge(page, fresh, count, arena);
+    for (size_t i = from; !err && i < page->count; i++) {
+        weir_entry *e = &page->entries[i];
+        if (e->row_length == 0 || e->row < value || e->row >= value + length) continue;
+        void *copy = weir_arena_alloc_aligned(arena, 1, e->row_length);
+        if (!copy) return WEIR_ARENA_ERR(arena, COLD_NO_ROOM);
+        e->row = memcpy(copy, e->row, e->row_length);
     }
-    WEIR_ASSERT(*countp <= room && *countp <= p->capacity);
-    return step;
+    return err;
 }
 
-/* The bundle at which the cursor stands. */
-static weir_err cold_page_take(cold_page *p, const weir_engine_cursor *cursor, const weir_bundle_key *key) {
+/* Whether what is so old, or older, finds no room in the page. */
+static bool cold_page_is_past(const weir_cold_page *page, uint64_t rank) {
+    return page->count == page->capacity && weir_bundle_rank(page->entries[page->count - 1].time_us) < rank;
+}
+
+static bool cold_pass_wants(const cold_pass *p, const weir_entry *e) {
+    if (e->time_us >= p->query->before_us) return false;
+    int order = p->query->after ? weir_entry_order(p->query->after, e) : -1;
+    return order < 0 || (order == 0 && p->query->with_it);
+}
+
+/* The bundle at which the cursor stands, into those of the pages whose lists it has: its lists rise, too. */
+static weir_err cold_pass_take(const cold_pass *p, weir_cold_page *pages, size_t page_count,
+                               const weir_engine_cursor *cursor, const weir_bundle_key *key) {
     weir_entry fresh[WEIR_BUNDLE_ENTRIES_MAX + 1];
     weir_bundle_reader reader;
-    size_t length, count;
+    size_t length, count = 0, at = 0;
+    bool end = false;
     weir_err err = weir_shard_spend(p->query->budget, 1);
     const void *value = weir_engine_cursor_value(cursor, &length);
     if (err) return err;
     if (!weir_bundle_open(&reader, key, value, length)) return weir_cold_damaged(key->vertex);
     if (reader.oldest_us > p->latest_us) return WEIR_OK;
-    do {
-        count = 0;
-        weir_bundle_step step = cold_page_read(p, &reader, fresh, WEIR_BUNDLE_ENTRIES_MAX, &count);
+    while (!err && !end) {
+        weir_bundle_step step = weir_bundle_next(&reader, &fresh[count]);
         if (step == WEIR_BUNDLE_DAMAGED) return weir_cold_damaged(key->vertex);
-        size_t from = count ? cold_page_place(p, &fresh[0]) : p->count;
-        cold_page_merge(p, fresh, count);
-        err = cold_page_take_rows(p, from, value, length);
-    } while (!err && count == WEIR_BUNDLE_ENTRIES_MAX);
-    return err;
+        end = step != WEIR_BUNDLE_ENTRY;
+        bool goes_on = !end && reader.list == pages[at].list;
+        if (count > 0 && (!goes_on || count == WEIR_BUNDLE_ENTRIES_MAX)) {
+            const weir_entry next = fresh[count];
+            err = cold_page_put(&pages[at], fresh, count, value, length, p->arena);
+            fresh[0] = next;
+            count = 0;
+        }
+        while (!end && at + 1 < page_count && pages[at].list < reader.list)
+            at++;
+        weir_cold_page *page = &pages[at];
+        if (end || page->list != reader.list || !cold_pass_wants(p, &fresh[count])) continue;
+        bool full = count == page->capacity || (page->count == page->capacity &&
+                                                weir_entry_order(&page->entries[page->count - 1], &fresh[count]) < 0);
+        page->more = page->more || full;
+        count += !full;
+        end = full && page_count == 1; /* what follows in its list is older still */
+    }
+    return err || count == 0 ? err : cold_page_put(&pages[at], fresh, count, value, length, p->arena);
 }
 
 /* --- pages ------------------------------------------------------------------------------------------------------ */
 
 /* Of one part and span: from the first bundle that may reach back to what is wanted, to one that is too old. */
-static weir_err cold_page_take_span(cold_page *p, weir_engine_cursor *cursor, uint32_t part, uint8_t span,
-                                    weir_bundle_key *key, bool *therep) {
+static weir_err cold_pass_take_span(cold_pass *p, weir_cold_page *pages, size_t page_count, weir_engine_cursor *cursor,
+                                    uint32_t part, uint8_t span, weir_bundle_key *key, bool *therep) {
     const weir_bundle_key wanted = {
         .vertex = p->query->vertex, .part = part, .span = span, .newest_us = weir_bundle_reach(span, p->latest_us)};
     cold_seek_on(cursor, &wanted, &p->is_long);
     weir_err err = cold_stands(cursor, p->query->vertex, key, therep);
     while (!err && *therep && key->part == part && key->span == span) {
-        if (p->count == p->capacity && p->entries[p->count - 1].time_us > key->newest_us) {
-            p->more = true;
-            break;
-        }
-        err = cold_page_take(p, cursor, key);
+        bool past = true;
+        for (size_t i = 0; past && i < page_count; i++)
+            past = cold_page_is_past(&pages[i], weir_bundle_rank(key->newest_us));
+        for (size_t i = 0; past && i < page_count; i++)
+            pages[i].more = true;
+        if (past) break;
+        err = cold_pass_take(p, pages, page_count, cursor, key);
         weir_engine_cursor_next(cursor);
         if (!err) err = cold_stands(cursor, p->query->vertex, key, therep);
     }
     return err;
 }
 
-static weir_err cold_page_take_part(cold_page *p, weir_engine_cursor *cursor, uint32_t part, weir_bundle_key *key,
-                                    bool *therep) {
+static weir_err cold_pass_take_part(cold_pass *p, weir_cold_page *pages, size_t page_count, weir_engine_cursor *cursor,
+                                    uint32_t part, weir_bundle_key *key, bool *therep) {
     weir_err err = WEIR_OK;
     for (uint8_t span = 0; !err && *therep && key->part <= part && span < WEIR_BUNDLE_SPANS; span++) {
         if (key->part == part && key->span > span) continue; /* it has none of this span */
-        err = cold_page_take_span(p, cursor, part, span, key, therep);
+        err = cold_pass_take_span(p, pages, page_count, cursor, part, span, key, therep);
     }
     return err;
 }
 
-/* All that the cursor goes over. */
-static weir_err cold_page_take_all(cold_page *p, weir_engine_cursor *cursor) {
+/* All that the cursor goes over, in which nothing is newer than the rank says: parts are in the order of lists. */
+static weir_err cold_pass_take_all(cold_pass *p, weir_engine_cursor *cursor, uint64_t rank) {
     weir_bundle_key key;
     bool there;
     p->is_long = false;
     cold_seek_first(cursor, p->query->vertex);
     weir_err err = cold_stands(cursor, p->query->vertex, &key, &there);
-    if (!err) err = cold_page_take_part(p, cursor, WEIR_BUNDLE_NAMED, &key, &there);
-    return err ? err : cold_page_take_part(p, cursor, WEIR_BUNDLE_PART(p->query->list), &key, &there);
-}
-
-static cold_page cold_page_begin(const weir_cold_query *query, weir_entry *entries, size_t capacity, weir_arena *rows) {
-    int64_t latest_us = query->after ? query->after->time_us : query->before_us - 1;
-    return (cold_page){.query = query, .latest_us = latest_us, .entries = entries, .capacity = capacity, .rows = rows};
-}
-
-weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_entry *entries, size_t capacity,
-                        weir_arena *rows, size_t *countp, bool *completep) {
-    *countp = 0;
-    *completep = true;
-    if (query->before_us == INT64_MIN) return WEIR_OK;
-    cold_page p = cold_page_begin(query, entries, capacity, rows);
-    weir_err err = cold_page_take_all(&p, cursor);
-    WEIR_ASSERT(p.count <= capacity);
-    *countp = p.count;
-    *completep = !p.more;
+    if (!err) err = cold_pass_take_part(p, p->pages, p->page_count, cursor, WEIR_BUNDLE_NAMED, &key, &there);
+    for (size_t i = 0; !err && there && i < p->page_count; i++) {
+        weir_cold_page *page = &p->pages[i];
+        bool past = cold_page_is_past(page, rank);
+        page->more = page->more || past;
+        if (!past) err = cold_pass_take_part(p, page, 1, cursor, WEIR_BUNDLE_PART(page->list), &key, &there);
+    }
     return err;
+}
+
+static cold_pass cold_pass_begin(const weir_cold_query *query, weir_cold_page *pages, size_t count, weir_arena *arena) {
+    int64_t latest_us = query->before_us == INT64_MIN ? INT64_MIN : query->before_us - 1;
+    if (query->after) latest_us = query->after->time_us;
+    for (size_t i = 0; i < count; i++) {
+        WEIR_ASSERT(pages[i].capacity > 0 && (i == 0 || pages[i - 1].list < pages[i].list));
+        pages[i].count = 0;
+        pages[i].more = false;
+    }
+    return (cold_pass){query, latest_us, pages, count, arena, false};
+}
+
+weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_cold_page *page,
+                        weir_arena *arena) {
+    cold_pass p = cold_pass_begin(query, page, 1, arena);
+    return query->before_us == INT64_MIN ? WEIR_OK : cold_pass_take_all(&p, cursor, 0);
 }
 
 weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest_us, weir_engine_cursor **cursorp) {
@@ -242,28 +267,28 @@ weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest
     return weir_engine_cursor_open_files(engine, key, weir_bundle_rank(latest_us), cursorp);
 }
 
-/* What is newest of a list that goes on is in the newest files: it ends before those that are too old. */
-weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_entry *entries, size_t capacity,
-                          weir_arena *rows, size_t *countp, bool *completep) {
+/* What is newest of lists that go on is in the newest files: a pass ends before those that are too old for all. */
+weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_cold_page *pages, size_t count,
+                          weir_arena *arena) {
     weir_engine_cursor *cursor;
     uint64_t rank = 0;
     bool enough = false;
-    *countp = 0;
-    *completep = true;
-    WEIR_ASSERT(WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EVENTS); /* files do not say how old those are */
+    cold_pass p = cold_pass_begin(query, pages, count, arena);
     if (query->before_us == INT64_MIN) return WEIR_OK;
-    cold_page p = cold_page_begin(query, entries, capacity, rows);
     weir_err err = weir_cold_files(engine, query->vertex, p.latest_us, &cursor);
     if (err) return err;
     while (!err && !enough && weir_engine_cursor_next_file(cursor, &rank)) {
-        enough = p.count == capacity && weir_bundle_rank(p.entries[p.count - 1].time_us) < rank;
-        p.more = p.more || enough;
-        if (!enough) err = cold_page_take_all(&p, cursor);
+        enough = true;
+        for (size_t i = 0; i < count; i++) {
+            WEIR_ASSERT(WEIR_LIST_KIND(pages[i].list) != WEIR_LIST_KIND_EVENTS);
+            enough = enough && cold_page_is_past(&pages[i], rank);
+        }
+        for (size_t i = 0; enough && i < count; i++)
+            pages[i].more = true;
+        if (!enough) err = cold_pass_take_all(&p, cursor, rank);
     }
     if (!err) err = weir_engine_cursor_err(cursor);
     weir_engine_cursor_close(cursor);
-    *countp = p.count;
-    *completep = !p.more;
     return err;
 }
 

@@ -14,27 +14,36 @@
 #include <weir/store/format/entry.h>
 #include <weir/store/graph/graph.h>
 
-/* Which part of a list: what is older than before_us, and, if `after` is given, what a reader meets behind it; or, with
+/* Which part of lists: what is older than before_us, and, if `after` is given, what a reader meets behind it; or, with
  * it, from it on. */
 typedef struct weir_cold_query {
     weir_vertex vertex;
-    weir_list list;
     int64_t before_us;
     const weir_entry *after;
     bool with_it;
     weir_graph_budget *budget; /* NULL: any */
 } weir_cold_query;
 
-/* The first entries of that part, newest first, each once, up to capacity. Rows are copied into the arena. *completep:
- * there are no more behind them; false: there may be. */
-weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_entry *entries, size_t capacity,
-                        weir_arena *rows, size_t *countp, bool *completep);
+/* The first entries of that part of a list, newest first, each once. */
+typedef struct weir_cold_page {
+    weir_list list;
+    size_t capacity;     /* entries that are wanted */
+    weir_entry *entries; /* with room for so many, in the caller's memory; where that is not enough, in the arena */
+    size_t room;
+    size_t count;
+    bool more; /* there may be more behind them */
+} weir_cold_page;
+
+/* Rows are copied into the arena. */
+weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_cold_page *page,
+                        weir_arena *arena);
 /* A cursor for the files that may have something of the vertex that is no newer than latest_us. */
 weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest_us, weir_engine_cursor **cursorp);
-/* The same, without a cursor: file by file, the newest first, and no further than it must. Then what is behind the page
- * is not looked for: *completep is false. Not for notes of events: files do not say how old those are. */
-weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_entry *entries, size_t capacity,
-                          weir_arena *rows, size_t *countp, bool *completep);
+/* The same of several lists (rising) in one pass, without a cursor: file by file, the newest first, and no further than
+ * they need. Then what is behind a page is not looked for: there may be more. Not for notes of events: files do not say
+ * how old those are. */
+weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_cold_page *pages, size_t count,
+                          weir_arena *arena);
 /* The time of the oldest entry, no deletion, of any of the lists (rising), that is newer than newer_than_us (INT64_MIN:
  * of all). *foundp: there is one. */
 weir_err weir_cold_oldest(weir_engine *engine, weir_vertex vertex, const weir_list *lists, size_t count,

@@ -103,26 +103,25 @@ static weir_err cold_scan_find_lists(cold_scan *s) {
 
 /* Each page begins anew with the bundles that reach into it, so they become larger. */
 static weir_err cold_scan_tell_list(cold_scan *s, weir_list list) {
-    weir_cold_query query = {.vertex = s->gather.vertex, .list = list, .before_us = INT64_MAX};
-    size_t capacity = PAGE_ENTRIES;
+    weir_cold_query query = {.vertex = s->gather.vertex, .before_us = INT64_MAX};
+    weir_cold_page page = {
+        .list = list, .capacity = PAGE_ENTRIES, .entries = s->page, .room = PAGE_ENTRIES_MAX, .more = true};
     weir_entry last;
-    bool complete = false;
     weir_err err = WEIR_OK;
-    while (!err && !complete) {
-        size_t count = 0;
+    while (!err && page.more) {
         weir_arena_reset(s->gather.rows);
-        err = weir_cold_list(s->gather.cursor, &query, s->page, capacity, s->gather.rows, &count, &complete);
-        if (weir_err_is(err, WEIR_ELIMIT) && capacity > 1) { /* its rows are long */
+        err = weir_cold_list(s->gather.cursor, &query, &page, s->gather.rows);
+        if (weir_err_is(err, WEIR_ELIMIT) && page.capacity > 1) { /* its rows are long */
             err = WEIR_OK;
-            complete = false;
-            capacity /= 2;
+            page.more = true;
+            page.capacity /= 2;
             continue;
         }
-        for (size_t i = 0; !err && i < count; i++)
-            err = cold_scan_tell(s, list, &s->page[i]);
-        if (count) last = s->page[count - 1];
-        query.after = count ? &last : query.after;
-        if (capacity < PAGE_ENTRIES_MAX && weir_arena_used(s->gather.rows) < GATHERED_ROWS_MAX) capacity *= 2;
+        for (size_t i = 0; !err && i < page.count; i++)
+            err = cold_scan_tell(s, list, &page.entries[i]);
+        if (page.count) last = page.entries[page.count - 1];
+        query.after = page.count ? &last : query.after;
+        if (page.capacity < PAGE_ENTRIES_MAX && weir_arena_used(s->gather.rows) < GATHERED_ROWS_MAX) page.capacity *= 2;
     }
     return err;
 }

@@ -50,19 +50,11 @@ static weir_err query_check_window(const weir_graph *graph, uint16_t relation, u
                     WEIR_WINDOW_MAX);
 }
 
-/* What a window is asked by; the vertex and its time are the caller's. */
-typedef struct query_window {
-    uint16_t relation;
-    weir_direction direction;
-    uint32_t limit;
-    weir_graph_budget *budget;
-} query_window;
-
 /* All reads of edges come through here, those of samplers and aggregates too; only the search for the puts of a vertex
  * does not, because an edge counts as one, however far back it can be asked for. */
 static weir_err query_read_window(const weir_graph *graph, weir_delta *const deltas[2], weir_vertex vertex,
-                                  int64_t before_us, const query_window *ask, weir_arena *arena,
-                                  const weir_edge **edgesp, uint32_t *countp) {
+                                  int64_t before_us, const weir_graph_ask *ask, weir_graph_budget *budget,
+                                  weir_arena *arena, const weir_edge **edgesp, uint32_t *countp) {
     *edgesp = NULL;
     *countp = 0;
     const weir_schema_relation *of = weir_schema_relation_at(graph->schema, ask->relation);
@@ -72,21 +64,23 @@ static weir_err query_read_window(const weir_graph *graph, weir_delta *const del
                                    .before_us = before_us,
                                    .newer_than_us = query_expired_at(graph, of->expire_us, of->history_us, before_us),
                                    .limit = ask->limit,
-                                   .budget = ask->budget};
+                                   .beside = ask->beside,
+                                   .beside_count = ask->beside_count,
+                                   .budget = budget};
     return weir_shard_edges(query_shard_of(graph, vertex), deltas, &query, arena, edgesp, countp);
 }
 
 weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint16_t relation, weir_direction direction,
                                      int64_t before_us, uint32_t limit, weir_graph_budget *budget, weir_arena *arena,
                                      const weir_edge **edgesp, uint32_t *countp) {
-    const query_window ask = {relation, direction, limit, budget};
+    const weir_graph_ask ask = {.relation = relation, .direction = direction, .limit = limit};
     weir_delta *deltas[2];
     *edgesp = NULL;
     *countp = 0;
     weir_err err = query_check_window(graph, relation, limit);
     if (err) return err;
     weir_shard_version(query_shard_of(graph, vertex), deltas);
-    err = query_read_window(graph, deltas, vertex, before_us, &ask, arena, edgesp, countp);
+    err = query_read_window(graph, deltas, vertex, before_us, &ask, budget, arena, edgesp, countp);
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);
     return err;
@@ -95,7 +89,7 @@ weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint
 typedef struct query_many {
     const weir_vertex *vertices;
     uint32_t count;
-    const query_window *ask;
+    const weir_graph_ask *ask;
 } query_many;
 
 static void query_fetch_one(const weir_graph *graph, const query_many *m, size_t at, weir_cache_stage stage) {
@@ -114,20 +108,20 @@ static void query_fetch_ahead(const weir_graph *graph, const query_many *m, size
 }
 
 weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vertices, const int64_t *before_us,
-                                      uint32_t count, uint16_t relation, weir_direction direction, uint32_t limit,
-                                      weir_arena *arena, weir_graph_window *windows) {
-    const query_window ask = {relation, direction, limit, NULL};
-    const query_many m = {vertices, count, &ask};
+                                      uint32_t count, const weir_graph_ask *ask, weir_arena *arena,
+                                      weir_graph_window *windows) {
+    const query_many m = {vertices, count, ask};
     weir_delta *deltas[WEIR_SHARDS_MAX][2];
     bool held[WEIR_SHARDS_MAX] = {false};
-    weir_err err = query_check_window(graph, relation, limit);
+    weir_err err = query_check_window(graph, ask->relation, ask->limit);
+    WEIR_ASSERT(ask->beside_count <= WEIR_GRAPH_BESIDE_MAX);
     for (uint32_t i = 0; !err && i < count; i++) {
         uint32_t shard = weir_shard_of(vertices[i], graph->shard_count);
         WEIR_ASSERT(shard < graph->shard_count && graph->shard_count <= WEIR_SHARDS_MAX);
         query_fetch_ahead(graph, &m, i);
         if (!held[shard]) weir_shard_version(graph->shards[shard], deltas[shard]);
         held[shard] = true;
-        err = query_read_window(graph, deltas[shard], vertices[i], before_us[i], &ask, arena, &windows[i].edges,
+        err = query_read_window(graph, deltas[shard], vertices[i], before_us[i], ask, NULL, arena, &windows[i].edges,
                                 &windows[i].count);
     }
     for (uint32_t i = 0; i < graph->shard_count; i++) {

@@ -76,15 +76,20 @@ weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps) {
 
 static weir_err read_scan_cold(weir_shard *shard, const weir_list_query *query, int64_t before_us, size_t capacity,
                                weir_arena *arena, read_source *s) {
-    const weir_cold_query cold = {query->vertex, query->list, before_us, .budget = query->budget};
-    weir_engine_cursor *cursor;
+    const weir_cold_query cold = {query->vertex, before_us, .budget = query->budget};
+    weir_cold_page page = {.list = query->list, .capacity = capacity, .entries = s->entries, .room = capacity};
+    weir_engine_cursor *cursor = NULL;
+    weir_err err;
+    if (WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EVENTS) {
+        err = weir_cold_newest(shard->engine, &cold, &page, 1, arena);
+    } else {
+        err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_SCAN, &cursor); /* drives nothing out of caches */
+        if (!err) err = weir_cold_list(cursor, &cold, &page, arena);
+        weir_engine_cursor_close(cursor);
+    }
     s->next = 0;
-    if (WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EVENTS)
-        return weir_cold_newest(shard->engine, &cold, s->entries, capacity, arena, &s->count, &s->complete);
-    weir_err err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_SCAN, &cursor); /* drives nothing out of caches */
-    if (err) return err;
-    err = weir_cold_list(cursor, &cold, s->entries, capacity, arena, &s->count, &s->complete);
-    weir_engine_cursor_close(cursor);
+    s->count = page.count;
+    s->complete = !page.more;
     return err;
 }
 
@@ -94,7 +99,7 @@ static weir_err read_step_cold(const weir_list_query *query, read_source *s) {
     if (!s->cursor) return WEIR_OK;
     weir_err err = weir_shard_spend(query->budget, 1);
     if (err || s->complete || s->next < s->count) return err;
-    weir_cold_query cold = {query->vertex, query->list, query->before_us, .budget = query->budget};
+    weir_cold_query cold = {query->vertex, query->before_us, .budget = query->budget};
     WEIR_ASSERT(s->next == s->count && s->count <= s->page);
     const weir_entry last = s->count ? s->entries[s->count - 1] : (weir_entry){0};
     if (s->count) cold.after = &last;
@@ -106,8 +111,11 @@ static weir_err read_step_cold(const weir_list_query *query, read_source *s) {
         s->page = page;
     }
     for (s->next = 0;; s->page /= 2) {
+        weir_cold_page next = {.list = query->list, .capacity = s->page, .entries = s->entries, .room = s->page};
         weir_arena_reset(s->rows);
-        err = weir_cold_list(s->cursor, &cold, s->entries, s->page, s->rows, &s->count, &s->complete);
+        err = weir_cold_list(s->cursor, &cold, &next, s->rows);
+        s->count = next.count;
+        s->complete = !next.more;
         if (!weir_err_is(err, WEIR_ELIMIT) || s->page == 1) return err; /* else its rows are long */
     }
 }
@@ -121,6 +129,33 @@ static void *read_allocate_row(void *arena, size_t size) {
 static size_t read_window_size(const weir_shard *shard, size_t capacity) {
     if (capacity > WIDE_MAX) return shard->window;
     return capacity > shard->window ? capacity + capacity / 4 : capacity;
+}
+
+/* From the newest on, so that the next reader finds a window: `size` entries of the list that is asked for, and those
+ * lists beside it that have no window yet, because to look for a vertex costs more than to read what it has. */
+static weir_err read_fill_windows(weir_shard *shard, const weir_list_query *query, size_t size, weir_arena *arena,
+                                  weir_cold_page pages[1 + WEIR_GRAPH_BESIDE_MAX], const weir_cold_page **windowp) {
+    const weir_cold_query newest = {query->vertex, INT64_MAX, .budget = query->budget};
+    uint64_t epoch = weir_cache_epoch(shard->cache);
+    size_t count = 0, own = 0;
+    for (size_t i = 0; i <= query->beside_count; i++) {
+        const weir_graph_list *beside = i < query->beside_count ? &query->beside[i] : NULL;
+        if (count == own && (!beside || beside->list >= query->list))
+            pages[count++] = (weir_cold_page){.list = query->list, .capacity = size};
+        if (!beside || beside->list == query->list || weir_cache_has(shard->cache, query->vertex, beside->list))
+            continue;
+        WEIR_ASSERT(WEIR_LIST_KIND(beside->list) == WEIR_LIST_KIND_EDGES || beside->list == WEIR_LIST_FEATURES);
+        own += beside->list < query->list;
+        pages[count++] =
+            (weir_cold_page){.list = beside->list, .capacity = read_window_size(shard, beside->limit + SPARE_ENTRIES)};
+    }
+    WEIR_ASSERT(own < count && pages[own].list == query->list);
+    weir_err err = weir_cold_newest(shard->engine, &newest, pages, count, arena);
+    for (size_t i = 0; !err && i < count; i++)
+        weir_cache_fill(shard->cache, epoch, query->vertex, pages[i].list, pages[i].entries, pages[i].count,
+                        !pages[i].more);
+    *windowp = &pages[own];
+    return err;
 }
 
 /* Scans from the newest on, so that the next reader finds a window; then answers from that, if it reaches. */
@@ -138,23 +173,19 @@ static weir_err read_collect_cold(weir_shard *shard, const weir_list_query *quer
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
     if (s->count < shard->window && s->count * 2 > size) /* one that does not reach becomes wider */
         size = s->count * 2 < shard->window ? s->count * 2 : shard->window;
-    read_source window = {.entries = weir_arena_alloc(arena, size * sizeof(weir_entry))};
-    if (!window.entries) return read_arena_full(arena);
-    uint64_t epoch = weir_cache_epoch(shard->cache);
-    weir_err err = read_scan_cold(shard, query, INT64_MAX, size, arena, &window);
+    weir_cold_page pages[1 + WEIR_GRAPH_BESIDE_MAX];
+    const weir_cold_page *window;
+    weir_err err = read_fill_windows(shard, query, size, arena, pages, &window);
     if (err) return err;
-    weir_cache_fill(shard->cache, epoch, query->vertex, query->list, window.entries, window.count, window.complete);
     size_t newer = 0;
-    while (newer < window.count && window.entries[newer].time_us >= query->before_us)
+    while (newer < window->count && window->entries[newer].time_us >= query->before_us)
         newer++;
-    if (!window.complete && window.count - newer < capacity) {
+    if (window->more && window->count - newer < capacity)
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
-    }
-    WEIR_ASSERT(newer <= window.count && window.count <= size);
-    s->count = window.count - newer < capacity ? window.count - newer : capacity;
+    s->count = window->count - newer < capacity ? window->count - newer : capacity;
     s->next = 0;
-    s->complete = window.complete && newer + s->count == window.count;
-    memcpy(s->entries, window.entries + newer, s->count * sizeof(weir_entry));
+    s->complete = !window->more && newer + s->count == window->count;
+    if (s->count) memcpy(s->entries, window->entries + newer, s->count * sizeof(weir_entry));
     return WEIR_OK;
 }
 
@@ -450,16 +481,15 @@ static weir_err read_collect_whole(weir_delta *delta, const weir_list_query *que
 /* A reader as of a time that is later than all of the cold store's list leaves what remains of it to the next one. */
 static weir_err read_begin_to_keep(const weir_list_query *query, weir_engine_cursor *cursor, weir_arena *arena,
                                    weir_remains_span *span, int64_t *newest_usp, read_merged *out) {
-    const weir_cold_query newest = {query->vertex, query->list, INT64_MAX, .budget = query->budget};
+    const weir_cold_query newest = {query->vertex, INT64_MAX, .budget = query->budget};
     weir_entry first;
-    size_t count;
-    bool complete;
+    weir_cold_page page = {.list = query->list, .capacity = 1, .entries = &first, .room = 1};
     out->kept = NULL;
     out->kept_count = out->kept_bytes = 0;
     out->kept_max = WEIR_REMAINS_MAX;
     if (query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
-    weir_err err = weir_cold_list(cursor, &newest, &first, 1, arena, &count, &complete);
-    if (err || count == 0 || first.time_us >= query->before_us) return err;
+    weir_err err = weir_cold_list(cursor, &newest, &page, arena);
+    if (err || page.count == 0 || first.time_us >= query->before_us) return err;
     *span = (weir_remains_span){query->before_us, query->newer_than_us, INT64_MIN, false};
     *newest_usp = first.time_us;
     out->kept = weir_arena_alloc(arena, WEIR_REMAINS_MAX * sizeof *out->kept);

@@ -208,23 +208,24 @@ bool weir_graph_repair_claim(weir_graph_repair *repair, weir_vertex vertex) {
 
 weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_vertex, uint64_t from,
                                  weir_graph_repair_note visit, void *context) {
-    weir_cold_query query = {.vertex = source_vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
+    weir_cold_query query = {.vertex = source_vertex, .before_us = INT64_MAX};
+    weir_cold_page page = {.list = WEIR_LIST_EVENTS, .capacity = NOTES_A_PAGE, .room = NOTES_A_PAGE, .more = true};
     weir_engine_cursor *cursor = NULL;
     weir_entry *notes = NULL, last;
-    bool complete = false, passed = false;
+    bool passed = false;
     weir_err err = repair_ready(repair);
     if (!err) err = weir_engine_cursor_open(repair->engine, WEIR_ENGINE_POINT, &cursor);
     if (!err) notes = weir_malloc(NOTES_A_PAGE * sizeof *notes);
     if (!err && !notes) err = WEIR_NOMEM("for the notes of a source");
-    while (!err && !complete && !passed) {
-        size_t count;
-        err = weir_cold_list(cursor, &query, notes, NOTES_A_PAGE, NULL, &count, &complete); /* notes have no rows */
-        for (size_t i = 0; !err && i < count; i++) {
+    page.entries = notes;
+    while (!err && page.more && !passed) {
+        err = weir_cold_list(cursor, &query, &page, NULL); /* notes have no rows */
+        for (size_t i = 0; !err && i < page.count; i++) {
             passed = notes[i].time_us < (int64_t)from;
             if (passed) break;
             err = visit(context, &(weir_event_note){(uint64_t)notes[i].time_us, notes[i].event, notes[i].content});
         }
-        if (!err && count) last = notes[count - 1];
+        if (!err && page.count) last = notes[page.count - 1];
         query.after = &last;
     }
     weir_free(notes);
@@ -376,21 +377,20 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
     static const char *const kinds[WEIR_LIST_KINDS] = {"an edge", "a row of features", "a label", "a put",
                                                        "the note of an event"};
     const char *kind = WEIR_LIST_KIND(list) < WEIR_LIST_KINDS ? kinds[WEIR_LIST_KIND(list)] : "of an unknown kind";
-    weir_cold_query query = {.vertex = vertex, .list = list, .before_us = INT64_MAX, .with_it = true};
-    size_t found = 0, at = 0;
+    weir_cold_query query = {.vertex = vertex, .before_us = INT64_MAX, .with_it = true};
+    weir_cold_page page = {.list = list, .capacity = ENTRIES_A_PAGE, .entries = c->page, .room = ENTRIES_A_PAGE};
+    size_t at = 0;
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
-        bool complete;
-        while (at < found && weir_entry_order(&c->page[at], &wanted[i]) < 0)
+        while (at < page.count && weir_entry_order(&c->page[at], &wanted[i]) < 0)
             at++;
-        if (at == found) {
+        if (at == page.count) {
             query.after = &wanted[i];
             weir_arena_reset(c->rows);
-            err = weir_cold_list(c->looks, &query, c->page, ENTRIES_A_PAGE, c->rows, &found, &complete);
-            WEIR_ASSERT(found <= ENTRIES_A_PAGE);
+            err = weir_cold_list(c->looks, &query, &page, c->rows);
             at = 0;
         }
-        bool is = at < found && weir_entry_order(&c->page[at], &wanted[i]) == 0;
+        bool is = at < page.count && weir_entry_order(&c->page[at], &wanted[i]) == 0;
         bool of_trim = list == WEIR_LIST_PUTS && wanted[i].time_us <= c->repair->whole_from_us;
         if (!err && !is && !of_trim) err = repair_lost_err(c->repair, kind); /* GRAPH-R1 */
     }

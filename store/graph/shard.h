@@ -150,7 +150,9 @@ typedef struct weir_list_query {
     int64_t before_us;
     int64_t newer_than_us; /* expiry: what is of this time or older is gone; INT64_MIN: none */
     uint32_t limit;
-    bool hidden_too;           /* also edges that the deletion of an edge or of the neighbour hides */
+    bool hidden_too;               /* also edges that the deletion of an edge or of the neighbour hides */
+    const weir_graph_list *beside; /* of the vertex, rising: read with it where the cold store must be; or NULL */
+    size_t beside_count;
     weir_graph_budget *budget; /* NULL: any */
 } weir_list_query;
 

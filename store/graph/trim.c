@@ -306,16 +306,16 @@ static weir_err trim_large_bundle(trim_large *l, const weir_bundle_key *key) {
 }
 
 static weir_err trim_large_vertex(weir_trim *trim) {
-    const weir_cold_query notes = {.vertex = trim->gather.vertex, .list = WEIR_LIST_EVENTS, .before_us = INT64_MAX};
+    const weir_cold_query notes = {.vertex = trim->gather.vertex, .before_us = INT64_MAX};
     trim_large l = {.trim = trim, .part = UINT32_MAX, .unasked = INT64_MIN};
     weir_bundle_key key = {.vertex = trim->gather.vertex, .newest_us = INT64_MAX};
     uint8_t first[WEIR_BUNDLE_KEY_BYTES];
     weir_entry note;
-    size_t count;
-    bool complete, there = false;
+    weir_cold_page newest = {.list = WEIR_LIST_EVENTS, .capacity = 1, .entries = &note, .room = 1};
+    bool there = false;
     weir_bundle_key_write(&key, first);
-    weir_err err = weir_cold_list(trim->cursor, &notes, &note, 1, NULL, &count, &complete); /* notes have no rows */
-    if (!err && count) l.unasked = note.time_us - trim->trimmer.rule.event_window - 1;
+    weir_err err = weir_cold_list(trim->cursor, &notes, &newest, NULL); /* notes have no rows */
+    if (!err && newest.count) l.unasked = note.time_us - trim->trimmer.rule.event_window - 1;
     weir_engine_cursor_seek(trim->cursor, first, sizeof first);
     if (!err) err = weir_gather_stands(&trim->gather, &key, &there);
     while (!err && there) {

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live.c - windows of a living graph: read together, kept until the next call; rows of sampled edges until the
- * next block. */
+/*
+ * live.c - windows of a living graph: read together, kept until the next call; rows of sampled edges until the next
+ * block.
+ *
+ * What is asked of a type once is asked again: the sampler's lists, those of aggregates, the row. So the graph is told
+ * of all of them with each window, because to look for a vertex in the files of a cold store costs more than to read
+ * all that it has there.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -10,10 +16,17 @@
 
 #include "sampler_private.h"
 
+/* What has been asked of the vertices of a type, rising. */
+typedef struct live_lists {
+    weir_graph_list of[WEIR_GRAPH_BESIDE_MAX];
+    size_t count;
+} live_lists;
+
 typedef struct live_source {
     weir_sample_source base; /* first: the handle is this */
     weir_graph *graph;       /* borrowed                  */
     weir_sample_ends *ends;
+    live_lists *lists;    /* a type           */
     weir_arena *windows;  /* of the batch at hand */
     weir_arena *rows;     /* of the block         */
     weir_arena *features; /* of the vertices at hand */
@@ -34,14 +47,30 @@ static weir_err live_ids(weir_sample_source *source, const weir_target *targets,
     return WEIR_OK;
 }
 
+static void live_note(live_source *s, uint16_t type, weir_list list, uint32_t limit) {
+    live_lists *lists = &s->lists[type];
+    size_t at = 0;
+    while (at < lists->count && lists->of[at].list < list)
+        at++;
+    bool known = at < lists->count && lists->of[at].list == list;
+    if (known && lists->of[at].limit < limit) lists->of[at].limit = limit;
+    if (known || lists->count == WEIR_GRAPH_BESIDE_MAX) return;
+    memmove(&lists->of[at + 1], &lists->of[at], (lists->count - at) * sizeof lists->of[0]);
+    lists->of[at] = (weir_graph_list){list, limit};
+    lists->count++;
+}
+
 static weir_err live_windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
     live_source *s = live_of(source);
     WEIR_ASSERT(ask->parent_ids && ask->count <= WEIR_SAMPLE_BATCH);
     weir_arena_reset(s->windows);
     weir_graph_window *found = weir_arena_alloc(s->windows, ask->count * sizeof *found);
     if (!found) return WEIR_ARENA_ERR(s->windows, "a sample's windows have no room; give it fewer targets");
-    weir_err err = weir_graph_neighbors_of_many(s->graph, ask->parent_ids, ask->before_us, ask->count, ask->relation,
-                                                ask->direction, ask->limit, s->windows, found);
+    live_note(s, ask->type, WEIR_LIST_EDGES(ask->relation, ask->direction), ask->limit);
+    const live_lists *lists = &s->lists[ask->type];
+    const weir_graph_ask of_graph = {ask->relation, ask->direction, ask->limit, lists->of, lists->count};
+    weir_err err = weir_graph_neighbors_of_many(s->graph, ask->parent_ids, ask->before_us, ask->count, &of_graph,
+                                                s->windows, found);
     for (uint32_t i = 0; !err && i < ask->count; i++) {
         const uint8_t *bytes = (const uint8_t *)found[i].edges;
         WEIR_ASSERT(found[i].count <= ask->limit);
@@ -119,6 +148,7 @@ static weir_err live_features(weir_sample_source *source, const weir_sample_vert
     weir_err err = WEIR_OK;
     WEIR_ASSERT(kind_count <= WEIR_ROW_FEATURES_MAX);
     weir_arena_reset(s->features);
+    live_note(s, of->type, WEIR_LIST_FEATURES, 1);
     memset(values, 0, of->count * kind_count * sizeof *values);
     for (uint32_t i = 0; !err && i < of->count && kind_count > 0; i++, values += kind_count) {
         int64_t before_us = of->before_us[i] + (of->targets && of->before_us[i] < INT64_MAX);
@@ -166,6 +196,7 @@ static void live_close(weir_sample_source *source) {
     weir_arena_close(s->rows);
     weir_arena_close(s->features);
     weir_free(s->ends);
+    weir_free(s->lists);
     weir_free(s);
 }
 
@@ -176,7 +207,9 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
     if (!s) return WEIR_NOMEM("for a source of samples");
     uint32_t relations = weir_schema_relation_count(schema);
     s->ends = weir_calloc(relations, sizeof *s->ends);
-    weir_err err = s->ends ? weir_arena_open(bytes_max, &s->windows) : WEIR_NOMEM("for a source of samples");
+    s->lists = weir_calloc(weir_schema_vertex_count(schema), sizeof *s->lists);
+    weir_err err =
+        s->ends && s->lists ? weir_arena_open(bytes_max, &s->windows) : WEIR_NOMEM("for a source of samples");
     if (!err) err = weir_arena_open(bytes_max, &s->rows);
     if (!err) err = weir_arena_open(bytes_max, &s->features);
     if (err) {

@@ -149,12 +149,13 @@ static weir_err run_cached(void *context, uint64_t round, weir_bench_sample *sam
         weir_vertex wanted[ASKED];
         int64_t before_us[ASKED];
         weir_graph_window found[ASKED];
+        const weir_graph_ask ask = {.relation = 0, .direction = WEIR_OUT, .limit = EDGES};
         for (size_t i = 0; i < ASKED; i++) {
             wanted[i] = vertex_of(weir_rng_below(&rng, HOT));
             before_us[i] = WEIR_BEFORE_ALL;
         }
         weir_bench_start(samplep);
-        err = weir_graph_neighbors_of_many(c->graph, wanted, before_us, ASKED, 0, WEIR_OUT, EDGES, c->arena, found);
+        err = weir_graph_neighbors_of_many(c->graph, wanted, before_us, ASKED, &ask, c->arena, found);
         weir_bench_stop(samplep, ASKED);
         weir_arena_reset(c->arena);
     }

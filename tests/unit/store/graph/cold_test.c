@@ -197,21 +197,65 @@ static int64_t a_moment(world *w, const record *records, size_t count) {
     }
 }
 
+static void same_page(const weir_cold_page *page, const record *records, size_t count) {
+    assert_int_equal(page->count, count < page->capacity ? count : page->capacity);
+    assert_true(page->more || page->count == count);
+    assert_true(!page->more || page->count == page->capacity); /* a bundle beside a name may have nothing of the list */
+    for (size_t i = 0; i < page->count; i++)
+        assert_int_equal(weir_entry_order(&page->entries[i], &records[i].entry), 0);
+}
+
+/* Several lists in one pass, some of them in memory that is too small at first. */
+static void pages_of_one_pass_are_what_was_sealed(void **state) {
+    (void)state;
+    world *w = world_open();
+    weir_arena *arena;
+    static weir_entry entries[LISTS][PAGE_MAX];
+    assert_ok(weir_arena_open(64u << 20, &arena));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        weir_cold_query query = {.vertex = vertex_at(weir_rng_below(&w->rng, VERTICES + 2)), .before_us = INT64_MAX};
+        weir_cold_page pages[LISTS];
+        size_t count = 0, of_some;
+        const record *some = list_of(w, query.vertex, lists[weir_rng_below(&w->rng, LISTS)], &of_some);
+        if (weir_rng_below(&w->rng, 2)) query.before_us = a_moment(w, some, of_some);
+        weir_arena_reset(arena);
+        for (size_t i = 0; i < LISTS; i++) {
+            size_t capacity = 1 + (size_t)weir_rng_below(&w->rng, weir_rng_below(&w->rng, 2) ? PAGE_MAX : 4);
+            if (weir_rng_below(&w->rng, 3) == 0 && (count || i + 1 < LISTS)) continue;
+            pages[count] = (weir_cold_page){.list = lists[i],
+                                            .capacity = capacity,
+                                            .entries = entries[i],
+                                            .room = weir_rng_below(&w->rng, capacity + 1)};
+            if (pages[count].room == 0) pages[count].entries = NULL;
+            count++;
+        }
+        assert_ok(weir_cold_newest(w->engine, &query, pages, count, arena));
+        for (size_t i = 0; i < count; i++) {
+            size_t of_list, begin = 0;
+            const record *records = list_of(w, query.vertex, pages[i].list, &of_list);
+            while (begin < of_list && records[begin].entry.time_us >= query.before_us)
+                begin++;
+            same_page(&pages[i], records + begin, of_list - begin);
+        }
+    }
+    weir_arena_close(arena);
+    world_close(w);
+}
+
 static void a_page_is_what_was_sealed(void **state) {
     (void)state;
     world *w = world_open();
     weir_engine_cursor *cursors[2];
     weir_arena *rows;
-    static weir_entry page[PAGE_MAX];
+    static weir_entry entries[PAGE_MAX];
     assert_ok(weir_arena_open(64u << 20, &rows));
     assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &cursors[0]));
     assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_SCAN, &cursors[1]));
     for (unsigned round = 0; round < ROUNDS; round++) {
-        size_t count, found, begin = 0, capacity = 1 + (size_t)weir_rng_below(&w->rng, PAGE_MAX);
-        bool complete;
-        weir_cold_query query = {.vertex = vertex_at(weir_rng_below(&w->rng, VERTICES + 2)),
-                                 .list = lists[weir_rng_below(&w->rng, LISTS)]};
-        const record *records = list_of(w, query.vertex, query.list, &count);
+        size_t count, begin = 0, capacity = 1 + (size_t)weir_rng_below(&w->rng, PAGE_MAX);
+        weir_cold_query query = {.vertex = vertex_at(weir_rng_below(&w->rng, VERTICES + 2))};
+        weir_cold_page page = {lists[weir_rng_below(&w->rng, LISTS)], capacity, entries, .room = PAGE_MAX};
+        const record *records = list_of(w, query.vertex, page.list, &count);
         query.before_us = a_moment(w, records, count);
         if (count && weir_rng_below(&w->rng, 3) == 0) query.after = &records[weir_rng_below(&w->rng, count)].entry;
         while (begin < count && (records[begin].entry.time_us >= query.before_us ||
@@ -219,13 +263,9 @@ static void a_page_is_what_was_sealed(void **state) {
             begin++;
         weir_arena_reset(rows);
         size_t way = (size_t)weir_rng_below(&w->rng, 3);
-        assert_ok(way == 2 ? weir_cold_newest(w->engine, &query, page, capacity, rows, &found, &complete)
-                           : weir_cold_list(cursors[way], &query, page, capacity, rows, &found, &complete));
-        assert_int_equal(found, count - begin < capacity ? count - begin : capacity);
-        assert_true(!complete || found == count - begin);
-        assert_true(complete || found == capacity); /* a bundle beside a name may have nothing of the list */
-        for (size_t i = 0; i < found; i++)
-            assert_int_equal(weir_entry_order(&page[i], &records[begin + i].entry), 0);
+        assert_ok(way == 2 ? weir_cold_newest(w->engine, &query, &page, 1, rows)
+                           : weir_cold_list(cursors[way], &query, &page, rows));
+        same_page(&page, records + begin, count - begin);
     }
     weir_engine_cursor_close(cursors[0]);
     weir_engine_cursor_close(cursors[1]);
@@ -274,16 +314,15 @@ static unsigned files_for(weir_engine *engine, int64_t latest_us) {
 
 static void expect_page(weir_engine *engine, weir_arena *rows, int64_t before_us, size_t capacity,
                         const uint64_t *events, size_t count, bool complete) {
-    const weir_cold_query query = {.vertex = vertex_at(1), .list = EDGES, .before_us = before_us};
-    weir_entry page[8];
-    size_t found;
-    bool all;
+    const weir_cold_query query = {.vertex = vertex_at(1), .before_us = before_us};
+    weir_entry entries[8];
+    weir_cold_page page = {EDGES, capacity, entries, .room = 8};
     weir_arena_reset(rows);
-    assert_ok(weir_cold_newest(engine, &query, page, capacity, rows, &found, &all));
-    assert_int_equal(found, count);
-    assert_int_equal(all, complete);
+    assert_ok(weir_cold_newest(engine, &query, &page, 1, rows));
+    assert_int_equal(page.count, count);
+    assert_int_equal(!page.more, complete);
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(page[i].event, events[i]);
+        assert_int_equal(entries[i].event, events[i]);
 }
 
 /* Two seals with edges of one moment: of these the one with the lesser id is met first, whichever file it lies in. A
@@ -426,16 +465,15 @@ static void a_key_that_is_cut_short_is_damaged(void **state) {
     (void)state;
     const weir_engine_opts opts = {.create = true, .last_rank = weir_bundle_last_rank};
     const weir_bundle_key cut = {.vertex = vertex_at(1), .part = WEIR_BUNDLE_PART(EDGES), .newest_us = INT64_MAX};
-    const weir_cold_query query = {.vertex = vertex_at(1), .list = EDGES, .before_us = INT64_MAX};
+    const weir_cold_query query = {.vertex = vertex_at(1), .before_us = INT64_MAX};
     const weir_name name = {.vertex_type = 0, .key_length = 1, .time_us = 5, .key = "k"};
     weir_bundle_writer bundle = {0};
     weir_engine *engine;
     weir_engine_writer *writer;
     weir_engine_cursor *cursor;
     weir_entry entry;
+    weir_cold_page page = {EDGES, 1, &entry, .room = 1};
     uint8_t key[WEIR_BUNDLE_KEY_BYTES];
-    size_t count;
-    bool complete;
     assert_ok(weir_engine_open(weir_test_path("cut"), &opts, &engine));
     assert_ok(weir_engine_writer_open(engine, &writer));
     weir_bundle_begin(&bundle, name.time_us, name.time_us);
@@ -446,12 +484,13 @@ static void a_key_that_is_cut_short_is_damaged(void **state) {
     assert_ok(weir_engine_writer_add(writer, key, WEIR_BUNDLE_NEWEST_AT, "", 0));
     assert_ok(weir_engine_writer_ingest(writer));
     assert_ok(weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor));
-    assert_err(weir_cold_list(cursor, &query, &entry, 1, NULL, &count, &complete), WEIR_ECORRUPT, "is damaged");
+    assert_err(weir_cold_list(cursor, &query, &page, NULL), WEIR_ECORRUPT, "is damaged");
     weir_engine_cursor_close(cursor);
     weir_engine_close(engine);
     weir_buf_free(&bundle.value);
 }
 
 WEIR_TESTS(WEIR_CASE(a_key_that_is_cut_short_is_damaged), WEIR_CASE(a_page_is_what_was_sealed),
-           WEIR_CASE(a_page_ends_where_the_next_file_begins), WEIR_CASE(the_oldest_is_what_was_sealed),
-           WEIR_CASE(a_scan_is_all_that_was_sealed), WEIR_CASE(a_name_is_found_however_many_carry_it))
+           WEIR_CASE(pages_of_one_pass_are_what_was_sealed), WEIR_CASE(a_page_ends_where_the_next_file_begins),
+           WEIR_CASE(the_oldest_is_what_was_sealed), WEIR_CASE(a_scan_is_all_that_was_sealed),
+           WEIR_CASE(a_name_is_found_however_many_carry_it))

@@ -40,6 +40,7 @@
 #include <weir/store/base/arena.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/err.h>
+#include <weir/store/format/entry.h>
 #include <weir/store/format/id.h>
 #include <weir/store/format/mutation.h>
 #include <weir/store/format/row.h>
@@ -50,6 +51,7 @@ extern "C" {
 #endif
 
 #define WEIR_WINDOW_MAX       65536u /* edges that one read may ask for */
+#define WEIR_GRAPH_BESIDE_MAX 32u    /* lists that are fetched beside it */
 #define WEIR_BEFORE_ALL       INT64_MAX
 #define WEIR_EVENT_WINDOW_MAX (1u << 24)
 
@@ -254,14 +256,27 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
                               uint32_t *countp);
 /* The same of many vertices, each as of a time of its own; what is in memory of one is fetched while others are read.
  * The arena is to have room for all; deltas are held until it returns. After an error windows say nothing.  Errors as
- * above.  [any] */
+ * above.  [any]
+ * `beside` names lists of the same vertices, rising, that the caller will read next, and about how many entries of
+ * each: where a vertex has to be looked for in the cold store, it is looked for once. */
+typedef struct weir_graph_list {
+    weir_list list;
+    uint32_t limit;
+} weir_graph_list;
+typedef struct weir_graph_ask {
+    uint16_t relation;
+    weir_direction direction;
+    uint32_t limit;
+    const weir_graph_list *beside; /* NULL: none */
+    size_t beside_count;           /* at most WEIR_GRAPH_BESIDE_MAX */
+} weir_graph_ask;
 typedef struct weir_graph_window {
     const weir_edge *edges;
     uint32_t count;
 } weir_graph_window;
 weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vertices, const int64_t *before_us,
-                                      uint32_t count, uint16_t relation, weir_direction direction, uint32_t limit,
-                                      weir_arena *arena, weir_graph_window *windows);
+                                      uint32_t count, const weir_graph_ask *ask, weir_arena *arena,
+                                      weir_graph_window *windows);
 /* A row as of a time: each feature has its newest value that was put before then. */
 typedef struct weir_row_view {
     const uint8_t *row; /* NULL: there is none */
