@@ -194,10 +194,11 @@ static weir_err print_head(const growing *g, bool json) {
                     weir_graph_shards(g->graph));
     weir_buf_text(&out,
                   "                       krecords a second of          CPU s  bytes   bytes written   read     "
-                  "live             MiB of RSS  neighbours                                               scores\n");
+                  "live             MiB of RSS  neighbours                                               scores of\n");
     weir_buf_text(
-        &out, "   records  payments    CPU  +owed so far   wall   owed   kept   /rec  /kept   /rec      MiB  files   "
-              "L0   now  peak         first         again           hub      features        newest       any age\n");
+        &out,
+        "   records  payments    CPU  +owed so far   wall   owed   kept   /rec  /kept   /rec      MiB  files   "
+        "L0   now  peak         first         again           hub      features        newest edges       any age\n");
     return print(&out);
 }
 
@@ -224,6 +225,7 @@ static weir_err print_row(const grow_row *r) {
     print_latency(&out, &r->hub);
     print_latency(&out, &r->features);
     print_latency(&out, &r->newest);
+    weir_buf_printf(&out, " %5.1f", r->newest_edges);
     print_latency(&out, &r->scores);
     weir_buf_text(&out, "\n");
     return print(&out);
@@ -266,6 +268,7 @@ static weir_err print_row_json(const grow_run *run, const grow_row *r) {
                    {"features_p99_us", r->features.p99_us},
                    {"newest_scores_p50_us", r->newest.p50_us},
                    {"newest_scores_p99_us", r->newest.p99_us},
+                   {"newest_scores_edges", r->newest_edges},
                    {"scores_p50_us", r->scores.p50_us},
                    {"scores_p99_us", r->scores.p99_us}};
     weir_json_object(&json);
@@ -467,7 +470,9 @@ const weir_command weir_bench_grow = {
         "process, about 35 MiB of the bench's own among it.\n"
         "Reads: the newest ten neighbours of vertices that payments of any age went to (first, and the same "
         "again), of the hottest vertex as of moments of any age (hub), and features. Scores, one after the other, by "
-        "a network as `weir train` makes it: of the newest payments, and of payments of any age as of when they came.",
+        "a network as `weir train` makes it: of the newest payments (edges: of the tree that is drawn for one), and of "
+        "payments of any age as of when "
+        "they came.",
     .example = "weir bench grow --records 2000000 --stream foreign --svg grow.svg",
     .options = options,
     .run = run,

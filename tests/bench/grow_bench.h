@@ -35,6 +35,7 @@ typedef struct grow_row {
     grow_latency hub;               /* neighbours of the hottest vertex, as of any moment                         */
     grow_latency features;          /* of vertices of any age                                                     */
     grow_latency newest, scores;    /* scores of the newest payments; of payments of any age, as of when they came */
+    double newest_edges;            /* of the tree of a newest payment: it grows, as accounts do                  */
 } grow_row;
 
 typedef struct grow_run {
@@ -52,7 +53,8 @@ typedef struct grow_scorer grow_scorer;
 weir_err weir_grow_scorer_open(weir_graph *graph, grow_scorer **scorerp);
 /* The vertex type that is scored. */
 uint32_t weir_grow_scorer_target(const grow_scorer *scorer);
-weir_err weir_grow_scorer_run(grow_scorer *scorer, weir_vertex payment, weir_arena *arena);
+/* *edgesp: of the tree that was drawn for it. */
+weir_err weir_grow_scorer_run(grow_scorer *scorer, weir_vertex payment, weir_arena *arena, uint32_t *edgesp);
 void weir_grow_scorer_close(grow_scorer *scorer); /* NULL is allowed */
 
 /* --- grow_reads.c: a sample of all that was fed, and how long it takes to read it --------------------------------- */

@@ -41,6 +41,7 @@ struct grow_sample {
     weir_buf *messages;
     weir_buf *newest;    /* in a ring                        */
     grow_scorer *scorer; /* borrowed, while a step reads     */
+    uint64_t edges;      /* of the trees of what was scored  */
     question *payments;  /* to be scored: of any age         */
     question *newest_payments;
     uint32_t payment_count, newest_count;
@@ -222,7 +223,9 @@ static weir_err read_features(grow_sample *s, weir_graph *graph, const question 
 
 static weir_err read_score(grow_sample *s, weir_graph *graph, const question *q, bool *foundp) {
     (void)graph;
-    weir_err err = weir_grow_scorer_run(s->scorer, q->vertex, s->arena);
+    uint32_t edges = 0;
+    weir_err err = weir_grow_scorer_run(s->scorer, q->vertex, s->arena, &edges);
+    s->edges += edges;
     *foundp = !err;
     return err;
 }
@@ -263,7 +266,9 @@ weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, grow_scor
     if (!err) err = time_all(s, graph, s->lists, s->list_count, read_list, &row->again);
     if (!err) err = time_all(s, graph, s->hub, s->hub_count, read_list, &row->hub);
     if (!err) err = time_all(s, graph, s->features, s->feature_count, read_features, &row->features);
+    s->edges = 0;
     if (!err) err = time_all(s, graph, s->newest_payments, s->newest_count, read_score, &row->newest);
+    row->newest_edges = s->newest_count ? (double)s->edges / s->newest_count : 0;
     if (!err) err = time_all(s, graph, s->payments, s->payment_count, read_score, &row->scores);
     return err;
 }

@@ -48,11 +48,13 @@ uint32_t weir_grow_scorer_target(const grow_scorer *scorer) {
     return weir_schema_label_at(schema, weir_schema_task_at(schema, 0)->label)->target;
 }
 
-weir_err weir_grow_scorer_run(grow_scorer *scorer, weir_vertex payment, weir_arena *arena) {
+weir_err weir_grow_scorer_run(grow_scorer *scorer, weir_vertex payment, weir_arena *arena, uint32_t *edgesp) {
     weir_score_ask ask;
     weir_score score;
     weir_err err = weir_score_ask_vertex(scorer->graph, scorer->model, payment, 0, arena, &ask);
-    return err ? err : weir_scorer_run(scorer->scorer, scorer->model, &ask, 1, &score);
+    if (!err) err = weir_scorer_run(scorer->scorer, scorer->model, &ask, 1, &score);
+    if (!err) *edgesp = score.edges;
+    return err;
 }
 
 void weir_grow_scorer_close(grow_scorer *scorer) {
