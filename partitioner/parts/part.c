@@ -108,10 +108,14 @@ weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_par
     if (!err && opts->verify) err = part_check_listed(p);
     if (err) {
         weir_part_close(p);
-    } else {
-        *partp = p;
+        return err;
     }
-    return err;
+    if (opts->verify) { /* what was read for that alone; who uses the part reads less */
+        weir_snapshot_give_back(p->snapshot);
+        weir_npy_folder_give_back(p->arrays);
+    }
+    *partp = p;
+    return WEIR_OK;
 }
 
 void weir_part_close(weir_part *p) {

@@ -227,17 +227,22 @@ static weir_err snapshot_check_labels(const weir_snapshot *s, uint32_t label) {
 weir_err weir_snapshot_check(const weir_snapshot *s) {
     const weir_schema *schema = s->description.schema;
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
+    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++) {
         err = snapshot_check_vertices(s, i);
+        weir_snapshot_give_back(s);
+    }
     for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
         uint64_t out = 0, in = 0;
         err = snapshot_check_direction(s, i, WEIR_OUT, &out);
+        weir_snapshot_give_back(s);
         if (!err) err = snapshot_check_direction(s, i, WEIR_IN, &in);
+        weir_snapshot_give_back(s);
         if (!err && out != in && !s->description.part) /* SNAPSHOT-Z1 */
             err = WEIR_ERR(WEIR_ECORRUPT, "%s/relations/%s: out and in do not have the same edges; take another copy",
                            s->folder, weir_schema_relation_at(schema, i)->name);
     }
     for (uint32_t i = 0; !err && i < weir_schema_label_count(schema); i++)
         err = snapshot_check_labels(s, i);
+    weir_snapshot_give_back(s);
     return err;
 }

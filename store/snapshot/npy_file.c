@@ -113,6 +113,13 @@ uint64_t weir_npy_folder_bytes(const weir_npy_folder *folder) {
     return bytes;
 }
 
+void weir_npy_folder_give_back(const weir_npy_folder *folder) {
+    for (size_t i = 0; i < folder->count; i++) {
+        const weir_mapping *of = &folder->maps[i]->mapping;
+        if (of->bytes) madvise((void *)(uintptr_t)of->bytes, of->length, MADV_DONTNEED); /* advice only */
+    }
+}
+
 weir_err weir_npy_folder_map(weir_npy_folder *folder, weir_npy_type type, uint64_t rows, uint64_t columns,
                              weir_npy_array *arrayp, const char *format, ...) {
     char path[PATH_BYTES_MAX];

@@ -240,6 +240,10 @@ uint64_t weir_snapshot_bytes(const weir_snapshot *snapshot) {
     return weir_npy_folder_bytes(snapshot->arrays);
 }
 
+void weir_snapshot_give_back(const weir_snapshot *snapshot) {
+    weir_npy_folder_give_back(snapshot->arrays);
+}
+
 int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot) {
     return snapshot->description.as_of_us;
 }

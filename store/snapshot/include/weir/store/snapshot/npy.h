@@ -91,6 +91,9 @@ typedef struct weir_npy_folder weir_npy_folder;
 weir_err weir_npy_folder_open(const char *path, weir_npy_folder **folderp);
 void weir_npy_folder_close(weir_npy_folder *folder);           /* NULL is allowed */
 uint64_t weir_npy_folder_bytes(const weir_npy_folder *folder); /* of the files that are mapped */
+/* Gives the memory of what was read of the files back to the kernel; what is read again comes back, out of its cache as
+ * a rule.  [any] */
+void weir_npy_folder_give_back(const weir_npy_folder *folder);
 /* Maps the file of this name, in the manner of printf, below the folder: of this type, so many rows, and where columns
  * is not 0 so many columns. Borrowed from the folder; without data after an error.  Errors of weir_npy_map_open, but
  * WEIR_ECORRUPT it is missing, or not what was wanted, or its numbers are not aligned; WEIR_ELIMIT its path is too

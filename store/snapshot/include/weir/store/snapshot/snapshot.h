@@ -200,6 +200,8 @@ weir_err weir_snapshot_check(const weir_snapshot *snapshot);
 const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot);
 int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot);
 uint64_t weir_snapshot_bytes(const weir_snapshot *snapshot); /* of its arrays' files */
+/* Gives the memory of what was read of these files back to the kernel; what is read again comes back.  [any] */
+void weir_snapshot_give_back(const weir_snapshot *snapshot);
 const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *snapshot, uint32_t type);
 const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
                                                   weir_direction direction);
