@@ -13,11 +13,13 @@
 #define ROWS_AT_ONCE 64u                         /* parents that a source takes at a time */
 #define SET_SLOTS    (WEIR_AGGREGATE_EDGES * 2u) /* a power of two */
 
-/* The values seen so far; a slot is valid only in its own round, so that nothing has to be cleared. */
+/* The values seen so far; a slot is valid only in its own round, so that nothing has to be cleared. Of the slots a
+ * round uses as many as its window needs: short windows are the most, and leave the rest of the memory untouched. */
 typedef struct aggregate_set {
     weir_vertex values[SET_SLOTS];
     uint32_t rounds[SET_SLOTS];
     uint32_t round;
+    uint32_t mask; /* of the slots that it uses */
 } aggregate_set;
 
 typedef struct aggregate_scratch {
@@ -30,7 +32,7 @@ typedef struct aggregate_scratch {
 struct weir_aggregates {
     const weir_schema *schema;
     weir_sample_source *source;
-    aggregate_scratch scratch;
+    aggregate_scratch *scratch; /* NULL: nothing has been read yet */
 };
 
 /* One read: a vertex's window, and where its aggregates' values go. */
@@ -81,18 +83,24 @@ static uint32_t aggregate_edges_since(const weir_sample_window *window, int64_t 
 
 /* --- functions ------------------------------------------------------------------------------------------------ */
 
-static void aggregate_set_begin(aggregate_set *set) {
+/* A set for so many values, empty. */
+static void aggregate_set_begin(aggregate_set *set, uint32_t count) {
+    uint32_t slots = 2;
+    while (slots < 2 * count)
+        slots *= 2;
+    WEIR_ASSERT(slots <= SET_SLOTS); /* AGGREGATE-G2 */
+    set->mask = slots - 1;
     if (++set->round) return;
     memset(set->rounds, 0, sizeof set->rounds);
     set->round = 1;
 }
 
-/* Whether it is new. There is room: a window has half as many edges as there are slots. It is emptied for each
- * window by counting the round up: too often for a weir_table, which would have to be cleared. */
+/* Whether it is new. There is room: twice as many slots as values. It is emptied for each window by counting the round
+ * up: too often for a weir_table, which would have to be cleared. */
 static bool aggregate_set_add(aggregate_set *set, weir_vertex value) {
     uint64_t slot = (weir_vertex_fold(value) * 0x9E3779B97F4A7C15u) >> 32;
     for (;; slot++) {
-        slot &= SET_SLOTS - 1;
+        slot &= set->mask;
         if (set->rounds[slot] != set->round) break;
         if (set->values[slot] == value) return false;
     }
@@ -114,19 +122,19 @@ static weir_vertex aggregate_neighbor_at(const aggregate_reading *r, uint32_t i)
 }
 
 static double aggregate_distinct_neighbors(const aggregate_reading *r, uint32_t count) {
-    aggregate_set *set = &r->a->scratch.set;
+    aggregate_set *set = &r->a->scratch->set;
     uint32_t different = 0;
-    aggregate_set_begin(set);
+    aggregate_set_begin(set, count);
     for (uint32_t i = 0; i < count; i++)
         different += aggregate_set_add(set, aggregate_neighbor_at(r, i));
     return different;
 }
 
 static double aggregate_distinct_codes(const aggregate_reading *r, uint32_t count) {
-    aggregate_set *set = &r->a->scratch.set;
-    const uint64_t *codes = r->a->scratch.codes;
+    aggregate_set *set = &r->a->scratch->set;
+    const uint64_t *codes = r->a->scratch->codes;
     uint32_t different = 0;
-    aggregate_set_begin(set);
+    aggregate_set_begin(set, count);
     for (uint32_t i = 0; i < count; i++)
         different += codes[i] && aggregate_set_add(set, codes[i]);
     return different;
@@ -149,7 +157,7 @@ static double aggregate_of_numbers(weir_schema_function function, const float *n
 
 static weir_err aggregate_evaluate(const aggregate_reading *r, const weir_schema_aggregate *aggregate, double *valuep) {
     weir_sample_window part = *r->window;
-    aggregate_scratch *s = &r->a->scratch;
+    aggregate_scratch *s = r->a->scratch;
     weir_err err = WEIR_OK;
     part.count = aggregate_edges_since(r->window, aggregate_window_begin(aggregate, r->before_us));
     if (aggregate->function == WEIR_SCHEMA_COUNT) {
@@ -175,7 +183,7 @@ static bool aggregate_of_group(const weir_schema_aggregate *aggregate, const wei
 
 /* The aggregates of one relation and direction, for the vertices that were asked for. */
 static weir_err aggregate_read_group(weir_aggregates *a, const weir_sample_ask *ask, uint32_t columns, double *values) {
-    weir_sample_window *windows = a->scratch.windows;
+    weir_sample_window *windows = a->scratch->windows;
     weir_err err = a->source->windows(a->source, ask, windows);
     for (uint32_t row = 0; !err && row < ask->count; row++) {
         aggregate_reading r = {a, ask, &windows[row], ask->before_us[row]};
@@ -216,6 +224,10 @@ weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type,
     uint32_t columns = weir_aggregates_count(aggregates->schema, vertex_type);
     weir_err err = WEIR_OK;
     WEIR_ASSERT(aggregates->source->wide ? ids && !vertices : vertices && !ids);
+    if (columns && !aggregates->scratch) {
+        aggregates->scratch = weir_calloc(1, sizeof *aggregates->scratch);
+        if (!aggregates->scratch) return WEIR_NOMEM("for aggregates");
+    }
     for (uint32_t begin = 0; !err && columns && begin < rows; begin += ROWS_AT_ONCE) {
         uint32_t left = rows - begin;
         weir_sample_ask ask = {
@@ -240,5 +252,7 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 }
 
 void weir_aggregates_close(weir_aggregates *aggregates) {
+    if (!aggregates) return;
+    weir_free(aggregates->scratch);
     weir_free(aggregates);
 }

@@ -15,6 +15,7 @@
 typedef struct sample_block_layout {
     uint8_t *base; /* NULL: only counts */
     uint64_t used;
+    bool answers; /* it has room for one step at a time: the columns of all begin at one place */
 } sample_block_layout;
 
 static void *sample_block_take(sample_block_layout *l, uint64_t count, size_t size) {
@@ -42,8 +43,11 @@ static weir_block *sample_block_lay(sample_block_layout *l, const weir_sampler *
     b->groups = sample_block_take(l, plan->nodes_max, sizeof *b->groups);
     b->input_nodes = sample_block_take(l, plan->nodes_max, sizeof *b->input_nodes);
     b->input_of = sample_block_take(l, plan->nodes_max, sizeof *b->input_of);
+    const uint64_t begin = l->used;
+    uint64_t end = begin;
     for (uint32_t i = 0; i < sampler->opts.step_count; i++) {
         weir_block_columns *c = &b->columns[i];
+        if (l->answers) l->used = begin;
         uint64_t edges = plan->edges_max[i], rows = sampler->source->rows ? edges : 0;
         c->offsets = sample_block_take(l, (uint64_t)plan->parents_max[i] + 1, sizeof *c->offsets);
         c->parents = sample_block_take(l, edges, sizeof *c->parents);
@@ -53,23 +57,30 @@ static weir_block *sample_block_lay(sample_block_layout *l, const weir_sampler *
         c->neighbors = sample_block_take(l, edges, weir_sample_vertex_bytes(sampler->source));
         c->rows = sample_block_take(l, rows, sizeof *c->rows);
         c->row_lengths = sample_block_take(l, rows, sizeof *c->row_lengths);
+        if (l->used > end) end = l->used;
     }
+    l->used = end;
     return block;
 }
 
-uint64_t weir_block_bytes(const weir_sampler *sampler) {
-    sample_block_layout l = {NULL, 0};
+static uint64_t sample_block_size(const weir_sampler *sampler, bool answers) {
+    sample_block_layout l = {.answers = answers};
     sample_block_lay(&l, sampler);
     return l.used;
 }
 
-weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
-    uint64_t size = weir_block_bytes(sampler);
-    sample_block_layout l = {weir_aligned_alloc(ALIGNMENT, size), 0};
+uint64_t weir_block_bytes(const weir_sampler *sampler) {
+    return sample_block_size(sampler, false);
+}
+
+static weir_err sample_block_open(const weir_sampler *sampler, bool answers, weir_block **blockp) {
+    uint64_t size = sample_block_size(sampler, answers);
+    sample_block_layout l = {.base = weir_aligned_alloc(ALIGNMENT, size), .answers = answers};
     *blockp = NULL;
     if (!l.base) return WEIR_NOMEM("for a block of %llu bytes", (unsigned long long)size);
     weir_block *b = sample_block_lay(&l, sampler);
     WEIR_ASSERT(l.used == size); /* SAMPLE-P4 */
+    b->answers = answers;
     b->plan = &sampler->plan;
     b->view = (weir_block_view){
         .hops = sampler->plan.hops,
@@ -89,6 +100,14 @@ weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
     };
     *blockp = b;
     return WEIR_OK;
+}
+
+weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
+    return sample_block_open(sampler, false, blockp);
+}
+
+weir_err weir_block_open_answers(const weir_sampler *sampler, weir_block **blockp) {
+    return sample_block_open(sampler, true, blockp);
 }
 
 void weir_block_close(weir_block *block) {

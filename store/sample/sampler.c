@@ -164,7 +164,7 @@ static weir_err sampler_tell_hop(const weir_sampler *s, const weir_block *block,
 
 weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t count, weir_block *block) {
     const weir_sample_step *steps = sampler->steps;
-    WEIR_ASSERT(block->plan == &sampler->plan); /* SAMPLE-P4: the block was sized for this sampler */
+    WEIR_ASSERT(block->plan == &sampler->plan && !block->answers); /* SAMPLE-P4: it was sized for this sampler */
     sampler_clear_block(sampler, block);
     weir_err err = sampler_check_targets(sampler, targets, count);
     if (err) return err;

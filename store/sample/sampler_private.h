@@ -67,6 +67,7 @@ typedef struct weir_block_columns {
 struct weir_block {
     weir_block_view view;
     const weir_sample_plan *plan;
+    bool answers; /* the columns of all steps lie one over the other */
     weir_block_columns columns[WEIR_SAMPLE_STEPS_MAX];
     /* the same arrays as in the view, writable */
     weir_block_edges *edges;

@@ -452,7 +452,7 @@ weir_err weir_train_remote_source(const weir_train_remote_opts *opts, weir_sampl
     if (!err) err = weir_sample_over_snapshot(owners->snapshot, &s->here);
     if (!err) err = weir_inputs_open(opts->shape, weir_snapshot_schema(owners->snapshot), s->here, &s->inputs);
     if (!err) err = weir_sampler_open(&of, s->here, &s->sampler);
-    if (!err) err = weir_block_open(s->sampler, &s->block);
+    if (!err) err = weir_block_open_answers(s->sampler, &s->block);
     if (err) {
         remote_close(&s->base);
         return err;

@@ -26,6 +26,7 @@ static const char text[] = "version: 1\n"
                            "  max_7h: {vertex: b, relation: ab, function: max, of: x, window: 7h, resolution: 7h}\n"
                            "  kinds: {vertex: a, relation: aa, direction: in, function: distinct, of: c, window: 20h}\n"
                            "  friends: {vertex: a, relation: aa, direction: out, function: distinct, window: 20h}\n"
+                           "  ends: {vertex: a, relation: ab, function: distinct, window: 1h}\n"
                            "sources:\n"
                            "  s: {topic: s, format: json, id: id, time: time, mutations: [{put_vertex: a, key: id}]}\n";
 
@@ -160,12 +161,12 @@ static void every_function_is_a_walk_over_the_list(void **state) {
         world w = {0};
         uint64_t vertices[150];
         int64_t before_us[150];
-        double values[150 * 5];
+        double values[150 * 6];
         int64_t first_us = round % 2 ? 1 - 20 * HOUR_US : 1; /* before 1970 a remainder is below 0 */
         world_open(&w, &rng, 3 + weir_rng_below(&rng, 60), (size_t)weir_rng_below(&rng, 600), first_us);
         for (uint32_t type = 0; type < 2; type++) {
             uint32_t columns = weir_aggregates_count(w.schema, type);
-            assert_int_equal(columns, type == 0 ? 5 : 2);
+            assert_int_equal(columns, type == 0 ? 6 : 2);
             for (uint32_t i = 0; i < 150; i++) {
                 vertices[i] = weir_rng_below(&rng, w.f.vertices[type]);
                 before_us[i] = first_us + (int64_t)weir_rng_below(&rng, (uint64_t)(50 * HOUR_US)) - HOUR_US;
@@ -181,7 +182,7 @@ static void every_function_is_a_walk_over_the_list(void **state) {
 static double count_of_star(size_t degree, int64_t before_us) {
     world w = {0};
     uint64_t vertex = 0;
-    double values[5];
+    double values[6];
     fixture_star(&w.f, degree, NULL);
     decorate(&w);
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &w.schema));
@@ -189,6 +190,7 @@ static double count_of_star(size_t degree, int64_t before_us) {
     assert_ok(weir_aggregates_open(w.schema, w.source, &w.aggregates));
     assert_ok(weir_aggregates_read(w.aggregates, 0, &vertex, NULL, &before_us, 1, values));
     world_close(&w);
+    assert_true(values[5] == values[0]); /* all lead to another vertex */
     return values[0];
 }
 
@@ -206,6 +208,8 @@ static void g1_a_window_has_its_begin_and_not_its_end(void **state) {
 static void g2_a_hub_counts_its_newest(void **state) {
     (void)state;
     assert_true(count_of_star(WEIR_AGGREGATE_EDGES + 500, HOUR_US) == WEIR_AGGREGATE_EDGES);
+    for (unsigned degree = 1; degree <= WEIR_AGGREGATE_EDGES; degree *= 2)
+        assert_true(count_of_star(degree, HOUR_US) == degree);
 }
 
 static void a_vertex_that_is_not_there_is_said(void **state) {
@@ -214,7 +218,7 @@ static void a_vertex_that_is_not_there_is_said(void **state) {
     world w = {0};
     uint64_t vertex = 1000;
     int64_t before_us = 1;
-    double values[5];
+    double values[6];
     world_open(&w, &rng, 10, 20, 1);
     weir_err err = weir_aggregates_read(w.aggregates, 0, &vertex, NULL, &before_us, 1, values);
     assert_true(err && weir_err_code(err) == WEIR_ECORRUPT);

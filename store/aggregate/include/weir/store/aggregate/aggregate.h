@@ -42,7 +42,7 @@ void weir_aggregates_close(weir_aggregates *aggregates);
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
 /* values: rows × weir_aggregates_count, in the schema's order; NaN where there is none (mean and max of no number).
  * All vertices are of one type; a source over arrays takes indices (vertices), one over a graph takes ids, and the
- * other is NULL.  Errors of the source.  [owner] */
+ * other is NULL. The first time takes memory.  WEIR_ENOMEM; errors of the source.  [owner] */
 weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const uint64_t *vertices,
                               const weir_vertex *ids, const int64_t *before_us, uint32_t rows, double *values);
 

@@ -59,6 +59,8 @@ void weir_sampler_close(weir_sampler *sampler);
 void weir_sampler_seed(weir_sampler *sampler, uint64_t seed);
 /* A block for what this sampler samples, and no other fills, to be used again and again (SAMPLE-P4).  WEIR_ENOMEM. */
 weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp);
+/* A block for weir_sample_answer alone, smaller by far: it has room for one step at a time.  WEIR_ENOMEM. */
+weir_err weir_block_open_answers(const weir_sampler *sampler, weir_block **blockp);
 void weir_block_close(weir_block *block);
 /* What one block takes of memory at most. */
 uint64_t weir_block_bytes(const weir_sampler *sampler);
