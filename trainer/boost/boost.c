@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* boost.c - the only includer of xgboost/c_api.h. */
+/*
+ * boost.c - the only includer of xgboost/c_api.h. The library is loaded when trees are first asked for: linked, it
+ * would take 5 MiB of each rank of a training, of which one at most learns trees.
+ */
+#include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/trainer/boost/boost.h>
@@ -30,14 +36,45 @@ weir_boost_opts weir_boost_defaults(void) {
     return (weir_boost_opts){.rounds = 300, .patience = 30, .depth = 6, .threads = 2, .rate = 0.1, .seed = 1};
 }
 
+/* --- the library -------------------------------------------------------------------------------------------------- */
+
+#define BOOST_LIBRARY "libxgboost.so.0"
+#define BOOST_FUNCTIONS(X)         \
+    X(XGBGetLastError)             \
+    X(XGDMatrixCreateFromMat)      \
+    X(XGDMatrixSetFloatInfo)       \
+    X(XGDMatrixFree)               \
+    X(XGBoosterCreate)             \
+    X(XGBoosterSetParam)           \
+    X(XGBoosterUpdateOneIter)      \
+    X(XGBoosterPredictFromDMatrix) \
+    X(XGBoosterFree)
+
+#define BOOST_DECLARE(name) __typeof__(name) *name;
+static struct { BOOST_FUNCTIONS(BOOST_DECLARE) } xgb;
+
+static bool boost_loaded;
+static pthread_once_t boost_once = PTHREAD_ONCE_INIT;
+
+static void boost_load(void) {
+    void *library = dlopen(BOOST_LIBRARY, RTLD_NOW | RTLD_LOCAL), *function;
+    boost_loaded = library != NULL;
+#define BOOST_FIND(name)                                    \
+    function = boost_loaded ? dlsym(library, #name) : NULL; \
+    boost_loaded &= function != NULL;                       \
+    memcpy(&xgb.name, &function, sizeof function);
+    BOOST_FUNCTIONS(BOOST_FIND)
+}
+
 bool weir_boost_available(void) {
-    return true;
+    pthread_once(&boost_once, boost_load);
+    return boost_loaded;
 }
 
 /* XGBoost's message is a page with a stack; its first line says what it was. */
 static weir_err boost_check(int status, const char *what) {
     if (status == 0) return WEIR_OK;
-    const char *message = XGBGetLastError();
+    const char *message = xgb.XGBGetLastError();
     int length = 0;
     while (message[length] && message[length] != '\n')
         length++;
@@ -49,13 +86,13 @@ static weir_err boost_check(int status, const char *what) {
 static weir_err boost_matrix(const weir_boost_rows *rows, DMatrixHandle *matrixp) {
     *matrixp = NULL;
     weir_err err =
-        boost_check(XGDMatrixCreateFromMat(rows->rows, rows->count, rows->columns, NAN, matrixp), "make a matrix");
+        boost_check(xgb.XGDMatrixCreateFromMat(rows->rows, rows->count, rows->columns, NAN, matrixp), "make a matrix");
     if (err || !rows->labels) return err;
     float *labels = weir_calloc(rows->count, sizeof *labels);
     if (!labels) return WEIR_NOMEM(BOOST_NO_MEMORY);
     for (size_t i = 0; i < rows->count; i++)
         labels[i] = rows->labels[i];
-    err = boost_check(XGDMatrixSetFloatInfo(*matrixp, "label", labels, rows->count), "take the labels");
+    err = boost_check(xgb.XGDMatrixSetFloatInfo(*matrixp, "label", labels, rows->count), "take the labels");
     weir_free(labels);
     return err;
 }
@@ -71,7 +108,7 @@ static weir_err boost_predict(BoosterHandle booster, DMatrixHandle matrix, uint3
              "\"strict_shape\": false}",
              rounds);
     weir_err err =
-        boost_check(XGBoosterPredictFromDMatrix(booster, matrix, config, &shape, &dimensions, &values), "predict");
+        boost_check(xgb.XGBoosterPredictFromDMatrix(booster, matrix, config, &shape, &dimensions, &values), "predict");
     for (size_t i = 0; !err && i < count; i++)
         scores[i] = (double)values[i];
     return err;
@@ -82,12 +119,12 @@ static weir_err boost_predict(BoosterHandle booster, DMatrixHandle matrix, uint3
 static weir_err boost_set_number(BoosterHandle booster, const char *name, double value) {
     char text[32];
     snprintf(text, sizeof text, "%.9g", value);
-    return boost_check(XGBoosterSetParam(booster, name, text), "take a parameter");
+    return boost_check(xgb.XGBoosterSetParam(booster, name, text), "take a parameter");
 }
 
 static weir_err boost_set_up(BoosterHandle booster, const weir_boost_opts *o) {
-    weir_err err = boost_check(XGBoosterSetParam(booster, "objective", "binary:logistic"), "take a parameter");
-    if (!err) err = boost_check(XGBoosterSetParam(booster, "tree_method", "hist"), "take a parameter");
+    weir_err err = boost_check(xgb.XGBoosterSetParam(booster, "objective", "binary:logistic"), "take a parameter");
+    if (!err) err = boost_check(xgb.XGBoosterSetParam(booster, "tree_method", "hist"), "take a parameter");
     if (!err) err = boost_set_number(booster, "verbosity", 0);
     if (!err) err = boost_set_number(booster, "max_depth", o->depth);
     if (!err) err = boost_set_number(booster, "eta", o->rate);
@@ -107,7 +144,7 @@ static weir_err boost_grow(boost_training *b) {
     for (uint32_t round = 0; !err && round < o->rounds; round++) {
         double precision = 0;
         if (o->patience && round >= b->out->rounds + o->patience) break;
-        err = boost_check(XGBoosterUpdateOneIter(b->out->booster, (int)round, b->train_matrix), "grow a tree");
+        err = boost_check(xgb.XGBoosterUpdateOneIter(b->out->booster, (int)round, b->train_matrix), "grow a tree");
         if (!err) err = boost_predict(b->out->booster, b->validation_matrix, 0, b->validation->count, b->scores);
         if (!err) err = weir_eval_average_precision(&scored, &precision);
         if (!err && precision > b->best) { /* BOOST-X2 */
@@ -127,6 +164,8 @@ static weir_err boost_check_rows(const weir_boost_rows *rows, size_t columns) {
 weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *train, const weir_boost_rows *validation,
                           weir_boost **boostp) {
     *boostp = NULL;
+    if (!weir_boost_available())
+        return WEIR_ERR(WEIR_EUNAVAILABLE, BOOST_LIBRARY " cannot be loaded; install libxgboost0");
     weir_err err = boost_check_rows(train, train->columns);
     if (!err) err = boost_check_rows(validation, train->columns);
     if (err) return err;
@@ -138,11 +177,11 @@ weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *tr
     if (!err) err = boost_matrix(validation, &b.validation_matrix);
     const DMatrixHandle cached[] = {b.train_matrix, b.validation_matrix};
     if (!err) b.out->columns = train->columns;
-    if (!err) err = boost_check(XGBoosterCreate(cached, 2, &b.out->booster), "make a model");
+    if (!err) err = boost_check(xgb.XGBoosterCreate(cached, 2, &b.out->booster), "make a model");
     if (!err) err = boost_set_up(b.out->booster, opts);
     if (!err) err = boost_grow(&b);
-    if (b.train_matrix) XGDMatrixFree(b.train_matrix);
-    if (b.validation_matrix) XGDMatrixFree(b.validation_matrix);
+    if (b.train_matrix) xgb.XGDMatrixFree(b.train_matrix);
+    if (b.validation_matrix) xgb.XGDMatrixFree(b.validation_matrix);
     weir_free(b.scores);
     if (err) {
         weir_boost_close(b.out);
@@ -156,7 +195,7 @@ weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *tr
 
 void weir_boost_close(weir_boost *boost) {
     if (!boost) return;
-    if (boost->booster) XGBoosterFree(boost->booster);
+    if (boost->booster) xgb.XGBoosterFree(boost->booster);
     weir_free(boost);
 }
 
@@ -169,6 +208,6 @@ weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, 
     weir_err err = boost_check_rows(rows, boost->columns);
     if (!err) err = boost_matrix(rows, &matrix);
     if (!err) err = boost_predict(boost->booster, matrix, boost->rounds, rows->count, scores);
-    if (matrix) XGDMatrixFree(matrix);
+    if (matrix) xgb.XGDMatrixFree(matrix);
     return err;
 }

@@ -241,8 +241,8 @@ weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline
         return WEIR_ERR(WEIR_EUNAVAILABLE, "not learnt: one rank learns the trees, and has only its part; train once "
                                            "on the whole snapshot to compare");
     if (!weir_boost_available())
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "this program was built without XGBoost; install libxgboost-dev and build "
-                                           "again");
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "XGBoost was not there when this program was built, or is not there now; "
+                                           "install libxgboost-dev, and build again if that was not enough");
     baseline_table *t = weir_calloc(1, sizeof *t);
     if (!t) return WEIR_NOMEM(BASELINE_NO_MEMORY);
     weir_err err = baseline_open(t, trained, which);

@@ -40,7 +40,8 @@ typedef struct weir_boost_opts {
 } weir_boost_opts;
 
 weir_boost_opts weir_boost_defaults(void);
-/* Whether this program was built with the library; without, learning and scoring are WEIR_EUNAVAILABLE.  [any] */
+/* Whether this program was built with the library, and finds it, which loads it; without, learning and scoring are
+ * WEIR_EUNAVAILABLE.  [any] */
 bool weir_boost_available(void);
 /* WEIR_EINVAL no rows, or columns that differ; WEIR_EDATA the validation rows are of one class; WEIR_ENOMEM;
  * WEIR_EINTERNAL what the library says. */
