@@ -38,7 +38,7 @@ static weir_err judge_open(weir_trained *t, const weir_nn *nn) {
     if (!t->logits || !t->scores || !t->list) return WEIR_NOMEM("while judging a model; lower --batch");
     err = weir_nn_open(t->shape, weir_nn_kernels(nn), &t->nn);
     if (!err) err = weir_training_judge_channels(t);
-    return err ? err : weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
+    return err ? err : weir_nn_workspace_open(t->nn, false, &t->workspace);
 }
 
 /* What the network saw best of what was there to see. Its key is known to the rank that has it. */

@@ -165,16 +165,15 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
             weights[c] = training_class_weight(t, c);
         for (uint32_t i = 0; i < batch->own_count; i++)
             t->labels[i] = t->targets->classes_of[batch->own[i]];
-        err = weir_nn_forward(t->nn, t->params, &batch->nn, t->opts.dropout > 0 ? &drop : NULL, t->train_workspace,
-                              t->logits, NULL);
+        err = weir_nn_forward(t->nn, t->params, &batch->nn, t->opts.dropout > 0 ? &drop : NULL, t->workspace, t->logits,
+                              NULL);
         if (err) return err;
         const weir_loss of = {t->logits, t->labels, weights, batch->own_count, t->targets->classes, divisor};
         loss = weir_loss_of(weir_nn_outputs(t->shape), &of, t->dlogits);
     }
     if (t->sums) weir_train_sums_loss(t->sums, loss);
     if (batch->own_count) {
-        err = weir_nn_backward(t->nn, t->params, t->train_workspace, t->dlogits, t->gradients,
-                               t->sums ? &listener : NULL);
+        err = weir_nn_backward(t->nn, t->params, t->workspace, t->dlogits, t->gradients, t->sums ? &listener : NULL);
         if (err) return err;
     }
 
@@ -271,8 +270,7 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
     for (;;) {
         err = weir_batches_next(stream, &batch);
         if (err || !batch) break;
-        if (batch->own_count)
-            err = weir_nn_forward(t->nn, params, &batch->nn, NULL, t->judge_workspace, t->logits, NULL);
+        if (batch->own_count) err = weir_nn_forward(t->nn, params, &batch->nn, NULL, t->workspace, t->logits, NULL);
         err = weir_batches_where(stream, "computing", batch, err);
         if (err) break;
         for (uint32_t i = 0; i < batch->own_count; i++) {

@@ -188,7 +188,7 @@ static weir_err plan_try(plan_trial *p, plan_pass *pass, uint32_t number, uint32
     if (!err && pass->epoch) {
         err = weir_training_step(t, p->batch, &epoch);
     } else if (!err && p->batch->own_count) {
-        err = weir_nn_forward(t->nn, t->params, &p->batch->nn, NULL, t->judge_workspace, t->logits, NULL);
+        err = weir_nn_forward(t->nn, t->params, &p->batch->nn, NULL, t->workspace, t->logits, NULL);
     }
     at_us[PLAN_STAGES] = weir_clock_mono_us(clock);
     if (!err && !p->plan->pretended) plan_count_traffic(p, pass, tally);
@@ -307,8 +307,7 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     for (uint32_t i = 0; i < tensors; i++) /* of each row of an embedding: as of which step it is */
         of->memory[WEIR_MEMORY_OPTIMIZER] += tensor[i].looked_up ? tensor[i].rows * sizeof(uint64_t) : 0;
     of->memory[WEIR_MEMORY_BATCHES] = learn.batch + judge.batch;
-    of->memory[WEIR_MEMORY_PASSES] =
-        weir_nn_workspace_bytes(t->train_workspace) + weir_nn_workspace_bytes(t->judge_workspace);
+    of->memory[WEIR_MEMORY_PASSES] = weir_nn_workspace_bytes(t->workspace);
     of->memory[WEIR_MEMORY_READERS] = learn.readers + judge.readers;
     of->memory[WEIR_MEMORY_CACHE] = weir_train_cache_bytes(t->cache);
     of->sorting = 2 * targets->held * sizeof(weir_target_candidate); /* and as much for qsort */

@@ -219,8 +219,7 @@ static weir_err training_network_open(weir_trained *t) {
     t->scores = weir_calloc(judged, sizeof *t->scores);
     t->list = weir_calloc(judged, sizeof *t->list);
     if (!err && !(t->logits && t->dlogits && t->labels && t->scores && t->list)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
-    if (!err) err = weir_nn_workspace_open(t->nn, true, &t->train_workspace);
-    if (!err) err = weir_nn_workspace_open(t->nn, false, &t->judge_workspace);
+    if (!err) err = weir_nn_workspace_open(t->nn, true, &t->workspace);
     if (!err) err = weir_adamw_open(t->nn, &opts, &t->adamw);
     return err;
 }
@@ -273,6 +272,7 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, t->opts.ahead, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);
     if (!err) err = weir_training_scales(t);
+    if (!err) weir_snapshot_give_back(t->opts.snapshot); /* targets were found by what no batch reads */
     if (!err) err = training_network_open(t);
     if (!err && t->opts.local) err = training_dealer_open(t);
     if (!err && weir_comm_ranks(t->comm) > 1) err = weir_train_sums_open(t->nn, t->gradients, t->sum_channel, &t->sums);
@@ -398,8 +398,7 @@ void weir_trained_close(weir_trained *trained) {
     weir_train_sums_close(trained->sums);
     weir_train_trace_close(trained->trace);
     weir_adamw_close(trained->adamw);
-    weir_nn_workspace_close(trained->train_workspace);
-    weir_nn_workspace_close(trained->judge_workspace);
+    weir_nn_workspace_close(trained->workspace);
     if (k) {
         k->release(trained->params);
         k->release(trained->best_params);

@@ -34,7 +34,7 @@ struct weir_trained {
     weir_nn *nn;
     weir_targets *targets;
     weir_adamw *adamw;
-    weir_nn_workspace *train_workspace, *judge_workspace;
+    weir_nn_workspace *workspace;                /* of learning and, in turn, of judging */
     weir_real *params, *best_params, *gradients; /* in the kernels' memory */
     weir_nn_rows *rows;                          /* of embeddings: those that have gradients in the step at hand */
     weir_real *packed;                           /* their gradients, in the kernels' memory */

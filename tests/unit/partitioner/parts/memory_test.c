@@ -58,8 +58,8 @@ static uint64_t resident_of(const char *folder) {
     FILE *file = fopen("/proc/self/smaps", "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
-        unsigned long long begin, end;
-        if (sscanf(line, "%llx-%llx ", &begin, &end) == 2) ours = strstr(line, folder) != NULL;
+        const char *space = strchr(line, ' ');
+        if (space && space[-1] != ':') ours = strstr(line, folder) != NULL; /* the first line of a mapping */
         if (ours && !strncmp(line, "Rss:", 4)) kib += strtoull(line + 4, NULL, 10);
     }
     fclose(file);
