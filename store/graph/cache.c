@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.c - stripes of a hash table; what was not asked for since it was passed over makes room. No weir_table: windows
- * come and go all the time, and weir_cache_ahead looks at its places while they change.
+ * cache.c - stripes of a hash table over a ring; what was not asked for since it was passed over makes room. No
+ * weir_table: windows come and go all the time, and weir_cache_ahead looks at its places while they change.
+ *
+ * The memory of a stripe is one piece, and all that it ever takes: windows in a ring from its beginning, the table at
+ * its end. A table that becomes larger takes its room from the ring.
+ *
+ *     ├─ ring of windows ──────────────►          ◄─── table ─┤
  *
  * A window is one block: header, edges, what else there is of each entry, rows. Who reads many windows waits for their
  * lines more than for anything else, so what an answer needs of every edge stands together, in front.
  * Updating one makes a new block: windows are short, and readers copy out under the stripe's lock, so that there is
- * never a pointer into a window outside of it. A hit changes one byte of the window: to keep a list by last use it
- * would have to fetch the neighbours of a window in that list, too.
+ * never a pointer into a window outside of it. Therefore a window may move: one that was used goes to the newest end of
+ * the ring when it has become the oldest. A hit changes one byte of the window.
+ *
+ * The block that was replaced stays in the ring until it is the oldest. While such blocks are more than a fourth of the
+ * ring, the oldest windows move on even if nobody has used them, because others are to make room.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -17,16 +25,18 @@
 #include <weir/store/base/thread.h>
 
 #include "cache.h"
+#include "ring.h"
 
 _Static_assert(sizeof(weir_entry) == 48, "deltas are made of these: a word more is a third more memory");
 
 #define STRIPES     16u /* few, so that a wide window is a small part of one */
-#define SLOTS_MIN   256u
+#define SLOTS_MIN   64u
 #define SLOTS_AHEAD 8u /* are looked at by who looks ahead: most lists stand in the first or the second */
 #define CACHE_LINE  64u
-#define SPARED_MAX  64u
-#define AHEAD_LINES 12u /* most windows have no more, and of longer ones the processor fetches on by itself */
-#define MARK_BITS   8u  /* a window: one list in eight is looked for in vain */
+#define DEAD_SHARE  4u           /* more of a ring than one in so many was replaced: windows move, used or not */
+#define MOVED_MAX   (128u << 10) /* bytes, to make room for one window: readers wait */
+#define AHEAD_LINES 12u          /* most windows have no more, and of longer ones the processor fetches on by itself */
+#define MARK_BITS   8u           /* a window: one list in eight is looked for in vain */
 
 /* What a reader is told of an edge that has no row. */
 typedef struct cache_edge {
@@ -45,43 +55,39 @@ typedef struct cache_rest {
 _Static_assert(sizeof(cache_edge) == 32 && sizeof(cache_rest) == 12, "windows are made of these");
 
 typedef struct cache_window {
-    weir_vertex vertex;
-    struct cache_window *newer, *older; /* by when they came, or were spared last */
+    weir_ring_block block;
     weir_list list;
-    uint32_t count;
-    uint32_t bytes; /* of this block             */
-    bool complete;
-    bool plain;         /* no rows and no deletions  */
-    bool used;          /* since it came or was spared */
+    uint32_t count : 29;
+    uint32_t complete : 1;
+    uint32_t plain : 1; /* no rows and no deletions  */
+    uint32_t used : 1;  /* since it came or was spared */
+    weir_vertex vertex;
     cache_edge edges[]; /* behind them: as many contents, if it is plain, else rests, then the rows */
 } cache_window;
 
-/* Its hash stands beside a window, so that no other is looked at to find it, nor to move what stands behind it. */
-typedef struct cache_slot {
-    atomic_uint_fast64_t hash;
-    cache_window *_Atomic window; /* NULL: free */
-} cache_slot;
+_Static_assert(sizeof(cache_window) == 32, "of a window of one edge it is two fifths");
 
-/* weir_cache_ahead reads them without the lock, so those that are replaced stay until the end: as much again. */
-typedef struct cache_slots {
-    struct cache_slots *smaller;
-    size_t count; /* a power of two, at least a fourth of them free: every search ends, and soon */
-    cache_slot slots[];
-} cache_slots;
+/* In the upper half bits of the hash, so that no other window is looked at to find one; in the lower half where its
+ * window begins, in units of WEIR_RING_ALIGNMENT, and 1 more. 0: free. */
+typedef atomic_uint_fast64_t cache_slot;
+
+#define STRIPE_BYTES_MAX ((size_t)(UINT32_MAX - 1) * WEIR_RING_ALIGNMENT)
+#define STRIPE_BYTES_MIN (4 * SLOTS_MIN * sizeof(cache_slot))
 
 typedef struct cache_stripe {
     /* Changed under the lock, read without it by weir_cache_ahead: not beside the lock, which every reader writes. */
-    _Alignas(CACHE_LINE) cache_slots *_Atomic slots;
+    _Alignas(CACHE_LINE) atomic_size_t slot_count; /* a power of two; 0: no window came yet, and there is no memory */
+    uint8_t *memory;                               /* cache.stripe_bytes, from the first window on */
+    cache_slot *slots_end;
     _Alignas(CACHE_LINE) weir_mutex mutex; /* guards all else */
-    size_t window_count;
-    cache_window *newest, *oldest;
-    size_t bytes;
+    weir_ring ring;
+    size_t window_count;    /* at least a fourth of the slots are free: every search ends, and soon */
     weir_cache_stats stats; /* the counters */
 } cache_stripe;
 
 struct weir_cache {
     atomic_uint_fast64_t epoch;
-    size_t stripe_bytes_max;
+    size_t stripe_bytes;
     uint32_t width;
     cache_stripe stripes[STRIPES];
 };
@@ -97,127 +103,159 @@ void weir_cache_sealed(weir_cache *cache) {
 
 /* --- the table of a stripe, changed under its lock -------------------------------------------------------------- */
 
+/* As it was at a moment. What a larger one has taken over keeps its place in it, so who looks ahead in an older one
+ * finds slots, if not the right ones. */
+typedef struct cache_table {
+    uint8_t *memory;
+    cache_slot *slots;
+    size_t count;
+} cache_table;
+
 static cache_stripe *cache_stripe_of(weir_cache *cache, uint64_t hash) {
     return &cache->stripes[hash % STRIPES];
 }
 
-static size_t cache_home_of(const cache_slots *slots, uint64_t hash) {
-    return (size_t)(hash >> 8) & (slots->count - 1);
+static cache_table cache_table_of(const cache_stripe *s) {
+    size_t count = atomic_load_explicit(&s->slot_count, memory_order_acquire);
+    if (count == 0) return (cache_table){0};
+    return (cache_table){s->memory, s->slots_end - count, count};
 }
 
-static cache_slots *cache_slots_of(const cache_stripe *s) {
-    return atomic_load_explicit(&s->slots, memory_order_relaxed);
+static uint32_t cache_tag_of(uint64_t hash) {
+    return (uint32_t)(hash >> 8);
 }
 
-static cache_window *cache_window_at(const cache_slots *slots, size_t at) {
-    return atomic_load_explicit(&slots->slots[at & (slots->count - 1)].window, memory_order_relaxed);
+static size_t cache_home_of(cache_table t, uint32_t tag) {
+    return tag & (t.count - 1);
 }
 
-static uint64_t cache_hash_at(const cache_slots *slots, size_t at) {
-    return atomic_load_explicit(&slots->slots[at & (slots->count - 1)].hash, memory_order_relaxed);
+static uint64_t cache_slot_at(cache_table t, size_t at) {
+    return atomic_load_explicit(&t.slots[at & (t.count - 1)], memory_order_relaxed);
 }
 
-static void cache_slot_set(cache_slots *slots, size_t at, uint64_t hash, cache_window *w) {
-    cache_slot *slot = &slots->slots[at & (slots->count - 1)];
-    atomic_store_explicit(&slot->hash, hash, memory_order_relaxed);
-    atomic_store_explicit(&slot->window, w, memory_order_relaxed);
+static cache_window *cache_window_of(cache_table t, uint64_t slot) {
+    return (cache_window *)(void *)(t.memory + ((uint32_t)slot - 1) * (size_t)WEIR_RING_ALIGNMENT);
+}
+
+static void cache_slot_set(cache_table t, size_t at, uint64_t slot) {
+    atomic_store_explicit(&t.slots[at & (t.count - 1)], slot, memory_order_relaxed);
 }
 
 /* The slot of a list's window, or the free one where it belongs. */
-static size_t cache_slot_of(const cache_slots *slots, uint64_t hash, weir_vertex vertex, weir_list list) {
-    for (size_t at = cache_home_of(slots, hash);; at++) {
-        const cache_window *w = cache_window_at(slots, at);
-        if (!w || (cache_hash_at(slots, at) == hash && w->vertex == vertex && w->list == list)) return at;
+static size_t cache_place_of(cache_table t, uint64_t hash, weir_vertex vertex, weir_list list) {
+    const uint32_t tag = cache_tag_of(hash);
+    for (size_t at = cache_home_of(t, tag);; at++) {
+        uint64_t slot = cache_slot_at(t, at);
+        if (!slot) return at;
+        if (slot >> 32 != tag) continue;
+        const cache_window *w = cache_window_of(t, slot);
+        if (w->vertex == vertex && w->list == list) return at;
     }
 }
 
 static cache_window *cache_find(const cache_stripe *s, uint64_t hash, weir_vertex vertex, weir_list list) {
-    const cache_slots *slots = cache_slots_of(s);
-    return cache_window_at(slots, cache_slot_of(slots, hash, vertex, list));
+    const cache_table t = cache_table_of(s);
+    uint64_t slot = t.count ? cache_slot_at(t, cache_place_of(t, hash, vertex, list)) : 0;
+    return slot ? cache_window_of(t, slot) : NULL;
 }
 
-static void cache_use_unlink(cache_stripe *s, cache_window *w) {
-    *(w->newer ? &w->newer->older : &s->newest) = w->older;
-    *(w->older ? &w->older->newer : &s->oldest) = w->newer;
+static size_t cache_place_of_window(cache_table t, const cache_window *w) {
+    return cache_place_of(t, weir_cache_mix(w->vertex, w->list), w->vertex, w->list);
 }
 
-static void cache_use_push(cache_stripe *s, cache_window *w) {
-    w->newer = NULL;
-    w->older = s->newest;
-    *(s->newest ? &s->newest->newer : &s->oldest) = w;
-    s->newest = w;
-}
-
-static void cache_slot_fill(cache_slots *slots, cache_window *w) {
-    uint64_t hash = weir_cache_mix(w->vertex, w->list);
-    cache_slot_set(slots, cache_slot_of(slots, hash, w->vertex, w->list), hash, w);
+static void cache_slot_fill(cache_table t, size_t at, const cache_window *w) {
+    const uint64_t place = (uint64_t)((const uint8_t *)w - t.memory) / WEIR_RING_ALIGNMENT + 1;
+    cache_slot_set(t, at, (uint64_t)cache_tag_of(weir_cache_mix(w->vertex, w->list)) << 32 | place);
 }
 
 /* What stands behind it moves up, if a search for it passes the hole. */
-static void cache_slot_clear(cache_slots *slots, const cache_window *w) {
-    const size_t mask = slots->count - 1;
-    size_t hole = cache_slot_of(slots, weir_cache_mix(w->vertex, w->list), w->vertex, w->list);
-    WEIR_ASSERT(cache_window_at(slots, hole) == w);
-    for (size_t at = hole + 1; cache_window_at(slots, at); at++) {
-        uint64_t hash = cache_hash_at(slots, at);
-        if (((at - cache_home_of(slots, hash)) & mask) < ((at - hole) & mask)) continue;
-        cache_slot_set(slots, hole, hash, cache_window_at(slots, at));
+static void cache_window_remove(cache_stripe *s, cache_window *w) {
+    const cache_table t = cache_table_of(s);
+    const size_t mask = t.count - 1;
+    size_t hole = cache_place_of_window(t, w);
+    uint64_t slot = cache_slot_at(t, hole);
+    WEIR_ASSERT(weir_mutex_held(&s->mutex) && s->window_count > 0 && slot && cache_window_of(t, slot) == w);
+    for (size_t at = hole + 1; (slot = cache_slot_at(t, at)) != 0; at++) {
+        if (((at - cache_home_of(t, (uint32_t)(slot >> 32))) & mask) < ((at - hole) & mask)) continue;
+        cache_slot_set(t, hole, slot);
         hole = at;
     }
-    cache_slot_set(slots, hole, 0, NULL);
-}
-
-static void cache_window_remove(cache_stripe *s, cache_window *w) {
-    WEIR_ASSERT(weir_mutex_held(&s->mutex) && s->bytes >= w->bytes && s->window_count > 0);
-    cache_slot_clear(cache_slots_of(s), w);
-    cache_use_unlink(s, w);
-    s->bytes -= w->bytes;
+    cache_slot_set(t, hole, 0);
     s->window_count--;
-    weir_free(w);
+    weir_ring_drop(&s->ring, &w->block);
 }
 
-/* Makes room in the table for one more: a fourth of it stays free. */
-static bool cache_slots_reserve(cache_stripe *s) {
-    cache_slots *old = cache_slots_of(s);
-    if (old && s->window_count < old->count / 4 * 3) return true;
-    size_t count = old ? old->count * 2 : SLOTS_MIN;
-    cache_slots *grown = weir_calloc(1, sizeof *grown + count * sizeof grown->slots[0]);
-    if (!grown) return false;
-    grown->smaller = old;
-    grown->count = count;
-    for (cache_window *w = s->newest; w; w = w->older)
-        cache_slot_fill(grown, w);
-    atomic_store_explicit(&s->slots, grown, memory_order_release);
+/* --- the ring of a stripe --------------------------------------------------------------------------------------- */
+
+/* Of the first window: there is memory, and a table in it. */
+static bool cache_stripe_begin(const weir_cache *cache, cache_stripe *s) {
+    const size_t table_bytes = SLOTS_MIN * sizeof(cache_slot);
+    if (cache_table_of(s).count) return true;
+    s->memory = weir_aligned_alloc(CACHE_LINE, cache->stripe_bytes);
+    if (!s->memory) return false;
+    s->slots_end = (cache_slot *)(void *)(s->memory + cache->stripe_bytes);
+    memset(s->slots_end - SLOTS_MIN, 0, table_bytes);
+    weir_ring_open(&s->ring, s->memory, cache->stripe_bytes - table_bytes);
+    atomic_store_explicit(&s->slot_count, SLOTS_MIN, memory_order_release);
     return true;
 }
 
-/* Those that were used since they were passed over are spared once more, but few at a time: readers wait. */
-static void cache_make_room(const weir_cache *cache, cache_stripe *s, size_t bytes) {
-    unsigned spared = 0;
-    while (s->oldest && s->bytes + bytes > cache->stripe_bytes_max) { /* GRAPH-S6 */
-        cache_window *w = s->oldest;
-        if (w->used && spared++ < SPARED_MAX) {
-            w->used = false;
-            cache_use_unlink(s, w);
-            cache_use_push(s, w);
-        } else {
-            s->stats.evictions++;
-            cache_window_remove(s, w);
-        }
+/* The oldest block moves on, or goes. */
+static void cache_oldest_pass(cache_stripe *s, size_t *movedp) {
+    weir_ring *ring = &s->ring;
+    cache_window *oldest = weir_ring_oldest(ring);
+    WEIR_ASSERT(oldest); /* an empty ring has room for any window: each takes at most half of the stripe */
+    bool crowded = ring->held - ring->live > ring->end / DEAD_SHARE;
+    if (!oldest->block.live) {
+        weir_ring_pass(ring);
+    } else if (*movedp < MOVED_MAX && (oldest->used || crowded)) {
+        const cache_table t = cache_table_of(s);
+        size_t at = cache_place_of_window(t, oldest);
+        oldest->used = false;
+        *movedp += oldest->block.bytes;
+        cache_slot_fill(t, at, weir_ring_renew(ring));
+    } else {
+        s->stats.evictions++;
+        cache_window_remove(s, oldest);
     }
 }
 
-/* A window that finds no place is forgotten: a cache may always forget. */
-static void cache_window_add(const weir_cache *cache, cache_stripe *s, cache_window *w) {
+/* Twice as many, in front of those that there are. Three windows for four slots take at least 24 bytes a slot in the
+ * ring, so the table, of 8 bytes a slot, was at most a fourth of the stripe, and is at most half of it now. */
+static void cache_slots_double(const weir_cache *cache, cache_stripe *s) {
+    const size_t count = cache_table_of(s).count * 2, ring_bytes = cache->stripe_bytes - count * sizeof(cache_slot);
+    size_t moved = 0;
+    while (s->ring.live > ring_bytes)
+        cache_oldest_pass(s, &moved);
+    weir_ring_shrink(&s->ring, ring_bytes);
+    const cache_table t = {s->memory, s->slots_end - count, count};
+    for (size_t at = 0; at < count; at++)
+        cache_slot_set(t, at, 0);
+    for (const cache_window *w = weir_ring_oldest(&s->ring); w; w = weir_ring_next(&s->ring, w))
+        cache_slot_fill(t, cache_place_of_window(t, w), w);
+    atomic_store_explicit(&s->slot_count, count, memory_order_release);
+}
+
+/* A copy of the window, in the ring, in the place of the one that the list has. */
+static void cache_window_put(const weir_cache *cache, cache_stripe *s, cache_window *old, cache_window *w) {
     WEIR_ASSERT(weir_mutex_held(&s->mutex));
-    cache_make_room(cache, s, w->bytes);
-    if (!cache_slots_reserve(s)) {
-        weir_free(w);
+    const size_t bytes = w->block.bytes;
+    cache_window *copy;
+    size_t moved = 0;
+    if (old) w->used = old->used;
+    if (old && old->block.bytes == bytes) {
+        w->block = old->block;
+        memcpy(old, w, bytes);
         return;
     }
-    cache_slot_fill(cache_slots_of(s), w);
-    cache_use_push(s, w);
-    s->bytes += w->bytes;
+    if (old) cache_window_remove(s, old);
+    if (s->window_count >= cache_table_of(s).count / 4 * 3) cache_slots_double(cache, s);
+    while (!(copy = weir_ring_add(&s->ring, bytes))) /* GRAPH-S6 */
+        cache_oldest_pass(s, &moved);
+    w->block = copy->block;
+    memcpy(copy, w, bytes);
+    const cache_table t = cache_table_of(s);
+    cache_slot_fill(t, cache_place_of_window(t, copy), copy);
     s->window_count++;
 }
 
@@ -228,18 +266,12 @@ weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep) 
     weir_cache *cache = weir_aligned_alloc(_Alignof(weir_cache), sizeof *cache);
     if (!cache) return WEIR_NOMEM("for a window cache");
     memset(cache, 0, sizeof *cache);
-    cache->stripe_bytes_max = bytes_max / STRIPES;
+    cache->stripe_bytes = bytes_max / STRIPES < STRIPE_BYTES_MAX ? bytes_max / STRIPES : STRIPE_BYTES_MAX;
+    cache->stripe_bytes -= cache->stripe_bytes % CACHE_LINE;
+    if (cache->stripe_bytes < STRIPE_BYTES_MIN) cache->stripe_bytes = 0; /* which holds no window */
     cache->width = width;
-    bool fits = true;
-    for (size_t i = 0; i < STRIPES; i++) {
-        cache_stripe *s = &cache->stripes[i];
-        weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "window cache stripe");
-        fits = fits && cache_slots_reserve(s);
-    }
-    if (!fits) {
-        weir_cache_close(cache);
-        return WEIR_NOMEM("for a window cache");
-    }
+    for (size_t i = 0; i < STRIPES; i++)
+        weir_mutex_init(&cache->stripes[i].mutex, WEIR_RANK_LEAF, "window cache stripe");
     *cachep = cache;
     return WEIR_OK;
 }
@@ -248,14 +280,8 @@ void weir_cache_close(weir_cache *cache) {
     if (!cache) return;
     for (size_t i = 0; i < STRIPES; i++) {
         cache_stripe *s = &cache->stripes[i];
-        for (cache_window *w = s->newest, *older; w; w = older) {
-            older = w->older;
-            weir_free(w);
-        }
-        for (cache_slots *slots = cache_slots_of(s), *smaller; slots; slots = smaller) {
-            smaller = slots->smaller;
-            weir_free(slots);
-        }
+        weir_ring_close(&s->ring);
+        weir_free(s->memory);
         weir_mutex_destroy(&s->mutex);
     }
     weir_free(cache);
@@ -312,15 +338,16 @@ static cache_window *cache_window_new(const weir_cache *cache, weir_vertex verte
         plain = !entries[i].deletion;
     size_t bytes = sizeof(cache_window) + row_bytes +
                    count * (sizeof(cache_edge) + (plain ? sizeof(uint32_t) : sizeof(cache_rest)));
-    if (bytes > cache->stripe_bytes_max / 2 || bytes > UINT32_MAX) return NULL;
+    bytes = weir_ring_round(bytes);
+    if (bytes > cache->stripe_bytes / 2 || bytes > UINT32_MAX) return NULL;
     cache_window *w = weir_malloc(bytes);
     if (!w) return NULL;
-    *w = (cache_window){.vertex = vertex,
+    *w = (cache_window){.block = {.bytes = (uint32_t)bytes},
                         .list = list,
-                        .count = (uint32_t)count,
+                        .count = (uint32_t)count & 0x1fffffff,
                         .complete = complete,
                         .plain = plain,
-                        .bytes = (uint32_t)bytes};
+                        .vertex = vertex};
     for (size_t i = 0, row = 0; i < count; row += entries[i++].row_length)
         cache_entry_set(w, i, &entries[i], (uint32_t)row);
     return w;
@@ -335,12 +362,8 @@ void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir
     weir_mutex_lock(&s->mutex);
     cache_window *old = cache_find(s, hash, vertex, list);
     bool knows_more = !old || old->count < w->count || (w->complete && !old->complete);
-    if (weir_cache_epoch(cache) == epoch && knows_more) { /* GRAPH-S5 */
-        if (old) w->used = old->used;
-        if (old) cache_window_remove(s, old);
-        cache_window_add(cache, s, w);
-        w = NULL;
-    }
+    if (weir_cache_epoch(cache) == epoch && knows_more && cache_stripe_begin(cache, s)) /* GRAPH-S5 */
+        cache_window_put(cache, s, old, w);
     weir_mutex_unlock(&s->mutex);
     weir_free(w);
 }
@@ -453,16 +476,19 @@ bool weir_cache_edges(weir_cache *cache, weir_vertex vertex, weir_list list, int
 void weir_cache_ahead(const weir_cache *cache, weir_vertex vertex, weir_list list, size_t entries,
                       weir_cache_stage stage) {
     uint64_t hash = weir_cache_mix(vertex, list);
-    const cache_slots *slots = atomic_load_explicit(&cache->stripes[hash % STRIPES].slots, memory_order_acquire);
-    size_t home = cache_home_of(slots, hash), bytes = sizeof(cache_window) + entries * sizeof(cache_edge);
+    const cache_table t = cache_table_of(&cache->stripes[hash % STRIPES]);
+    const uint32_t tag = cache_tag_of(hash);
+    size_t home = cache_home_of(t, tag), bytes = sizeof(cache_window) + entries * sizeof(cache_edge);
+    if (t.count == 0) return;
     if (stage == WEIR_CACHE_SLOT) {
-        __builtin_prefetch(&slots->slots[home]);
+        __builtin_prefetch(&t.slots[home]);
         return;
     }
     for (size_t at = home; at < home + SLOTS_AHEAD; at++) {
-        const char *window = (const char *)cache_window_at(slots, at); /* it may be gone by now */
-        if (!window) return;
-        if (cache_hash_at(slots, at) != hash) continue;
+        uint64_t slot = cache_slot_at(t, at); /* its window may be gone by now */
+        if (!slot) return;
+        if (slot >> 32 != tag) continue;
+        const char *window = (const char *)cache_window_of(t, slot);
         for (size_t i = 0; i < bytes && i < AHEAD_LINES * CACHE_LINE; i += CACHE_LINE)
             __builtin_prefetch(window + i);
         return;
@@ -506,9 +532,12 @@ void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list,
             bool complete = w->complete && merged_count < capacity;
             updated = cache_window_new(cache, vertex, list, merged, merged_count, complete);
         }
-        if (updated) updated->used = w->used;
-        cache_window_remove(s, w);
-        if (updated) cache_window_add(cache, s, updated);
+        if (updated) {
+            cache_window_put(cache, s, w, updated);
+        } else {
+            cache_window_remove(s, w);
+        }
+        weir_free(updated);
         weir_free(merged);
     }
     weir_mutex_unlock(&s->mutex);
@@ -539,7 +568,8 @@ weir_cache_marks *weir_cache_marks_take(weir_cache *cache) {
     for (size_t i = 0; i < STRIPES; i++) {
         cache_stripe *s = &cache->stripes[i];
         weir_mutex_lock(&s->mutex);
-        for (const cache_window *w = s->newest; w; w = w->older) {
+        for (const cache_window *w = weir_ring_oldest(&s->ring); w; w = weir_ring_next(&s->ring, w)) {
+            if (!w->block.live) continue;
             size_t mark = cache_mark_of(marks, w->vertex, w->list);
             marks->words[mark / 64] |= 1ull << mark % 64;
             marks->any = true;
@@ -568,7 +598,7 @@ void weir_cache_stats_get(weir_cache *cache, weir_cache_stats *statsp) {
     for (size_t i = 0; i < STRIPES; i++) {
         cache_stripe *s = &cache->stripes[i];
         weir_mutex_lock(&s->mutex);
-        statsp->bytes += s->bytes;
+        statsp->bytes += s->ring.reached + cache_table_of(s).count * sizeof(cache_slot);
         statsp->windows += s->window_count;
         statsp->hits += s->stats.hits;
         statsp->misses += s->stats.misses;

@@ -24,7 +24,7 @@
 typedef struct weir_cache weir_cache;
 
 typedef struct weir_cache_stats {
-    uint64_t bytes, windows;          /* gauges   */
+    uint64_t bytes, windows;          /* gauges; bytes of the share that were ever written to: they stay taken */
     uint64_t hits, misses, evictions; /* counters */
 } weir_cache_stats;
 
@@ -33,7 +33,9 @@ static inline uint64_t weir_cache_mix(weir_vertex vertex, weir_list list) {
     return h ^ h >> 32;
 }
 
-/* width: entries that a list may grow to by seals, unless it was filled with more.  WEIR_ENOMEM.  */
+/* bytes_max: all that windows and their tables ever take, a sixteenth at a time, from the first window on; what is not
+ * written to yet, the system has not given.  width: entries that a list may grow to by seals, unless it was filled with
+ * more.  WEIR_ENOMEM.  */
 weir_err weir_cache_open(size_t bytes_max, uint32_t width, weir_cache **cachep);
 void weir_cache_close(weir_cache *cache);
 
