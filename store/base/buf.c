@@ -15,15 +15,8 @@ static bool buf_meter_ask(const weir_buf *buf, size_t more, size_t less) {
     return !buf->meter || buf->meter(buf->meter_context, more, less);
 }
 
-char *weir_buf_grow(weir_buf *buf, size_t length) {
-    if (buf->failed) return NULL;
-    size_t length_max = buf->length_max ? buf->length_max : SIZE_MAX - 1;
-    if (length > length_max - buf->length) {
-        buf->failed = WEIR_ELIMIT;
-        return NULL;
-    }
-    /* Twice as much, so that growing costs each byte only a constant. */
-    size_t needed = buf->length + length + 1;
+/* A block that takes so many bytes: twice as large as before, so that growing costs each byte only a constant. */
+static bool buf_enlarge(weir_buf *buf, size_t needed) {
     size_t capacity = buf->capacity < CAPACITY_MIN ? CAPACITY_MIN : buf->capacity;
     while (capacity < needed)
         capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
@@ -31,17 +24,30 @@ char *weir_buf_grow(weir_buf *buf, size_t length) {
     WEIR_ASSERT(capacity >= needed);
     if (!buf_meter_ask(buf, capacity, 0)) { /* what moves is there twice for a moment, and is counted so */
         buf->failed = WEIR_EBUSY;
-        return NULL;
+        return false;
     }
     char *bytes = weir_realloc_array(buf->bytes, capacity, 1);
     (void)buf_meter_ask(buf, 0, bytes ? buf->capacity : capacity);
     if (!bytes) {
         buf->failed = WEIR_ENOMEM;
-        return NULL;
+        return false;
     }
     buf->bytes = bytes;
     buf->capacity = capacity;
-    WEIR_ASSERT(length < buf->capacity - buf->length);
+    return true;
+}
+
+char *weir_buf_grow(weir_buf *buf, size_t length) {
+    if (buf->failed) return NULL;
+    size_t length_max = buf->length_max ? buf->length_max : SIZE_MAX - 1;
+    if (buf->length > length_max || length > length_max - buf->length) {
+        buf->failed = WEIR_ELIMIT;
+        return NULL;
+    }
+    size_t needed = buf->length + length + 1;
+    if (needed > buf->capacity && !buf_enlarge(buf, needed)) return NULL;
+    buf->room = length_max < buf->capacity ? length_max + 1 : buf->capacity;
+    WEIR_ASSERT(length < buf->room - buf->length);
     return buf->bytes + buf->length;
 }
 
@@ -107,7 +113,7 @@ void weir_buf_i64(weir_buf *buf, int64_t value) {
 }
 
 void weir_buf_clear(weir_buf *buf) {
-    buf->length = 0;
+    buf->length = buf->room = 0; /* the next write looks at the limit, which may be another then */
     buf->failed = WEIR_CODE_OK;
     if (buf->bytes) buf->bytes[0] = 0;
 }
@@ -130,7 +136,7 @@ void weir_buf_shrink(weir_buf *buf) {
     if (!bytes) return; /* it stays as large as it is */
     (void)buf_meter_ask(buf, buf->length + 1, buf->capacity);
     buf->bytes = bytes;
-    buf->capacity = buf->length + 1;
+    buf->capacity = buf->room = buf->length + 1;
 }
 
 weir_err weir_buf_err(const weir_buf *buf) {

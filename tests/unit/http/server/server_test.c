@@ -75,6 +75,7 @@ static const weir_http_route routes[] = {
     {"GET", "/hello", WEIR_HTTP_ANYONE, NULL, 0, hello},
     {"GET", "/who", WEIR_HTTP_ANYONE, NULL, 0, who},
     {"POST", "/echo", WEIR_HTTP_WRITER, NULL, BODY_MAX, echo},
+    {"POST", "/echo/more", WEIR_HTTP_WRITER, NULL, 10 * BODY_MAX, echo},
     {"GET", "/things/{kind}/{name}", WEIR_HTTP_READER, colors, 0, thing},
     {"POST", "/later", WEIR_HTTP_ANYONE, NULL, BODY_MAX, later},
     {"GET", "/broken", WEIR_HTTP_ANYONE, NULL, 0, broken},
@@ -381,6 +382,38 @@ static void a_body_at_its_limit_and_past_it(void **state) {
         }
     }
     expect(http, "GET /hello HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nGET /", 400, "accepts no body");
+    weir_http_close(http);
+}
+
+/* A loop keeps what a larger body was in for the requests that follow. */
+static void a_body_past_its_limit_after_a_larger_one(void **state) {
+    (void)state;
+    static const size_t chunks[][2] = {{BODY_MAX + 1, 0}, {4 * BODY_MAX, 0}, {4 * BODY_MAX, 2 * BODY_MAX}};
+    weir_http_opts opts = standard();
+    opts.loops = 1;
+    weir_http *http = serve(&opts);
+    for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
+        http_client client;
+        http_answer answer;
+        client_open(&client, weir_http_port(http));
+        post_of(5 * BODY_MAX, false, "/echo/more", &client);
+        client_read(&client, &answer);
+        assert_int_equal(answer.status, 200);
+        answer_free(&answer);
+        client_text(&client, "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for (size_t chunk = 0; chunk < 2 && chunks[i][chunk]; chunk++) {
+            char size[32], body[4 * BODY_MAX] = "";
+            snprintf(size, sizeof size, "%zx\r\n", chunks[i][chunk]);
+            client_text(&client, size);
+            client_send(&client, body, chunks[i][chunk]);
+            client_text(&client, "\r\n");
+        }
+        client_text(&client, "0\r\n\r\n");
+        client_read(&client, &answer);
+        assert_int_equal(answer.status, 413);
+        answer_free(&answer);
+        client_close(&client);
+    }
     weir_http_close(http);
 }
 
@@ -745,10 +778,11 @@ WEIR_TESTS(WEIR_CASE(routes_and_parameters), WEIR_CASE(what_is_not_there_is_a_pr
            WEIR_CASE(w2_roles_are_kept_apart), WEIR_CASE(w2_wrong_keys_of_an_address_have_a_limit),
            WEIR_CASE(w2_a_key_counts_where_none_is_needed), WEIR_CASE(w3_without_keys_only_this_machine),
            WEIR_CASE(w5_pages_of_other_sites_change_nothing), WEIR_CASE(addresses),
-           WEIR_CASE(a_body_at_its_limit_and_past_it), WEIR_CASE(w4_bodies_in_flight_have_a_budget),
-           WEIR_CASE(connections_have_limits), WEIR_CASE(requests_follow_each_other_on_a_connection),
-           WEIR_CASE(a_half_closed_client_is_answered), WEIR_CASE(w2_a_request_within_a_request_is_not_answered),
-           WEIR_CASE(a_header_past_its_limit), WEIR_CASE(w1_a_slow_request_is_cut),
-           WEIR_CASE(an_idle_connection_is_closed), WEIR_CASE(a_deferred_request_is_finished_elsewhere),
-           WEIR_CASE(a_stop_waits_for_what_is_deferred), WEIR_CASE(a_stop_lets_requests_end),
-           WEIR_CASE(no_number_of_clients_stalls), WEIR_CASE(every_allocation_of_open))
+           WEIR_CASE(a_body_at_its_limit_and_past_it), WEIR_CASE(a_body_past_its_limit_after_a_larger_one),
+           WEIR_CASE(w4_bodies_in_flight_have_a_budget), WEIR_CASE(connections_have_limits),
+           WEIR_CASE(requests_follow_each_other_on_a_connection), WEIR_CASE(a_half_closed_client_is_answered),
+           WEIR_CASE(w2_a_request_within_a_request_is_not_answered), WEIR_CASE(a_header_past_its_limit),
+           WEIR_CASE(w1_a_slow_request_is_cut), WEIR_CASE(an_idle_connection_is_closed),
+           WEIR_CASE(a_deferred_request_is_finished_elsewhere), WEIR_CASE(a_stop_waits_for_what_is_deferred),
+           WEIR_CASE(a_stop_lets_requests_end), WEIR_CASE(no_number_of_clients_stalls),
+           WEIR_CASE(every_allocation_of_open))

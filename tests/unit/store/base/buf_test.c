@@ -119,6 +119,41 @@ static void limit_and_one_past_it(void **state) {
     assert_int_equal(buf.length_max, 10);
 }
 
+/* Cleared and given another limit from time to time, as a server's buffers are from request to request. */
+static void a_limit_holds_whatever_memory_is_kept(void **state) {
+    (void)state;
+    static const char piece[300];
+    weir_buf buf = {0};
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 2, 0);
+    for (uint64_t round = 0; round < weir_test_rounds(2000); round++) {
+        size_t length = 0;
+        bool failed = false;
+        weir_buf_clear(&buf);
+        if (weir_rng_below(&rng, 20) == 0) weir_buf_free(&buf);
+        buf.length_max = weir_rng_below(&rng, 3) ? 1 + weir_rng_below(&rng, 2000) : 0;
+        for (uint64_t pieces = weir_rng_below(&rng, 20); pieces > 0; pieces--) {
+            size_t more = weir_rng_below(&rng, sizeof piece);
+            weir_buf_append(&buf, piece, more);
+            failed = failed || (buf.length_max && length + more > buf.length_max);
+            length += failed ? 0 : more;
+            assert_int_equal(buf.length, length);
+            assert_int_equal(buf.failed, failed ? WEIR_ELIMIT : WEIR_CODE_OK);
+        }
+    }
+    weir_buf_free(&buf);
+}
+
+static void a_limit_below_what_is_written_refuses_all_more(void **state) {
+    (void)state;
+    weir_buf buf = {0};
+    weir_buf_text(&buf, "0123456789");
+    buf.length_max = 4;
+    weir_buf_printf(&buf, "%300d", 1);
+    assert_err(weir_buf_err(&buf), WEIR_ELIMIT, "longer than the 4 bytes");
+    assert_string_equal(buf.bytes, "0123456789");
+    weir_buf_free(&buf);
+}
+
 static void sizes_that_overflow_are_a_limit(void **state) {
     (void)state;
     weir_buf buf = {0};
@@ -254,6 +289,7 @@ static void a_meter_counts_no_failed_allocation(void **state) {
 
 WEIR_TESTS(WEIR_CASE(empty_buffer_is_a_plain_zero), WEIR_CASE(growing_equals_a_large_array),
            WEIR_CASE(printf_of_any_length), WEIR_CASE(decimals_equal_those_of_printf), WEIR_CASE(limit_and_one_past_it),
+           WEIR_CASE(a_limit_holds_whatever_memory_is_kept), WEIR_CASE(a_limit_below_what_is_written_refuses_all_more),
            WEIR_CASE(sizes_that_overflow_are_a_limit), WEIR_CASE(out_of_memory_keeps_what_is_there),
            WEIR_CASE(reserved_room_is_committed), WEIR_CASE(fails_cleanly_at_every_allocation),
            WEIR_CASE(a_meter_counts_what_is_held), WEIR_CASE(shrinking_hides_no_failure),

@@ -28,7 +28,8 @@ typedef struct weir_buf {
     char *bytes; /* always ended by a 0 that length does not count, once anything was written */
     size_t length;
     size_t capacity;
-    size_t length_max;    /* 0: no limit; looked at where the buffer grows: to be set while it has no memory */
+    size_t room;          /* of capacity, what the limit lets be used, with the 0; 0: to be found by the next write */
+    size_t length_max;    /* 0: no limit; holds whatever memory was kept, if it is set while the buffer is empty */
     weir_code failed;     /* 0, WEIR_ENOMEM, WEIR_ELIMIT or, by the meter, WEIR_EBUSY */
     weir_buf_meter meter; /* NULL: no budget; else asked before each growth */
     void *meter_context;
@@ -46,15 +47,15 @@ char *weir_buf_grow(weir_buf *buf, size_t length);
 /* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed.
  * Inline, since each word of each line needs it. */
 static inline char *weir_buf_reserve(weir_buf *buf, size_t length) {
-    return length < buf->capacity - buf->length && !buf->failed ? buf->bytes + buf->length : weir_buf_grow(buf, length);
+    return length < buf->room - buf->length && !buf->failed ? buf->bytes + buf->length : weir_buf_grow(buf, length);
 }
 /* Counts bytes that were written into reserved room. */
 static inline void weir_buf_commit(weir_buf *buf, size_t length) {
-    WEIR_ASSERT(length < buf->capacity - buf->length);
+    WEIR_ASSERT(length < buf->room - buf->length);
     buf->length += length;
     buf->bytes[buf->length] = 0;
 }
-/* Keeps the memory. */
+/* Keeps the memory, and the limit, which may be set anew then. */
 void weir_buf_clear(weir_buf *buf);
 void weir_buf_free(weir_buf *buf);
 /* Gives back the room that what was written does not need, where the allocator can; bytes is NULL if that is all. */
