@@ -181,14 +181,11 @@ static weir_err resend_load_corrected(resend *r, const char *path) {
     weir_buf input = {.length_max = WEIR_EVENTLOG_RECORD_MAX / 2};
     weir_err err;
     if (strcmp(path, "-") == 0) {
-        err = WEIR_OK;
-        for (ssize_t got = 1; !err && got > 0;) {
-            char *room = weir_buf_reserve(&input, 65536);
-            got = room ? read(STDIN_FILENO, room, 65536) : 0;
-            if (got > 0) weir_buf_commit(&input, (size_t)got);
-            if (got < 0) err = WEIR_ERR(WEIR_EIO, "cannot read the corrected message from the input");
-        }
-        if (!err) err = weir_buf_err(&input);
+        char piece[65536];
+        ssize_t got;
+        while ((got = read(STDIN_FILENO, piece, sizeof piece)) > 0 && !input.failed)
+            weir_buf_append(&input, piece, (size_t)got);
+        err = got < 0 ? WEIR_ERR(WEIR_EIO, "cannot read the corrected message from the input") : weir_buf_err(&input);
         r->corrected = input.bytes;
         r->corrected_length = input.length;
     } else {

@@ -87,6 +87,17 @@ static void refuses_what_makes_no_sense(void **state) {
         {"weir ingest dlq list --path nowhere | wc -l", 0, "^1$", NULL});
 }
 
+/* 8 MiB, from a file and from the input alike. */
+static void a_corrected_message_at_its_limit_and_past_it(void **state) {
+    (void)state;
+    RUN({"head -c 8388608 /dev/zero | tr '\\0' x > large", 0, NULL, NULL},
+        {"weir ingest dlq replay 1 --file large", 0, "^1 replayed$", NULL},
+        {"weir ingest dlq replay 1 --again --file - < large", 0, "^1 replayed$", NULL},
+        {"cat large | weir ingest dlq replay 1 --again --file -", 0, "^1 replayed$", NULL},
+        {"printf x >> large; weir ingest dlq replay 1 --again --file large", 65, "^$", "8388608"},
+        {"weir ingest dlq replay 1 --again --file - < large", 65, "^$", "8388608"});
+}
+
 static void loads_once_and_says_what_it_did(void **state) {
     (void)state;
     RUN({"weir load --data d chargebacks.jsonl", 0, "^0 records of 1 file$", NULL},
@@ -106,4 +117,4 @@ static void loads_once_and_says_what_it_did(void **state) {
 
 WEIR_TESTS(WEIR_CASE(lists_with_filters), WEIR_CASE(shows_the_bytes_as_they_came),
            WEIR_CASE(replays_what_was_put_right_once), WEIR_CASE(refuses_what_makes_no_sense),
-           WEIR_CASE(loads_once_and_says_what_it_did))
+           WEIR_CASE(a_corrected_message_at_its_limit_and_past_it), WEIR_CASE(loads_once_and_says_what_it_did))
