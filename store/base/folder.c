@@ -190,16 +190,24 @@ done:
 
 /* --- removing ------------------------------------------------------------------------------------------------- */
 
-/* At least two components, and none that leads upwards: a slip such as an empty variable removes nothing. */
-static bool folder_may_be_removed(const char *path) {
-    unsigned components = 0;
-    while (*path) {
-        size_t length = strcspn(path, "/");
-        if (length == 2 && memcmp(path, "..", 2) == 0) return false;
-        if (length > 0 && !(length == 1 && *path == '.')) components++;
-        path += length + (path[length] == '/');
+/* How many bytes of path name what is to be removed: up to the end of its last name, since slashes and dots behind a
+ * link would follow it. 0: that is refused, so that a slip such as an empty variable removes nothing: what ends in no
+ * name, and what begins at the root with fewer than two names, or leads upwards from there. */
+static size_t folder_removed_length(const char *path) {
+    size_t end = 0;
+    unsigned names = 0;
+    bool upwards = false, last_upwards = false;
+    for (size_t at = 0; path[at];) {
+        size_t length = strcspn(path + at, "/");
+        if (length > 0 && !(length == 1 && path[at] == '.')) {
+            last_upwards = length == 2 && memcmp(path + at, "..", 2) == 0;
+            upwards = upwards || last_upwards;
+            names += !last_upwards;
+            end = at + length;
+        }
+        at += length + (path[at + length] == '/');
     }
-    return components >= 2;
+    return last_upwards || (*path == '/' && (upwards || names < 2)) ? 0 : end;
 }
 
 static weir_err folder_remove_below(int parent_fd, const char *name, weir_buf *path, unsigned depth);
@@ -246,14 +254,19 @@ static weir_err folder_remove_below(int parent_fd, const char *name, weir_buf *p
 }
 
 weir_err weir_folder_remove(const char *path) {
+    char top[PATH_MAX] = "";
     weir_buf walked = {0};
-    if (!folder_may_be_removed(path)) {
-        return WEIR_ERR(WEIR_EINVAL, "'%s' is not removed: name a folder by at least two components and without '..'",
+    size_t length = folder_removed_length(path);
+    if (!length) {
+        return WEIR_ERR(WEIR_EINVAL,
+                        "'%s' is not removed: name a folder, and one that begins with '/' by at least two components "
+                        "and without '..'",
                         path);
     }
-    weir_buf_text(&walked, path);
-    weir_err err = weir_buf_err(&walked);
-    if (!err) err = folder_remove_below(AT_FDCWD, path, &walked, 0);
+    weir_err err = path_copy(path, length, top);
+    weir_buf_text(&walked, top);
+    if (!err) err = weir_buf_err(&walked);
+    if (!err) err = folder_remove_below(AT_FDCWD, top, &walked, 0);
     weir_buf_free(&walked);
     return err;
 }

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weir/store/base/fault.h>
 
@@ -659,6 +660,20 @@ static void what_cannot_be_cut_is_said(void **state) {
     parts_world_close(&w);
 }
 
+/* Under a name of one component, as somebody in the folder types it. */
+static void what_a_crash_left_is_removed(void **state) {
+    (void)state;
+    parts_world w;
+    weir_parts_report report;
+    const weir_parts_opts opts = {.out = "parts", .parts = 2, .method = WEIR_PARTS_HASH, .clock = weir_clock_system()};
+    parts_world_open(&w, 64, 800);
+    assert_int_equal(chdir(weir_test_folder()), 0);
+    assert_ok(weir_folder_create("parts.new/left"));
+    assert_ok(weir_parts_write(w.snapshot, &opts, &report));
+    assert_true(weir_path_exists("parts") && !weir_path_exists("parts.new") && !weir_path_exists("parts/left"));
+    parts_world_close(&w);
+}
+
 static void whole_or_not_there_after_a_failure(void **state) {
     (void)state;
     parts_world w;
@@ -684,4 +699,5 @@ WEIR_TESTS(WEIR_CASE(p1_p2_p3_parts_of_metis_are_the_snapshot), WEIR_CASE(p1_p2_
            WEIR_CASE(p1_p2_p3_hashed_parts_are_the_snapshot), WEIR_CASE(one_part_is_all_of_it),
            WEIR_CASE(the_deepest_part_has_all_lists), WEIR_CASE(p1_matrices_have_lines_of_own_vertices_alone),
            WEIR_CASE(metis_finds_the_clusters), WEIR_CASE(p4_same_seed_same_files), WEIR_CASE(p4_seed_and_depth_count),
-           WEIR_CASE(what_cannot_be_cut_is_said), WEIR_CASE(whole_or_not_there_after_a_failure))
+           WEIR_CASE(what_cannot_be_cut_is_said), WEIR_CASE(what_a_crash_left_is_removed),
+           WEIR_CASE(whole_or_not_there_after_a_failure))

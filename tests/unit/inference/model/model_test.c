@@ -394,6 +394,18 @@ static void numbers_that_are_none_are_refused(void **state) {
 
 /* --- failures ---------------------------------------------------------------------------------------------------- */
 
+/* Under a name of one component, as somebody in the folder types it. */
+static void what_a_crash_left_is_removed(void **state) {
+    (void)state;
+    model_keys keys = model_keys_make("k");
+    weir_model_write_opts write = model_write_opts(keys.secret);
+    assert_int_equal(chdir(weir_test_folder()), 0);
+    assert_ok(weir_folder_create("m.new/left"));
+    assert_ok(weir_model_write("m", &write));
+    assert_true(weir_path_exists("m") && !weir_path_exists("m.new") && !weir_path_exists("m/left"));
+    weir_secret_key_free(keys.secret);
+}
+
 /* MODEL-M1: fails the first, second, … operation; what bears the name is whole. */
 static void m1_whole_or_not_there_at_every_failure(void **state) {
     (void)state;
@@ -443,5 +455,5 @@ WEIR_TESTS(WEIR_CASE(what_is_written_is_read), WEIR_CASE(weights_are_byte_for_by
            WEIR_CASE(another_schema_is_named), WEIR_CASE(m2_verified_first_then_read_strictly),
            WEIR_CASE(honest_headers_are_read), WEIR_CASE(hostile_headers_are_refused),
            WEIR_CASE(lengths_of_a_header_are_bounded), WEIR_CASE(nesting_is_bounded),
-           WEIR_CASE(numbers_that_are_none_are_refused), WEIR_CASE(m1_whole_or_not_there_at_every_failure),
-           WEIR_CASE(open_leaks_at_no_failed_allocation))
+           WEIR_CASE(numbers_that_are_none_are_refused), WEIR_CASE(what_a_crash_left_is_removed),
+           WEIR_CASE(m1_whole_or_not_there_at_every_failure), WEIR_CASE(open_leaks_at_no_failed_allocation))

@@ -312,19 +312,52 @@ static void remove_takes_all_and_follows_no_link(void **state) {
     assert_true(weir_path_exists(weir_test_path("keep/file")));
 }
 
+static void remove_follows_no_link_that_is_named(void **state) {
+    (void)state;
+    static const char *const names[] = {"link", "link/", "link/.", "./link//.//", "a/../link/"};
+    assert_int_equal(chdir(weir_test_folder()), 0);
+    assert_ok(weir_folder_create("keep"));
+    assert_ok(weir_folder_create("a"));
+    put("keep/file");
+    assert_int_equal(symlink("keep", "link"), 0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[PATH_MAX];
+        assert_err(weir_folder_remove(names[i]), WEIR_EIO, "link");
+        snprintf(path, sizeof path, "%s/keep/../%s", weir_test_folder(), names[i]);
+        assert_non_null(weir_folder_remove(path));
+        assert_true(weir_path_exists("keep/file"));
+    }
+}
+
 static void remove_refuses_what_a_slip_would_name(void **state) {
     (void)state;
-    static const char *const slips[] = {"",  "/",  "//",  "/./",   ".",    "..",      "./",
-                                        "a", "/a", "./a", "//a//", "a/..", "/a/../b", "../a"};
+    static const char *const slips[] = {"",      "/",    "//",      "/./",     ".",     "..",
+                                        "./",    "/a",   "//a//",   "/./a/.",  "a/..",  "a/../",
+                                        "../..", "./..", "a/../..", "/a/../b", "/a/..", "/a/b/../c"};
     assert_int_equal(chdir(weir_test_folder()), 0);
     assert_ok(weir_folder_create("a/b"));
     for (size_t i = 0; i < sizeof slips / sizeof slips[0]; i++)
-        assert_err(weir_folder_remove(slips[i]), WEIR_EINVAL, "at least two components");
+        assert_err(weir_folder_remove(slips[i]), WEIR_EINVAL, "is not removed");
     assert_true(is_folder("a/b"));
     assert_ok(weir_folder_remove("a/b"));
     assert_true(is_folder("a"));
     assert_ok(weir_folder_create("a/..b"));
     assert_ok(weir_folder_remove("./a/..b"));
+}
+
+/* As people name what a command is to write. */
+static void remove_takes_any_relative_name(void **state) {
+    (void)state;
+    static const char *const names[] = {"a", "./a", "a/", "a/.", ".//a/./", "b/../a", "../here/a", "../here/a/"};
+    assert_ok(weir_folder_create(weir_test_path("here/b")));
+    assert_int_equal(chdir(weir_test_path("here")), 0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_ok(weir_folder_create("a/deep"));
+        put("here/a/deep/file");
+        assert_ok(weir_folder_remove(names[i]));
+        assert_false(weir_path_exists("a"));
+        assert_true(is_folder("b"));
+    }
 }
 
 /* A folder with so many below it; each by its own relative name, since the path grows long. */
@@ -404,6 +437,7 @@ WEIR_TESTS(WEIR_CASE(replace_survives_a_power_cut_at_any_step), WEIR_CASE(rename
            WEIR_CASE(list_is_sorted_and_whole), WEIR_CASE(list_passes_the_visitor_s_error_on),
            WEIR_CASE(list_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exchange_is_one_step_and_synced),
            WEIR_CASE(exchange_that_fails_leaves_both), WEIR_CASE(remove_takes_all_and_follows_no_link),
+           WEIR_CASE(remove_follows_no_link_that_is_named), WEIR_CASE(remove_takes_any_relative_name),
            WEIR_CASE(remove_refuses_what_a_slip_would_name), WEIR_CASE(remove_depth_max_and_one_past_it),
            WEIR_CASE(remove_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exists_or_not),
            WEIR_CASE(a_path_that_fits_and_one_byte_more))
