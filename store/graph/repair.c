@@ -51,6 +51,7 @@ struct weir_graph_repair {
     weir_names *names;
     weir_offsets *covered;
     bool held;
+    bool replaced;         /* folder has the damaged store now */
     int64_t whole_from_us; /* of the damaged store, which may have been trimmed */
     bool compared;         /* with all that can be read; what was sealed since is the last that was added */
 };
@@ -135,7 +136,7 @@ void weir_graph_repair_close(weir_graph_repair *repair) {
     weir_names_close(repair->names);
     weir_offsets_close(repair->covered);
     weir_engine_close(repair->engine);
-    if (weir_path_exists(repair->folder)) {
+    if (!repair->replaced && weir_path_exists(repair->folder)) {
         weir_err err = weir_folder_remove(repair->folder);
         if (err) weir_log_error("graph.repair_left", err); /* the next repair, or the next start, removes it */
     }
@@ -558,9 +559,10 @@ weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_
     weir_kill_point("repair.whole");
     err = weir_shard_replace(repair->shard, repair->folder);
     if (err) return err;
+    repair->replaced = true;
     weir_kill_point("repair.replaced");
     err = repair_keep_damaged(repair->folder, repair->damaged);
-    if (err) weir_log_error("graph.repair_left", err);
+    if (err) weir_log_error("graph.repair_left", err); /* it stays until the next repair, or the next start */
     return WEIR_OK;
 }
 

@@ -225,6 +225,25 @@ static void what_was_damaged_is_as_it_was(void **state) {
     world_close(w);
 }
 
+/* It is the only copy of what could not be read. */
+static void what_was_damaged_stays_where_it_cannot_be_renamed(void **state) {
+    (void)state;
+    world *w = world_filled(EVENTS / 3);
+    weir_buf wanted = dump_shard(w, 0);
+    damage(w, 0, 5);
+    assert_ok(weir_fault_arm("rename:1:EIO:.damaged"));
+    assert_ok(make_anew(w, 0, NO_EVENT));
+    assert_ok(weir_fault_arm(NULL));
+    assert_true(lies_beside(0, ".repair") && !lies_beside(0, ".damaged"));
+    is_the_same(w, 0, &wanted);
+    damage(w, 0, 5);
+    assert_ok(make_anew(w, 0, NO_EVENT));
+    assert_true(lies_beside(0, ".damaged") && !lies_beside(0, ".repair"));
+    is_the_same(w, 0, &wanted);
+    weir_buf_free(&wanted);
+    world_close(w);
+}
+
 /* --- notes ------------------------------------------------------------------------------------------------------ */
 
 static weir_err meet_note(void *context, const weir_event_note *note) {
@@ -761,6 +780,7 @@ static void a_shard_s_identity_is_written_anew(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(the_notes_of_a_checkpoint_are_all_told), WEIR_CASE(what_was_damaged_is_as_it_was),
+           WEIR_CASE(what_was_damaged_stays_where_it_cannot_be_renamed),
            WEIR_CASE(r1_what_could_be_read_before_is_there_after),
            WEIR_CASE(r1_what_fails_while_it_is_compared_is_not_passed_over),
            WEIR_CASE(who_reads_for_long_has_it_put_off_and_it_goes_on),

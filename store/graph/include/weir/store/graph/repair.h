@@ -68,8 +68,9 @@ weir_err weir_graph_repair_covered(weir_graph_repair *repair, uint32_t source, u
 weir_err weir_graph_repair_hold(weir_graph_repair *repair);
 void weir_graph_repair_release(weir_graph_repair *repair);
 /* While it is held and nothing is missing: puts what was made into the place of the damaged store, which is kept as
- * FOLDER/shard-NNN.damaged; the one that was kept before is removed.  WEIR_EBUSY a reader takes long: release it,
- * and try again later; WEIR_EDATA the damaged store has records that were not added (GRAPH-R1); WEIR_EUNAVAILABLE this
+ * FOLDER/shard-NNN.damaged; the one that was kept before is removed. If it cannot get that name, which is logged, it is
+ * FOLDER/shard-NNN.repair until the next repair, or the next start.  WEIR_EBUSY a reader takes long: release it, and
+ * try again later; WEIR_EDATA the damaged store has records that were not added (GRAPH-R1); WEIR_EUNAVAILABLE this
  * file system cannot; WEIR_ECORRUPT, WEIR_EFULL, WEIR_EIO, WEIR_ENOMEM, WEIR_ECLOSED.  Blocks. */
 weir_err weir_graph_repair_replace(weir_graph_repair *repair, weir_graph_repair_go_on go_on, void *context);
 
