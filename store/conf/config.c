@@ -179,14 +179,15 @@ weir_err weir_config_load_text(weir_config *config, const char *name, const char
 /* --- environment -------------------------------------------------------------------------------------------- */
 
 /* Kubernetes puts WEIR_SERVICE_HOST, WEIR_PORT=tcp://…, WEIR_PORT_80_TCP_ADDR and the like into every pod beside a
- * Service whose name begins with "weir": not a spelling mistake, and nothing the user could remove. */
+ * Service whose name begins with "weir": not a spelling mistake, and nothing the user could remove. The name itself may
+ * have a _PORT in it, as that of `weir-portal` has. */
 static bool variable_is_service_link(const char *name, const char *value) {
     size_t length = strlen(name);
-    const char *port = strstr(name, "_PORT");
     if (length > 13 && !strcmp(name + length - 13, "_SERVICE_HOST")) return true;
     if (strstr(name, "_SERVICE_PORT")) return true;
-    if (!port) return false;
-    return port[5] == '_' ? isdigit((unsigned char)port[6]) : !port[5] && strstr(value, "://");
+    for (const char *port = strstr(name, "_PORT"); port; port = strstr(port + 5, "_PORT"))
+        if (port[5] == '_' ? isdigit((unsigned char)port[6]) : !port[5] && strstr(value, "://")) return true;
+    return false;
 }
 
 static weir_err config_load_variable(config_draft *plan, const char *name, const char *value) {

@@ -137,10 +137,20 @@ static void unknown_variables_are_refused_and_foreign_ones_are_not(void **state)
                        VARIABLE("WEIR_PORT_80_TCP=tcp://10.0.0.1:80"),
                        VARIABLE("WEIR_PORT_80_TCP_ADDR=10.0.0.1"),
                        VARIABLE("WEIR_CONSOLE_SERVICE_HOST=10.0.0.2"),
+                       VARIABLE("WEIR_PORTAL_PORT=tcp://10.0.0.3:80"),
+                       VARIABLE("WEIR_PORTAL_PORT_80_TCP=tcp://10.0.0.3:80"),
+                       VARIABLE("WEIR_PORTAL_PORT_80_TCP_PROTO=tcp"),
+                       VARIABLE("WEIR_PORT_PORT=tcp://10.0.0.4:80"),
+                       VARIABLE("WEIR_PORT_PORT_80_TCP_PORT=80"),
                        NULL};
     assert_ok(weir_config_load_environment(config, foreign));
-    char *port[] = {VARIABLE("WEIR_PORT=80"), NULL};
-    assert_err(weir_config_load_environment(config, port), WEIR_ECONFIG, "WEIR_PORT");
+    static const char *const ports[] = {"WEIR_PORT=80",          "WEIR_PORTAL=tcp://10.0.0.3:80", "WEIR_PORTAL_PORT=80",
+                                        "WEIR_PORTAL_PORT_X=80", "WEIR_PORT_PORTAL=80",           "WEIR_PORT_PORT="};
+    for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++) {
+        char variable[64];
+        snprintf(variable, sizeof variable, "%s", ports[i]);
+        assert_err(weir_config_load_environment(config, (char *[]){variable, NULL}), WEIR_ECONFIG, "WEIR_PORT");
+    }
     weir_config_free(config);
 }
 
