@@ -199,9 +199,10 @@ weir_err weir_graph_check_schema(weir_graph *graph) {
     weir_err difference = weir_schema_compatible(stored, graph->schema);
     bool same = weir_schema_hash(stored) == weir_schema_hash(graph->schema);
     weir_schema_free(stored);
-    if (difference) {
+    if (weir_err_is(difference, WEIR_EVERSION)) {
         weir_err_sentence(difference, sentence, sizeof sentence);
         return WEIR_ERR(WEIR_EDATA, "the data in %s was stored under another schema: %s", graph->folder, sentence);
     }
+    if (difference) return difference;
     return same || graph->read_only ? WEIR_OK : description_write_schema(graph, path);
 }

@@ -431,6 +431,35 @@ static void second_process_recreated_source_and_other_schema_are_refused(void **
     weir_schema_free(f.schema);
 }
 
+/* The types of vertices are the same, which takes memory to see; a relation is not. */
+static void lack_of_memory_is_not_another_schema(void **state) {
+    (void)state;
+    fixture f = {0};
+    weir_graph *second;
+    weir_schema *other;
+    weir_graph_opts opts = {.shards = 2, .memory_bytes = 64u << 20};
+    static const char other_text[] =
+        "version: 1\nname: tiny\nvertices:\n  a: {features: {x: {kind: number}}}\n  b: {}\n"
+        "relations:\n  r: {from: b, to: a, features: {w: {kind: number}}}\n"
+        "sources:\n  s: {id: id, time: t, mutations: [{put_edge: r, from: a, to: b, features: [w]}]}\n";
+    graph_open(&f);
+    graph_close(&f);
+    assert_ok(weir_schema_parse("tiny", other_text, sizeof other_text - 1, &other));
+    int failed = 1;
+    for (uint64_t nth = 1; failed; nth++) {
+        weir_alloc_fail_nth(nth);
+        weir_err err = weir_graph_open(weir_test_path("store"), other, &opts, &second);
+        failed = weir_alloc_failed();
+        weir_alloc_fail_nth(0);
+        bool another = weir_err_is(err, WEIR_EDATA); /* it may be known already when memory lacks */
+        assert_err(err, another ? WEIR_EDATA : WEIR_ENOMEM,
+                   another ? "'from' of relation 'r' was 'a' and is 'b'" : NULL);
+        assert_true(another || failed);
+    }
+    weir_schema_free(other);
+    weir_schema_free(f.schema);
+}
+
 static void checkpoint_restores_and_a_damaged_one_is_refused(void **state) {
     (void)state;
     fixture f = {0};
@@ -666,7 +695,7 @@ WEIR_TESTS(WEIR_CASE(newest_first_across_delta_and_seals), WEIR_CASE(s1_exactly_
            WEIR_CASE(full_disk_keeps_the_delta_and_goes_on_when_there_is_room),
            WEIR_CASE(failure_of_a_try_before_is_no_answer_to_a_seal),
            WEIR_CASE(second_process_recreated_source_and_other_schema_are_refused),
-           WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused),
+           WEIR_CASE(lack_of_memory_is_not_another_schema), WEIR_CASE(checkpoint_restores_and_a_damaged_one_is_refused),
            WEIR_CASE(a_checkpoint_shares_no_file_without_saying_so), WEIR_CASE(a_name_is_wanted_once_a_start),
            WEIR_CASE(the_key_of_the_ids_is_drawn_once_and_kept),
            WEIR_CASE(other_formats_and_keys_that_are_none_are_refused))
