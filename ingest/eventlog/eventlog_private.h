@@ -33,7 +33,7 @@
 #define ELOG_INDEX_STEP_BYTES   (1u << 20)     /* one index entry per so many bytes of a segment        */
 #define ELOG_WINDOW_BYTES       (256u << 10)   /* read at once                                          */
 #define ELOG_MARKS_SPARE        4096u          /* marks appended before the file is written anew        */
-#define ELOG_RETRIES_MAX        8u             /* of a read-only open that meets retention              */
+#define ELOG_RETRIES_MAX        8u             /* of an open to read, or a verify, that meets retention  */
 #define ELOG_SENTENCE_MAX       320u           /* of a failure that is kept                             */
 
 /* --- format.c ------------------------------------------------------------------------------------------------- */

@@ -86,15 +86,30 @@ done:
 
 /* --- one partition -------------------------------------------------------------------------------------------- */
 
-static weir_err elog_verify_partition(elog_verify *verify, const weir_elog_origin *origin, uint64_t mark) {
+/* What is there, and the mark up to which it is judged. All that the mark speaks of may be gone because a process has
+ * gone on since the mark was read, and retention with it: then there is a higher one. */
+static weir_err elog_verify_list(weir_elog_marks *marks, const weir_elog_origin *origin, weir_elog_row *row,
+                                 uint64_t *markp) {
     char path[ELOG_PATH_MAX];
-    weir_elog_row row = {0};
     weir_elog_partition_path(path, origin);
-    weir_err err = weir_elog_row_list(&row, origin);
-    if (!err && mark && (row.count == 0 || row.segments[0].first > mark)) {
-        err = WEIR_ERR(WEIR_ECORRUPT, "%s: no segment with the records below %" PRIu64 ", which were acknowledged",
-                       path, mark);
+    for (unsigned attempt = 0; attempt < ELOG_RETRIES_MAX; attempt++) {
+        *markp = weir_elog_marks_get(marks, origin->partition);
+        weir_elog_row_free(row);
+        weir_err err = weir_elog_row_list(row, origin);
+        if (err || !*markp || (row->count > 0 && row->segments[0].first <= *markp)) return err;
+        err = weir_elog_marks_load(marks);
+        if (err) return err;
+        if (weir_elog_marks_get(marks, origin->partition) == *markp)
+            return WEIR_ERR(WEIR_ECORRUPT, "%s: no segment with the records below %" PRIu64 ", which were acknowledged",
+                            path, *markp);
     }
+    return WEIR_ERR(WEIR_EBUSY, "retention removes segments of %s as fast as they can be listed; try again", path);
+}
+
+static weir_err elog_verify_partition(elog_verify *verify, const weir_elog_origin *origin, weir_elog_marks *marks) {
+    weir_elog_row row = {0};
+    uint64_t mark;
+    weir_err err = elog_verify_list(marks, origin, &row, &mark);
     size_t count = err ? 0 : row.count;
     if (err) err = elog_verify_tell_damage(verify, err);
     for (size_t i = 0; !err && i < count; i++) {
@@ -122,7 +137,7 @@ weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventl
     if (!err) err = weir_elog_marks_load(&marks);
     for (uint32_t i = 0; !err && i < partitions; i++) {
         weir_elog_origin origin = weir_elog_origin_of(topic_folder, creation_id, i);
-        err = elog_verify_partition(&verify, &origin, weir_elog_marks_get(&marks, i));
+        err = elog_verify_partition(&verify, &origin, &marks);
     }
     weir_err_keep(&err, weir_elog_marks_close(&marks));
     return err;

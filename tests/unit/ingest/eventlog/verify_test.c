@@ -2,6 +2,10 @@
 /* verify_test.c - verify finds each damage, and nothing where there is none. */
 #include "eventlog_private.h"
 
+#include <limits.h>
+
+#include <weir/store/base/fault.h>
+
 #include "eventlog_fixture.h"
 
 typedef struct damages {
@@ -141,6 +145,55 @@ static void a_missing_segment_is_damage(void **state) {
     assert_int_equal(d.count, 2);
 }
 
+static struct {
+    weir_eventlog *log;
+    unsigned times; /* that it still goes on                */
+    bool going_on;  /* its own operations are not looked at */
+} writer;
+
+/* At the moment when the marks are read and the segments are not: more is acknowledged, and retention removes all that
+ * was there. */
+static void go_on_meanwhile(void *context, weir_fault_op op, const char *path) {
+    (void)context;
+    const char *partition = strstr(path, "/t/00000");
+    uint64_t removed;
+    if (op != WEIR_FAULT_OPEN || !partition || partition[strlen("/t/00000")]) return;
+    if (writer.going_on || !writer.times) return;
+    writer.going_on = true;
+    writer.times--;
+    fixture_append(writer.log, 0, fixture_stats(writer.log, 0).offset_end, 100);
+    assert_ok(weir_eventlog_sync(writer.log));
+    assert_ok(weir_eventlog_retain(writer.log, &removed));
+    assert_true(removed > 0);
+    writer.going_on = false;
+}
+
+static void what_retention_removes_meanwhile_is_no_damage(void **state) {
+    (void)state;
+    const weir_eventlog_opts opts = {.partitions = 1, .segment_bytes = WEIR_EVENTLOG_SEGMENT_MIN, .retain_bytes = 1};
+    weir_eventlog_verify_stats stats;
+    damages d = {0};
+    assert_ok(weir_eventlog_open(weir_test_folder(), "t", &opts, &writer.log));
+    fixture_append(writer.log, 0, 0, 100);
+    assert_ok(weir_eventlog_sync(writer.log));
+    for (unsigned times = 1; times <= 3; times++) {
+        writer.times = times;
+        weir_fault_watch(go_on_meanwhile, NULL);
+        d = verify(weir_test_folder(), &stats);
+        weir_fault_watch(NULL, NULL);
+        assert_int_equal(writer.times, 0);
+        assert_int_equal(d.count, 0);
+        assert_true(stats.records > 0);
+    }
+    writer.times = UINT_MAX; /* it cannot be kept up with */
+    weir_fault_watch(go_on_meanwhile, NULL);
+    assert_err(weir_eventlog_verify(weir_test_folder(), "t", note_damage, &d, &stats), WEIR_EBUSY, "try again");
+    weir_fault_watch(NULL, NULL);
+    assert_int_equal(d.count, 0);
+    assert_ok(weir_eventlog_close(writer.log));
+    assert_int_equal(verify(weir_test_folder(), &stats).count, 0);
+}
+
 static weir_err stop(void *context, weir_err damage) {
     (void)context;
     (void)damage;
@@ -167,4 +220,5 @@ static void what_cannot_be_begun_is_an_error(void **state) {
 
 WEIR_TESTS(WEIR_CASE(counts_what_is_there), WEIR_CASE(a_tail_that_was_not_acknowledged_is_no_damage),
            WEIR_CASE(finds_every_flipped_byte), WEIR_CASE(names_the_byte_and_goes_on_behind_it),
-           WEIR_CASE(a_missing_segment_is_damage), WEIR_CASE(what_cannot_be_begun_is_an_error))
+           WEIR_CASE(a_missing_segment_is_damage), WEIR_CASE(what_retention_removes_meanwhile_is_no_damage),
+           WEIR_CASE(what_cannot_be_begun_is_an_error))

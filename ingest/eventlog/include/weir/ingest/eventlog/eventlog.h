@@ -193,8 +193,8 @@ typedef weir_err (*weir_eventlog_damage_visit)(void *context, weir_err damage);
 /* Reads the topic up to its durable ends: every header, checksum and offset, and the marks that are whole. What lies
  * above is not judged. Takes no lock and changes nothing; may run beside the process that appends.  [any]
  * WEIR_EINVAL a bad topic name; WEIR_ELIMIT as weir_eventlog_open; WEIR_ECORRUPT the topic file is damaged, or a
- * partition has no whole mark: nothing is read then; WEIR_ENOTFOUND; WEIR_EVERSION; errors of a file; WEIR_ENOMEM; what
- * visit returns. */
+ * partition has no whole mark: nothing is read then; WEIR_EBUSY retention removes segments as fast as they can be
+ * listed: try again; WEIR_ENOTFOUND; WEIR_EVERSION; errors of a file; WEIR_ENOMEM; what visit returns. */
 weir_err weir_eventlog_verify(const char *folder, const char *topic, weir_eventlog_damage_visit visit, void *context,
                               weir_eventlog_verify_stats *statsp);
 
