@@ -16,6 +16,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
 
 #include "sys.h"
 
@@ -90,8 +91,10 @@ weir_err weir_folder_swap(const char *a, const char *b) {
         return WEIR_ERR(WEIR_EUNAVAILABLE, "the file system of %s cannot exchange two folders", a);
     if (error) return WEIR_ERRNO(error, "cannot exchange %s and %s", a, b);
     weir_err err = weir_folder_sync_of(a);
-    if (err) (void)weir_sys_swap(a, b); /* who is told that it failed finds both as they were */
-    return err;
+    if (!err) return WEIR_OK;
+    if (!weir_sys_swap(a, b)) return err; /* who is told that it failed finds both as they were */
+    weir_log_error("folder.swap_unsynced", err);
+    return WEIR_OK;
 }
 
 bool weir_path_exists(const char *path) {

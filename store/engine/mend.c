@@ -119,7 +119,7 @@ static void mend_well_again(weir_engine *engine, bool damaged) {
         weir_err_kept_set(&engine->trouble, WEIR_OK);
     }
     weir_mutex_unlock(&engine->mutex);
-    if (!damaged)
+    if (!damaged && engine->db)
         WEIR_LOG(INFO, "engine.well", "the store reads and writes again", WEIR_TEXT("folder", engine->folder));
 }
 
@@ -213,21 +213,24 @@ static bool mend_is_damaged(weir_engine *engine) {
 
 /* The folders are exchanged in one step, so whatever happens there is one with this name that is whole. What would not
  * open is found out before the other is closed: that one may be open only because it was opened before it was damaged.
- * The other one compacts again unless it is damaged: as long as it is well nobody opens it a second time. */
+ * The other one compacts again unless it is damaged: as long as it is well nobody opens it a second time. Success is
+ * that the other has the name, be it that it does not open just now and cannot give the name back: the folder decides
+ * what weir_engine_mend opens. */
 weir_err weir_engine_replace(weir_engine *engine, const char *folder) {
     if (weir_rocks_torn()) return weir_engine_health(engine);
-    weir_err back = WEIR_OK, err = mend_may_close(engine);
+    weir_err closed = WEIR_OK, err = mend_may_close(engine);
     if (!err) err = weir_engine_try(folder);
     if (!err) err = mend_take_out(engine, "replaced");
     if (err) return err;
     err = weir_folder_swap(engine->folder, folder);
     weir_kill_point("engine.replaced");
-    bool exchanged = !err;
-    if (!err) err = weir_engine_rocks_open(engine, true, &engine->db);
-    if (err && exchanged) back = weir_folder_swap(engine->folder, folder);
-    if (err && !back) back = weir_engine_rocks_open(engine, !mend_is_damaged(engine), &engine->db);
+    if (!err) {
+        closed = weir_engine_rocks_open(engine, true, &engine->db);
+        if (closed && !weir_folder_swap(engine->folder, folder)) err = closed;
+    }
+    if (err) closed = weir_engine_rocks_open(engine, !mend_is_damaged(engine), &engine->db);
     mend_open_door(engine);
     if (!err) mend_well_again(engine, false);
-    if (back) weir_engine_stopped(engine, back); /* weir_engine_mend opens it */
+    if (closed) weir_engine_stopped(engine, closed); /* weir_engine_mend opens it */
     return err;
 }

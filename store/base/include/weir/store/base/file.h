@@ -95,8 +95,8 @@ weir_err weir_folder_create(const char *path);               /* and its parents,
 weir_err weir_folder_sync(const char *path);
 weir_err weir_folder_sync_of(const char *path); /* the folder that holds path */
 /* Each of two folders beside each other gets the other's name, in one step; a power cut leaves either both or neither.
- * WEIR_EUNAVAILABLE: this file system cannot. After any error both have the names that they had, unless it was the sync
- * that failed and giving them back fails, too. */
+ * WEIR_EUNAVAILABLE: this file system cannot. After any error both have the names that they had. If the sync fails, and
+ * then giving them back, they stay exchanged: that is success, is logged, and may be undone by a power cut. */
 weir_err weir_folder_swap(const char *a, const char *b);
 bool weir_path_exists(const char *path);
 /* FOLDER/NAME, or FOLDER where name is NULL.  WEIR_ELIMIT it is empty, or longer than size allows.  [any] */

@@ -118,7 +118,8 @@ weir_err weir_engine_health(weir_engine *engine);
 weir_err weir_engine_mend(weir_engine *engine);
 
 /* Puts the engine in `folder`, which is closed and lies beside this one, in this one's place: readers meet one or the
- * other. What it was is in `folder` then, and its troubles are over.  WEIR_EBUSY: it is read; WEIR_EUNAVAILABLE: the
+ * other. What it was is in `folder`, and its troubles are over, but for one: where what took its place could not be
+ * opened, weir_engine_health says so, and weir_engine_mend opens it.  WEIR_EBUSY: it is read; WEIR_EUNAVAILABLE: the
  * file system cannot; after any error it is as it was, or opened again by weir_engine_mend.  Blocks.  [owner] */
 weir_err weir_engine_replace(weir_engine *engine, const char *folder);
 /* Reads every byte of every sorted file from the disk, past the caches of RocksDB and, where the file system can, of
