@@ -426,10 +426,10 @@ weir_err weir_train_plan_make(weir_comm *comm, const weir_train_opts *opts, uint
     struct rusage usage = {0};
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     *planp = NULL;
-    if (pretend > WEIR_TRAIN_PLAN_RANKS_MAX || (pretend && (opts->part || weir_comm_ranks(comm) > 1)))
+    if (pretend > WEIR_TRAIN_PLAN_RANKS_MAX || (pretend && (opts->part || opts->local || weir_comm_ranks(comm) > 1)))
         return weir_comm_fail(comm, WEIR_ERR(WEIR_EINVAL,
-                                             "one process with the whole snapshot can pretend to be 1 to "
-                                             "%u ranks",
+                                             "one process with the whole snapshot, and batches that are not local, can "
+                                             "pretend to be 1 to %u ranks",
                                              WEIR_TRAIN_PLAN_RANKS_MAX));
     getrusage(RUSAGE_SELF, &usage);
     own.folder = own.trace = NULL;

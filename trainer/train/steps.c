@@ -44,7 +44,7 @@ uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_t
             weir_direction direction = i % 2 ? WEIR_IN : WEIR_OUT;
             weir_sample_step step = steps_step_of(reach, timeless, (uint16_t)(i / 2), direction, hop);
             if (!step.fanout || !here[direction == WEIR_OUT ? r->from : r->to]) continue;
-            if (count == steps_max) return 0;
+            if (count == steps_max) return steps_max + 1;
             steps[count++] = step;
             next[direction == WEIR_OUT ? r->to : r->from] = true;
         }

@@ -165,9 +165,9 @@ static weir_err training_shape_open(weir_trained *t) {
     if (err) return err;
     uint32_t count = weir_train_steps(schema, o->task, &o->reach, timeless, steps, WEIR_SAMPLE_STEPS_MAX);
     if (!count)
-        return WEIR_ERR(WEIR_ELIMIT,
-                        "%u layers over this schema need more than %u steps, or see no relation at all; "
-                        "take fewer layers, or a fan-out above 0",
+        return WEIR_ERR(WEIR_EINVAL, "no relation is followed from what the task is about; take a fan-out above 0");
+    if (count > WEIR_SAMPLE_STEPS_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "%u layers over this schema need more than %u steps; take fewer layers",
                         o->reach.layers, WEIR_SAMPLE_STEPS_MAX);
     if (o->reach.along_count && !o->reach.out_only && steps[count - 1].hop != o->reach.layers)
         return WEIR_ERR(WEIR_EINVAL, "all fan-outs of layer %u are 0; give %u numbers to --fanouts",

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include <weir/store/base/file.h>
+#include <weir/trainer/train/plan.h>
 #include <weir/trainer/train/train.h>
 
 #include "learn_fixture.h"
@@ -374,6 +375,8 @@ static void a_torn_checkpoint_is_refused(void **state) {
 
 static void options_out_of_range(void **state) {
     (void)state;
+    static const uint32_t none[] = {0, 0};
+    weir_train_along alongs[2 * WEIR_SCHEMA_RELATIONS_MAX] = {{.relation = 0}};
     weir_snapshot *snapshot = small_snapshot();
     weir_train_opts opts = opts_of(snapshot);
     opts.rate = 0;
@@ -389,6 +392,30 @@ static void options_out_of_range(void **state) {
     refused(&opts, WEIR_EINVAL, "alerts is 0");
     opts.alerts = 1000001;
     refused(&opts, WEIR_EINVAL, "alerts is 1e+06");
+    opts = opts_of(snapshot);
+    opts.reach.alongs = alongs;
+    opts.reach.along_count = 2 * weir_schema_relation_count(weir_snapshot_schema(snapshot));
+    for (uint32_t i = 0; i < opts.reach.along_count; i++)
+        alongs[i] =
+            (weir_train_along){.relation = (uint16_t)(i / 2), .direction = i % 2 ? WEIR_IN : WEIR_OUT, .fanouts = none};
+    refused(&opts, WEIR_EINVAL, "no relation is followed");
+    weir_snapshot_close(snapshot);
+}
+
+/* Who owns what is not known where one process pretends to be several. */
+static void a_plan_that_pretends_has_no_local_batches(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    weir_train_plan *plan = NULL;
+    weir_comm *comm = NULL;
+    opts.local = true;
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    for (uint32_t ranks = 1; ranks <= 3; ranks++) {
+        assert_err(weir_train_plan_make(comm, &opts, ranks, &plan), WEIR_EINVAL, "local");
+        assert_null(plan);
+    }
+    weir_comm_stop(comm);
     weir_snapshot_close(snapshot);
 }
 
@@ -499,6 +526,7 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(r3_the_best_epoch_is_kept), WEIR_CASE(who_it_is_can_be_learnt),
            WEIR_CASE(embeddings_that_could_not_be_learnt), WEIR_CASE(two_trainings_give_the_same_bits),
            WEIR_CASE(r2_resumed_is_as_if_never_stopped), WEIR_CASE(resume_with_other_options),
-           WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range), WEIR_CASE(numbers_that_are_none),
+           WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range),
+           WEIR_CASE(a_plan_that_pretends_has_no_local_batches), WEIR_CASE(numbers_that_are_none),
            WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_no_leak_either),
            WEIR_CASE(trees_of_a_target_without_columns))

@@ -72,8 +72,8 @@ typedef struct weir_train_plan {
 } weir_train_plan;
 
 /* All ranks together, with equal opts, as weir_train_run; folder, trace and resume do not count. pretend: 0, or so many
- * ranks instead of the one that there is, which has the whole snapshot; then there is no cache, and batches are not to
- * be local. Of WEIR_TRAIN_CACHED_AHEAD all is counted as without a cache, since the batches do not follow each other.
+ * ranks instead of the one that there is, which has the whole snapshot; then there is no cache, and batches are not
+ * local. Of WEIR_TRAIN_CACHED_AHEAD all is counted as without a cache, since the batches do not follow each other.
  * Errors of weir_train_run, but none of a checkpoint, a file or on_epoch; WEIR_EINVAL pretend does not fit.  [main] */
 weir_err weir_train_plan_make(weir_comm *comm, const weir_train_opts *opts, uint32_t pretend, weir_train_plan **planp);
 void weir_train_plan_free(weir_train_plan *plan); /* NULL is allowed */

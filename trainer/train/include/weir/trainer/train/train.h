@@ -146,8 +146,8 @@ typedef struct weir_train_opts {
 
 /* opts with what has a default; all else is 0, or NULL. */
 weir_train_opts weir_train_defaults(void);
-/* All ranks with equal opts, but for the part.  WEIR_EINVAL an option; WEIR_ELIMIT network or batch are too large, or
- * no relation is followed; WEIR_EDATA too little to learn, gradients or scores that are not finite, or a rank with
+/* All ranks with equal opts, but for the part.  WEIR_EINVAL an option, or no relation is followed; WEIR_ELIMIT network
+ * or batch are too large; WEIR_EDATA too little to learn, gradients or scores that are not finite, or a rank with
  * another schema; WEIR_EVERSION a checkpoint of other options or another snapshot; WEIR_ECORRUPT a file of folder,
  * lists of the snapshot, or what another rank tells; WEIR_ECONFIG, WEIR_ECORRUPT, WEIR_ELIMIT as weir_targets_open;
  * WEIR_EUNAVAILABLE no thread could be started; WEIR_ENOMEM; what the files and on_epoch report. Where there are more
@@ -191,7 +191,7 @@ weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline
 
 /* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached,
  * but for what `reach` does not follow. timeless: of each relation, whether its edges have no times that differ; NULL:
- * all have. Returns how many, 0 when they are more than steps_max, or none is followed from the task's type.  [any] */
+ * all have. Returns how many: 0 none is followed from the task's type; steps_max + 1 they are more.  [any] */
 uint32_t weir_train_steps(const weir_schema *schema, uint32_t task, const weir_train_reach *reach, const bool *timeless,
                           weir_sample_step *steps, uint32_t steps_max);
 
