@@ -156,11 +156,16 @@ static weir_err arrays_seen_reserve(arrays_source *s, size_t capacity) {
     return WEIR_OK;
 }
 
+/* One that is never deleted is seen by who asks for all, too. */
+static bool arrays_sees(const weir_sample_csr *csr, int64_t edge, int64_t before_us) {
+    return csr->until_us[edge] > before_us || csr->until_us[edge] == INT64_MAX;
+}
+
 static void arrays_gather(arrays_source *s, const weir_sample_csr *csr, arrays_span list, int64_t before_us,
                           uint32_t limit, size_t at, weir_sample_window *window) {
     uint32_t count = 0;
     for (int64_t edge = list.begin; edge < list.end && count < limit; edge++) {
-        if (csr->until_us[edge] <= before_us) continue;
+        if (!arrays_sees(csr, edge, before_us)) continue;
         s->seen[at + count] = (arrays_seen_edge){arrays_word_at(csr->neighbors, (uint64_t)edge, csr->edge_stride),
                                                  arrays_time_at(csr, edge)};
         s->seen_events[at + count] = csr->events ? csr->events[edge] : 0;
@@ -184,7 +189,7 @@ static weir_err arrays_take_out_holes(arrays_source *s, const weir_sample_csr *c
     for (uint32_t i = 0; i < ask->count; i++) {
         int64_t left = lists[i].end - lists[i].begin;
         uint32_t looked = left < (int64_t)ask->limit ? (uint32_t)left : ask->limit, seen = 0;
-        while (seen < looked && csr->until_us[lists[i].begin + seen] > ask->before_us[i])
+        while (seen < looked && arrays_sees(csr, lists[i].begin + seen, ask->before_us[i]))
             seen++;
         room += rooms[i] = seen < looked ? looked : 0;
     }

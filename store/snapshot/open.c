@@ -310,7 +310,7 @@ bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64
         }
     }
     *placep = (uint64_t)(low - 1);
-    return low > begin && before_us < spans->until_us[low - 1];
+    return low > begin && (before_us < spans->until_us[low - 1] || spans->until_us[low - 1] == INT64_MAX);
 }
 
 void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,

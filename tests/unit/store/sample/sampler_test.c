@@ -528,10 +528,42 @@ static void expired_edges_are_not_seen(void **state) {
     fixture_close(&f);
 }
 
+/* Every third is deleted, at some time behind its own; and who asks for all sees what is not deleted at the end. */
+static void deleted_edges_are_not_seen(void **state) {
+    (void)state;
+    arrays_fixture f;
+    int64_t until_us[50];
+    weir_sample_step step = {.hop = 1, .strategy = WEIR_SAMPLE_FULL};
+    weir_sample_opts opts = {.steps = &step, .step_count = 1, .targets_max = 1, .window = 100};
+    weir_sample_source *source;
+    weir_sampler *sampler;
+    weir_block *block;
+    fixture_star(&f, 50, NULL);
+    for (int64_t i = 0; i < 50; i++)
+        until_us[i] = i % 3 ? INT64_MAX : f.times[0][i] + 1 + i;
+    f.csrs[0].until_us = until_us;
+    assert_ok(weir_sample_over_arrays(&f.arrays, &source));
+    assert_ok(weir_sampler_open(&opts, source, &sampler));
+    assert_ok(weir_block_open(sampler, &block));
+    for (int64_t round = 1; round < 120; round++) {
+        weir_target target = {.vertex = 0, .before_us = round < 118 ? round : INT64_MAX - (119 - round)};
+        assert_ok(weir_sample(sampler, &target, 1, block));
+        uint32_t wanted = 0;
+        for (int64_t i = 0; i < 50; i++)
+            wanted += f.times[0][i] < target.before_us && (i % 3 || target.before_us < until_us[i]);
+        assert_int_equal(weir_block_look(block)->edges[0].count, wanted);
+    }
+    weir_block_close(block);
+    weir_sampler_close(sampler);
+    weir_sample_source_close(source);
+    fixture_close(&f);
+}
+
 WEIR_TESTS(WEIR_CASE(p2_targets_first_and_every_edge_real_older_and_once), WEIR_CASE(targets_of_both_types),
            WEIR_CASE(p3_a_tree_depends_on_no_batch), WEIR_CASE(p3_another_seed_another_tree),
            WEIR_CASE(p4_a_block_is_one_allocation_and_sampling_none), WEIR_CASE(open_fails_cleanly_at_every_allocation),
            WEIR_CASE(refuses_what_makes_no_sense), WEIR_CASE(refuses_targets_that_make_no_sense),
            WEIR_CASE(damaged_arrays_are_an_error), WEIR_CASE(a_targets_limit_cuts_its_tree_alone),
            WEIR_CASE(shared_targets_share_nodes), WEIR_CASE(inputs_are_the_distinct_vertices),
-           WEIR_CASE(its_own_event_counts_at_the_first_hop), WEIR_CASE(expired_edges_are_not_seen))
+           WEIR_CASE(its_own_event_counts_at_the_first_hop), WEIR_CASE(expired_edges_are_not_seen),
+           WEIR_CASE(deleted_edges_are_not_seen))

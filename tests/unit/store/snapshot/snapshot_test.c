@@ -11,6 +11,7 @@
 #include <weir/store/base/buf.h>
 #include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/rng.h>
 #include <weir/store/snapshot/snapshot.h>
 
 static const char schema_text[] = "version: 1\n"
@@ -516,8 +517,33 @@ static void every_allocation_of_open(void **state) {
     weir_test_every_allocation(open_and_close, (void *)(uintptr_t)weir_test_path("out"));
 }
 
+/* Of random lives with gaps between them, the last of which may have no end. */
+static void what_is_in_force_before_each_time(void **state) {
+    (void)state;
+    enum { MOST = 6, TIMES = 40 };
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 3, 0);
+    for (uint64_t round = 0; round < weir_test_rounds(200); round++) {
+        int64_t times[MOST], until_us[MOST], indptr[2] = {0, (int64_t)weir_rng_below(&rng, MOST + 1)}, at = 0;
+        for (int64_t i = 0; i < indptr[1]; i++) {
+            times[i] = at += (int64_t)weir_rng_below(&rng, 5);
+            until_us[i] = at += 1 + (int64_t)weir_rng_below(&rng, 5);
+        }
+        if (indptr[1] && weir_rng_below(&rng, 2)) until_us[indptr[1] - 1] = INT64_MAX;
+        const weir_snapshot_spans spans = {(uint64_t)indptr[1], indptr, times, until_us};
+        for (int64_t t = 0; t < TIMES + 2; t++) {
+            int64_t before_us = t < TIMES ? t : INT64_MAX - (TIMES + 1 - t), wanted = -1;
+            uint64_t place;
+            for (int64_t i = 0; i < indptr[1]; i++)
+                if (times[i] < before_us) wanted = before_us < until_us[i] || until_us[i] == INT64_MAX ? i : -1;
+            assert_int_equal(weir_snapshot_span(&spans, 0, before_us, &place), wanted >= 0);
+            if (wanted >= 0) assert_int_equal(place, wanted);
+        }
+    }
+}
+
 WEIR_TESTS(WEIR_CASE(z3_nothing_is_as_new_as_as_of), WEIR_CASE(the_newest_event_is_in_by_itself),
            WEIR_CASE(z4_a_failed_build_leaves_nothing), WEIR_CASE(z1_z2_every_kind_of_wrong_number_is_found),
            WEIR_CASE(wild_offsets_of_texts_are_refused_at_opening), WEIR_CASE(every_missing_file_is_named),
            WEIR_CASE(manifests_that_lie), WEIR_CASE(times_and_events_may_be_none), WEIR_CASE(every_allocation_of_open),
-           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond), WEIR_CASE(z1_a_history_reaches_back_to_the_microsecond))
+           WEIR_CASE(z1_a_vertex_expires_to_the_microsecond), WEIR_CASE(z1_a_history_reaches_back_to_the_microsecond),
+           WEIR_CASE(what_is_in_force_before_each_time))

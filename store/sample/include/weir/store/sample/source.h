@@ -143,7 +143,7 @@ typedef struct weir_sample_csr {
     uint32_t id_stride;           /* the same of ids; 0: vertex_stride                        */
     uint32_t edge_stride;         /* the same of neighbors and of times; 0: 8                 */
     const uint64_t *events;       /* may be NULL                                               */
-    const int64_t *until_us;      /* from when on each is deleted; NULL: none is                */
+    const int64_t *until_us;      /* from when on each is deleted, INT64_MAX: never; NULL: none is */
     const float *const *features; /* one a feature of the relation; NULL where it is not a number; NaN: missing */
     const int32_t *const *codes;  /* the same of categories; -1: missing. NULL: there are none               */
     uint32_t feature_count;

@@ -146,7 +146,7 @@ typedef struct weir_snapshot_extra {
 } weir_snapshot_extra;
 
 /* What vertex v has from indptr[v] up to indptr[v + 1], oldest first; the last of those older than t is in force before
- * t, if t < until. */
+ * t, if t < until, or until is INT64_MAX: for good. */
 typedef struct weir_snapshot_spans {
     uint64_t count;
     const int64_t *indptr; /* vertices + 1 */
