@@ -68,6 +68,9 @@ static weir_err forward_check_batch(const forward_pass *p) {
                         "network's own steps",
                         b->hops, b->types, b->steps, s->layers, s->types, s->step_count);
     if (b->inputs == 0) return WEIR_ERR(WEIR_EINVAL, "a block without input rows; call weir_block_inputs first");
+    if (p->nn->shared != (p->batch->brought != NULL))
+        return WEIR_ERR(WEIR_EINVAL, "embeddings of known vertices come with the batch where the network is a share, "
+                                     "and else are its own; give those that belong to it");
     weir_block_range targets = b->ranges[s->target_type];
     if (targets.end - targets.begin != b->targets)
         return WEIR_ERR(WEIR_EINVAL,
@@ -111,6 +114,7 @@ static void forward_bring(forward_pass *p) {
     p->tape->edge_means = w->edge_means;
     p->tape->numbers = w->numbers;
     p->tape->slots = w->slots;
+    p->tape->brought = p->batch->brought;
 }
 
 /* --- layer 0 ----------------------------------------------------------------------------------------------------- */
@@ -127,7 +131,9 @@ static void forward_encode_rows(forward_pass *p, uint32_t type, uint32_t first, 
         p->k->zero(out, (size_t)rows * hidden * sizeof *out);
     for (uint32_t c = 0; c < categories; c++) {
         const uint32_t *slots = p->tape->slots[type] + (size_t)first * categories + c;
-        p->k->embed(rows, hidden, slots, categories, p->params + at->categories[c], out);
+        bool brought = p->tape->brought && inputs->categories[c].feature == WEIR_SCHEMA_NONE;
+        p->k->embed(rows, hidden, slots, categories, brought ? p->tape->brought->rows : p->params + at->categories[c],
+                    out);
     }
     p->k->bias_relu(rows, hidden, p->params + at->bias, out);
 }

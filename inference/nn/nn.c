@@ -33,7 +33,9 @@ static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, weir_nn
                                .rows = rows,
                                .cols = cols,
                                .decays = kind <= WEIR_NN_OWN,
-                               .looked_up = kind == WEIR_NN_EMBEDDING || kind == WEIR_NN_OWN};
+                               .looked_up = kind == WEIR_NN_EMBEDDING || kind == WEIR_NN_OWN,
+                               .held = kind == WEIR_NN_OWN && nn->held};
+    nn->shared |= tensor->held;
     nn->parameters += (uint64_t)rows * cols;
     return tensor->offset;
 }
@@ -47,11 +49,12 @@ static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slo
         slots->weight = nn_add_tensor(nn, inputs->width, hidden, WEIR_NN_WEIGHT, "encode.%s.weight", inputs->name);
     for (uint32_t c = 0; c < inputs->category_count; c++) {
         const weir_nn_category *category = &inputs->categories[c];
-        categories[c] =
-            category->feature == WEIR_SCHEMA_NONE
-                ? nn_add_tensor(nn, category->slots, hidden, WEIR_NN_OWN, "encode.%s.embedding", inputs->name)
-                : nn_add_tensor(nn, category->slots, hidden, WEIR_NN_EMBEDDING, "encode.%s.%s.embedding", inputs->name,
-                                category->name);
+        bool own = category->feature == WEIR_SCHEMA_NONE;
+        uint32_t rows = own && nn->held ? nn->held[type] : category->slots;
+        WEIR_ASSERT(rows > 0 && rows <= category->slots);
+        categories[c] = own ? nn_add_tensor(nn, rows, hidden, WEIR_NN_OWN, "encode.%s.embedding", inputs->name)
+                            : nn_add_tensor(nn, rows, hidden, WEIR_NN_EMBEDDING, "encode.%s.%s.embedding", inputs->name,
+                                            category->name);
     }
     slots->bias = nn_add_tensor(nn, 1, hidden, inputs->known_count ? WEIR_NN_COMMON_BIAS : WEIR_NN_BIAS,
                                 "encode.%s.bias", inputs->name);
@@ -122,16 +125,22 @@ static bool nn_plan_tensors(weir_nn *nn) {
 }
 
 weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, weir_nn **nnp) {
+    return weir_nn_open_share(shape, kernels, NULL, nnp);
+}
+
+weir_err weir_nn_open_share(const weir_nn_shape *shape, const weir_kernels *kernels, const uint32_t *held,
+                            weir_nn **nnp) {
     weir_arena *arena = NULL;
     *nnp = NULL;
     weir_err err = weir_arena_open(NN_BYTES_MAX, &arena);
     if (err) return err;
     weir_nn *nn = weir_arena_calloc(arena, 1, sizeof *nn);
-    if (nn) *nn = (weir_nn){.shape = shape, .kernels = kernels, .arena = arena};
+    if (nn) *nn = (weir_nn){.shape = shape, .kernels = kernels, .arena = arena, .held = held};
     if (!nn || !nn_plan_tensors(nn)) {
         weir_arena_close(arena);
         return WEIR_NOMEM("for the tensors of a network");
     }
+    nn->held = NULL;
     *nnp = nn;
     return WEIR_OK;
 }

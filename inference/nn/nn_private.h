@@ -27,6 +27,8 @@ struct weir_nn {
     weir_nn_kind *kinds; /* one a tensor */
     uint32_t tensor_count, tensor_room;
     uint64_t parameters;
+    const uint32_t *held; /* of a share, one a type: rows of known vertices; NULL: all. The opener's, gone afterwards */
+    bool shared;          /* it is a share, and some type has known vertices */
     weir_nn_plan plan;
 };
 

@@ -268,7 +268,10 @@ static weir_err scorer_compute(scorer_pass *p) {
     if (embeddings) p->embeddings = weir_arena_alloc(s->arena, targets * weir_nn_hidden(shape) * sizeof *p->embeddings);
     if (!p->logits || (embeddings && !p->embeddings))
         return WEIR_ARENA_ERR(s->arena, "no memory for the scores of a batch; ask for fewer targets at once");
-    const weir_nn_batch batch = {&wide->view, wide->inputs.numbers, wide->inputs.slots, wide->inputs.edges};
+    const weir_nn_batch batch = {.block = &wide->view,
+                                 .numbers = wide->inputs.numbers,
+                                 .slots = wide->inputs.slots,
+                                 .edges = wide->inputs.edges};
     err = weir_nn_forward(nn, s->model->opts.params, &batch, NULL, s->workspace, p->logits, p->embeddings);
     for (uint32_t i = 0; !err && i < p->round->count; i++)
         err = scorer_answer(p, i);

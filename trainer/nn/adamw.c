@@ -211,16 +211,16 @@ static double adamw_square_sum(const weir_adamw *adamw, const weir_real *gradien
     const weir_kernels *k = weir_nn_kernels(adamw->nn);
     uint32_t tensors, count;
     const weir_nn_tensor *t = weir_nn_tensors(adamw->nn, &tensors);
-    double sum = 0;
+    double sum = 0, held = 0; /* of rows that a share has, and no other */
     if (!rows) return k->square_sum(weir_nn_parameter_count(adamw->nn), gradients);
     for (uint32_t i = 0; i < tensors; i++)
         if (!t[i].looked_up) sum += k->square_sum((size_t)t[i].rows * t[i].cols, gradients + t[i].offset);
     for (uint32_t i = 0; i < adamw->table_count; i++) {
         const uint32_t *ids = weir_nn_rows_look(rows, i, &t, &count);
         for (uint32_t n = 0; n < count; n++)
-            sum += k->square_sum(t->cols, gradients + t->offset + (size_t)ids[n] * t->cols);
+            *(t->held ? &held : &sum) += k->square_sum(t->cols, gradients + t->offset + (size_t)ids[n] * t->cols);
     }
-    return sum;
+    return sum + (adamw->opts.sum ? adamw->opts.sum(adamw->opts.context, held) : held);
 }
 
 weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, const weir_nn_rows *rows,

@@ -97,9 +97,10 @@ weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch) {
         const uint32_t *slots = batch->slots[type];
         weir_block_range range = batch->block->input_ranges[type];
         if (plan->encode[type].bias == WEIR_NN_NO_TENSOR) continue; /* a type that the network does not see */
-        for (uint32_t c = 0; !err && c < categories; c++) {
+        for (uint32_t c = 0; !err && c < categories; c++, n++) {
             bool own = inputs->categories[c].feature == WEIR_SCHEMA_NONE;
             WEIR_ASSERT(n < rows->count && rows->tables[n].tensor->offset == plan->encode[type].categories[c]);
+            if (rows->tables[n].tensor->held) continue;
             for (uint32_t row = 0; row < range.end - range.begin; row++) {
                 uint32_t slot = slots[(size_t)row * categories + c];
                 if (own && slot == WEIR_NO_SLOT) continue; /* an unknown vertex */
@@ -110,16 +111,28 @@ weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch) {
                                     slot, rows->tables[n].tensor->name, rows->tables[n].tensor->rows);
                 rows_mark(&rows->tables[n], slot);
             }
-            err = rows_list(&rows->tables[n++]);
+            err = rows_list(&rows->tables[n]);
         }
     }
     return err;
+}
+
+weir_err weir_nn_rows_of_held(weir_nn_rows *rows, uint32_t type, const uint32_t *ids, size_t count) {
+    uint32_t last = weir_nn_vertex(weir_nn_shape_of(rows->nn), type)->category_count - 1, n = 0;
+    uint64_t offset = weir_nn_plan_of(rows->nn)->encode[type].categories[last];
+    while (n < rows->count && rows->tables[n].tensor->offset != offset)
+        n++;
+    WEIR_ASSERT(n < rows->count && rows->tables[n].tensor->held);
+    for (size_t i = 0; i < count; i++)
+        rows_mark(&rows->tables[n], ids[i]);
+    return rows_list(&rows->tables[n]);
 }
 
 /* Of each table how many, and then which. */
 void weir_nn_rows_write(const weir_nn_rows *rows, weir_buf *out) {
     for (uint32_t i = 0; i < rows->count; i++) {
         const rows_table *table = &rows->tables[i];
+        if (table->tensor->held) continue;
         weir_buf_append(out, &table->count, sizeof table->count);
         weir_buf_append(out, table->ids, table->count * sizeof *table->ids);
     }
@@ -131,6 +144,7 @@ weir_err weir_nn_rows_add(weir_nn_rows *rows, const char *bytes, size_t length) 
     for (uint32_t i = 0; !err && i < rows->count; i++) {
         rows_table *table = &rows->tables[i];
         uint32_t count = 0, row;
+        if (table->tensor->held) continue;
         bool whole = (size_t)(end - at) >= sizeof count;
         if (whole) memcpy(&count, at, sizeof count);
         at += whole ? sizeof count : 0;
@@ -160,7 +174,7 @@ const uint32_t *weir_nn_rows_look(const weir_nn_rows *rows, uint32_t n, const we
 size_t weir_nn_rows_size(const weir_nn_rows *rows) {
     size_t size = 0;
     for (uint32_t i = 0; i < rows->count; i++)
-        size += (size_t)rows->tables[i].count * rows->tables[i].tensor->cols;
+        if (!rows->tables[i].tensor->held) size += (size_t)rows->tables[i].count * rows->tables[i].tensor->cols;
     return size;
 }
 
@@ -169,26 +183,29 @@ void weir_nn_rows_pack(const weir_nn_rows *rows, const weir_real *flat, weir_rea
     k->zero(packed, weir_nn_rows_size(rows) * sizeof *packed);
     for (uint32_t i = 0; i < rows->count; i++) {
         const rows_table *table = &rows->tables[i];
+        if (table->tensor->held) continue;
         k->embed(table->count, table->tensor->cols, table->ids, 1, flat + table->tensor->offset, packed);
         packed += (size_t)table->count * table->tensor->cols;
     }
 }
 
+static void rows_zero(const weir_kernels *k, const rows_table *table, weir_real *flat) {
+    for (uint32_t n = 0; n < table->count; n++)
+        k->zero(flat + table->tensor->offset + (size_t)table->ids[n] * table->tensor->cols,
+                table->tensor->cols * sizeof *flat);
+}
+
 void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat) {
-    const weir_kernels *k = weir_nn_kernels(rows->nn);
-    for (uint32_t i = 0; i < rows->count; i++) {
-        const rows_table *table = &rows->tables[i];
-        for (uint32_t n = 0; n < table->count; n++)
-            k->zero(flat + table->tensor->offset + (size_t)table->ids[n] * table->tensor->cols,
-                    table->tensor->cols * sizeof *flat);
-    }
+    for (uint32_t i = 0; i < rows->count; i++)
+        rows_zero(weir_nn_kernels(rows->nn), &rows->tables[i], flat);
 }
 
 void weir_nn_rows_unpack(const weir_nn_rows *rows, const weir_real *packed, weir_real *flat) {
     const weir_kernels *k = weir_nn_kernels(rows->nn);
-    weir_nn_rows_zero(rows, flat);
     for (uint32_t i = 0; i < rows->count; i++) {
         const rows_table *table = &rows->tables[i];
+        if (table->tensor->held) continue;
+        rows_zero(k, table, flat);
         k->embed_back(table->count, table->tensor->cols, table->ids, 1, packed, flat + table->tensor->offset);
         packed += (size_t)table->count * table->tensor->cols;
     }

@@ -256,7 +256,7 @@ static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
         assert_ok(weir_inputs_edges(p->inputs, view, step, 0, view->edges[step].count, p->trained));
         assert_memory_equal(p->trained, edges[step], (size_t)view->edges[step].count * width * sizeof *p->trained);
     }
-    const weir_nn_batch batch = {view, numbers, slots, edges};
+    const weir_nn_batch batch = {.block = view, .numbers = numbers, .slots = slots, .edges = edges};
     assert_ok(weir_nn_forward(p->net.nn, p->net.params, &batch, NULL, p->workspace, logits, NULL));
 }
 

@@ -527,6 +527,70 @@ static void rows_are_those_of_the_slots(void **state) {
     nn_close(&f);
 }
 
+/* A network that holds two of the rows, and a batch that brings those it reads, in another order: the same logits, and
+ * the gradients of the whole network, of rows where they were brought from. */
+static void a_share_with_brought_rows_is_the_whole(void **state) {
+    (void)state;
+    nn_fixture f;
+    weir_nn *share = NULL;
+    weir_nn_workspace *whole_space = NULL, *share_space = NULL;
+    const uint32_t held[3] = {0, 2, 0};
+    weir_real logits[2][NN_TARGETS], dlogits[NN_TARGETS], rows[NN_KNOWN * 8], back[NN_KNOWN * 8] = {0};
+    nn_open(&f, weir_test_seed(), "find", 8);
+    nn_random_batch(&f);
+    assert_ok(weir_nn_open_share(f.shape, weir_kernels_cpu(), held, &share));
+    const weir_nn_tensor *all = weir_nn_tensor_find(f.nn, "encode.b.embedding");
+    const weir_nn_tensor *own = weir_nn_tensor_find(share, "encode.b.embedding");
+    assert_true(all->rows == NN_KNOWN && own->rows == 2 && own->held && !all->held);
+    uint64_t count = weir_nn_parameter_count(f.nn), end = all->offset + (uint64_t)all->rows * 8;
+    uint64_t fewer = (uint64_t)(all->rows - own->rows) * 8;
+    assert_int_equal(weir_nn_parameter_count(share), count - fewer);
+    weir_real *params = fixture_array(count, sizeof *params), *whole_g = fixture_array(count, sizeof *whole_g),
+              *share_g = fixture_array(count, sizeof *share_g);
+    for (uint64_t i = 0; i < count; i++)
+        if (i < all->offset || i >= end) params[i < end ? i : i - fewer] = f.params[i];
+
+    /* Slot s is brought as row NN_KNOWN - 1 - s. */
+    for (uint32_t i = 0; i < NN_KNOWN * 8; i++)
+        rows[i] = f.params[all->offset + (uint64_t)(NN_KNOWN - 1 - i / 8) * 8 + i % 8];
+    assert_ok(weir_nn_workspace_open(f.nn, true, &whole_space));
+    assert_ok(weir_nn_workspace_open(share, true, &share_space));
+    assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, whole_space, logits[0], NULL));
+    for (uint32_t i = 0; i < NN_TARGETS; i++)
+        dlogits[i] = (weir_real)nn_normal(&f);
+    assert_ok(weir_nn_backward(f.nn, f.params, whole_space, dlogits, whole_g, NULL));
+    assert_err(weir_nn_forward(share, params, &f.batch, NULL, share_space, logits[1], NULL), WEIR_EINVAL,
+               "come with the batch");
+    weir_block_range range = f.batch.block->input_ranges[1];
+    uint32_t categories = weir_nn_vertex(f.shape, 1)->category_count;
+    for (uint32_t row = 0; row < range.end - range.begin; row++) {
+        uint32_t *slot = &f.slots[1][(row + 1) * categories - 1];
+        if (*slot != WEIR_NO_SLOT) *slot = NN_KNOWN - 1 - *slot;
+    }
+    const weir_nn_brought brought = {rows, back, NN_KNOWN};
+    f.batch.brought = &brought;
+    assert_ok(weir_nn_forward(share, params, &f.batch, NULL, share_space, logits[1], NULL));
+    assert_ok(weir_nn_backward(share, params, share_space, dlogits, share_g, NULL));
+    assert_err(weir_nn_forward(f.nn, f.params, &f.batch, NULL, whole_space, logits[1], NULL), WEIR_EINVAL,
+               "come with the batch");
+    assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t row = (i - all->offset) / 8;
+        weir_real here = i < all->offset ? share_g[i] : i >= end ? share_g[i - fewer] : 0;
+        if (i >= all->offset && i < end) here = back[(NN_KNOWN - 1 - row) * 8 + (i - all->offset) % 8];
+        assert_true(here == whole_g[i]);
+    }
+    for (uint64_t i = own->offset; i < own->offset + 16; i++)
+        assert_true(share_g[i] == 0);
+    weir_nn_workspace_close(whole_space);
+    weir_nn_workspace_close(share_space);
+    weir_nn_close(share);
+    free(params);
+    free(whole_g);
+    free(share_g);
+    nn_close(&f);
+}
+
 static double accuracy(nn_fixture *f, weir_nn_workspace *w, uint32_t first, uint32_t count) {
     weir_real logits[PEOPLE];
     uint32_t right = 0;
@@ -594,4 +658,4 @@ WEIR_TESTS(WEIR_CASE(binary_loss_by_hand), WEIR_CASE(softmax_loss_by_hand), WEIR
            WEIR_CASE(there_is_no_way_back_without_a_tape), WEIR_CASE(adamw_first_step_is_the_rate),
            WEIR_CASE(b3_rows_that_wait_lose_nothing), WEIR_CASE(adagrad_is_of_embeddings_alone),
            WEIR_CASE(b3_of_a_million_rows_those_of_a_batch_move), WEIR_CASE(rows_are_those_of_the_slots),
-           WEIR_CASE(two_communities_are_learnt))
+           WEIR_CASE(a_share_with_brought_rows_is_the_whole), WEIR_CASE(two_communities_are_learnt))

@@ -44,10 +44,15 @@ typedef struct weir_nn_tensor {
     uint32_t rows, cols;
     bool decays;    /* under weight decay: weights and embeddings do, biases and gains do not */
     bool looked_up; /* embeddings: a batch reads those rows alone that its slots name */
+    bool held;      /* of known vertices, and not all of them: batches bring what they read */
 } weir_nn_tensor;
 
 /* The shape and the kernels are borrowed.  WEIR_ENOMEM.  [any] */
 weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, weir_nn **nnp);
+/* The same network where embeddings of known vertices are shared out: of each type it holds so many rows, at least 1
+ * where the type has known vertices. Whose these are, the caller knows. Each batch brings the rows that it reads. */
+weir_err weir_nn_open_share(const weir_nn_shape *shape, const weir_kernels *kernels, const uint32_t *held,
+                            weir_nn **nnp);
 void weir_nn_close(weir_nn *nn); /* NULL is allowed */
 
 const weir_nn_shape *weir_nn_shape_of(const weir_nn *nn);
@@ -65,12 +70,21 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */
 
+/* Embeddings of known vertices that a batch brings to a share (weir_nn_open_share), in the kernels' memory. The slot of
+ * a vertex itself is then a row of these, whatever its type. A plain value. */
+typedef struct weir_nn_brought {
+    const weir_real *rows; /* count x hidden */
+    weir_real *gradients;  /* the same, to which the way back adds; NULL: there is none */
+    uint32_t count;
+} weir_nn_brought;
+
 /* What a batch brings, in the host's memory; borrowed until the forward pass, with a tape the way back, has ended. */
 typedef struct weir_nn_batch {
     const weir_block_view *block;    /* sampled with the shape's steps, after weir_block_inputs       */
     const weir_real *const *numbers; /* one a type: inputs of the type x width                        */
     const uint32_t *const *slots;    /* one a type: inputs of the type x categories; WEIR_NO_SLOT: none */
     const weir_real *const *edges;   /* one a step: edges x width of its relation; NULL without width */
+    const weir_nn_brought *brought;  /* of a share that has known vertices; else NULL                 */
 } weir_nn_batch;
 
 /* Training: what is dropped depends on (seed, step, layer, the node's key) alone. */
@@ -88,7 +102,8 @@ uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
 
 /* Logits of the targets: targets x outputs. params lie in the kernels' memory; logits and embeddings (targets x hidden,
  * NULL: not wanted) in the host's. drop is NULL but in training.  WEIR_EINVAL the block was not sampled for this shape,
- * or has no input rows; WEIR_ENOMEM; what the kernels report.  [owner of the workspace] */
+ * or has no input rows, or brings no embeddings to a share; WEIR_ENOMEM; what the kernels report.  [owner of the
+ * workspace] */
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings);

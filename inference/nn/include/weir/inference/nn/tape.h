@@ -58,6 +58,7 @@ typedef struct weir_nn_tape {
     const weir_real *const *edge_means;    /* one a step: parents x edge cols                    */
     const weir_real *const *numbers;       /* one a type                                         */
     const uint32_t *const *slots;          /* one a type                                         */
+    const weir_nn_brought *brought;        /* as the batch has it                                */
     weir_real *h0;                         /* inputs x hidden                                    */
     weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
 } weir_nn_tape;

@@ -64,21 +64,24 @@ typedef struct weir_nn_rows weir_nn_rows;
 /* The network is borrowed.  WEIR_ENOMEM. */
 weir_err weir_nn_rows_open(const weir_nn *nn, weir_nn_rows **rowsp);
 void weir_nn_rows_close(weir_nn_rows *rows); /* NULL is allowed */
-/* The rows of one batch; NULL: of none. What was there before is forgotten.  WEIR_ECORRUPT a slot beyond its tensor;
- * WEIR_ENOMEM. */
+/* The rows of one batch; NULL: of none. What was there before is forgotten. Of tensors of which a share holds some rows
+ * there are none: what is read of them, the caller says.  WEIR_ECORRUPT a slot beyond its tensor; WEIR_ENOMEM. */
 weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch);
-/* For other ranks: appends the rows as bytes; and adds those of others, which must be of an equal network.
- * WEIR_ECORRUPT they name a row that there is not, or end too early; WEIR_ENOMEM. */
+/* Adds rows that a share holds, of known vertices of the type.  WEIR_ENOMEM. */
+weir_err weir_nn_rows_of_held(weir_nn_rows *rows, uint32_t type, const uint32_t *ids, size_t count);
+/* For other ranks: appends the rows as bytes, but for those that a share holds; and adds those of others, which must be
+ * of an equal network.  WEIR_ECORRUPT they name a row that there is not, or end too early; WEIR_ENOMEM. */
 void weir_nn_rows_write(const weir_nn_rows *rows, weir_buf *out);
 weir_err weir_nn_rows_add(weir_nn_rows *rows, const char *bytes, size_t length);
 /* Of the n-th tensor that is looked up: its rows, ascending, each once. *tensorp NULL: there are no more tensors. */
 const uint32_t *weir_nn_rows_look(const weir_nn_rows *rows, uint32_t n, const weir_nn_tensor **tensorp,
                                   uint32_t *countp);
-/* Numbers in all these rows. */
+/* Numbers in the rows that are packed: all but those that a share holds. */
 size_t weir_nn_rows_size(const weir_nn_rows *rows);
-/* Copies the rows from a flat array to packed ones, one after the other, or back. Both in the kernels' memory. */
+/* Copies them from a flat array to packed ones, one after the other, or back. Both in the kernels' memory. */
 void weir_nn_rows_pack(const weir_nn_rows *rows, const weir_real *flat, weir_real *packed);
 void weir_nn_rows_unpack(const weir_nn_rows *rows, const weir_real *packed, weir_real *flat);
+/* Of all rows, those that a share holds, too. */
 void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat);
 
 /* --- AdamW, and Adagrad for embeddings --------------------------------------------------------------------------- */
@@ -90,6 +93,10 @@ typedef struct weir_adamw_opts {
     double norm_max;                     /* gradients longer than this are shortened to it; 0: never */
     bool adagrad;                        /* for embeddings, without decay; all else moves by AdamW */
     double row_rate;                     /* of embeddings; 0: that of all else */
+    /* Of a share: makes of the sum of the squares of its rows' gradients that of all shares, the same bits in each.
+     * Called once a step; NULL: this is all. */
+    double (*sum)(void *context, double squares);
+    void *context;
 } weir_adamw_opts;
 
 /* Under AdamW, rows that have no gradient move, too: by what is left of their moments, and by decay. They do so when
