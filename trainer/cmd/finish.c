@@ -161,7 +161,7 @@ static void report_write_text(report *f) {
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-static weir_err report_add_model(report *f) {
+static weir_err report_add_model(report *f, const weir_trained *trained) {
     const weir_cmd_train *c = f->c;
     const weir_nn *nn = f->trained.nn;
     uint64_t bytes = weir_nn_parameter_count(nn) * sizeof(weir_real);
@@ -181,7 +181,7 @@ static weir_err report_add_model(report *f) {
     weir_real *host = weir_malloc(bytes);
     weir_err err = host ? WEIR_OK : WEIR_NOMEM("for a model");
     if (!err && c->key) err = weir_secret_key_load(c->key, &key);
-    if (!err) weir_nn_kernels(nn)->to_host(host, f->trained.params, bytes);
+    if (!err) err = weir_trained_params(trained, host);
     opts.params = host;
     opts.key = key;
     if (!err) err = weir_pack_draft_open(&opts, &draft);
@@ -197,6 +197,7 @@ static weir_err report_add_model(report *f) {
 
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained) {
     char path[4096];
+    if (weir_comm_rank(c->comm) != 0) return c->models ? weir_trained_params(trained, NULL) : WEIR_OK;
     report *f = weir_calloc(1, sizeof *f);
     if (!f) return WEIR_NOMEM("for the report of a training");
     f->c = c;
@@ -216,7 +217,7 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
         err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
         if (!err) err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
     }
-    if (!err && c->models) err = report_add_model(f);
+    if (!err && c->models) err = report_add_model(f, trained);
     if (!err) err = weir_buf_err(&f->text);
     if (!err) err = weir_cli_output(f->text.bytes, f->text.length);
     weir_buf_free(&f->metrics);

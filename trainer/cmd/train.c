@@ -297,7 +297,7 @@ static weir_err train_run(weir_cli *cli) {
         c.opts.on_epoch = train_print_epoch;
         c.opts.context = &c;
         err = weir_train_run(c.comm, &c.opts, &trained);
-        if (!err && weir_comm_rank(c.comm) == 0) err = weir_comm_fail(c.comm, weir_cmd_train_finish(&c, trained));
+        if (!err) err = weir_comm_fail(c.comm, weir_cmd_train_finish(&c, trained));
         weir_trained_close(trained);
         if (!err) weir_comm_barrier(c.comm);
     }

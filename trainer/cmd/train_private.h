@@ -37,7 +37,7 @@ weir_err weir_cmd_reach_read(const weir_cli *cli, const weir_schema *schema, wei
 bool weir_cmd_train_list(const char *text, uint32_t least, uint32_t most, uint32_t room, uint32_t *numbers,
                          uint32_t *countp);
 
-/* On rank 0: the report to stdout and into the folder, the model into the register. */
+/* All ranks together. On rank 0: the report to stdout and into the folder, the model into the register. */
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);
 
 /* Instead of a training: the figures of --judge's model on the test targets, to stdout.  WEIR_EPERM, WEIR_ECORRUPT, …

@@ -64,6 +64,7 @@ typedef struct batch_memory {
     weir_train_remote remote; /* vertices and edges that the part does not have */
     weir_buf asked;           /* what other ranks ask of this one for their batch of the same number, by rank */
     uint64_t *asked_bytes;
+    weir_train_wants wants;
 } batch_memory;
 
 struct weir_train_sampler {
@@ -175,6 +176,7 @@ static weir_err batch_draw(batch_memory *m, const weir_train_sampler *sampler, c
                                 .list = slice->list,
                                 .seed = slice->seed,
                                 .own = m->own,
+                                .wants = &m->wants,
                                 .keys = m->keys};
     weir_err err = batch_take_targets(m, sampler, slice);
     if (err) return err;
@@ -373,12 +375,24 @@ static weir_err batch_hide(batch_memory *m) {
     return WEIR_OK;
 }
 
+/* Of the vertices that are not hidden, each rank tells the owners which embeddings it will need. */
+static weir_err batch_want(batch_memory *m) {
+    const weir_train_shares *shares = m->opts->shares;
+    const weir_block_view *view = m->out.own_count ? m->out.nn.block : NULL;
+    if (!shares) return WEIR_OK;
+    weir_err err = weir_train_wants_list(&m->wants, shares, shares->rank, view, m->slots_of);
+    for (uint32_t type = 0; !err && view && type < view->types; type++)
+        m->slots_to[type] = m->types[type].slots;
+    if (!err) weir_train_wants_place(&m->wants, shares, view, m->slots_to);
+    return err ? err : weir_train_wants_tell(&m->wants, shares, m->channels[WEIR_TRAIN_CHANNEL_ASK]);
+}
+
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher) {
     batch_memory *m = batch_memory_of(batch);
     const weir_block_view *view = batch->nn.block;
     weir_err err = WEIR_OK;
     WEIR_ON_ROLE(WORKER);
-    if (!batch->own_count) return WEIR_OK;
+    if (!batch->own_count) return batch_want(m);
     for (uint32_t type = 0; !err && type < view->types; type++) {
         bool all = m->opts->owners.ranks == 1;
         uint32_t begin = all || type == 0 ? 0 : m->asks.own_ends[type - 1],
@@ -392,7 +406,7 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
     batch->nn.numbers = m->numbers_of;
     batch->nn.slots = m->slots_of;
     batch->nn.edges = (const weir_real *const *)m->edges;
-    return err;
+    return err ? err : batch_want(m);
 }
 
 /* --- handles ------------------------------------------------------------------------------------------------------ */
@@ -484,6 +498,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
     if (!err) err = weir_train_hands_open(opts->owners.ranks, &m->hands);
+    if (!err) err = weir_train_wants_open(opts->owners.ranks, &m->wants);
     if (!err) err = weir_train_remote_open(opts->shape, &m->remote);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
     if (err) {
@@ -508,6 +523,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_block_close(m->block);
     weir_train_hands_close(&m->hands);
     weir_train_asks_close(&m->asks);
+    weir_train_wants_close(&m->wants);
     weir_train_remote_close(&m->remote);
     weir_buf_free(&m->asked);
     weir_buf_free(&m->foretold);

@@ -44,7 +44,7 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
 weir_err weir_train_batch_ask(weir_train_batch *batch);
 /* Answers what others asked, and takes their answers: all ranks together.  [worker] */
 weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher);
-/* Everything that is not there yet.  [worker] */
+/* Everything that is not there yet; where embeddings are shared, all ranks together tell which they read.  [worker] */
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher);
 
 /* Which entries of a row's matrices a batch does not show. A plain value. */

@@ -41,6 +41,7 @@
 #include <weir/trainer/train/train.h>
 
 #include "asks.h"
+#include "shares.h"
 #include "trace.h"
 
 #define WEIR_BATCHES_AHEAD 6u /* where opts name no number */
@@ -71,6 +72,7 @@ typedef struct weir_batches_opts {
     weir_train_owners owners; /* and the snapshot                            */
     weir_train_kept kept;     /* of rows of other ranks; a lookahead is of one stream */
     weir_train_wire wire;     /* how rows go between ranks */
+    const weir_train_shares *shares; /* of embeddings of vertices; NULL: this rank has them all */
     /* A row a maker; NULL where there is one rank. */
     weir_comm *const (*channels)[WEIR_TRAIN_CHANNELS];
     weir_train_trace *trace; /* NULL: none */
@@ -86,21 +88,22 @@ typedef struct weir_batches_times {
 /* Owned by the stream; read-only to the caller that takes it. */
 typedef struct weir_train_batch {
     uint32_t epoch;
-    uint64_t number;          /* of its epoch's batches, from 0                      */
-    uint64_t batches;         /* that its epoch has                                  */
-    uint64_t begin, end;      /* of the epoch's list: the whole global batch         */
-    const uint32_t *list;     /* from there: indices of targets, of all ranks        */
-    uint64_t seed;            /* of what was drawn for the epoch                     */
-    const uint32_t *own;      /* indices of the targets that this rank computes      */
-    uint32_t own_count;       /* may be 0: then there is no block                    */
-    uint32_t handed;          /* of them, those that another rank has                */
-    weir_nn_batch nn;         /* what the network takes                              */
-    const uint64_t *keys;     /* of each node but the last hop's: for dropout        */
-    uint64_t edges;           /* sampled                                             */
-    uint64_t rows;            /* input rows: own, and these two                      */
-    uint64_t remote;          /* of other ranks, that were asked for                 */
-    uint64_t cached;          /* of other ranks, that this one had kept              */
-    weir_batches_times times; /* what it took, whatever epoch went on meanwhile      */
+    uint64_t number;               /* of its epoch's batches, from 0                      */
+    uint64_t batches;              /* that its epoch has                                  */
+    uint64_t begin, end;           /* of the epoch's list: the whole global batch         */
+    const uint32_t *list;          /* from there: indices of targets, of all ranks        */
+    uint64_t seed;                 /* of what was drawn for the epoch                     */
+    const uint32_t *own;           /* indices of the targets that this rank computes      */
+    uint32_t own_count;            /* may be 0: then there is no block                    */
+    uint32_t handed;               /* of them, those that another rank has                */
+    weir_nn_batch nn;              /* what the network takes, but for what is brought     */
+    const weir_train_wants *wants; /* of embeddings: where they are shared              */
+    const uint64_t *keys;          /* of each node but the last hop's: for dropout        */
+    uint64_t edges;                /* sampled                                             */
+    uint64_t rows;                 /* input rows: own, and these two                      */
+    uint64_t remote;               /* of other ranks, that were asked for                 */
+    uint64_t cached;               /* of other ranks, that this one had kept              */
+    weir_batches_times times;      /* what it took, whatever epoch went on meanwhile      */
 } weir_train_batch;
 
 /* Starts the makers.  What opts points to is borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE; WEIR_ELIMIT blocks would be too

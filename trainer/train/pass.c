@@ -61,6 +61,7 @@ weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*
         .owners = weir_training_owners(t),
         .kept = {.cache = t->cache},
         .wire = t->opts.wire,
+        .shares = t->shares,
         .channels = (weir_comm *const(*)[WEIR_TRAIN_CHANNELS])channels,
         .trace = t->trace,
     };
@@ -113,11 +114,12 @@ static weir_err training_sum_rows(weir_trained *t) {
 }
 
 /* What is left to do when the way back has ended: the rest is being summed since it was there. */
-static weir_err training_sum(weir_trained *t, double *loss, weir_train_times *times) {
+static weir_err training_sum(weir_trained *t, const weir_train_batch *batch, double *loss, weir_train_times *times) {
     if (!t->sums) return WEIR_OK;
     weir_train_sums_reach(t->sums, 0);
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = training_sum_rows(t);
+    if (!err && t->shares) err = weir_train_shares_push(t->shares, t->nn, batch->wants, t->comm, t->gradients);
     if (err) return err;
     times->sum += weir_clock_mono_us(weir_clock_system()) - begin_us;
     weir_train_sums_wait(t->sums, loss, &times->sum);
@@ -145,55 +147,77 @@ static void training_trace(const weir_trained *t, const weir_train_batch *batch,
     weir_train_trace_add(t->trace, &span);
 }
 
-weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch) {
+weir_err weir_training_bring(weir_trained *t, const weir_train_batch *batch, const weir_real *params,
+                             weir_nn_brought *broughtp, weir_nn_batch *nnp) {
+    *nnp = batch->nn;
+    if (!t->shares) return WEIR_OK;
+    nnp->brought = broughtp;
+    return weir_train_shares_pull(t->shares, t->nn, params, batch->wants, t->comm, broughtp);
+}
+
+/* The way forward and back: this rank's part of the loss, and of the gradients. */
+static weir_err training_compute(weir_trained *t, const weir_train_batch *batch, const weir_nn_batch *nn,
+                                 double divisor, double *loss) {
     const weir_nn_drop drop = {t->opts.dropout, t->opts.seed, weir_adamw_steps(t->adamw), batch->keys};
     const weir_nn_listener listener = {training_finished, t->sums};
-    weir_clock *clock = weir_clock_system();
-    double weights[WEIR_SCHEMA_LABEL_VALUES_MAX], divisor = training_batch_weight(t, batch), loss = 0, norm = 0;
+    double weights[WEIR_SCHEMA_LABEL_VALUES_MAX];
     weir_err err = WEIR_OK;
     WEIR_ASSERT(batch->own_count <= t->opts.batch && t->targets->classes <= WEIR_SCHEMA_LABEL_VALUES_MAX);
-
-    /* Forward and backward: this rank's part of the loss and of the gradients. */
-    int64_t begin_us = weir_clock_mono_us(clock);
-    training_zero_gradients(t);
-    err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
-    if (!err && t->sums) err = weir_train_sums_begin(t->sums, t->rows);
-    if (err) return err;
+    *loss = 0;
     if (batch->own_count) {
-        weir_adamw_bring(t->adamw, t->rows, t->params);
         for (uint32_t c = 0; c < t->targets->classes; c++)
             weights[c] = training_class_weight(t, c);
         for (uint32_t i = 0; i < batch->own_count; i++)
             t->labels[i] = t->targets->classes_of[batch->own[i]];
-        err = weir_nn_forward(t->nn, t->params, &batch->nn, t->opts.dropout > 0 ? &drop : NULL, t->workspace, t->logits,
-                              NULL);
+        err = weir_nn_forward(t->nn, t->params, nn, t->opts.dropout > 0 ? &drop : NULL, t->workspace, t->logits, NULL);
         if (err) return err;
         const weir_loss of = {t->logits, t->labels, weights, batch->own_count, t->targets->classes, divisor};
-        loss = weir_loss_of(weir_nn_outputs(t->shape), &of, t->dlogits);
+        *loss = weir_loss_of(weir_nn_outputs(t->shape), &of, t->dlogits);
     }
-    if (t->sums) weir_train_sums_loss(t->sums, loss);
-    if (batch->own_count) {
-        err = weir_nn_backward(t->nn, t->params, t->workspace, t->dlogits, t->gradients, t->sums ? &listener : NULL);
-        if (err) return err;
-    }
+    if (t->sums) weir_train_sums_loss(t->sums, *loss);
+    if (!batch->own_count) return WEIR_OK;
+    return weir_nn_backward(t->nn, t->params, t->workspace, t->dlogits, t->gradients, t->sums ? &listener : NULL);
+}
+
+weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch) {
+    weir_clock *clock = weir_clock_system();
+    double divisor = training_batch_weight(t, batch), loss = 0, norm = 0;
+    weir_nn_brought brought;
+    weir_nn_batch nn;
+
+    /* Rows of embeddings become what they are in this step, and come to whoever reads them. */
+    int64_t begin_us = weir_clock_mono_us(clock);
+    training_zero_gradients(t);
+    weir_err err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
+    if (!err && t->shares) err = weir_train_shares_mark(batch->wants, t->rows);
+    if (!err && t->sums) err = weir_train_sums_begin(t->sums, t->rows);
+    if (err) return err;
+    weir_adamw_bring(t->adamw, t->rows, t->params);
+    int64_t pull_us = weir_clock_mono_us(clock);
+    err = weir_training_bring(t, batch, t->params, &brought, &nn);
+    int64_t pulled_us = t->shares ? weir_clock_mono_us(clock) : pull_us;
+    if (!err) err = training_compute(t, batch, &nn, divisor, &loss);
+    if (err) return err;
 
     /* The sum over the ranks, then one update that is the same on all of them. */
     int64_t middle_us = weir_clock_mono_us(clock);
-    err = training_sum(t, &loss, &epoch->times);
+    err = training_sum(t, batch, &loss, &epoch->times);
     if (err) return err;
     int64_t summed_us = weir_clock_mono_us(clock);
     err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->rows, t->params, &norm);
 
     int64_t end_us = weir_clock_mono_us(clock);
-    training_trace(t, batch, WEIR_STAGE_COMPUTE, begin_us, middle_us);
+    if (t->shares) training_trace(t, batch, WEIR_STAGE_PULL, pull_us, pulled_us);
+    training_trace(t, batch, WEIR_STAGE_COMPUTE, t->shares ? pulled_us : begin_us, middle_us);
     training_trace(t, batch, WEIR_STAGE_SUM, middle_us, summed_us);
     training_trace(t, batch, WEIR_STAGE_UPDATE, summed_us, end_us);
     epoch->times.sample += batch->times.sample;
     epoch->times.exchange += batch->times.exchange;
     epoch->times.encode += batch->times.encode;
     epoch->times.wait += batch->times.wait;
-    epoch->times.sum_wait += summed_us - middle_us;
-    epoch->times.compute += middle_us - begin_us;
+    epoch->times.sum += pulled_us - pull_us;
+    epoch->times.sum_wait += pulled_us - pull_us + summed_us - middle_us;
+    epoch->times.compute += middle_us - begin_us - (pulled_us - pull_us);
     epoch->loss += loss * divisor;
     epoch->gradient_norm += norm;
     epoch->edges += batch->edges;
@@ -252,6 +276,8 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
     uint32_t outputs = weir_nn_outputs(t->shape);
     const weir_train_batch *batch = NULL;
+    weir_nn_brought brought;
+    weir_nn_batch nn;
     weir_batches *stream;
     double *scores = weir_training_scores(t, part);
     WEIR_ON_ROLE(MAIN);
@@ -270,7 +296,8 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
     for (;;) {
         err = weir_batches_next(stream, &batch);
         if (err || !batch) break;
-        if (batch->own_count) err = weir_nn_forward(t->nn, params, &batch->nn, NULL, t->workspace, t->logits, NULL);
+        err = weir_training_bring(t, batch, params, &brought, &nn);
+        if (!err && batch->own_count) err = weir_nn_forward(t->nn, params, &nn, NULL, t->workspace, t->logits, NULL);
         err = weir_batches_where(stream, "computing", batch, err);
         if (err) break;
         for (uint32_t i = 0; i < batch->own_count; i++) {

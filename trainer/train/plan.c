@@ -34,6 +34,7 @@ enum { PLAN_SAMPLE, PLAN_ASK, PLAN_FETCH, PLAN_COMPUTE, PLAN_STAGES };
 typedef struct plan_tally {
     uint64_t targets, edges, rows, remote, cached;
     uint64_t batch_bytes, nodes, exchanged; /* of the largest; exchanged: bytes that are held while they are */
+    uint64_t brought;                       /* of it, embeddings that it brings, with their gradients        */
     int64_t us[WEIR_TRAIN_PLAN_BATCHES][PLAN_STAGES];
 } plan_tally;
 
@@ -46,7 +47,7 @@ typedef struct plan_pass {
     double *sent;        /* one a rank: bytes of asks and answers, and of edges where parts end */
     uint64_t seed;       /* of what is drawn */
     weir_comm **channels;
-    weir_comm_traffic traffic[WEIR_TRAIN_CHANNELS]; /* as it was last looked at */
+    weir_comm_traffic traffic[WEIR_TRAIN_CHANNELS], pulled; /* as it was last looked at; pulled: of embeddings */
     uint64_t sampler_bytes, fetcher_bytes;
 } plan_pass;
 
@@ -59,9 +60,15 @@ typedef struct plan_trial {
     weir_train_fetcher *fetcher;
     weir_train_batch *batch;
     uint64_t floats, told; /* numbers and bytes of all steps */
-    weir_buf rows;         /* of embeddings, that the ranks of a batch have read, where they are pretended; */
-    uint64_t *row_ends;    /* of each rank's in it                                                          */
-    uint32_t *list;        /* of targets, of the pass at hand                                               */
+    /* Where ranks are pretended: how they would share embeddings of vertices, or NULL; what of the network one would
+     * have; which rows of its own and of others a batch reads; and which of embeddings that all have. */
+    weir_train_shares *shares;
+    weir_nn *nn;
+    weir_train_wants wants;
+    weir_nn_rows *read;
+    weir_buf rows;      /* as the ranks of a batch tell each other of them, */
+    uint64_t *row_ends; /* and where each rank's end                        */
+    uint32_t *list;     /* of targets, of the pass at hand            */
 } plan_trial;
 
 static uint64_t plan_least(uint64_t a, uint64_t b) {
@@ -69,6 +76,10 @@ static uint64_t plan_least(uint64_t a, uint64_t b) {
 }
 
 /* --- what a batch needs ------------------------------------------------------------------------------------------- */
+
+static const weir_train_shares *plan_shares(const plan_trial *p) {
+    return p->plan->pretended ? p->shares : p->t->shares;
+}
 
 /* What of its memory is written to: the rest of a block's worst case is addresses alone. */
 static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_batch *batch) {
@@ -118,7 +129,30 @@ static void plan_count_traffic(const plan_trial *p, plan_pass *pass, plan_tally 
         if (i == WEIR_TRAIN_CHANNEL_SAMPLE) exchanged += now.sent - last->sent + now.received - last->received;
         *last = now;
     }
+    weir_comm_traffic now = weir_comm_traffic_of(p->t->comm);
+    pass->sent[p->first] += (double)(now.sent - pass->pulled.sent);
+    pass->pulled = now;
     if (exchanged > tally->exchanged) tally->exchanged = exchanged;
+}
+
+/* What a batch brings of embeddings, with their gradients, and what other ranks get of this one's, which is about as
+ * much as this one of theirs. Who reads a row names it, and, learning, gives back a gradient. */
+static weir_err plan_count_brought(plan_trial *p, plan_pass *pass, uint32_t rank, plan_tally *tally) {
+    const weir_train_wants *wants = p->plan->pretended ? &p->wants : p->batch->wants;
+    const weir_block_view *view = p->batch->own_count ? p->batch->nn.block : NULL;
+    uint64_t row = weir_nn_hidden(p->t->shape) * sizeof(weir_real);
+    if (!plan_shares(p)) return WEIR_OK;
+    weir_err err =
+        p->plan->pretended ? weir_train_wants_list(&p->wants, p->shares, rank, view, p->batch->nn.slots) : WEIR_OK;
+    if (err) return err;
+    uint64_t count = wants->keys.length / sizeof(uint64_t), brought = 2 * (count + wants->remote) * row;
+    if (brought > tally->brought) tally->brought = brought;
+    for (uint32_t owner = 0; p->plan->pretended && owner < p->plan->ranks; owner++) {
+        uint64_t rows = wants->bytes[owner] / sizeof(uint64_t);
+        pass->sent[owner] += (double)(rows * row);
+        pass->sent[rank] += (double)(rows * (sizeof(uint64_t) + (pass->epoch ? row : 0)));
+    }
+    return WEIR_OK;
 }
 
 static void plan_count_memory(const plan_trial *p, plan_tally *tally) {
@@ -127,7 +161,7 @@ static void plan_count_memory(const plan_trial *p, plan_tally *tally) {
     if (p->batch->nn.block->nodes > tally->nodes) tally->nodes = p->batch->nn.block->nodes;
 }
 
-/* Which rows of embeddings a step of all ranks moves. */
+/* Which rows of embeddings, of those that all ranks have, a step of all ranks moves. */
 static weir_err plan_count_sums(plan_trial *p, uint32_t rank) {
     weir_trained *t = p->t;
     if (!p->plan->pretended) {
@@ -136,14 +170,15 @@ static weir_err plan_count_sums(plan_trial *p, uint32_t rank) {
         return WEIR_OK;
     }
     if (rank == 0) weir_buf_clear(&p->rows);
-    weir_nn_rows_write(t->rows, &p->rows);
+    weir_err err = weir_nn_rows_of_batch(p->read, p->batch->own_count ? &p->batch->nn : NULL);
+    if (!err) weir_nn_rows_write(p->read, &p->rows);
     p->row_ends[rank] = p->rows.length;
-    weir_err err = weir_buf_err(&p->rows);
+    if (!err) err = weir_buf_err(&p->rows);
     if (rank + 1 < p->plan->ranks) return err;
     for (uint32_t i = 0, at = 0; !err && i < p->plan->ranks; at = (uint32_t)p->row_ends[i++])
-        err = weir_nn_rows_add(t->rows, p->rows.bytes + at, p->row_ends[i] - at);
+        err = weir_nn_rows_add(p->read, p->rows.bytes + at, p->row_ends[i] - at);
     p->told += p->rows.length;
-    p->floats += weir_nn_rows_size(t->rows);
+    p->floats += weir_nn_rows_size(p->read);
     return err;
 }
 
@@ -162,6 +197,8 @@ static weir_err plan_try(plan_trial *p, plan_pass *pass, uint32_t number, uint32
     plan_tally *tally = &pass->tallies[rank - p->first];
     weir_clock *clock = weir_clock_system();
     weir_train_epoch epoch = {.number = pass->epoch};
+    weir_nn_brought brought;
+    weir_nn_batch nn;
     int64_t at_us[PLAN_STAGES + 1] = {weir_clock_mono_us(clock)}, counting_us;
     weir_train_slice slice = {.epoch = pass->epoch, .number = number, .seed = pass->seed};
     uint64_t all = (pass->count + t->opts.batch - 1) / t->opts.batch;
@@ -187,10 +224,13 @@ static weir_err plan_try(plan_trial *p, plan_pass *pass, uint32_t number, uint32
     at_us[PLAN_COMPUTE] = weir_clock_mono_us(clock);
     if (!err && pass->epoch) {
         err = weir_training_step(t, p->batch, &epoch);
-    } else if (!err && p->batch->own_count) {
-        err = weir_nn_forward(t->nn, t->params, &p->batch->nn, NULL, t->workspace, t->logits, NULL);
+    } else {
+        if (!err) err = weir_training_bring(t, p->batch, t->params, &brought, &nn);
+        if (!err && p->batch->own_count)
+            err = weir_nn_forward(t->nn, t->params, &nn, NULL, t->workspace, t->logits, NULL);
     }
     at_us[PLAN_STAGES] = weir_clock_mono_us(clock);
+    if (!err) err = plan_count_brought(p, pass, rank, tally);
     if (!err && !p->plan->pretended) plan_count_traffic(p, pass, tally);
     if (!err && pass->epoch) err = plan_count_sums(p, rank);
     for (unsigned stage = 0; stage < PLAN_STAGES; stage++)
@@ -217,6 +257,7 @@ static weir_err plan_pass_run(plan_trial *p, plan_pass *pass, weir_comm *(*chann
     pass->tallies = weir_calloc(p->mine, sizeof *pass->tallies);
     pass->sent = weir_calloc(p->plan->ranks, sizeof *pass->sent);
     weir_err err = pass->tallies && pass->sent ? WEIR_OK : WEIR_NOMEM(PLAN_NO_MEMORY);
+    pass->pulled = weir_comm_traffic_of(p->t->comm);
     plan_spread(p->t->opts.batch, pass);
     weir_alloc_stats_get(&before);
     if (!err) err = weir_train_sampler_open(&pass->opts, pass->channels, &p->sampler);
@@ -284,11 +325,27 @@ static plan_maker plan_makers(const plan_trial *p, const plan_pass *pass, uint32
     return (plan_maker){makers * (tally->batch_bytes + tally->exchanged), readers + ahead * PLAN_THREAD_BYTES};
 }
 
+/* Rows of embeddings of vertices that are other ranks', of all types; and bytes of the maps that say whose each is. */
+static uint64_t plan_elsewhere(const plan_trial *p, uint32_t rank, uint64_t *mapsp) {
+    const weir_train_shares *shares = plan_shares(p);
+    uint64_t elsewhere = 0;
+    *mapsp = 0;
+    for (uint32_t type = 0; shares && type < weir_nn_types(p->t->shape); type++) {
+        uint32_t known = weir_nn_vertex(p->t->shape, type)->known_count;
+        uint32_t own = known ? weir_train_shares_count(shares, rank, type) : 0;
+        elsewhere += known - own;
+        *mapsp += known * sizeof *shares->types->owner_of + own * sizeof *shares->types->own;
+    }
+    return elsewhere;
+}
+
 /* Bytes that rank of this process needs. While an epoch is judged, the makers have batches of the next one. */
 static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t program, weir_train_plan_rank *of) {
     const weir_trained *t = p->t;
     const weir_targets *targets = t->targets;
-    uint64_t params = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
+    uint64_t maps, elsewhere = plan_elsewhere(p, rank, &maps), whole = weir_nn_parameter_count(t->whole);
+    uint64_t params = (whole - elsewhere * weir_nn_hidden(t->shape)) * sizeof(weir_real);
+    const plan_tally *tallies[] = {&p->learn.tallies[rank - p->first], &p->judge.tallies[rank - p->first]};
     uint64_t learnt = targets->ends[WEIR_TARGETS_TRAIN];
     uint64_t listed = sizeof *t->list; /* of one that is learnt from */
     if (t->dealer) listed += sizeof *t->dealer->owner_of + sizeof *t->dealer->dealt;
@@ -296,18 +353,20 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     plan_maker learn = plan_makers(p, &p->learn, rank, p->plan->steps);
     plan_maker judge = plan_makers(p, &p->judge, rank, judged);
     uint32_t tensors;
-    const weir_nn_tensor *tensor = weir_nn_tensors(t->nn, &tensors);
+    const weir_nn_tensor *tensor = weir_nn_tensors(t->whole, &tensors);
     of->memory[WEIR_MEMORY_PROGRAM] = program;
     of->memory[WEIR_MEMORY_FILES] = weir_snapshot_bytes(t->opts.snapshot);
     of->memory[WEIR_MEMORY_TARGETS] = weir_targets_bytes(targets) + learnt * listed +
                                       (targets->count - learnt) * (sizeof *t->scores + sizeof *t->list);
-    /* Now, the best and gradients; rank 0 copies what it saves. */
-    of->memory[WEIR_MEMORY_PARAMETERS] = (rank == 0 ? 4 : 3) * params;
-    of->memory[WEIR_MEMORY_OPTIMIZER] = 2 * params;
+    /* Now, the best and gradients; rank 0 has all of them together for the model. */
+    of->memory[WEIR_MEMORY_PARAMETERS] = 3 * params + maps + (rank == 0 ? whole * sizeof(weir_real) : 0);
+    of->memory[WEIR_MEMORY_OPTIMIZER] = 2 * params - elsewhere * sizeof(uint64_t);
     for (uint32_t i = 0; i < tensors; i++) /* of each row of an embedding: as of which step it is */
         of->memory[WEIR_MEMORY_OPTIMIZER] += tensor[i].looked_up ? tensor[i].rows * sizeof(uint64_t) : 0;
     of->memory[WEIR_MEMORY_BATCHES] = learn.batch + judge.batch;
-    of->memory[WEIR_MEMORY_PASSES] = weir_nn_workspace_bytes(t->workspace);
+    of->memory[WEIR_MEMORY_PASSES] =
+        weir_nn_workspace_bytes(t->workspace) +
+        (tallies[0]->brought > tallies[1]->brought ? tallies[0]->brought : tallies[1]->brought);
     of->memory[WEIR_MEMORY_READERS] = learn.readers + judge.readers;
     of->memory[WEIR_MEMORY_CACHE] = weir_train_cache_bytes(t->cache);
     of->sorting = 2 * targets->held * sizeof(weir_target_candidate); /* and as much for qsort */
@@ -326,6 +385,11 @@ static void plan_rank_rows(const plan_trial *p, uint32_t rank, weir_train_plan_r
     of->edges = (double)learn->edges / steps;
     of->sent_step = p->learn.sent[rank] / steps;
     of->sent_epoch = p->learn.sent[rank] * plan_share(&p->learn) + p->judge.sent[rank] * plan_share(&p->judge);
+    /* Its rows of embeddings, for the checkpoint. */
+    uint64_t row = weir_nn_hidden(p->t->shape) * sizeof(weir_real);
+    for (uint32_t type = 0; plan_shares(p) && rank > 0 && type < weir_nn_types(p->t->shape); type++)
+        if (weir_nn_vertex(p->t->shape, type)->known_count)
+            of->sent_epoch += (double)(WEIR_TRAINING_REALS * row * weir_train_shares_count(plan_shares(p), rank, type));
 }
 
 /* What each process knows of its ranks to all. */
@@ -358,7 +422,7 @@ static weir_err plan_count(plan_trial *p) {
     weir_trained *t = p->t;
     weir_train_plan *plan = p->plan;
     uint32_t tensors;
-    const weir_nn_tensor *tensor = weir_nn_tensors(t->nn, &tensors);
+    const weir_nn_tensor *tensor = weir_nn_tensors(t->whole, &tensors);
     weir_buf shape = {0};
     weir_json json = weir_json_begin(&shape);
     plan->epochs = t->opts.epochs;
@@ -371,7 +435,7 @@ static weir_err plan_count(plan_trial *p) {
         plan->first_steps = (p->learn.count + t->opts.batch - 1) / t->opts.batch;
         plan->steps += plan->first_steps;
     }
-    plan->parameters = weir_nn_parameter_count(t->nn);
+    plan->parameters = weir_nn_parameter_count(t->whole);
     for (uint32_t i = 0; i < tensors; i++)
         plan->embeddings += tensor[i].looked_up ? (uint64_t)tensor[i].rows * tensor[i].cols : 0;
     weir_nn_shape_print(t->shape, &json);
@@ -407,12 +471,26 @@ static weir_err plan_fill(plan_trial *p, uint64_t program) {
     return WEIR_OK;
 }
 
+/* What one rank would have of the network, which this process has whole. */
+static weir_err plan_pretend(plan_trial *p) {
+    weir_trained *t = p->t;
+    weir_train_owners owners = weir_training_owners(t);
+    owners.ranks = p->plan->ranks;
+    weir_err err = weir_train_wants_open(owners.ranks, &p->wants);
+    if (!err && t->opts.embedded_count && owners.ranks > 1) {
+        err = weir_train_shares_open(&owners, t->shape, NULL, &p->shares);
+        if (!err) err = weir_train_shares_network(p->shares, weir_nn_kernels(t->whole), &p->nn);
+    }
+    return err ? err : weir_nn_rows_open(p->nn ? p->nn : t->whole, &p->read);
+}
+
 static weir_err plan_run(plan_trial *p) {
     weir_trained *t = p->t;
     uint64_t begin = weir_targets_begin(t->targets, WEIR_TARGETS_VALIDATION);
     p->list = weir_calloc(t->targets->count, sizeof *p->list);
     weir_err err = p->list ? plan_count(p) : WEIR_NOMEM(PLAN_NO_MEMORY); /* leaves the list of the first epoch */
     p->learn.epoch = 1;
+    if (!err && p->plan->pretended) err = plan_pretend(p);
     if (!err) err = plan_pass_run(p, &p->learn, t->learn_channels);
     p->judge.count = p->plan->targets[WEIR_TARGETS_VALIDATION];
     p->judge.seed = t->opts.sample_seed;
@@ -456,6 +534,10 @@ weir_err weir_train_plan_make(weir_comm *comm, const weir_train_opts *opts, uint
     weir_buf_free(&p.rows);
     weir_free(p.row_ends);
     weir_free(p.list);
+    weir_nn_rows_close(p.read);
+    weir_train_wants_close(&p.wants);
+    weir_nn_close(p.nn);
+    weir_train_shares_close(p.shares);
     weir_trained_close(p.t);
     if (err) {
         weir_train_plan_free(plan);

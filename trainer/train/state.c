@@ -75,14 +75,43 @@ static weir_err state_save_array(const weir_trained *t, const char *name, weir_n
     return weir_npy_writer_close(writer);
 }
 
-/* Through the host's memory, where the kernels have their own. */
-static weir_err state_save_reals(const weir_trained *t, const char *name, const weir_real *numbers) {
-    uint64_t count = weir_nn_parameter_count(t->nn);
-    weir_real *host = weir_calloc(count, sizeof *host);
-    if (!host) return WEIR_NOMEM("for a checkpoint");
-    weir_nn_kernels(t->nn)->to_host(host, numbers, count * sizeof *host);
-    weir_err err = state_save_array(t, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
-    weir_free(host);
+/* What is laid out as the parameters are, in the order of its files. */
+typedef struct state_reals {
+    const char *name;
+    weir_real *numbers;
+} state_reals;
+
+static void state_list_reals(const weir_trained *t, state_reals of[WEIR_TRAINING_REALS]) {
+    of[0] = (state_reals){"params", t->params};
+    of[1] = (state_reals){"best", t->best_params};
+    of[2] = (state_reals){"moment1", weir_adamw_moments(t->adamw, 0)};
+    of[3] = (state_reals){"moment2", weir_adamw_moments(t->adamw, 1)};
+}
+
+static weir_err state_put(void *context, const weir_real *numbers, uint64_t count) {
+    return weir_npy_write(context, numbers, count);
+}
+
+/* All rows of embeddings, whoever has them: a file is the same for any number of ranks. */
+static weir_err state_save_reals(const weir_trained *t, const state_reals *of) {
+    char path[STATE_PATH_BYTES], rest[64];
+    weir_npy_writer *writer = NULL;
+    weir_npy_type type = sizeof *of->numbers == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64;
+    snprintf(rest, sizeof rest, "checkpoint.new/%s.npy", of->name);
+    weir_err err = weir_path_join(path, sizeof path, t->opts.folder, rest);
+    if (!err) err = weir_npy_writer_open(path, type, weir_nn_parameter_count(t->whole), 0, &writer);
+    const weir_train_sink sink = {state_put, writer};
+    if (!err) err = weir_train_shares_gather(t->shares, t->nn, of->numbers, t->comm, &sink);
+    return weir_npy_writer_end(writer, err);
+}
+
+/* The other ranks' part of that. */
+static weir_err state_give_reals(const weir_trained *t) {
+    state_reals of[WEIR_TRAINING_REALS];
+    weir_err err = WEIR_OK;
+    state_list_reals(t, of);
+    for (unsigned i = 0; !err && t->shares && i < WEIR_TRAINING_REALS; i++)
+        err = weir_train_shares_gather(t->shares, t->nn, of[i].numbers, t->comm, &(weir_train_sink){NULL, NULL});
     return err;
 }
 
@@ -92,7 +121,10 @@ static weir_err state_remove(const char *path) {
 
 weir_err weir_training_state_save(const weir_trained *t) {
     char new[STATE_PATH_BYTES], now[STATE_PATH_BYTES], old[STATE_PATH_BYTES];
-    if (!t->opts.folder || weir_comm_rank(t->comm) != 0) return WEIR_OK;
+    state_reals reals[WEIR_TRAINING_REALS];
+    if (!t->opts.folder) return WEIR_OK;
+    if (weir_comm_rank(t->comm) != 0) return state_give_reals(t);
+    state_list_reals(t, reals);
     uint64_t state[STATE_COUNT] = {[STATE_EPOCHS] = t->state.epochs,
                                    [STATE_BEST_EPOCH] = t->state.best_epoch,
                                    [STATE_STEPS] = weir_adamw_steps(t->adamw),
@@ -110,10 +142,8 @@ weir_err weir_training_state_save(const weir_trained *t) {
     if (!err) err = weir_folder_create(new);
     if (!err) err = state_save_array(t, "state", WEIR_NPY_U64, state, STATE_COUNT);
     if (!err) err = state_save_array(t, "moments", WEIR_NPY_F64, moments, count * STATE_MOMENT);
-    if (!err) err = state_save_reals(t, "params", t->params);
-    if (!err) err = state_save_reals(t, "best", t->best_params);
-    if (!err) err = state_save_reals(t, "moment1", weir_adamw_moments(t->adamw, 0));
-    if (!err) err = state_save_reals(t, "moment2", weir_adamw_moments(t->adamw, 1));
+    for (unsigned i = 0; !err && i < WEIR_TRAINING_REALS; i++)
+        err = state_save_reals(t, &reals[i]);
     if (!err) err = weir_manifest_write(new);
 
     /* It takes the place of the one before. */
@@ -128,36 +158,46 @@ weir_err weir_training_state_save(const weir_trained *t) {
 uint64_t weir_training_state_bytes(const weir_trained *t) {
     uint32_t moments;
     weir_nn_learner_moments(t->learner, &moments);
-    return 4 * weir_nn_parameter_count(t->nn) * sizeof(weir_real) + moments * sizeof(weir_nn_moments) +
-           STATE_COUNT * sizeof(uint64_t);
+    return WEIR_TRAINING_REALS * weir_nn_parameter_count(t->whole) * sizeof(weir_real) +
+           moments * sizeof(weir_nn_moments) + STATE_COUNT * sizeof(uint64_t);
 }
 
 /* --- load --------------------------------------------------------------------------------------------------------- */
 
-static weir_err state_load_array(const char *folder, const char *name, weir_npy_type type, void *numbers,
-                                 uint64_t count) {
+/* *mapp NULL after an error. */
+static weir_err state_map_array(const char *folder, const char *name, weir_npy_type type, uint64_t count,
+                                weir_npy_map **mapp, const void **numbersp) {
     char path[STATE_PATH_BYTES + 32];
-    weir_npy_map *map;
     weir_npy_array array;
     snprintf(path, sizeof path, "%s/%s.npy", folder, name);
-    weir_err err = weir_npy_map_open(path, &map, &array);
+    *mapp = NULL;
+    weir_err err = weir_npy_map_open(path, mapp, &array);
     if (err) return err;
-    if (array.type != type || array.count != count) {
-        err = WEIR_ERR(WEIR_EVERSION, "%s is of another network; remove the checkpoint to begin anew", path);
-    } else {
-        memcpy(numbers, array.data, count * weir_npy_size(type));
-    }
+    *numbersp = array.data;
+    if (array.type == type && array.count == count) return WEIR_OK;
+    weir_npy_map_close(*mapp);
+    *mapp = NULL;
+    return WEIR_ERR(WEIR_EVERSION, "%s is of another network; remove the checkpoint to begin anew", path);
+}
+
+static weir_err state_load_array(const char *folder, const char *name, weir_npy_type type, void *numbers,
+                                 uint64_t count) {
+    weir_npy_map *map;
+    const void *from = NULL;
+    weir_err err = state_map_array(folder, name, type, count, &map, &from);
+    if (!err) memcpy(numbers, from, count * weir_npy_size(type));
     weir_npy_map_close(map);
     return err;
 }
 
-static weir_err state_load_reals(const weir_trained *t, const char *folder, const char *name, weir_real *numbers) {
-    uint64_t count = weir_nn_parameter_count(t->nn);
-    weir_real *host = weir_calloc(count, sizeof *host);
-    if (!host) return WEIR_NOMEM("for a checkpoint");
-    weir_err err = state_load_array(folder, name, sizeof *host == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64, host, count);
-    if (!err) weir_nn_kernels(t->nn)->to_device(numbers, host, count * sizeof *host);
-    weir_free(host);
+/* Of embeddings, this rank's share. */
+static weir_err state_load_reals(const weir_trained *t, const char *folder, const state_reals *of) {
+    weir_npy_map *map;
+    const void *all = NULL;
+    weir_npy_type type = sizeof *of->numbers == 4 ? WEIR_NPY_F32 : WEIR_NPY_F64;
+    weir_err err = state_map_array(folder, of->name, type, weir_nn_parameter_count(t->whole), &map, &all);
+    if (!err) weir_train_shares_take(t->shares, t->nn, all, of->numbers);
+    weir_npy_map_close(map);
     return err;
 }
 
@@ -187,10 +227,10 @@ weir_err weir_training_state_load(weir_trained *t) {
     weir_nn_moments *moments = weir_nn_learner_moments(t->learner, &count);
     if (!err) err = state_load_array(folder, "moments", WEIR_NPY_F64, moments, count * STATE_MOMENT);
     if (!err) weir_nn_learner_finish(t->learner); /* the scales that the parameters have learnt with */
-    if (!err) err = state_load_reals(t, folder, "params", t->params);
-    if (!err) err = state_load_reals(t, folder, "best", t->best_params);
-    if (!err) err = state_load_reals(t, folder, "moment1", weir_adamw_moments(t->adamw, 0));
-    if (!err) err = state_load_reals(t, folder, "moment2", weir_adamw_moments(t->adamw, 1));
+    state_reals reals[WEIR_TRAINING_REALS];
+    state_list_reals(t, reals);
+    for (unsigned i = 0; !err && i < WEIR_TRAINING_REALS; i++)
+        err = state_load_reals(t, folder, &reals[i]);
     if (err) return err;
 
     /* TRAIN-R2: an epoch begins with parameters, moments and the count of steps alone; it draws by its number. */

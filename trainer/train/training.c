@@ -197,13 +197,33 @@ static weir_err training_shape_open(weir_trained *t) {
     return err;
 }
 
+/* With several ranks, embeddings of vertices are shared out among them. */
+static weir_err training_networks_open(weir_trained *t) {
+    const weir_kernels *k = t->opts.kernels ? t->opts.kernels : weir_kernels_cpu();
+    const weir_train_owners owners = weir_training_owners(t);
+    weir_err err = weir_nn_open(t->shape, k, &t->whole);
+    if (!err && t->opts.embedded_count && owners.ranks > 1) {
+        err = weir_train_shares_open(&owners, t->shape, t->comm, &t->shares);
+        return err ? err : weir_train_shares_network(t->shares, k, &t->nn);
+    }
+    t->nn = t->whole;
+    return err;
+}
+
+static double training_sum_squares(void *context, double squares) {
+    const weir_trained *t = context;
+    weir_comm_sum_doubles(t->comm, &squares, 1);
+    return squares;
+}
+
 static weir_err training_network_open(weir_trained *t) {
     const weir_adamw_opts opts = {.decay = t->opts.decay,
                                   .norm_max = t->opts.norm_max,
                                   .adagrad = t->opts.adagrad,
-                                  .row_rate = t->opts.embedding_rate};
-    weir_err err = weir_nn_open(t->shape, t->opts.kernels ? t->opts.kernels : weir_kernels_cpu(), &t->nn);
-    if (err) return err;
+                                  .row_rate = t->opts.embedding_rate,
+                                  .sum = t->shares ? training_sum_squares : NULL,
+                                  .context = t};
+    weir_err err = WEIR_OK;
     const weir_kernels *k = weir_nn_kernels(t->nn);
     size_t bytes = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
     size_t logits = (size_t)t->opts.batch * weir_nn_outputs(t->shape);
@@ -272,6 +292,7 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, t->opts.ahead, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);
     if (!err) err = weir_training_scales(t);
+    if (!err) err = training_networks_open(t);
     if (!err) weir_snapshot_give_back(t->opts.snapshot); /* targets were found by what no batch reads */
     if (!err) err = training_network_open(t);
     if (!err && t->opts.local) err = training_dealer_open(t);
@@ -409,6 +430,8 @@ void weir_trained_close(weir_trained *trained) {
     weir_train_cache_close(trained->cache);
     weir_train_lookahead_close(trained->lookahead);
     weir_nn_learner_close(trained->learner);
+    weir_train_shares_close(trained->shares);
+    if (trained->whole != trained->nn) weir_nn_close(trained->whole);
     weir_nn_close(trained->nn);
     weir_nn_shape_free(trained->shape);
     weir_targets_close(trained->targets);
@@ -429,13 +452,25 @@ void weir_trained_close(weir_trained *trained) {
 
 weir_trained_view weir_trained_look(const weir_trained *trained) {
     return (weir_trained_view){
-        .nn = trained->nn,
+        .nn = trained->whole,
         .shape = trained->shape,
-        .params = trained->best_params,
         .targets = trained->targets,
         .scores = trained->scores,
         .metrics = trained->metrics,
         .calibration = trained->calibration,
         .best_epoch = trained->state.best_epoch,
     };
+}
+
+static weir_err training_put(void *context, const weir_real *numbers, uint64_t count) {
+    weir_real **at = context;
+    memcpy(*at, numbers, count * sizeof *numbers);
+    *at += count;
+    return WEIR_OK;
+}
+
+weir_err weir_trained_params(const weir_trained *trained, weir_real *params) {
+    const weir_train_sink sink = {training_put, &params};
+    if (!trained->shares && !params) return WEIR_OK;
+    return weir_train_shares_gather(trained->shares, trained->nn, trained->best_params, trained->comm, &sink);
 }

@@ -12,6 +12,8 @@
 #include "lookahead.h"
 #include "sums.h"
 
+#define WEIR_TRAINING_REALS 4u /* arrays of a checkpoint that are laid out as the parameters */
+
 /* How far a training has come: what a checkpoint holds besides arrays. */
 typedef struct weir_training_state {
     uint32_t epochs, best_epoch;
@@ -27,11 +29,13 @@ struct weir_trained {
     weir_batches *stream;    /* to learn from, of all epochs */
     weir_train_sums *sums;   /* NULL: there is one rank      */
     weir_nn_shape *shape;
+    weir_train_shares *shares;       /* of embeddings of vertices; NULL: there are none, or one rank         */
     weir_train_cache *cache;         /* NULL: none                                               */
     weir_train_lookahead *lookahead; /* of the stream; NULL: none                         */
     uint64_t fingerprint;            /* of what a checkpoint must agree with, without the scales */
     weir_nn_learner *learner;        /* of the scales: a checkpoint has its moments              */
-    weir_nn *nn;
+    weir_nn *nn;    /* with this rank's share of the embeddings of vertices: arrays are laid out as it is */
+    weir_nn *whole; /* with all of them, as models and checkpoints are; without shares it is nn           */
     weir_targets *targets;
     weir_adamw *adamw;
     weir_nn_workspace *workspace;                /* of learning and, in turn, of judging */
@@ -65,6 +69,9 @@ uint64_t weir_training_list_epoch(const void *context, uint32_t epoch, uint32_t 
 weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*channels)[WEIR_TRAIN_CHANNELS]);
 /* t->stream, of the epochs that are left.  [main] */
 weir_err weir_training_stream_open(weir_trained *t);
+/* What the network takes of a batch; where embeddings are shared, as they now are in params, all ranks together. */
+weir_err weir_training_bring(weir_trained *t, const weir_train_batch *batch, const weir_real *params,
+                             weir_nn_brought *broughtp, weir_nn_batch *nnp);
 /* One training step, from an encoded batch to the parameters; all ranks together, each with its own targets. What it
  * has come to is added to the epoch. */
 weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch);
@@ -88,8 +95,9 @@ weir_err weir_training_scales(weir_trained *t);
 /* state.c: what a checkpoint must agree with to be continued, of a shape whose scales are not learnt yet: these differ
  * in their last bits between one rank and many. */
 uint64_t weir_training_fingerprint(const weir_trained *t);
-/* Saves on rank 0 alone, and loads on every rank.  load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION
- * it is of other options, another seed or another snapshot; WEIR_ECORRUPT. */
+/* Rank 0 writes, where embeddings are shared with what the others give it; every rank loads, and takes its share.
+ * load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION it is of other options, another seed or another snapshot;
+ * WEIR_ECORRUPT. */
 weir_err weir_training_state_save(const weir_trained *t);
 uint64_t weir_training_state_bytes(const weir_trained *t); /* of its files, but for their heads and the MANIFEST */
 weir_err weir_training_state_load(weir_trained *t);

@@ -109,7 +109,8 @@ static void see(const sample *s, unsigned epochs, needs *seen) {
         for (unsigned i = 0; i < 4 && *at >= '0' && *at <= '9'; i++, at++)
             for (unsigned k = 0; k < 4; k++)
                 channel[i][k] = strtoull(at, &at, 10);
-        seen->sent[rank] = channel[1][2] + channel[2][2] + channel[3][2]; /* 0 is of what comes before the batches */
+        /* 0: embeddings, and what comes before the batches, which is as much whatever the epochs */
+        seen->sent[rank] = channel[0][2] + channel[1][2] + channel[2][2] + channel[3][2];
         at = strstr(text, "sums ");
         assert_non_null(at);
         seen->floats = strtoull(at + 5, &at, 10);
@@ -214,6 +215,32 @@ static void cora_as_planned(void **state) {
     as_planned(&(sample){"--parts cora-parts", "--out-only --per-class 60,60 --batch 40 --batches local", 3});
 }
 
+/* Moments of all that a rank has. */
+static double moments_of(const json_t *plan, unsigned rank) {
+    return number(json_object_get(rank_of(plan, rank), "bytes"), "moments");
+}
+
+/* Each of three ranks has its share of the embeddings: together those of one rank. */
+static void embeddings_as_planned(void **state) {
+    (void)state;
+    const char *const options = "--batch 64 --negatives 150 --embed-vertices payment,account";
+    make_payments();
+    as_planned(&(sample){"payments", options, 1});
+    as_planned(&(sample){"payments", options, 3});
+    as_planned(&(sample){"--parts shallow", options, 3});
+    json_t *none = plan_of(&(sample){"payments", "--batch 64 --negatives 150", 1});
+    json_t *one = plan_of(&(sample){"payments", options, 1}), *three = plan_of(&(sample){"payments", options, 3});
+    double rest = moments_of(none, 0), all = moments_of(one, 0) - rest, sum = 0;
+    for (unsigned rank = 0; rank < 3; rank++) {
+        sum += moments_of(three, rank) - rest;
+        assert_true(moments_of(three, rank) - rest < 0.36 * all);
+    }
+    assert_true(all > 0 && sum == all);
+    json_decref(none);
+    json_decref(one);
+    json_decref(three);
+}
+
 /* --- one process -------------------------------------------------------------------------------------------------- */
 
 static void pretends_as_ranks_would(const char *graph, const char *options) {
@@ -242,6 +269,7 @@ static void one_process_pretends(void **state) {
     pretends_as_ranks_would("payments", "--batch 64");
     pretends_as_ranks_would("payments", "--batch 64 --wire int8");
     pretends_as_ranks_would("cora", "--out-only --per-class 60,60 --batch 100");
+    pretends_as_ranks_would("payments", "--batch 64 --embed-vertices payment,account");
 }
 
 /* --- what it leaves, and what does not fit ------------------------------------------------------------------------ */
@@ -275,4 +303,4 @@ static void nothing_is_written(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(payments_as_planned), WEIR_CASE(large_batches_as_planned), WEIR_CASE(cora_as_planned),
-           WEIR_CASE(one_process_pretends), WEIR_CASE(nothing_is_written))
+           WEIR_CASE(embeddings_as_planned), WEIR_CASE(one_process_pretends), WEIR_CASE(nothing_is_written))

@@ -248,6 +248,35 @@ static void a_rank_that_is_killed_is_named(void **state) {
     trains(1, run, "1", (const char *const[]){"--resume", NULL}); /* verifies the last checkpoint and judges with it */
 }
 
+/* One of two ranks is killed again and again, which ends the other: embeddings that they share go on with the bits of
+ * a training that was let be. */
+static void r4_killed_and_gone_on(void **state) {
+    (void)state;
+    static const char *const resume[] = {"--embed-vertices", "who", "--resume", NULL};
+    char whole[4096], killed[4096];
+    unsigned midway = 0;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
+    make_snapshot(600);
+    snprintf(whole, sizeof whole, "%s", weir_test_path("whole"));
+    snprintf(killed, sizeof killed, "%s", weir_test_path("killed"));
+    trains(2, whole, "30", resume);
+    for (unsigned i = 0; i < KILLS; i++) {
+        int status = 0;
+        pid_t launcher = start(2, killed, "30", resume), rank = 0;
+        while (!rank && waitpid(launcher, &status, WNOHANG) == 0)
+            rank = find_rank(launcher);
+        if (!rank) break; /* it was quicker */
+        wait_ms(weir_rng_below(&rng, 400));
+        kill(rank, SIGKILL);
+        assert_true(waitpid(launcher, &status, 0) == launcher);
+        midway += status != 0;
+    }
+    assert_true(midway > 0);
+    trains(2, killed, "30", resume);
+    shell("cd $folder; for f in params best moment1 moment2; do cmp whole/checkpoint/$f.npy killed/checkpoint/$f.npy; "
+          "done; cmp whole/report.json killed/report.json");
+}
+
 /* Who it was, on which machine, and how far it had come. */
 static void a_rank_that_fails_says_where(void **state) {
     (void)state;
@@ -380,8 +409,8 @@ static void trains_towns(unsigned ranks, const char *folder, const char *epochs,
     weir_test_output_free(&output);
 }
 
-/* Of tables of 65,537 and 900 embeddings, ranks sum the rows that a step has read: as many floats as rows were told, at
- * most, and the losses are those of one rank. */
+/* Of a table of 65,537 embeddings, ranks sum the rows that a step has read: as many floats as rows were told, at most.
+ * Those of 900 people, who have owners, are not summed. The losses are those of one rank. */
 static void ranks_sum_rows(const char *optimizer) {
     static history one, two;
     char alone[4096], together[4096], path[4200], *text = NULL;
@@ -683,5 +712,6 @@ WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_l
            WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e4_how_far_ahead_changes_nothing),
            WEIR_CASE(a_maker_that_fails_ends_all), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
            WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
-           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(sentences),
-           WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(r4_killed_and_gone_on),
+           WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it),
+           WEIR_CASE(a_schema_without_a_task))

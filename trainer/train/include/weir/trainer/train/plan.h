@@ -41,9 +41,9 @@ typedef struct weir_train_plan_rank {
     uint64_t sorting;                             /* for a while, before there are batches: candidates for targets */
     uint64_t peak;                                /* the most at one time                                          */
     double rows, remote_rows, cached_rows, edges; /* a step of training                                      */
-    double sent_step,
-        sent_epoch; /* bytes of asks and answers that it sends, for rows, and for edges where parts end; of
-                                   * an epoch with its validation */
+    /* Bytes that it sends for rows and asks, for embeddings and their gradients, and for edges where parts end; of an
+     * epoch with its validation, and its embeddings for the checkpoint. */
+    double sent_step, sent_epoch;
 } weir_train_plan_rank;
 
 /* Of one step. least: its longest stage alone, preparation or not, which hides all others; most: nothing is prepared

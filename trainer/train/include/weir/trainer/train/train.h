@@ -12,6 +12,9 @@
  *             so of local batches, whose targets follow from who owns them, nor with another `wire` than floats.
  *   TRAIN-R2  Training that was ended and resumed by as many ranks gives the same bits as one that was not.
  *   TRAIN-R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
+ *   TRAIN-R4  Where there are several ranks, the embedding of a known vertex, its gradient and its moments are with the
+ *             rank that owns the vertex alone. In each step they are what one rank with all of them would have, but for
+ *             the order of a sum.
  */
 #ifndef WEIR_TRAINER_TRAIN_TRAIN_H
 #define WEIR_TRAINER_TRAIN_TRAIN_H
@@ -43,7 +46,7 @@ typedef struct weir_train_times {
     int64_t sample, exchange, encode;
     int64_t wait; /* preparation that compute did not hide */
     int64_t compute;
-    int64_t sum;      /* of gradients over the ranks */
+    int64_t sum;      /* of gradients over the ranks, and of embeddings from those that have them */
     int64_t sum_wait; /* of it, what the way back did not hide */
 } weir_train_times;
 
@@ -159,7 +162,6 @@ void weir_trained_close(weir_trained *trained); /* NULL is allowed */
 typedef struct weir_trained_view {
     const weir_nn *nn;
     const weir_nn_shape *shape;
-    const weir_real *params; /* in the kernels' memory: those of the best epoch */
     const weir_targets *targets;
     /* One a target behind the training part, in their order: the logit of a yes-or-no question, else the most likely
      * class. */
@@ -169,6 +171,9 @@ typedef struct weir_trained_view {
     uint32_t best_epoch;
 } weir_trained_view;
 weir_trained_view weir_trained_look(const weir_trained *trained);
+/* The parameters of the best epoch, as the view's network has them, into rank 0's params (in the host's memory; NULL on
+ * the others): all ranks together, each with what it has.  WEIR_ENOMEM; errors of the exchange.  [main] */
+weir_err weir_trained_params(const weir_trained *trained, weir_real *params);
 
 /* --- baselines ------------------------------------------------------------------------------------------------- */
 

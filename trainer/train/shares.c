@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shares.c - rows of embeddings on their way between the ranks that have them and those that compute with them.
+ *
+ * What a batch brings lies as its keys do (wants.c): rows of other ranks as they come, and this rank's own behind them.
+ * Gradients go the same way back, and who has a row adds them rank after rank, its own where its number is: the same
+ * bits for as many ranks (TRAIN-R4).
+ */
+#include <string.h>
+
+#include <weir/inference/nn/tape.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+
+#include "shares.h"
+
+#define SHARES_NO_MEMORY "for the embeddings of vertices; lower --hidden, or omit a type from --embed-vertices"
+#define SHARES_PIECE     (1u << 18) /* numbers that are gathered at once */
+
+/* --- whose each row is -------------------------------------------------------------------------------------------- */
+
+/* Slots of what a rank says it has; the first to say so has it. */
+static weir_err shares_assign(weir_train_shares_type *of, uint32_t known, uint32_t rank, const char *slots,
+                              uint64_t bytes) {
+    for (uint64_t at = 0; at + sizeof(uint32_t) <= bytes; at += sizeof(uint32_t)) {
+        uint32_t slot;
+        memcpy(&slot, slots + at, sizeof slot);
+        if (slot >= known)
+            return WEIR_ERR(WEIR_ECORRUPT, "rank %u has another snapshot; all ranks need parts of one cutting", rank);
+        if (of->owner_of[slot] > rank) of->owner_of[slot] = (uint16_t)rank;
+    }
+    return WEIR_OK;
+}
+
+/* With parts, each rank tells the others the slots of its own. Without, each knows all. */
+static weir_err shares_find_owners(weir_train_shares *s, const weir_train_owners *owners, uint32_t type,
+                                   weir_comm *comm) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(owners->snapshot, type);
+    const weir_nn_inputs *inputs = weir_nn_vertex(s->shape, type);
+    weir_train_shares_type *of = &s->types[type];
+    weir_buf own = {0}, all = {0};
+    weir_err err = WEIR_OK;
+    memset(of->owner_of, UINT8_MAX, inputs->known_count * sizeof *of->owner_of);
+    for (uint64_t i = 0; !err && i < v->own; i++) {
+        uint32_t slot = weir_nn_slot_of(inputs, v->ids[i].low);
+        WEIR_ASSERT(slot != WEIR_NO_SLOT);
+        if (owners->part)
+            weir_buf_append(&own, &slot, sizeof slot);
+        else
+            err = shares_assign(of, inputs->known_count, weir_train_owner(owners, type, i), (const char *)&slot,
+                                sizeof slot);
+    }
+    if (!err) err = weir_buf_err(&own);
+    if (!err && owners->part) err = weir_comm_gather(comm, own.bytes, own.length, &all, s->received_bytes);
+    const char *at = all.bytes;
+    for (uint32_t rank = 0; !err && owners->part && rank < s->ranks; at += s->received_bytes[rank++])
+        err = shares_assign(of, inputs->known_count, rank, at, s->received_bytes[rank]);
+    weir_buf_free(&own);
+    weir_buf_free(&all);
+    return err;
+}
+
+uint32_t weir_train_shares_count(const weir_train_shares *shares, uint32_t rank, uint32_t type) {
+    uint32_t known = weir_nn_vertex(shares->shape, type)->known_count, count = 0;
+    for (uint32_t slot = 0; slot < known; slot++)
+        count += shares->types[type].owner_of[slot] == rank;
+    return count;
+}
+
+static weir_err shares_open_type(weir_train_shares *s, const weir_train_owners *owners, uint32_t type,
+                                 weir_comm *comm) {
+    weir_train_shares_type *of = &s->types[type];
+    uint32_t known = weir_nn_vertex(s->shape, type)->known_count;
+    of->owner_of = weir_calloc(known, sizeof *of->owner_of);
+    if (!of->owner_of) return WEIR_NOMEM(SHARES_NO_MEMORY);
+    weir_err err = shares_find_owners(s, owners, type, comm);
+    if (err) return err;
+    uint32_t count = weir_train_shares_count(s, s->rank, type);
+    of->own = weir_calloc(count + 1, sizeof *of->own);
+    if (!of->own) return WEIR_NOMEM(SHARES_NO_MEMORY);
+    for (uint32_t slot = 0; slot < known; slot++)
+        if (of->owner_of[slot] == s->rank) of->own[of->own_count++] = slot;
+    WEIR_ASSERT(of->own_count == count);
+    return WEIR_OK;
+}
+
+weir_err weir_train_shares_open(const weir_train_owners *owners, const weir_nn_shape *shape, weir_comm *comm,
+                                weir_train_shares **sharesp) {
+    uint32_t types = weir_nn_types(shape);
+    *sharesp = NULL;
+    if (owners->ranks >= UINT16_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "%u ranks share embeddings of vertices; at most %u can", owners->ranks,
+                        UINT16_MAX - 1);
+    weir_train_shares *s = weir_calloc(1, sizeof *s);
+    if (!s) return WEIR_NOMEM(SHARES_NO_MEMORY);
+    s->shape = shape;
+    s->rank = owners->rank;
+    s->ranks = owners->ranks;
+    s->types = weir_calloc(types, sizeof *s->types);
+    s->served = weir_calloc(s->ranks, sizeof *s->served);
+    s->wanted = weir_calloc(s->ranks, sizeof *s->wanted);
+    s->received_bytes = weir_calloc(s->ranks, sizeof *s->received_bytes);
+    bool all = s->types && s->served && s->wanted && s->received_bytes;
+    weir_err err = all ? WEIR_OK : WEIR_NOMEM(SHARES_NO_MEMORY);
+    for (uint32_t type = 0; !err && type < types; type++)
+        if (weir_nn_vertex(shape, type)->known_count) err = shares_open_type(s, owners, type, comm);
+    if (err) {
+        weir_train_shares_close(s);
+        return err;
+    }
+    *sharesp = s;
+    return WEIR_OK;
+}
+
+void weir_train_shares_close(weir_train_shares *shares) {
+    if (!shares) return;
+    for (uint32_t type = 0; shares->types && type < weir_nn_types(shares->shape); type++) {
+        weir_free(shares->types[type].owner_of);
+        weir_free(shares->types[type].own);
+    }
+    if (shares->kernels) {
+        shares->kernels->release(shares->brought);
+        shares->kernels->release(shares->gradients);
+        shares->kernels->release(shares->packed);
+    }
+    weir_buf_free(&shares->received);
+    weir_free(shares->types);
+    weir_free(shares->served);
+    weir_free(shares->wanted);
+    weir_free(shares->received_bytes);
+    weir_free(shares);
+}
+
+weir_err weir_train_shares_network(const weir_train_shares *shares, const weir_kernels *kernels, weir_nn **nnp) {
+    uint32_t held[WEIR_SCHEMA_VERTICES_MAX] = {0};
+    for (uint32_t type = 0; type < weir_nn_types(shares->shape); type++)
+        held[type] = shares->types[type].own_count ? shares->types[type].own_count : 1; /* a tensor has a row */
+    return weir_nn_open_share(shares->shape, kernels, held, nnp);
+}
+
+uint32_t weir_train_shares_row(const weir_train_shares_type *of, uint32_t slot) {
+    uint32_t begin = 0, end = of->own_count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (of->own[middle] < slot)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* --- a batch ------------------------------------------------------------------------------------------------------ */
+
+static const weir_train_served *shares_runs(const weir_train_wants *wants, size_t *countp) {
+    *countp = wants->runs.length / sizeof(weir_train_served);
+    return (const weir_train_served *)(const void *)wants->runs.bytes;
+}
+
+static const uint32_t *shares_rows(const weir_train_wants *wants, const weir_train_served *run) {
+    return (const uint32_t *)(const void *)wants->rows.bytes + run->begin;
+}
+
+/* Where the rows of a type begin in the flat array. */
+static uint64_t shares_offset(const weir_train_shares *s, const weir_nn *nn, uint32_t type) {
+    return weir_nn_plan_of(nn)->encode[type].categories[weir_nn_vertex(s->shape, type)->category_count - 1];
+}
+
+weir_err weir_train_shares_mark(const weir_train_wants *wants, weir_nn_rows *rows) {
+    size_t runs;
+    const weir_train_served *run = shares_runs(wants, &runs);
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < runs; i++)
+        err = weir_nn_rows_of_held(rows, run[i].type, shares_rows(wants, &run[i]), run[i].end - run[i].begin);
+    return err;
+}
+
+/* Room in the kernels' memory for what a batch brings, and for what others get. */
+static weir_err shares_grow(weir_train_shares *s, const weir_nn *nn, size_t brought, size_t packed) {
+    const weir_kernels *k = s->kernels = weir_nn_kernels(nn);
+    size_t row = weir_nn_hidden(s->shape) * sizeof(weir_real);
+    weir_err err = WEIR_OK;
+    if (brought > s->brought_room) {
+        k->release(s->brought);
+        k->release(s->gradients);
+        s->brought = s->gradients = NULL;
+        s->brought_room = 0;
+        err = k->alloc(brought * row, (void **)&s->brought);
+        if (!err) err = k->alloc(brought * row, (void **)&s->gradients);
+        if (!err) s->brought_room = brought;
+    }
+    if (!err && packed > s->packed_room) {
+        k->release(s->packed);
+        s->packed = NULL;
+        s->packed_room = 0;
+        err = k->alloc(packed * row, (void **)&s->packed);
+        if (!err) s->packed_room = packed;
+    }
+    return err;
+}
+
+/* What comes must be as much as was expected of each. */
+static weir_err shares_exchange(weir_train_shares *s, const weir_real *numbers, const uint64_t *sent,
+                                const uint64_t *expected, weir_comm *comm) {
+    weir_buf_clear(&s->received);
+    weir_err err = weir_comm_exchange(comm, numbers, sent, &s->received, s->received_bytes);
+    for (uint32_t rank = 0; !err && rank < s->ranks; rank++)
+        if (s->received_bytes[rank] != expected[rank])
+            err = WEIR_ERR(WEIR_ECORRUPT,
+                           "rank %u sent %llu bytes of embeddings in place of %llu; all ranks need the same program",
+                           rank, (unsigned long long)s->received_bytes[rank], (unsigned long long)expected[rank]);
+    return err;
+}
+
+weir_err weir_train_shares_pull(weir_train_shares *s, const weir_nn *nn, const weir_real *params,
+                                const weir_train_wants *wants, weir_comm *comm, weir_nn_brought *broughtp) {
+    const weir_kernels *k = weir_nn_kernels(nn);
+    uint32_t hidden = weir_nn_hidden(s->shape);
+    size_t row = hidden * sizeof *params, count = wants->keys.length / sizeof(uint64_t), packed = 0, runs;
+    const weir_train_served *run = shares_runs(wants, &runs);
+    for (uint32_t rank = 0; rank < s->ranks; rank++) {
+        s->served[rank] = 0;
+        s->wanted[rank] = wants->bytes[rank] / sizeof(uint64_t) * row;
+    }
+    for (size_t i = 0; i < runs; i++)
+        if (run[i].rank != s->rank) s->served[run[i].rank] += (run[i].end - run[i].begin) * row;
+    for (uint32_t rank = 0; rank < s->ranks; rank++)
+        packed += s->served[rank] / row;
+    weir_err err = shares_grow(s, nn, count, packed);
+    if (err) return err;
+
+    /* Of this rank's rows: what others get, and what it reads itself. */
+    weir_real *to = s->packed, *own = s->brought ? s->brought + (size_t)wants->remote * hidden : NULL;
+    for (size_t i = 0; i < runs; i++) {
+        weir_real **at = run[i].rank == s->rank ? &own : &to;
+        uint32_t rows = run[i].end - run[i].begin;
+        k->zero(*at, rows * row);
+        k->embed(rows, hidden, shares_rows(wants, &run[i]), 1, params + shares_offset(s, nn, run[i].type), *at);
+        *at += (size_t)rows * hidden;
+    }
+    WEIR_ASSERT(own == NULL || own == s->brought + count * hidden);
+    err = k->finish();
+    if (!err) err = shares_exchange(s, s->packed, s->served, s->wanted, comm);
+    if (err) return err;
+    if (wants->remote) k->to_device(s->brought, s->received.bytes, wants->remote * row);
+    if (count) k->zero(s->gradients, count * row);
+    *broughtp = (weir_nn_brought){s->brought, s->gradients, (uint32_t)count};
+    return WEIR_OK;
+}
+
+weir_err weir_train_shares_push(weir_train_shares *s, const weir_nn *nn, const weir_train_wants *wants, weir_comm *comm,
+                                weir_real *gradients) {
+    const weir_kernels *k = weir_nn_kernels(nn);
+    uint32_t hidden = weir_nn_hidden(s->shape);
+    size_t runs;
+    const weir_train_served *run = shares_runs(wants, &runs);
+    weir_err err = shares_exchange(s, s->gradients, s->wanted, s->served, comm);
+    const weir_real *from = (const weir_real *)(const void *)s->received.bytes;
+    const weir_real *own = s->gradients ? s->gradients + (size_t)wants->remote * hidden : NULL;
+    for (size_t i = 0; !err && i < runs; i++) { /* by rank: TRAIN-R4 */
+        const weir_real **at = run[i].rank == s->rank ? &own : &from;
+        uint32_t rows = run[i].end - run[i].begin;
+        k->embed_back(rows, hidden, shares_rows(wants, &run[i]), 1, *at, gradients + shares_offset(s, nn, run[i].type));
+        *at += (size_t)rows * hidden;
+    }
+    return err;
+}
+
+/* --- all rows ----------------------------------------------------------------------------------------------------- */
+
+/* What a gathering is done in. */
+typedef struct shares_gathering {
+    const weir_train_shares *shares; /* NULL: this rank has all */
+    bool puts;                       /* into the sink           */
+    const weir_nn *nn;
+    const weir_real *flat;
+    weir_comm *comm;
+    const weir_train_sink *sink;
+    weir_real *piece; /* in the host's memory */
+    weir_buf lent, received;
+    uint64_t *lengths, *received_bytes, *places;
+} shares_gathering;
+
+/* Which type's known vertices a tensor is of. */
+static uint32_t shares_type_of(const weir_nn *nn, const weir_nn_tensor *tensor) {
+    const weir_nn_shape *shape = weir_nn_shape_of(nn);
+    uint32_t type = 0;
+    for (; type < weir_nn_types(shape); type++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(shape, type);
+        const uint64_t *categories = weir_nn_plan_of(nn)->encode[type].categories;
+        if (inputs->known_count && categories[inputs->category_count - 1] == tensor->offset) break;
+    }
+    WEIR_ASSERT(type < weir_nn_types(shape));
+    return type;
+}
+
+/* Rows [begin, end) of all, which lie next to each other in each share, to rank 0, and there into the piece. */
+static weir_err shares_gather_rows(shares_gathering *g, const weir_nn_tensor *tensor, uint32_t begin, uint32_t end) {
+    const weir_train_shares_type *of = &g->shares->types[shares_type_of(g->nn, tensor)];
+    uint32_t first = weir_train_shares_row(of, begin), last = weir_train_shares_row(of, end);
+    size_t row = tensor->cols * sizeof *g->flat, bytes = (last - first) * row;
+    weir_buf_clear(&g->lent);
+    weir_buf_clear(&g->received);
+    char *lent = weir_buf_reserve(&g->lent, bytes + 1);
+    if (!lent) return weir_buf_err(&g->lent);
+    weir_nn_kernels(g->nn)->to_host(lent, g->flat + tensor->offset + (size_t)first * tensor->cols, bytes);
+    g->lengths[0] = bytes;
+    weir_err err = weir_comm_exchange(g->comm, lent, g->lengths, &g->received, g->received_bytes);
+    if (err || g->shares->rank != 0) return err;
+    for (uint32_t rank = 0, at = 0; rank < g->shares->ranks; at += (uint32_t)g->received_bytes[rank++])
+        g->places[rank] = at;
+    for (uint32_t slot = begin; slot < end; slot++) {
+        uint64_t *place = &g->places[of->owner_of[slot]];
+        if (*place + row > g->received.length)
+            return WEIR_ERR(WEIR_ECORRUPT, "rank %u gave too few embeddings; all ranks need the same program",
+                            of->owner_of[slot]);
+        memcpy(g->piece + (size_t)(slot - begin) * tensor->cols, g->received.bytes + *place, row);
+        *place += row;
+    }
+    return WEIR_OK;
+}
+
+static uint32_t shares_rows_of_all(const weir_nn *nn, const weir_nn_tensor *tensor) {
+    if (!tensor->held) return tensor->rows;
+    return weir_nn_vertex(weir_nn_shape_of(nn), shares_type_of(nn, tensor))->known_count;
+}
+
+static weir_err shares_gather_tensor(shares_gathering *g, const weir_nn_tensor *tensor) {
+    uint32_t rows = shares_rows_of_all(g->nn, tensor), at_once = SHARES_PIECE / tensor->cols;
+    weir_err err = WEIR_OK;
+    for (uint32_t begin = 0, end; !err && begin < rows; begin = end) {
+        end = rows - begin < at_once ? rows : begin + at_once;
+        size_t count = (size_t)(end - begin) * tensor->cols;
+        if (tensor->held)
+            err = shares_gather_rows(g, tensor, begin, end);
+        else if (g->puts)
+            weir_nn_kernels(g->nn)->to_host(g->piece, g->flat + tensor->offset + (size_t)begin * tensor->cols,
+                                            count * sizeof *g->piece);
+        if (!err && g->puts) err = g->sink->put(g->sink->context, g->piece, count);
+    }
+    return err;
+}
+
+weir_err weir_train_shares_gather(const weir_train_shares *shares, const weir_nn *nn, const weir_real *flat,
+                                  weir_comm *comm, const weir_train_sink *sink) {
+    uint32_t tensors, ranks = shares ? shares->ranks : 1;
+    const weir_nn_tensor *tensor = weir_nn_tensors(nn, &tensors);
+    shares_gathering g = {.shares = shares, .nn = nn, .flat = flat, .comm = comm, .sink = sink};
+    g.puts = !shares || shares->rank == 0;
+    g.piece = weir_calloc(SHARES_PIECE, sizeof *g.piece);
+    g.lengths = weir_calloc(ranks, sizeof *g.lengths);
+    g.received_bytes = weir_calloc(ranks, sizeof *g.received_bytes);
+    g.places = weir_calloc(ranks, sizeof *g.places);
+    bool all = g.piece && g.lengths && g.received_bytes && g.places;
+    weir_err err = all ? WEIR_OK : WEIR_NOMEM(SHARES_NO_MEMORY);
+    for (uint32_t i = 0; !err && i < tensors; i++)
+        err = shares_gather_tensor(&g, &tensor[i]);
+    weir_buf_free(&g.lent);
+    weir_buf_free(&g.received);
+    weir_free(g.piece);
+    weir_free(g.lengths);
+    weir_free(g.received_bytes);
+    weir_free(g.places);
+    return err;
+}
+
+void weir_train_shares_take(const weir_train_shares *shares, const weir_nn *nn, const weir_real *all, weir_real *flat) {
+    uint32_t tensors;
+    const weir_nn_tensor *tensor = weir_nn_tensors(nn, &tensors);
+    const weir_kernels *k = weir_nn_kernels(nn);
+    for (uint32_t i = 0; i < tensors; i++) {
+        size_t cols = tensor[i].cols, row = cols * sizeof *all;
+        weir_real *to = flat + tensor[i].offset;
+        const weir_train_shares_type *of = tensor[i].held ? &shares->types[shares_type_of(nn, &tensor[i])] : NULL;
+        for (uint32_t n = 0; of && n < of->own_count; n++)
+            k->to_device(to + n * cols, all + of->own[n] * cols, row);
+        if (!of) k->to_device(to, all, tensor[i].rows * row);
+        all += shares_rows_of_all(nn, &tensor[i]) * cols;
+    }
+}
