@@ -257,8 +257,9 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
 /* The same of many vertices, each as of a time of its own; what is in memory of one is fetched while others are read.
  * The arena is to have room for all; deltas are held until it returns. After an error windows say nothing.  Errors as
  * above.  [any]
- * `beside` names lists of the same vertices, rising, that the caller will read next, and about how many entries of
- * each: where a vertex has to be looked for in the cold store, it is looked for once. */
+ * `beside` names lists of the same vertices, rising, that the caller will read next, of edges or features only (an
+ * assertion), and about how many entries of each: where a vertex has to be looked for in the cold store, it is looked
+ * for once. */
 typedef struct weir_graph_list {
     weir_list list;
     uint32_t limit;
