@@ -28,7 +28,7 @@ extern "C" {
 typedef struct weir_repeats weir_repeats;
 
 typedef enum weir_repeat {
-    WEIR_REPEAT_FIRST, /* no earlier event in the window has the id */
+    WEIR_REPEAT_FIRST, /* no FIRST in the window has the id         */
     WEIR_REPEAT_SAME,  /* the first one said the same               */
     WEIR_REPEAT_OTHER  /* the first one said something else         */
 } weir_repeat;
