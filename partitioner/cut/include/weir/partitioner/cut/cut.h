@@ -32,7 +32,7 @@ typedef struct weir_cut_opts {
 
 /* Why no cutting into these parts gives every part at most tolerance × share of a weight. */
 typedef enum weir_cut_bound {
-    WEIR_CUT_SHARE,    /* nothing stands against it                                          */
+    WEIR_CUT_SHARE,    /* no reason was found; there may be one                              */
     WEIR_CUT_WHOLE,    /* the sum is no multiple of the parts: some part has one more        */
     WEIR_CUT_HEAVIEST, /* one vertex has more than that                                      */
     WEIR_CUT_HEAVY     /* so many heavy vertices that several must share a part              */

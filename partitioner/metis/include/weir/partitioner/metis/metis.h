@@ -2,8 +2,9 @@
 /*
  * metis.h - METIS behind one function.
  *
- * METIS ends its process when memory is short, so it is linked into weir-partition and nowhere else. Its integers have
- * 32 or 64 bits, depending on its build: what does not fit is refused before it starts.
+ * METIS ends its process when memory is short, so weir-partition is a program of its own: no server and no rank is
+ * linked with METIS. Its integers have 32 or 64 bits, depending on its build: what does not fit is refused before it
+ * starts.
  */
 #ifndef WEIR_PARTITIONER_METIS_METIS_H
 #define WEIR_PARTITIONER_METIS_METIS_H
