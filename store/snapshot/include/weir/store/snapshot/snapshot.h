@@ -41,9 +41,10 @@
  *   SNAPSHOT-Z3  Everything is older than as_of: every edge, label, row and life.
  *   SNAPSHOT-Z4  A folder under its final name is complete: it was written under another name, synced, and renamed.
  *
- * AS OF A TIME: what has a time and an `until` is visible before t if time < t < until. An edge that has expired is
- * still visible to a target that is old enough, because the sampler counts its age from the target. So nothing that
- * comes later for a vertex or an edge (an update, a deletion, a second put) changes what an earlier target sees.
+ * AS OF A TIME: what has a time and an `until` is visible before t if time < t < until, or if time < t and `until` is
+ * INT64_MAX: for good. An edge that has expired is still visible to a target that is old enough, because the sampler
+ * counts its age from the target. So nothing that comes later for a vertex or an edge (an update, a deletion, a second
+ * put) changes what an earlier target sees.
  * What a build's history discards is counted from as_of, or from the graph's watermark if no as_of is given and that is
  * earlier. What a `history` of the schema does not reach, neither the store nor a snapshot shows: that is counted from
  * the graph's watermark, or from as_of if one is given and that is later. `from` is the latest of them all, and later

@@ -94,7 +94,7 @@ typedef struct weir_adamw_opts {
     bool adagrad;                        /* for embeddings, without decay; all else moves by AdamW */
     double row_rate;                     /* of embeddings; 0: that of all else */
     /* Of a share: makes of the sum of the squares of its rows' gradients that of all shares, the same bits in each.
-     * Called once a step; NULL: this is all. */
+     * Called once a step that is given rows, and not without them; NULL: this is all. */
     double (*sum)(void *context, double squares);
     void *context;
 } weir_adamw_opts;

@@ -172,7 +172,8 @@ typedef struct weir_trained_view {
 } weir_trained_view;
 weir_trained_view weir_trained_look(const weir_trained *trained);
 /* The parameters of the best epoch, as the view's network has them, into rank 0's params (in the host's memory; NULL on
- * the others): all ranks together, each with what it has.  WEIR_ENOMEM; errors of the exchange.  [main] */
+ * the others): all ranks together, each with what it has.  WEIR_ECORRUPT what another rank gives; WEIR_ENOMEM;
+ * errors of the exchange.  [main] */
 weir_err weir_trained_params(const weir_trained *trained, weir_real *params);
 
 /* --- baselines ------------------------------------------------------------------------------------------------- */
