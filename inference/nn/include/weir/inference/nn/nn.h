@@ -44,7 +44,7 @@ typedef struct weir_nn_tensor {
     uint32_t rows, cols;
     bool decays;    /* under weight decay: weights and embeddings do, biases and gains do not */
     bool looked_up; /* embeddings: a batch reads those rows alone that its slots name */
-    bool held;      /* of known vertices, and not all of them: batches bring what they read */
+    bool held;      /* of known vertices, in a share: batches bring what they read */
 } weir_nn_tensor;
 
 /* The shape and the kernels are borrowed.  WEIR_ENOMEM.  [any] */
