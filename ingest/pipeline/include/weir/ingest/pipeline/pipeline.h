@@ -136,7 +136,7 @@ typedef struct weir_pipeline_partition_stats {
     const char *source; /* of the schema; borrowed from it */
     uint32_t partition;
     uint64_t offset_read;    /* gauge: handed over below this                                   */
-    uint64_t offset_applied; /* gauge: readers see all below this                               */
+    uint64_t offset_applied; /* gauge: readers see all below this, piles aside (graph.h)        */
     uint64_t offset_sealed;  /* gauge: the cold store has all below this                        */
     uint64_t offset_end;     /* gauge: of the source, as it was last told: see `connected`       */
     uint64_t offset_stable;  /* gauge: from here to the end they wait in open transactions       */
