@@ -12,9 +12,8 @@
 #include <weir/store/base/clock.h>
 #include <weir/trainer/comm/comm.h>
 
-#define COMM_SPINS     64u /* looks before the first nap */
-#define COMM_NAP_US    20  /* at least, and then a share of what it has taken so far: */
-#define COMM_NAP_SHARE 16
+#include "pace.h"
+
 #define COMM_PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
 #define COMM_SUMS_MAX  32u               /* under way on a channel       */
 
@@ -122,17 +121,18 @@ void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays) {
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
 typedef struct comm_waiting {
-    unsigned looks;
-    int64_t begin_us;
+    weir_comm_pace pace;
+    int64_t look_us; /* when the look that is under way began; 0: it is the first */
 } comm_waiting;
 
 /* MPI's own waiting spins: beside threads that compute, on as many cores as there are ranks, it takes their time. Many
- * threads wait here, some of them long: the longer, the less often they look. */
+ * threads wait here, some of them long. */
 static void comm_look_later(comm_waiting *w) {
     weir_clock *clock = weir_clock_system();
-    int64_t now_us = weir_clock_mono_us(clock), nap_us = (now_us - w->begin_us) / COMM_NAP_SHARE;
-    if (w->looks++ == 0) w->begin_us = now_us;
-    if (w->looks > COMM_SPINS) weir_clock_sleep_until(clock, now_us + (nap_us > COMM_NAP_US ? nap_us : COMM_NAP_US));
+    int64_t now_us = weir_clock_mono_us(clock);
+    int64_t nap_us = weir_comm_pace_nap(&w->pace, w->look_us ? now_us - w->look_us : INT64_MAX, now_us);
+    if (nap_us) weir_clock_sleep_until(clock, now_us + nap_us);
+    w->look_us = nap_us ? weir_clock_mono_us(clock) : now_us;
 }
 
 static void comm_wait(MPI_Request *request) {
