@@ -211,7 +211,10 @@ weir_err weir_training_state_load(weir_trained *t) {
         err = weir_path_join(folder, sizeof folder, t->opts.folder, "checkpoint.old");
     if (!err && !weir_path_exists(folder))
         err = WEIR_ERR(WEIR_ENOTFOUND, "there is no checkpoint in %s", t->opts.folder);
-    if (!err) err = weir_manifest_verify(folder);
+    if (err) return err;
+    err = weir_manifest_verify(folder);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) /* else it would be taken for none, and replaced */
+        err = WEIR_ERR(WEIR_ECORRUPT, "the checkpoint %s has lost its MANIFEST; remove it to begin anew", folder);
     if (!err) err = state_load_array(folder, "state", WEIR_NPY_U64, state, STATE_COUNT);
     if (!err && state[STATE_FINGERPRINT] != t->fingerprint)
         err = WEIR_ERR(WEIR_EVERSION,

@@ -383,6 +383,9 @@ static void a_torn_checkpoint_is_refused(void **state) {
     opts.resume = true;
     assert_ok(weir_file_replace(weir_test_path("run/checkpoint/params.npy"), "torn", 4));
     refused(&opts, WEIR_ECORRUPT, "params.npy");
+    assert_ok(weir_file_remove(weir_test_path("run/checkpoint/MANIFEST")));
+    refused(&opts, WEIR_ECORRUPT, "has lost its MANIFEST");
+    assert_true(weir_path_exists(weir_test_path("run/checkpoint/params.npy"))); /* nothing has replaced it */
     weir_snapshot_close(snapshot);
 }
 
