@@ -28,11 +28,11 @@ static weir_err still_take(weir_target_collector *c, uint64_t vertex, uint64_t b
         c->out->young++;
         return WEIR_OK;
     }
-    if (value == WEIR_SCHEMA_NONE) {
+    if (begin == end && value == WEIR_SCHEMA_NONE) {
         c->out->unlabelled++;
         return WEIR_OK;
     }
-    return weir_target_candidate_add(c, &target, weir_target_class(c->task, value));
+    return weir_target_candidate_add(c, &target, value);
 }
 
 /* --- masks -------------------------------------------------------------------------------------------------------- */

@@ -12,26 +12,29 @@
 #define TARGETS_DAY_US    ((int64_t)86400 * 1000000)
 #define TARGETS_NO_MEMORY "for the targets of training"
 
-weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *target, uint32_t class_of) {
-    if (class_of >= c->out->classes) /* opening a snapshot does not look at each label */
-        return WEIR_ERR(
-            WEIR_ECORRUPT,
-            "the snapshot says that vertex %llu has value %u of label '%s', which has only %u; take another "
-            "copy",
-            (unsigned long long)target->vertex, class_of, c->label->name, c->out->classes);
-    if (!WEIR_GROW(c->candidates, c->capacity, c->count)) return WEIR_NOMEM(TARGETS_NO_MEMORY);
-    const weir_vertex_pair id = weir_snapshot_vertices_of(c->snapshot, target->type)->ids[target->vertex];
-    c->candidates[c->count++] = (weir_target_candidate){
-        {id, target->before_us, class_of, WEIR_TARGETS_PARTS}, (uint64_t)target->vertex, target->event};
-    return WEIR_OK;
-}
-
-uint32_t weir_target_class(const weir_schema_task *task, uint32_t value) {
+/* The class of a label's value: of a yes-or-no question whether the value is among the positive ones. */
+static uint32_t targets_class(const weir_schema_task *task, uint32_t value) {
     if (task->positive_count == 0) return value;
     for (uint32_t i = 0; i < task->positive_count; i++) {
         if (task->positive[i] == value) return 1;
     }
     return 0;
+}
+
+weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *target, uint32_t value) {
+    if (value >= c->label->values.count) /* opening a snapshot does not look at each label */
+        return WEIR_ERR(
+            WEIR_ECORRUPT,
+            "the snapshot says that vertex %llu has value %u of label '%s', which has only %u; take another "
+            "copy",
+            (unsigned long long)target->vertex, value, c->label->name, c->label->values.count);
+    const uint32_t class_of = targets_class(c->task, value);
+    WEIR_ASSERT(class_of < c->out->classes);
+    if (!WEIR_GROW(c->candidates, c->capacity, c->count)) return WEIR_NOMEM(TARGETS_NO_MEMORY);
+    const weir_vertex_pair id = weir_snapshot_vertices_of(c->snapshot, target->type)->ids[target->vertex];
+    c->candidates[c->count++] = (weir_target_candidate){
+        {id, target->before_us, class_of, WEIR_TARGETS_PARTS}, (uint64_t)target->vertex, target->event};
+    return WEIR_OK;
 }
 
 /* No file is believed: who has written one can have written its sum into the manifest, too. */
@@ -86,14 +89,15 @@ static weir_err targets_take_life(weir_target_collector *c, uint64_t vertex, int
     if (c->task->horizon_us && __builtin_add_overflow(time_us, c->task->horizon_us, &last_us)) last_us = INT64_MAX;
     while (begin < end && c->labels->times[begin] > last_us)
         begin++;
-    if (begin < end) value = (uint32_t)c->labels->values[begin];
-    if (value == WEIR_SCHEMA_NONE) {
+    if (begin < end) {
+        value = (uint32_t)c->labels->values[begin];
+    } else if (value == WEIR_SCHEMA_NONE) {
         c->out->unlabelled++;
         return WEIR_OK;
     }
     weir_target target = {.vertex = vertex, .before_us = time_us, .type = (uint16_t)type};
     weir_err err = targets_event_of(c->snapshot, type, vertex, time_us, &target.event);
-    return err ? err : weir_target_candidate_add(c, &target, weir_target_class(c->task, value));
+    return err ? err : weir_target_candidate_add(c, &target, value);
 }
 
 int32_t weir_target_day(int64_t time_us) {
@@ -133,7 +137,7 @@ static weir_err targets_take_labels(weir_target_collector *c, uint64_t vertex, u
             continue;
         }
         const weir_target target = {vertex, time_us, 0, (uint16_t)c->label->target};
-        err = weir_target_candidate_add(c, &target, weir_target_class(c->task, (uint32_t)c->labels->values[i]));
+        err = weir_target_candidate_add(c, &target, (uint32_t)c->labels->values[i]);
     }
     return err;
 }

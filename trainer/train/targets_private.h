@@ -36,9 +36,8 @@ typedef struct weir_target_collector {
     uint64_t *counts; /* of each rank: how many it tells */
 } weir_target_collector;
 
-weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *target, uint32_t class_of);
-/* The class of a label's value: of a yes-or-no question whether the value is among the positive ones. */
-uint32_t weir_target_class(const weir_schema_task *task, uint32_t value);
+/* value: of the label.  WEIR_ECORRUPT the label has no such value; WEIR_ENOMEM. */
+weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *target, uint32_t value);
 /* Whether the label of a target of this time may still come (TRAIN-T2). */
 bool weir_target_is_young(const weir_target_collector *c, int64_t time_us);
 

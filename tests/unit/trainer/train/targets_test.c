@@ -302,11 +302,33 @@ static void lists_that_lead_out_of_the_snapshot_are_refused(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+/* Two labels of the array get a value that the schema does not list, and then theirs again. */
+static void wild_labels_are_refused(const weir_snapshot *snapshot, uint32_t task, uint32_t label, const char *array,
+                                    const char *sentence) {
+    static const int32_t wild[] = {3, 1000000000, INT32_MAX, INT32_MIN, -1};
+    const weir_targets_opts opts = BY_TIME(task, 0, 0.2, 0.2);
+    const weir_snapshot_labels *labels = weir_snapshot_labels_of(snapshot, label);
+    weir_targets *targets = NULL;
+    int32_t right[2], spoilt[2];
+    int64_t both;
+    assert_true(labels->count > 200);
+    memcpy(right, labels->values + 100, sizeof right);
+    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
+        spoilt[0] = spoilt[1] = wild[i];
+        memcpy(&both, spoilt, sizeof both);
+        learn_spoil(array, 50, both);
+        assert_err(weir_targets_open(snapshot, &opts, &targets), WEIR_ECORRUPT, sentence);
+        assert_null(targets);
+    }
+    memcpy(&both, right, sizeof both);
+    learn_spoil(array, 50, both);
+    assert_ok(weir_targets_open(snapshot, &opts, &targets));
+    weir_targets_close(targets);
+}
+
 static void labels_without_a_value_of_the_schema_are_refused(void **state) {
     (void)state;
-    static const int32_t wild[] = {3, 1000000000, INT32_MAX, INT32_MIN};
     const learn_plan plan = {.seed = 1, .pays = 400, .people = 20, .bad = 0.3};
-    const weir_targets_opts opts = BY_TIME(LEARN_TASK_RANK, 0, 0.2, 0.2);
     static const char *const ranks[] = {"low", "mid", "high"};
     char out[4096];
     learn_world w;
@@ -316,26 +338,16 @@ static void labels_without_a_value_of_the_schema_are_refused(void **state) {
     for (uint64_t n = 0; n < plan.pays; n++) {
         learn_pay(&w, &plan, n);
         learn_label(&w, LEARN_RANK, n, ranks[n % 3], LEARN_START_US + ((int64_t)n * 60 + 1) * LEARN_SECOND);
+        learn_label(&w, LEARN_BAD, n, n % 3 ? "no" : "yes", LEARN_START_US + ((int64_t)n * 60 + 2) * LEARN_SECOND);
     }
     learn_build(&w, out, LEARN_START_US + (int64_t)plan.pays * 60 * LEARN_SECOND + 2 * LEARN_RIPE_US);
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){.load = false}, &snapshot));
-    const weir_snapshot_labels *labels = weir_snapshot_labels_of(snapshot, LEARN_RANK);
-    weir_targets *targets = NULL;
-    int32_t right[2], spoilt[2];
-    int64_t both;
-    assert_true(labels->count > 200);
-    memcpy(right, labels->values + 100, sizeof right);
-    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
-        spoilt[0] = spoilt[1] = wild[i];
-        memcpy(&both, spoilt, sizeof both);
-        learn_spoil("labels/rank/values", 50, both);
-        assert_err(weir_targets_open(snapshot, &opts, &targets), WEIR_ECORRUPT, "of label 'rank', which has only 3");
-        assert_null(targets);
-    }
-    memcpy(&both, right, sizeof both);
-    learn_spoil("labels/rank/values", 50, both);
-    assert_ok(weir_targets_open(snapshot, &opts, &targets));
-    weir_targets_close(targets);
+    wild_labels_are_refused(snapshot, LEARN_TASK_RANK, LEARN_RANK, "labels/rank/values",
+                            "of label 'rank', which has only 3");
+    wild_labels_are_refused(snapshot, LEARN_TASK_BAD, LEARN_BAD, "labels/bad/values",
+                            "of label 'bad', which has only 2");
+    wild_labels_are_refused(snapshot, LEARN_TASK_SAID, LEARN_BAD, "labels/bad/values",
+                            "of label 'bad', which has only 2");
     weir_snapshot_close(snapshot);
 }
 
