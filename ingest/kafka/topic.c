@@ -227,6 +227,7 @@ weir_err weir_kafka_client_create_topic(weir_kafka_client *client, uint32_t part
     rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(client->topic, (int)partitions, -1, text, sizeof text);
     if (!topic) return WEIR_ERR(WEIR_EINVAL, "cannot create topic '%s': %s", client->topic, text);
     rd_kafka_NewTopic_set_config(topic, "retention.ms", "-1");
+    rd_kafka_NewTopic_set_config(topic, "retention.bytes", "-1");
     rd_kafka_NewTopic_set_config(topic, "cleanup.policy", "delete");
     rd_kafka_NewTopic_set_config(topic, "message.timestamp.type", "CreateTime");
     rd_kafka_resp_err_t error;

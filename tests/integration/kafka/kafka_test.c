@@ -208,6 +208,7 @@ static void created_topic_keeps_all_records(void **state) {
     weir_test_output output;
     broker_tool((const char *const[]){"topic", "show", "kept", "--dir", broker_folder, NULL}, NULL, &output);
     assert_non_null(strstr(output.out, "retention.ms=-1"));
+    assert_non_null(strstr(output.out, "retention.bytes=-1"));
     assert_non_null(strstr(output.out, "cleanup.policy=delete"));
     weir_test_output_free(&output);
     // One that is there keeps the partitions that it has.

@@ -70,8 +70,8 @@ typedef struct weir_kafka_producer_opts {
     int64_t timeout_us;  /* for the broker to answer, and for the records that wait to go on being acknowledged */
 } weir_kafka_producer_opts;
 
-/* Waits until the broker has told about the topic. A topic that it creates keeps all its records (retention.ms=-1):
- * a log that forgets cannot be replayed.  Blocks.  [owner]
+/* Waits until the broker has told about the topic. A topic that it creates keeps all its records, however old and
+ * however many, whatever the broker's own limits are: a log that forgets cannot be replayed.  Blocks.  [owner]
  * WEIR_EUNAVAILABLE, as where no broker answered: that sentence names the address and says how to start one;
  * WEIR_ENOTFOUND no such topic; WEIR_EPERM; WEIR_ELIMIT the topic has more than WEIR_KAFKA_PARTITIONS_MAX partitions;
  * WEIR_ECORRUPT an answer that cannot be read; WEIR_EINVAL; WEIR_ENOMEM. */
