@@ -21,7 +21,7 @@ static weir_end *rules_end(weir_mapper *mapper, const weir_schema_key *key, uint
     *added = (weir_end){.parts = key,
                         .type_name = vertex->name,
                         .type = (uint16_t)type,
-                        .integer = vertex->key == WEIR_SCHEMA_KEY_INTEGER && key->count == 1};
+                        .integer = vertex->key == WEIR_SCHEMA_KEY_INTEGER};
     return added;
 }
 

@@ -186,19 +186,31 @@ static weir_err mutation_read_features(const weir_schema_def *def, weir_schema_m
 
 /* --- verbs --------------------------------------------------------------------------------------------------- */
 
+/* What names a vertex of this type. An integer has one spelling only where it is the whole key. */
+static weir_err mutation_read_name(const weir_schema_def *def, const char *key, uint32_t type, weir_schema_key *keyp) {
+    const weir_schema_vertex *vertex = weir_schema_vertex_at(def->schema, type);
+    weir_err err = weir_schema_read_key(def, key, true, keyp);
+    if (err || keyp->count == 1 || vertex->key == WEIR_SCHEMA_KEY_TEXT) return err;
+    return WEIR_YAML_ERR(weir_schema_get(def, key),
+                         "%s: '%s' has %u parts, and vertex type '%s' has 'key: integer'; give one field, or make the "
+                         "type's 'key' text",
+                         def->what, key, keyp->count, vertex->name);
+}
+
 static weir_err mutation_read_vertex(weir_schema_def *def, weir_schema_mutation *mutation) {
     static const char *const put_keys[] = {"put_vertex", "key", "when", "features", NULL};
     static const char *const delete_keys[] = {"delete_vertex", "key", "when", NULL};
     bool put = mutation->verb == WEIR_SCHEMA_PUT_VERTEX;
     weir_err err = weir_schema_only_keys(def, put ? put_keys : delete_keys);
-    if (!err) err = weir_schema_read_key(def, "key", true, &mutation->key);
+    if (!err) err = mutation_read_name(def, "key", mutation->subject, &mutation->key);
     if (!err) err = mutation_read_conditions(def, mutation);
     return err || !put ? err : mutation_read_features(def, mutation);
 }
 
-static weir_err mutation_read_ends(const weir_schema_def *def, weir_schema_mutation *mutation) {
-    weir_err err = weir_schema_read_key(def, "from", true, &mutation->from);
-    return err ? err : weir_schema_read_key(def, "to", true, &mutation->to);
+static weir_err mutation_read_ends(const weir_schema_def *def, uint32_t relation, weir_schema_mutation *mutation) {
+    const weir_schema_relation *r = weir_schema_relation_at(def->schema, relation);
+    weir_err err = mutation_read_name(def, "from", r->from, &mutation->from);
+    return err ? err : mutation_read_name(def, "to", r->to, &mutation->to);
 }
 
 static weir_err mutation_read_edge(weir_schema_def *def, weir_schema_mutation *mutation) {
@@ -206,7 +218,7 @@ static weir_err mutation_read_edge(weir_schema_def *def, weir_schema_mutation *m
     static const char *const delete_keys[] = {"delete_edge", "from", "to", "event", "when", NULL};
     bool put = mutation->verb == WEIR_SCHEMA_PUT_EDGE;
     weir_err err = weir_schema_only_keys(def, put ? put_keys : delete_keys);
-    if (!err) err = mutation_read_ends(def, mutation);
+    if (!err) err = mutation_read_ends(def, mutation->subject, mutation);
     if (!err && !put) err = weir_schema_read_key(def, "event", false, &mutation->event);
     if (!err) err = mutation_read_conditions(def, mutation);
     return err || !put ? err : mutation_read_features(def, mutation);
@@ -239,10 +251,10 @@ static weir_err mutation_read_label(weir_schema_def *def, weir_schema_mutation *
     const weir_schema_label *label = weir_schema_label_at(def->schema, mutation->subject);
     weir_err err = weir_schema_only_keys(def, label->on_relation ? edge_keys : vertex_keys);
     if (!err && label->on_relation) {
-        err = mutation_read_ends(def, mutation);
+        err = mutation_read_ends(def, label->target, mutation);
         if (!err) err = weir_schema_read_key(def, "event", true, &mutation->event);
     } else if (!err) {
-        err = weir_schema_read_key(def, "key", true, &mutation->key);
+        err = mutation_read_name(def, "key", label->target, &mutation->key);
     }
     if (!err) err = mutation_read_label_value(def, label, &mutation->value);
     return err ? err : mutation_read_conditions(def, mutation);

@@ -294,6 +294,16 @@ static node *make_key(maker *m) {
     return parts;
 }
 
+/* What names a vertex: an integer is one field. */
+static node *make_name(maker *m, const node *vertex) {
+    return strcmp(get(vertex, "key")->text, "integer") == 0 ? scalar(m, new_path(m)) : make_key(m);
+}
+
+static void add_ends(maker *m, node *mutation, const node *vertices, const node *relation) {
+    add(mutation, "from", make_name(m, get(vertices, get(relation, "from")->text)));
+    add(mutation, "to", make_name(m, get(vertices, get(relation, "to")->text)));
+}
+
 static node *make_condition(maker *m) {
     node *condition = make_node(m, MAP);
     if (chance(m, 50)) {
@@ -347,13 +357,14 @@ static void add_assignments(maker *m, node *mutation, const node *owner) {
     add(mutation, "features", assignments);
 }
 
-static void add_label_target(maker *m, node *mutation, const node *label) {
-    bool on_relation = get(label, "relation") != NULL;
-    const node *values = get(label, "values");
-    static const char *const keys[] = {"from", "to", "event"};
-    for (size_t i = 0; on_relation && i < 3; i++)
-        add(mutation, keys[i], make_key(m));
-    if (!on_relation) add(mutation, "key", make_key(m));
+static void add_label_target(maker *m, node *mutation, const node *vertices, const node *relations, const node *label) {
+    const node *relation = get(label, "relation"), *values = get(label, "values");
+    if (relation) {
+        add_ends(m, mutation, vertices, get(relations, relation->text));
+        add(mutation, "event", make_key(m));
+    } else {
+        add(mutation, "key", make_name(m, get(vertices, get(label, "vertex")->text)));
+    }
     if (chance(m, 50)) {
         add_text(m, mutation, "value", new_path(m));
         return;
@@ -369,18 +380,17 @@ static node *make_mutation(maker *m, const node *vertices, const node *relations
     if (labels->count && chance(m, 30)) {
         const char *label = pick_key(m, labels);
         add_text(m, mutation, "put_label", label);
-        add_label_target(m, mutation, get(labels, label));
+        add_label_target(m, mutation, vertices, relations, get(labels, label));
     } else if (relations->count && chance(m, 60)) {
         const char *relation = pick_key(m, relations);
         add_text(m, mutation, put ? "put_edge" : "delete_edge", relation);
-        add(mutation, "from", make_key(m));
-        add(mutation, "to", make_key(m));
+        add_ends(m, mutation, vertices, get(relations, relation));
         if (put) add_assignments(m, mutation, get(relations, relation));
         if (!put && chance(m, 50)) add(mutation, "event", make_key(m));
     } else {
         const char *vertex = pick_key(m, vertices);
         add_text(m, mutation, put ? "put_vertex" : "delete_vertex", vertex);
-        add(mutation, "key", make_key(m));
+        add(mutation, "key", make_name(m, get(vertices, vertex)));
         if (put) add_assignments(m, mutation, get(vertices, vertex));
     }
     add_conditions(m, mutation);

@@ -15,8 +15,9 @@
 #define GRAPH                                                                                       \
     VERTICES "relations: {paid: {from: acc, to: shop, expire: 7d, features: {sum: {kind: number}, " \
              "cat: {kind: category}, at: {kind: time}}}, sent: {from: acc, to: acc}}\n"
-#define LABELS \
-    GRAPH "labels: {fraud: {vertex: acc, values: [no, yes], lag: 30d}, odd: {relation: paid, values: [a, b]}}\n"
+#define LABELS                                                                                                  \
+    GRAPH "labels: {fraud: {vertex: acc, values: [no, yes], lag: 30d}, odd: {relation: paid, values: [a, b]}, " \
+          "due: {vertex: shop, values: [a, b]}}\n"
 /* Six lines. */
 #define SOURCE LABELS "sources: {src: {id: id, time: time, mutations: [\n"
 #define END    "]}}\n"
@@ -373,6 +374,15 @@ static void verbs(void **state) {
          "'constant' is 'ye', which is not one of the listed values; did you mean 'yes'?"},
         {SOURCE "{put_label: fraud, key: a, value: {field: v}}" END, "7", "field"},
         {SOURCE "{put_vertex: acc, key: [a, b, c, d, e]}" END, "7:24", "'key' has 5 parts; a key has 1 to 4"},
+        {SOURCE "{put_vertex: shop, key: [a, b]}" END, "7:25",
+         "'key' has 2 parts, and vertex type 'shop' has 'key: integer'; give one field"},
+        {SOURCE "{delete_vertex: shop, key: [a, b]}" END, "7:28", "'key' has 2 parts, and vertex type 'shop'"},
+        {SOURCE "{put_edge: paid, from: [a, c], to: [a, b, c]}" END, "7:36",
+         "'to' has 3 parts, and vertex type 'shop'"},
+        {SOURCE "{delete_edge: paid, from: a, to: [a, b]}" END, "7:34", "'to' has 2 parts, and vertex type 'shop'"},
+        {SOURCE "{put_label: odd, from: a, to: [a, b], event: e, value: v}" END, "7:31",
+         "'to' has 2 parts, and vertex type 'shop'"},
+        {SOURCE "{put_label: due, key: [a, b], value: v}" END, "7:23", "'key' has 2 parts, and vertex type 'shop'"},
     };
     CHECK_RULES(rules);
 }

@@ -93,7 +93,7 @@ typedef struct weir_schema_feature {
 
 typedef enum weir_schema_key_kind {
     WEIR_SCHEMA_KEY_TEXT,
-    WEIR_SCHEMA_KEY_INTEGER /* 64-bit signed; 7, "7" and "007" are one vertex. A key of several parts is a text */
+    WEIR_SCHEMA_KEY_INTEGER /* 64-bit signed; 7, "7" and "007" are one vertex. Never of several parts */
 } weir_schema_key_kind;
 
 typedef struct weir_schema_vertex {
