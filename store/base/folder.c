@@ -193,24 +193,32 @@ done:
 
 /* --- removing ------------------------------------------------------------------------------------------------- */
 
+/* As /snap.partial has, which is written beside /snap, and no folder that a system has at its root. */
+static bool folder_has_ending(const char *name, size_t length) {
+    const char *dot = memrchr(name, '.', length);
+    return dot && dot > name && dot + 1 < name + length;
+}
+
 /* How many bytes of path name what is to be removed: up to the end of its last name, since slashes and dots behind a
  * link would follow it. 0: that is refused, so that a slip such as an empty variable removes nothing: what ends in no
- * name, and what begins at the root with fewer than two names, or leads upwards from there. */
+ * name, and what begins at the root with one name without an ending, or leads upwards from there. */
 static size_t folder_removed_length(const char *path) {
     size_t end = 0;
     unsigned names = 0;
-    bool upwards = false, last_upwards = false;
+    bool upwards = false, last_upwards = false, ending = false;
     for (size_t at = 0; path[at];) {
         size_t length = strcspn(path + at, "/");
         if (length > 0 && !(length == 1 && path[at] == '.')) {
             last_upwards = length == 2 && memcmp(path + at, "..", 2) == 0;
             upwards = upwards || last_upwards;
             names += !last_upwards;
+            ending = folder_has_ending(path + at, length);
             end = at + length;
         }
         at += length + (path[at + length] == '/');
     }
-    return last_upwards || (*path == '/' && (upwards || names < 2)) ? 0 : end;
+    bool slip = upwards || names == 0 || (names == 1 && !ending);
+    return last_upwards || (*path == '/' && slip) ? 0 : end;
 }
 
 static weir_err folder_remove_below(int parent_fd, const char *name, weir_buf *path, unsigned depth);
@@ -262,8 +270,8 @@ weir_err weir_folder_remove(const char *path) {
     size_t length = folder_removed_length(path);
     if (!length) {
         return WEIR_ERR(WEIR_EINVAL,
-                        "'%s' is not removed: name a folder, and one that begins with '/' by at least two components "
-                        "and without '..'",
+                        "'%s' is not removed: name a folder, and one that begins with '/' without '..' and by at least "
+                        "two components, or one with an ending",
                         path);
     }
     weir_err err = path_copy(path, length, top);

@@ -337,7 +337,8 @@ static void remove_refuses_what_a_slip_would_name(void **state) {
     (void)state;
     static const char *const slips[] = {"",      "/",    "//",      "/./",     ".",     "..",
                                         "./",    "/a",   "//a//",   "/./a/.",  "a/..",  "a/../",
-                                        "../..", "./..", "a/../..", "/a/../b", "/a/..", "/a/b/../c"};
+                                        "../..", "./..", "a/../..", "/a/../b", "/a/..", "/a/b/../c",
+                                        "/.a",   "/a.",  "//a./",   "/a.b/..", "/..",   "/../a.b"};
     assert_int_equal(chdir(weir_test_folder()), 0);
     assert_ok(weir_folder_create("a/b"));
     for (size_t i = 0; i < sizeof slips / sizeof slips[0]; i++)
@@ -361,6 +362,22 @@ static void remove_takes_any_relative_name(void **state) {
         assert_ok(weir_folder_remove(names[i]));
         assert_false(weir_path_exists("a"));
         assert_true(is_folder("b"));
+    }
+}
+
+/* What a command writes beside a folder right under the root, as a volume of a container is. */
+static void remove_takes_a_name_with_an_ending_at_the_root(void **state) {
+    (void)state;
+    static const char *const begins[] = {"/", "//", "/./"}, *const ends[] = {"", "/", "/."};
+    char name[64], made[80], named[80];
+    snprintf(name, sizeof name, "weir-folder-test-%ld.partial", (long)getpid());
+    snprintf(made, sizeof made, "/%s", name);
+    if (access("/", W_OK) != 0) weir_test_skip("nothing can be made at the root");
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        assert_ok(weir_folder_create(made));
+        snprintf(named, sizeof named, "%s%s%s", begins[i], name, ends[i]);
+        assert_ok(weir_folder_remove(named));
+        assert_false(weir_path_exists(made));
     }
 }
 
@@ -442,6 +459,7 @@ WEIR_TESTS(WEIR_CASE(replace_survives_a_power_cut_at_any_step), WEIR_CASE(rename
            WEIR_CASE(list_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exchange_is_one_step_and_synced),
            WEIR_CASE(an_exchange_is_what_it_says), WEIR_CASE(remove_takes_all_and_follows_no_link),
            WEIR_CASE(remove_follows_no_link_that_is_named), WEIR_CASE(remove_takes_any_relative_name),
-           WEIR_CASE(remove_refuses_what_a_slip_would_name), WEIR_CASE(remove_depth_max_and_one_past_it),
+           WEIR_CASE(remove_takes_a_name_with_an_ending_at_the_root), WEIR_CASE(remove_refuses_what_a_slip_would_name),
+           WEIR_CASE(remove_depth_max_and_one_past_it),
            WEIR_CASE(remove_fails_cleanly_at_every_allocation_and_operation), WEIR_CASE(exists_or_not),
            WEIR_CASE(a_path_that_fits_and_one_byte_more))

@@ -105,7 +105,7 @@ weir_err weir_path_join(char *path, size_t size, const char *folder, const char 
 weir_err weir_path_beside(char *path, size_t size, const char *of, const char *name);
 /* Removes a folder with all in it. Follows no link in it, nor one that path names, be it with '/' or "/." behind it.
  * WEIR_EINVAL, so that no slip removes much: a path without a name, or that ends in ".."; one from the root on with
- * fewer than two components, or with "..". WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX. */
+ * "..", or with one component that has no ending as /snap.partial has. WEIR_ELIMIT below WEIR_FOLDER_DEPTH_MAX. */
 weir_err weir_folder_remove(const char *path);
 
 /* Calls visit for each entry but . and .., sorted by name, until it returns an error, which is passed on.
