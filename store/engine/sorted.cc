@@ -271,11 +271,13 @@ rocksdb::Iterator *SortedFile::iterator(const rocksdb::ReadOptions &options) con
 /* --- a list of them ------------------------------------------------------------------------------------------------ */
 
 SortedList::SortedList(SortedFiles files) : files_(std::move(files)) {
-    for (const auto &file : files_) {
-        Look look = {{0, 0}, {0, 0}, file->last_rank_, file->filter_};
-        sorted_begin(file->smallest_, look.smallest);
-        sorted_begin(file->largest_, look.largest);
-        looks_.push_back(look);
+    looks_.resize(files_.size());
+    for (size_t at = 0; at < files_.size(); at++) {
+        Look &look = looks_[at];
+        sorted_begin(files_[at]->smallest_, look.smallest);
+        sorted_begin(files_[at]->largest_, look.largest);
+        look.last_rank = files_[at]->last_rank_;
+        look.filter = files_[at]->filter_;
     }
 }
 

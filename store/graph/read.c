@@ -489,9 +489,9 @@ static weir_err read_begin_to_keep(const weir_list_query *query, weir_engine_cur
     out->kept_max = WEIR_REMAINS_MAX;
     if (query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
     weir_err err = weir_cold_list(cursor, &newest, &page, arena);
-    if (err || page.count == 0 || first.time_us >= query->before_us) return err;
+    if (err || page.count == 0 || page.entries[0].time_us >= query->before_us) return err;
     *span = (weir_remains_span){query->before_us, query->newer_than_us, INT64_MIN, false};
-    *newest_usp = first.time_us;
+    *newest_usp = page.entries[0].time_us;
     out->kept = weir_arena_alloc(arena, WEIR_REMAINS_MAX * sizeof *out->kept);
     return WEIR_OK; /* without room nothing is kept */
 }
