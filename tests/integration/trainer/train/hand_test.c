@@ -13,7 +13,7 @@
 
 #include "batches.h"
 #include "deal.h"
-#include "learn_fixture.h"
+#include "rank_fixture.h"
 #include "ranks.h"
 
 #define BATCH  50u
@@ -179,11 +179,9 @@ static void world_open(void) {
     static const uint32_t fanouts[] = {4, 3};
     weir_sample_step steps[8];
     weir_nn_opts opts = {.task = LEARN_TASK_BAD, .hidden = 8, .steps = steps};
-    char path[4200];
     assert_ok(weir_comm_start(NULL, NULL, &world.comm));
-    assert_ok(weir_snapshot_open(getenv("HAND_TEST_SNAPSHOT"), &(weir_snapshot_opts){0}, &world.snapshot));
-    snprintf(path, sizeof path, "%s/part-%u", getenv("HAND_TEST_PARTS"), weir_comm_rank(world.comm));
-    if (*getenv("HAND_TEST_PARTS")) assert_ok(weir_part_open(path, &(weir_part_opts){.verify = true}, &world.part));
+    world.snapshot = rank_snapshot();
+    world.part = rank_part(weir_comm_rank(world.comm));
     const weir_schema *schema = weir_snapshot_schema(world.snapshot);
     const weir_train_reach reach = {.fanouts = fanouts, .layers = 2, .draws = true, .strategy = WEIR_SAMPLE_UNIFORM};
     opts.step_count = weir_train_steps(schema, LEARN_TASK_BAD, &reach, NULL, steps, 8);
@@ -208,7 +206,7 @@ static void world_close(void) {
 static void rank_main(void) {
     side one = {0}, many = {0};
     double handed = 0;
-    uint64_t seed = strtoull(getenv("HAND_TEST_SEED"), NULL, 10);
+    uint64_t seed = rank_seed();
     world_open();
     const weir_snapshot *own = world.part ? weir_part_snapshot(world.part) : world.snapshot;
     side_open(&one, world.comm, (weir_train_owners){world.snapshot, NULL, 0, 1});
@@ -226,30 +224,18 @@ static void rank_main(void) {
 /* What the cases below start; by itself it has nothing to do. */
 static void one_rank(void **state) {
     (void)state;
-    if (!getenv("HAND_TEST_PARTS")) weir_test_skip("started by the other cases");
+    rank_or_skip();
     rank_main();
 }
 
 /* depth below 0: each rank has the whole snapshot. */
 static void as_one_process(unsigned ranks, int depth) {
     const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = 23, .bad = 0.3};
-    char seed[24];
-    weir_parts_report report;
-    weir_snapshot *snapshot;
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)weir_test_seed());
-    learn_snapshot(&plan, weir_test_path("snapshot"));
-    assert_ok(weir_snapshot_open(weir_test_path("snapshot"), &(weir_snapshot_opts){0}, &snapshot));
-    const weir_parts_opts opts = {.out = weir_test_path("parts"),
-                                  .parts = ranks,
-                                  .depth = depth < 0 ? 0 : (uint32_t)depth,
-                                  .method = WEIR_PARTS_RANDOM,
-                                  .seed = weir_test_seed(),
-                                  .clock = weir_clock_system()};
-    if (depth >= 0) assert_ok(weir_parts_write(snapshot, &opts, &report));
-    weir_snapshot_close(snapshot);
-    setenv("HAND_TEST_SEED", seed, 1);
-    setenv("HAND_TEST_PARTS", depth < 0 ? "" : weir_test_path("parts"), 1);
-    setenv("HAND_TEST_SNAPSHOT", weir_test_path("snapshot"), 1);
+    const weir_parts_opts parts = {.parts = ranks,
+                                   .depth = depth < 0 ? 0 : (uint32_t)depth,
+                                   .method = WEIR_PARTS_RANDOM,
+                                   .seed = weir_test_seed()};
+    rank_prepare(&plan, depth < 0 ? NULL : &parts);
     ranks_again(ranks);
 }
 

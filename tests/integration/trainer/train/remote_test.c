@@ -9,7 +9,7 @@
 
 #include <weir/store/sample/sampler.h>
 
-#include "learn_fixture.h"
+#include "rank_fixture.h"
 #include "ranks.h"
 #include "remote.h"
 
@@ -172,17 +172,11 @@ static uint64_t compare(side *whole, side *part, const weir_train_owners *owners
 
 static void rank_main(void) {
     weir_comm *comm = NULL;
-    weir_snapshot *snapshot;
-    weir_part *part, *next;
-    char path[4200];
-    uint64_t seed = strtoull(getenv("REMOTE_TEST_SEED"), NULL, 10);
+    uint64_t seed = rank_seed();
     assert_ok(weir_comm_start(NULL, NULL, &comm));
-    snprintf(path, sizeof path, "%s/part-%u", getenv("REMOTE_TEST_PARTS"), weir_comm_rank(comm));
-    assert_ok(weir_part_open(path, &(weir_part_opts){.verify = true}, &part));
-    snprintf(path, sizeof path, "%s/part-%u", getenv("REMOTE_TEST_PARTS"),
-             (weir_comm_rank(comm) + 1) % weir_comm_ranks(comm));
-    assert_ok(weir_part_open(path, &(weir_part_opts){.verify = true}, &next));
-    assert_ok(weir_snapshot_open(getenv("REMOTE_TEST_SNAPSHOT"), &(weir_snapshot_opts){0}, &snapshot));
+    weir_part *part = rank_part(weir_comm_rank(comm));
+    weir_part *next = rank_part((weir_comm_rank(comm) + 1) % weir_comm_ranks(comm));
+    weir_snapshot *snapshot = rank_snapshot();
     const weir_train_owners owners = {weir_part_snapshot(part), part, weir_comm_rank(comm), weir_comm_ranks(comm)};
     double drawn[2] = {0, 0}; /* of own targets, and of those of the next rank */
     for (unsigned i = 0; i < (owners.ranks > 1 ? 4 : 2); i++) {
@@ -208,29 +202,13 @@ static void rank_main(void) {
 /* What the cases below start; by itself it has nothing to do. */
 static void one_rank(void **state) {
     (void)state;
-    if (!getenv("REMOTE_TEST_PARTS")) weir_test_skip("started by the other cases");
+    rank_or_skip();
     rank_main();
 }
 
 static void same_for(unsigned ranks, unsigned depth, weir_parts_method method) {
     const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = PEOPLE, .bad = 0.3};
-    char seed[24];
-    weir_parts_report report;
-    weir_snapshot *snapshot;
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)weir_test_seed());
-    learn_snapshot(&plan, weir_test_path("snapshot"));
-    assert_ok(weir_snapshot_open(weir_test_path("snapshot"), &(weir_snapshot_opts){0}, &snapshot));
-    const weir_parts_opts opts = {.out = weir_test_path("parts"),
-                                  .parts = ranks,
-                                  .depth = depth,
-                                  .method = method,
-                                  .seed = 1,
-                                  .clock = weir_clock_system()};
-    assert_ok(weir_parts_write(snapshot, &opts, &report));
-    weir_snapshot_close(snapshot);
-    setenv("REMOTE_TEST_SEED", seed, 1);
-    setenv("REMOTE_TEST_PARTS", weir_test_path("parts"), 1);
-    setenv("REMOTE_TEST_SNAPSHOT", weir_test_path("snapshot"), 1);
+    rank_prepare(&plan, &(weir_parts_opts){.parts = ranks, .depth = depth, .method = method, .seed = 1});
     ranks_again(ranks);
 }
 

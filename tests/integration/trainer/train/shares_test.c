@@ -15,7 +15,7 @@
 #include <weir/store/snapshot/npy.h>
 #include <weir/trainer/train/train.h>
 
-#include "learn_fixture.h"
+#include "rank_fixture.h"
 #include "ranks.h"
 #include "shares.h"
 #include "shell.h"
@@ -88,13 +88,11 @@ static void world_open(void) {
     weir_nn_known known[TYPES];
     weir_nn_opts opts = {
         .task = LEARN_TASK_BAD, .hidden = HIDDEN, .steps = steps, .known = known, .known_count = TYPES};
-    char path[4200];
     assert_ok(weir_comm_start(NULL, NULL, &world.comm));
     uint32_t rank = weir_comm_rank(world.comm), ranks = weir_comm_ranks(world.comm);
-    world.seed = strtoull(getenv("SHARES_TEST_SEED"), NULL, 10);
-    assert_ok(weir_snapshot_open(getenv("SHARES_TEST_SNAPSHOT"), &(weir_snapshot_opts){0}, &world.snapshot));
-    snprintf(path, sizeof path, "%s/part-%u", getenv("SHARES_TEST_PARTS"), rank);
-    if (*getenv("SHARES_TEST_PARTS")) assert_ok(weir_part_open(path, &(weir_part_opts){.verify = true}, &world.part));
+    world.seed = rank_seed();
+    world.snapshot = rank_snapshot();
+    world.part = rank_part(rank);
     const weir_schema *schema = weir_snapshot_schema(world.snapshot);
     const weir_train_reach reach = {.fanouts = fanouts, .layers = 2};
     opts.step_count = weir_train_steps(schema, LEARN_TASK_BAD, &reach, NULL, steps, 8);
@@ -299,29 +297,15 @@ static void rank_main(void) {
 /* What the cases below start; by itself it has nothing to do. */
 static void one_rank(void **state) {
     (void)state;
-    if (!getenv("SHARES_TEST_PARTS")) weir_test_skip("started by the other cases");
+    rank_or_skip();
     rank_main();
 }
 
 /* parts: each rank has one; else the whole snapshot. */
 static void prepare(unsigned ranks, bool parts) {
     const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = PEOPLE, .bad = 0.3};
-    char seed[24];
-    weir_parts_report report;
-    weir_snapshot *snapshot;
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)weir_test_seed());
-    learn_snapshot(&plan, weir_test_path("snapshot"));
-    assert_ok(weir_snapshot_open(weir_test_path("snapshot"), &(weir_snapshot_opts){0}, &snapshot));
-    const weir_parts_opts opts = {.out = weir_test_path("parts"),
-                                  .parts = ranks,
-                                  .method = WEIR_PARTS_RANDOM,
-                                  .seed = weir_test_seed(),
-                                  .clock = weir_clock_system()};
-    if (parts) assert_ok(weir_parts_write(snapshot, &opts, &report));
-    weir_snapshot_close(snapshot);
-    setenv("SHARES_TEST_SEED", seed, 1);
-    setenv("SHARES_TEST_PARTS", parts ? weir_test_path("parts") : "", 1);
-    setenv("SHARES_TEST_SNAPSHOT", weir_test_path("snapshot"), 1);
+    const weir_parts_opts opts = {.parts = ranks, .method = WEIR_PARTS_RANDOM, .seed = weir_test_seed()};
+    rank_prepare(&plan, parts ? &opts : NULL);
 }
 
 static void r4_rows_of_two_ranks(void **state) {
