@@ -11,7 +11,7 @@
  *                 was no key; 4: there was no value           42     2   bytes of the topic's name
  *      2     1   stream: 0 event log, 1 Kafka, 2 file         44     2   bytes of the reason
  *      3     1   0                                            46     2   0
- *      4     4   partition                                    48     4   bytes of the original key
+ *      4     4   partition                                    48     4   bytes of the key, as kept
  *      8     8   identity of the source                       52     4   0
  *     16     8   time of the record, us                       56     …   source, topic, reason, key
  *     24     8   bytes of the original value
@@ -57,7 +57,7 @@ typedef struct weir_dead_letter {
     uint64_t offset;
     uint32_t partition;
     weir_dead_letter_stream stream;
-    bool cut;        /* bytes or key are incomplete: it cannot be replayed */
+    bool cut;        /* bytes or key are incomplete: it cannot be replayed as it is */
     int64_t time_us; /* of the record                                         */
     const void *key; /* NULL: none                                            */
     size_t key_length;
