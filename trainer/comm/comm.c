@@ -11,8 +11,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/trainer/comm/comm.h>
-
-#include "pace.h"
+#include <weir/trainer/comm/pace.h>
 
 #define COMM_PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
 #define COMM_SUMS_MAX  32u               /* under way on a channel       */

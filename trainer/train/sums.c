@@ -5,15 +5,13 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/thread.h>
+#include <weir/trainer/comm/pace.h>
 
 #include "sums.h"
 
 typedef struct sums_piece {
     uint64_t begin, end;
 } sums_piece;
-
-#define SUMS_NAP_US    20 /* at least, and then a share of how long nothing has ended */
-#define SUMS_NAP_SHARE 16
 
 /* What a step has the thread begin, one after the other; pieces follow. */
 enum { SUMS_ROWS, SUMS_LOSS, SUMS_PIECES };
@@ -82,18 +80,19 @@ static void sums_begin_next(weir_train_sums *s) {
 static void sums_main(void *context) {
     weir_train_sums *s = context;
     weir_clock *clock = weir_clock_system();
-    int64_t last_us = 0, since_us = 0; /* when something began or ended; when time was last counted */
+    weir_comm_pace pace = {0};
+    int64_t since_us = 0; /* when time was last counted */
     weir_mutex_lock(&s->mutex);
     while (!s->over) {
         bool begins = sums_may_begin(s);
         if (!begins && !s->under_way) {
             weir_cond_wait(&s->changed, &s->mutex);
-            last_us = weir_clock_mono_us(clock);
             continue;
         }
         weir_mutex_unlock(&s->mutex); /* nobody else writes what is read until begun and under_way say so */
         if (!s->under_way) since_us = weir_clock_mono_us(clock);
         if (begins) sums_begin_next(s);
+        int64_t look_us = weir_clock_mono_us(clock);
         uint32_t under_way = weir_comm_sums_look(s->channel);
         int64_t now_us = weir_clock_mono_us(clock);
         weir_mutex_lock(&s->mutex);
@@ -102,12 +101,11 @@ static void sums_main(void *context) {
         if (begins || under_way != s->under_way) {
             s->begun += begins;
             s->under_way = under_way;
-            last_us = now_us;
+            weir_comm_pace_moved(&pace, now_us);
             weir_cond_broadcast(&s->changed);
         }
-        int64_t idle_us = now_us - last_us, nap_us = idle_us / SUMS_NAP_SHARE;
-        if (under_way && idle_us > SUMS_NAP_US && !sums_may_begin(s))
-            weir_cond_wait_until(&s->changed, &s->mutex, now_us + (nap_us > SUMS_NAP_US ? nap_us : SUMS_NAP_US));
+        int64_t nap_us = weir_comm_pace_nap(&pace, now_us - look_us, now_us);
+        if (under_way && nap_us && !sums_may_begin(s)) weir_cond_wait_until(&s->changed, &s->mutex, now_us + nap_us);
     }
     weir_mutex_unlock(&s->mutex);
 }
