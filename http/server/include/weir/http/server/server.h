@@ -22,9 +22,10 @@
  *   SERVER-W5  A page of another site, in a browser that can reach this server, changes nothing: of its requests only
  *              GET and HEAD, whose answers it cannot read, reach a handler.
  *
- * Every error is application/problem+json (RFC 9457), except what the parser below us refuses before there is a
- * request, and the 503 for a connection too many. Every reply but these, and but one that cuts off a request that is
- * still arriving, carries X-Request-Id: the client's own, if it is short and plain, else a fresh one.
+ * Every error is application/problem+json (RFC 9457), except what the parser below us refuses by itself (a first line,
+ * headers or chunks that are malformed or too long), and the 503 for a connection too many. Every reply but these, and
+ * but one that cuts off a request that is still arriving, carries X-Request-Id: the client's own, if it is short and
+ * plain, else a fresh one.
  */
 #ifndef WEIR_HTTP_SERVER_SERVER_H
 #define WEIR_HTTP_SERVER_SERVER_H
