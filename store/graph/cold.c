@@ -22,11 +22,10 @@ _Static_assert(WEIR_BUNDLE_NEWEST_AT == WEIR_ENGINE_RANK_AT, "the engine knows h
 
 /* One pass over the bundles of a vertex, for one list or for several. */
 typedef struct cold_pass {
-    const weir_cold_query *query; /* its list is that of the page, if there is but one */
-    int64_t latest_us;            /* no entry that is wanted is newer */
-    weir_cold_page *pages;        /* their lists rise */
+    const weir_cold_query *query;
+    int64_t latest_us;     /* no entry that is wanted is newer */
+    weir_cold_page *pages; /* their lists rise */
     size_t page_count;
-    weir_arena *arena;
     bool is_long; /* in the file at hand: a seek was needed once, so steps lead nowhere */
 } cold_pass;
 
@@ -109,14 +108,15 @@ static size_t cold_page_leave_out_known(const weir_cold_page *page, weir_entry *
 }
 
 /* Both are in order; from the back, so that each entry moves once. */
-static weir_err cold_page_merge(weir_cold_page *page, weir_entry *fresh, size_t count, weir_arena *arena) {
+static weir_err cold_page_merge(weir_cold_page *page, weir_entry *fresh, size_t count) {
     bool behind = page->count == 0 || count == 0 || weir_entry_order(&page->entries[page->count - 1], &fresh[0]) < 0;
     if (!behind) count = cold_page_leave_out_known(page, fresh, count);
     size_t old = page->count, total = old + count, kept = total < page->capacity ? total : page->capacity;
     if (kept > page->room) {
         size_t room = page->room * 2 > kept ? page->room * 2 : kept;
-        weir_entry *entries = weir_arena_alloc(arena, room * sizeof *entries);
-        if (!entries) return WEIR_ARENA_ERR(arena, COLD_NO_ROOM);
+        if (room > page->capacity) room = page->capacity;
+        weir_entry *entries = weir_arena_alloc(page->arena, room * sizeof *entries);
+        if (!entries) return WEIR_ARENA_ERR(page->arena, COLD_NO_ROOM);
         if (old) memcpy(entries, page->entries, old * sizeof *entries);
         page->entries = entries;
         page->room = room;
@@ -134,21 +134,26 @@ static weir_err cold_page_merge(weir_cold_page *page, weir_entry *fresh, size_t 
 
 /* Entries of a bundle's value, which is gone when the cursor moves: so rows are copied. */
 static weir_err cold_page_put(weir_cold_page *page, weir_entry *fresh, size_t count, const uint8_t *value,
-                              size_t length, weir_arena *arena) {
+                              size_t length) {
     size_t from = cold_page_place(page, &fresh[0]);
-    weir_err err = cold_page_merge(page, fresh, count, arena);
+    weir_err err = cold_page_merge(page, fresh, count);
     for (size_t i = from; !err && i < page->count; i++) {
         weir_entry *e = &page->entries[i];
         if (e->row_length == 0 || e->row < value || e->row >= value + length) continue;
-        void *copy = weir_arena_alloc_aligned(arena, 1, e->row_length);
-        if (!copy) return WEIR_ARENA_ERR(arena, COLD_NO_ROOM);
-        e->row = memcpy(copy, e->row, e->row_length);
+        void *copy = weir_arena_alloc_aligned(page->arena, 1, e->row_length);
+        if (copy) {
+            e->row = memcpy(copy, e->row, e->row_length);
+        } else {
+            err = WEIR_ARENA_ERR(page->arena, COLD_NO_ROOM);
+        }
     }
-    return err;
+    page->lost = err && page->if_it_fits;
+    return page->lost ? WEIR_OK : err;
 }
 
 /* Whether what is so old, or older, finds no room in the page. */
 static bool cold_page_is_past(const weir_cold_page *page, uint64_t rank) {
+    if (page->lost) return true;
     return page->count == page->capacity && weir_bundle_rank(page->entries[page->count - 1].time_us) < rank;
 }
 
@@ -176,22 +181,22 @@ static weir_err cold_pass_take(const cold_pass *p, weir_cold_page *pages, size_t
         end = step != WEIR_BUNDLE_ENTRY;
         bool goes_on = !end && reader.list == pages[at].list;
         if (count > 0 && (!goes_on || count == WEIR_BUNDLE_ENTRIES_MAX)) {
-            const weir_entry next = fresh[count];
-            err = cold_page_put(&pages[at], fresh, count, value, length, p->arena);
-            fresh[0] = next;
+            const weir_entry *next = &fresh[count];
+            err = cold_page_put(&pages[at], fresh, count, value, length);
+            if (!end) fresh[0] = *next;
             count = 0;
         }
         while (!end && at + 1 < page_count && pages[at].list < reader.list)
             at++;
         weir_cold_page *page = &pages[at];
-        if (end || page->list != reader.list || !cold_pass_wants(p, &fresh[count])) continue;
+        if (end || page->lost || page->list != reader.list || !cold_pass_wants(p, &fresh[count])) continue;
         bool full = count == page->capacity || (page->count == page->capacity &&
                                                 weir_entry_order(&page->entries[page->count - 1], &fresh[count]) < 0);
         page->more = page->more || full;
         count += !full;
         end = full && page_count == 1; /* what follows in its list is older still */
     }
-    return err || count == 0 ? err : cold_page_put(&pages[at], fresh, count, value, length, p->arena);
+    return err || count == 0 ? err : cold_page_put(&pages[at], fresh, count, value, length);
 }
 
 /* --- pages ------------------------------------------------------------------------------------------------------ */
@@ -244,20 +249,19 @@ static weir_err cold_pass_take_all(cold_pass *p, weir_engine_cursor *cursor, uin
     return err;
 }
 
-static cold_pass cold_pass_begin(const weir_cold_query *query, weir_cold_page *pages, size_t count, weir_arena *arena) {
+static cold_pass cold_pass_begin(const weir_cold_query *query, weir_cold_page *pages, size_t count) {
     int64_t latest_us = query->before_us == INT64_MIN ? INT64_MIN : query->before_us - 1;
     if (query->after) latest_us = query->after->time_us;
     for (size_t i = 0; i < count; i++) {
         WEIR_ASSERT(pages[i].capacity > 0 && (i == 0 || pages[i - 1].list < pages[i].list));
         pages[i].count = 0;
-        pages[i].more = false;
+        pages[i].more = pages[i].lost = false;
     }
-    return (cold_pass){query, latest_us, pages, count, arena, false};
+    return (cold_pass){query, latest_us, pages, count, false};
 }
 
-weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_cold_page *page,
-                        weir_arena *arena) {
-    cold_pass p = cold_pass_begin(query, page, 1, arena);
+weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_cold_page *page) {
+    cold_pass p = cold_pass_begin(query, page, 1);
     return query->before_us == INT64_MIN ? WEIR_OK : cold_pass_take_all(&p, cursor, 0);
 }
 
@@ -268,12 +272,11 @@ weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest
 }
 
 /* What is newest of lists that go on is in the newest files: a pass ends before those that are too old for all. */
-weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_cold_page *pages, size_t count,
-                          weir_arena *arena) {
+weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_cold_page *pages, size_t count) {
     weir_engine_cursor *cursor;
     uint64_t rank = 0;
     bool enough = false;
-    cold_pass p = cold_pass_begin(query, pages, count, arena);
+    cold_pass p = cold_pass_begin(query, pages, count);
     if (query->before_us == INT64_MIN) return WEIR_OK;
     weir_err err = weir_cold_files(engine, query->vertex, p.latest_us, &cursor);
     if (err) return err;

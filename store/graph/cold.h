@@ -30,20 +30,20 @@ typedef struct weir_cold_page {
     size_t capacity;     /* entries that are wanted */
     weir_entry *entries; /* with room for so many, in the caller's memory; where that is not enough, in the arena */
     size_t room;
+    weir_arena *arena; /* of rows, too; NULL: the room is enough, and the list has no rows */
+    bool if_it_fits;   /* what the arena has no room for is no error, but `lost` */
     size_t count;
     bool more; /* there may be more behind them */
+    bool lost; /* nothing is known of the list */
 } weir_cold_page;
 
-/* Rows are copied into the arena. */
-weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_cold_page *page,
-                        weir_arena *arena);
+weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_cold_page *page);
 /* A cursor for the files that may have something of the vertex that is no newer than latest_us. */
 weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest_us, weir_engine_cursor **cursorp);
 /* The same of several lists (rising) in one pass, without a cursor: file by file, the newest first, and no further than
  * they need. Then what is behind a page is not looked for: there may be more. Not for notes of events: files do not say
  * how old those are. */
-weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_cold_page *pages, size_t count,
-                          weir_arena *arena);
+weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, weir_cold_page *pages, size_t count);
 /* The time of the oldest entry, no deletion, of any of the lists (rising), that is newer than newer_than_us (INT64_MIN:
  * of all). *foundp: there is one. */
 weir_err weir_cold_oldest(weir_engine *engine, weir_vertex vertex, const weir_list *lists, size_t count,

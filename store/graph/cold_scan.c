@@ -104,13 +104,17 @@ static weir_err cold_scan_find_lists(cold_scan *s) {
 /* Each page begins anew with the bundles that reach into it, so they become larger. */
 static weir_err cold_scan_tell_list(cold_scan *s, weir_list list) {
     weir_cold_query query = {.vertex = s->gather.vertex, .before_us = INT64_MAX};
-    weir_cold_page page = {
-        .list = list, .capacity = PAGE_ENTRIES, .entries = s->page, .room = PAGE_ENTRIES_MAX, .more = true};
+    weir_cold_page page = {.list = list,
+                           .capacity = PAGE_ENTRIES,
+                           .entries = s->page,
+                           .room = PAGE_ENTRIES_MAX,
+                           .arena = s->gather.rows,
+                           .more = true};
     weir_entry last;
     weir_err err = WEIR_OK;
     while (!err && page.more) {
         weir_arena_reset(s->gather.rows);
-        err = weir_cold_list(s->gather.cursor, &query, &page, s->gather.rows);
+        err = weir_cold_list(s->gather.cursor, &query, &page);
         if (weir_err_is(err, WEIR_ELIMIT) && page.capacity > 1) { /* its rows are long */
             err = WEIR_OK;
             page.more = true;

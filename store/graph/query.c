@@ -66,6 +66,7 @@ static weir_err query_read_window(const weir_graph *graph, weir_delta *const del
                                    .limit = ask->limit,
                                    .beside = ask->beside,
                                    .beside_count = ask->beside_count,
+                                   .scratch = ask->scratch,
                                    .budget = budget};
     return weir_shard_edges(query_shard_of(graph, vertex), deltas, &query, arena, edgesp, countp);
 }

@@ -77,14 +77,15 @@ weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps) {
 static weir_err read_scan_cold(weir_shard *shard, const weir_list_query *query, int64_t before_us, size_t capacity,
                                weir_arena *arena, read_source *s) {
     const weir_cold_query cold = {query->vertex, before_us, .budget = query->budget};
-    weir_cold_page page = {.list = query->list, .capacity = capacity, .entries = s->entries, .room = capacity};
+    weir_cold_page page = {
+        .list = query->list, .capacity = capacity, .entries = s->entries, .room = capacity, .arena = arena};
     weir_engine_cursor *cursor = NULL;
     weir_err err;
     if (WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EVENTS) {
-        err = weir_cold_newest(shard->engine, &cold, &page, 1, arena);
+        err = weir_cold_newest(shard->engine, &cold, &page, 1);
     } else {
         err = weir_engine_cursor_open(shard->engine, WEIR_ENGINE_SCAN, &cursor); /* drives nothing out of caches */
-        if (!err) err = weir_cold_list(cursor, &cold, &page, arena);
+        if (!err) err = weir_cold_list(cursor, &cold, &page);
         weir_engine_cursor_close(cursor);
     }
     s->next = 0;
@@ -111,9 +112,10 @@ static weir_err read_step_cold(const weir_list_query *query, read_source *s) {
         s->page = page;
     }
     for (s->next = 0;; s->page /= 2) {
-        weir_cold_page next = {.list = query->list, .capacity = s->page, .entries = s->entries, .room = s->page};
+        weir_cold_page next = {
+            .list = query->list, .capacity = s->page, .entries = s->entries, .room = s->page, .arena = s->rows};
         weir_arena_reset(s->rows);
-        err = weir_cold_list(s->cursor, &cold, &next, s->rows);
+        err = weir_cold_list(s->cursor, &cold, &next);
         s->count = next.count;
         s->complete = !next.more;
         if (!weir_err_is(err, WEIR_ELIMIT) || s->page == 1) return err; /* else its rows are long */
@@ -131,29 +133,35 @@ static size_t read_window_size(const weir_shard *shard, size_t capacity) {
     return capacity > shard->window ? capacity + capacity / 4 : capacity;
 }
 
-/* From the newest on, so that the next reader finds a window: `size` entries of the list that is asked for, and those
- * lists beside it that have no window yet, because to look for a vertex costs more than to read what it has. */
+/* From the newest on, so that the next reader finds a window: at least `size` entries of the list that is asked for,
+ * and those lists beside it that have no window yet, because to look for a vertex costs more than to read what it has.
+ * These are in the scratch memory of the ask, which is theirs until the next vertex. */
 static weir_err read_fill_windows(weir_shard *shard, const weir_list_query *query, size_t size, weir_arena *arena,
                                   weir_cold_page pages[1 + WEIR_GRAPH_BESIDE_MAX], const weir_cold_page **windowp) {
     const weir_cold_query newest = {query->vertex, INT64_MAX, .budget = query->budget};
     uint64_t epoch = weir_cache_epoch(shard->cache);
-    size_t count = 0, own = 0;
+    size_t count = 0, own = SIZE_MAX;
+    if (query->beside_count) weir_arena_reset(query->scratch);
     for (size_t i = 0; i <= query->beside_count; i++) {
         const weir_graph_list *beside = i < query->beside_count ? &query->beside[i] : NULL;
-        if (count == own && (!beside || beside->list >= query->list))
-            pages[count++] = (weir_cold_page){.list = query->list, .capacity = size};
+        size_t width = beside ? read_window_size(shard, beside->limit + SPARE_ENTRIES) : 0;
+        if (own == SIZE_MAX && (!beside || beside->list >= query->list)) {
+            bool noted = beside && beside->list == query->list && width > size;
+            own = count;
+            pages[count++] = (weir_cold_page){.list = query->list, .capacity = noted ? width : size, .arena = arena};
+        }
         if (!beside || beside->list == query->list || weir_cache_has(shard->cache, query->vertex, beside->list))
             continue;
         WEIR_ASSERT(WEIR_LIST_KIND(beside->list) == WEIR_LIST_KIND_EDGES || beside->list == WEIR_LIST_FEATURES);
-        own += beside->list < query->list;
         pages[count++] =
-            (weir_cold_page){.list = beside->list, .capacity = read_window_size(shard, beside->limit + SPARE_ENTRIES)};
+            (weir_cold_page){.list = beside->list, .capacity = width, .arena = query->scratch, .if_it_fits = true};
     }
     WEIR_ASSERT(own < count && pages[own].list == query->list);
-    weir_err err = weir_cold_newest(shard->engine, &newest, pages, count, arena);
+    weir_err err = weir_cold_newest(shard->engine, &newest, pages, count);
     for (size_t i = 0; !err && i < count; i++)
-        weir_cache_fill(shard->cache, epoch, query->vertex, pages[i].list, pages[i].entries, pages[i].count,
-                        !pages[i].more);
+        if (!pages[i].lost)
+            weir_cache_fill(shard->cache, epoch, query->vertex, pages[i].list, pages[i].entries, pages[i].count,
+                            !pages[i].more);
     *windowp = &pages[own];
     return err;
 }
@@ -483,12 +491,12 @@ static weir_err read_begin_to_keep(const weir_list_query *query, weir_engine_cur
                                    weir_remains_span *span, int64_t *newest_usp, read_merged *out) {
     const weir_cold_query newest = {query->vertex, INT64_MAX, .budget = query->budget};
     weir_entry first;
-    weir_cold_page page = {.list = query->list, .capacity = 1, .entries = &first, .room = 1};
+    weir_cold_page page = {.list = query->list, .capacity = 1, .entries = &first, .room = 1, .arena = arena};
     out->kept = NULL;
     out->kept_count = out->kept_bytes = 0;
     out->kept_max = WEIR_REMAINS_MAX;
     if (query->hidden_too || WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EDGES) return WEIR_OK;
-    weir_err err = weir_cold_list(cursor, &newest, &page, arena);
+    weir_err err = weir_cold_list(cursor, &newest, &page);
     if (err || page.count == 0 || page.entries[0].time_us >= query->before_us) return err;
     *span = (weir_remains_span){query->before_us, query->newer_than_us, INT64_MIN, false};
     *newest_usp = page.entries[0].time_us;

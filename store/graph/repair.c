@@ -220,7 +220,7 @@ weir_err weir_graph_repair_notes(weir_graph_repair *repair, weir_vertex source_v
     if (!err && !notes) err = WEIR_NOMEM("for the notes of a source");
     page.entries = notes;
     while (!err && page.more && !passed) {
-        err = weir_cold_list(cursor, &query, &page, NULL); /* notes have no rows */
+        err = weir_cold_list(cursor, &query, &page); /* notes have no rows */
         for (size_t i = 0; !err && i < page.count; i++) {
             passed = notes[i].time_us < (int64_t)from;
             if (passed) break;
@@ -379,7 +379,8 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
                                                        "the note of an event"};
     const char *kind = WEIR_LIST_KIND(list) < WEIR_LIST_KINDS ? kinds[WEIR_LIST_KIND(list)] : "of an unknown kind";
     weir_cold_query query = {.vertex = vertex, .before_us = INT64_MAX, .with_it = true};
-    weir_cold_page page = {.list = list, .capacity = ENTRIES_A_PAGE, .entries = c->page, .room = ENTRIES_A_PAGE};
+    weir_cold_page page = {
+        .list = list, .capacity = ENTRIES_A_PAGE, .entries = c->page, .room = ENTRIES_A_PAGE, .arena = c->rows};
     size_t at = 0;
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < count; i++) {
@@ -388,7 +389,7 @@ static weir_err repair_find_entries(const repair_compare *c, weir_vertex vertex,
         if (at == page.count) {
             query.after = &wanted[i];
             weir_arena_reset(c->rows);
-            err = weir_cold_list(c->looks, &query, &page, c->rows);
+            err = weir_cold_list(c->looks, &query, &page);
             at = 0;
         }
         bool is = at < page.count && weir_entry_order(&c->page[at], &wanted[i]) == 0;

@@ -153,6 +153,7 @@ typedef struct weir_list_query {
     bool hidden_too;               /* also edges that the deletion of an edge or of the neighbour hides */
     const weir_graph_list *beside; /* of the vertex, rising: read with it where the cold store must be; or NULL */
     size_t beside_count;
+    weir_arena *scratch;       /* of those */
     weir_graph_budget *budget; /* NULL: any */
 } weir_list_query;
 

@@ -314,7 +314,7 @@ static weir_err trim_large_vertex(weir_trim *trim) {
     weir_cold_page newest = {.list = WEIR_LIST_EVENTS, .capacity = 1, .entries = &note, .room = 1};
     bool there = false;
     weir_bundle_key_write(&key, first);
-    weir_err err = weir_cold_list(trim->cursor, &notes, &newest, NULL); /* notes have no rows */
+    weir_err err = weir_cold_list(trim->cursor, &notes, &newest); /* notes have no rows */
     if (!err && newest.count) l.unasked = newest.entries[0].time_us - trim->trimmer.rule.event_window - 1;
     weir_engine_cursor_seek(trim->cursor, first, sizeof first);
     if (!err) err = weir_gather_stands(&trim->gather, &key, &there);

@@ -5,7 +5,7 @@
  *
  * What is asked of a type once is asked again: the sampler's lists, those of aggregates, the row. So the graph is told
  * of all of them with each window, because to look for a vertex in the files of a cold store costs more than to read
- * all that it has there.
+ * all that it has there. Hops share what is noted; it is noted anew after some blocks, for a model that comes later.
  */
 #include <math.h>
 #include <string.h>
@@ -22,11 +22,16 @@ typedef struct live_lists {
     size_t count;
 } live_lists;
 
+#define LIVE_NOTED_BLOCKS 1024u
+#define LIVE_BESIDE_BYTES (16u << 20)
+
 typedef struct live_source {
     weir_sample_source base; /* first: the handle is this */
     weir_graph *graph;       /* borrowed                  */
     weir_sample_ends *ends;
     live_lists *lists;    /* a type           */
+    uint32_t blocks;      /* since these were noted anew */
+    weir_arena *beside;   /* what is read beside a window */
     weir_arena *windows;  /* of the batch at hand */
     weir_arena *rows;     /* of the block         */
     weir_arena *features; /* of the vertices at hand */
@@ -37,7 +42,12 @@ static live_source *live_of(weir_sample_source *source) {
 }
 
 static void live_begin(weir_sample_source *source) {
-    weir_arena_reset(live_of(source)->rows);
+    live_source *s = live_of(source);
+    weir_arena_reset(s->rows);
+    if (++s->blocks < LIVE_NOTED_BLOCKS) return;
+    s->blocks = 0;
+    for (uint32_t type = 0; type < s->base.types; type++)
+        s->lists[type].count = 0;
 }
 
 static weir_err live_ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
@@ -68,7 +78,12 @@ static weir_err live_windows(weir_sample_source *source, const weir_sample_ask *
     if (!found) return WEIR_ARENA_ERR(s->windows, "a sample's windows have no room; give it fewer targets");
     live_note(s, ask->type, WEIR_LIST_EDGES(ask->relation, ask->direction), ask->limit);
     const live_lists *lists = &s->lists[ask->type];
-    const weir_graph_ask of_graph = {ask->relation, ask->direction, ask->limit, lists->of, lists->count};
+    const weir_graph_ask of_graph = {.relation = ask->relation,
+                                     .direction = ask->direction,
+                                     .limit = ask->limit,
+                                     .beside = lists->of,
+                                     .beside_count = lists->count,
+                                     .scratch = s->beside};
     weir_err err = weir_graph_neighbors_of_many(s->graph, ask->parent_ids, ask->before_us, ask->count, &of_graph,
                                                 s->windows, found);
     for (uint32_t i = 0; !err && i < ask->count; i++) {
@@ -148,7 +163,7 @@ static weir_err live_features(weir_sample_source *source, const weir_sample_vert
     weir_err err = WEIR_OK;
     WEIR_ASSERT(kind_count <= WEIR_ROW_FEATURES_MAX);
     weir_arena_reset(s->features);
-    live_note(s, of->type, WEIR_LIST_FEATURES, 1);
+    if (kind_count) live_note(s, of->type, WEIR_LIST_FEATURES, 1);
     memset(values, 0, of->count * kind_count * sizeof *values);
     for (uint32_t i = 0; !err && i < of->count && kind_count > 0; i++, values += kind_count) {
         int64_t before_us = of->before_us[i] + (of->targets && of->before_us[i] < INT64_MAX);
@@ -195,6 +210,7 @@ static void live_close(weir_sample_source *source) {
     weir_arena_close(s->windows);
     weir_arena_close(s->rows);
     weir_arena_close(s->features);
+    weir_arena_close(s->beside);
     weir_free(s->ends);
     weir_free(s->lists);
     weir_free(s);
@@ -212,6 +228,7 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
         s->ends && s->lists ? weir_arena_open(bytes_max, &s->windows) : WEIR_NOMEM("for a source of samples");
     if (!err) err = weir_arena_open(bytes_max, &s->rows);
     if (!err) err = weir_arena_open(bytes_max, &s->features);
+    if (!err) err = weir_arena_open(LIVE_BESIDE_BYTES, &s->beside);
     if (err) {
         live_close(&s->base);
         return err;

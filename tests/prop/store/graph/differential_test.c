@@ -374,11 +374,14 @@ static void compare_many(campaign *c) {
         before_us[i] = some_before(c);
     }
     weir_graph_list beside[2 * RELATIONS + 1];
-    weir_graph_ask many = {a.relation, a.direction, a.limit, beside, 0};
+    weir_arena *scratch;
+    assert_ok(weir_arena_open(below(c, 4) ? 1u << 20 : 512, &scratch)); /* sometimes with too little room */
+    weir_graph_ask many = {a.relation, a.direction, a.limit, beside, 0, scratch};
     for (weir_list list = 0; list < 2 * RELATIONS; list++)
         if (below(c, 2)) beside[many.beside_count++] = (weir_graph_list){list, 1 + (uint32_t)below(c, LIMIT_MAX)};
     if (below(c, 2)) beside[many.beside_count++] = (weir_graph_list){WEIR_LIST_FEATURES, 1};
     assert_ok(weir_graph_neighbors_of_many(c->graph, vertices, before_us, count, &many, c->arena, windows));
+    weir_arena_close(scratch);
     for (uint32_t i = 0; i < count; i++)
         compare_edges(c, &a, vertices[i], before_us[i], windows[i].edges, windows[i].count);
     c->answers += count;

@@ -225,11 +225,12 @@ static void pages_of_one_pass_are_what_was_sealed(void **state) {
             pages[count] = (weir_cold_page){.list = lists[i],
                                             .capacity = capacity,
                                             .entries = entries[i],
-                                            .room = weir_rng_below(&w->rng, capacity + 1)};
+                                            .room = weir_rng_below(&w->rng, capacity + 1),
+                                            .arena = arena};
             if (pages[count].room == 0) pages[count].entries = NULL;
             count++;
         }
-        assert_ok(weir_cold_newest(w->engine, &query, pages, count, arena));
+        assert_ok(weir_cold_newest(w->engine, &query, pages, count));
         for (size_t i = 0; i < count; i++) {
             size_t of_list, begin = 0;
             const record *records = list_of(w, query.vertex, pages[i].list, &of_list);
@@ -254,7 +255,8 @@ static void a_page_is_what_was_sealed(void **state) {
     for (unsigned round = 0; round < ROUNDS; round++) {
         size_t count, begin = 0, capacity = 1 + (size_t)weir_rng_below(&w->rng, PAGE_MAX);
         weir_cold_query query = {.vertex = vertex_at(weir_rng_below(&w->rng, VERTICES + 2))};
-        weir_cold_page page = {lists[weir_rng_below(&w->rng, LISTS)], capacity, entries, .room = PAGE_MAX};
+        weir_cold_page page = {lists[weir_rng_below(&w->rng, LISTS)], capacity, entries, .room = PAGE_MAX,
+                               .arena = rows};
         const record *records = list_of(w, query.vertex, page.list, &count);
         query.before_us = a_moment(w, records, count);
         if (count && weir_rng_below(&w->rng, 3) == 0) query.after = &records[weir_rng_below(&w->rng, count)].entry;
@@ -263,8 +265,8 @@ static void a_page_is_what_was_sealed(void **state) {
             begin++;
         weir_arena_reset(rows);
         size_t way = (size_t)weir_rng_below(&w->rng, 3);
-        assert_ok(way == 2 ? weir_cold_newest(w->engine, &query, &page, 1, rows)
-                           : weir_cold_list(cursors[way], &query, &page, rows));
+        assert_ok(way == 2 ? weir_cold_newest(w->engine, &query, &page, 1)
+                           : weir_cold_list(cursors[way], &query, &page));
         same_page(&page, records + begin, count - begin);
     }
     weir_engine_cursor_close(cursors[0]);
@@ -316,9 +318,9 @@ static void expect_page(weir_engine *engine, weir_arena *rows, int64_t before_us
                         const uint64_t *events, size_t count, bool complete) {
     const weir_cold_query query = {.vertex = vertex_at(1), .before_us = before_us};
     weir_entry entries[8];
-    weir_cold_page page = {EDGES, capacity, entries, .room = 8};
+    weir_cold_page page = {EDGES, capacity, entries, .room = 8, .arena = rows};
     weir_arena_reset(rows);
-    assert_ok(weir_cold_newest(engine, &query, &page, 1, rows));
+    assert_ok(weir_cold_newest(engine, &query, &page, 1));
     assert_int_equal(page.count, count);
     assert_int_equal(!page.more, complete);
     for (size_t i = 0; i < count; i++)
@@ -484,7 +486,7 @@ static void a_key_that_is_cut_short_is_damaged(void **state) {
     assert_ok(weir_engine_writer_add(writer, key, WEIR_BUNDLE_NEWEST_AT, "", 0));
     assert_ok(weir_engine_writer_ingest(writer));
     assert_ok(weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor));
-    assert_err(weir_cold_list(cursor, &query, &page, NULL), WEIR_ECORRUPT, "is damaged");
+    assert_err(weir_cold_list(cursor, &query, &page), WEIR_ECORRUPT, "is damaged");
     weir_engine_cursor_close(cursor);
     weir_engine_close(engine);
     weir_buf_free(&bundle.value);

@@ -270,6 +270,7 @@ typedef struct weir_graph_ask {
     uint32_t limit;
     const weir_graph_list *beside; /* NULL: none */
     size_t beside_count;           /* at most WEIR_GRAPH_BESIDE_MAX */
+    weir_arena *scratch;           /* of those, reset for each vertex; what it has no room for is not read */
 } weir_graph_ask;
 typedef struct weir_graph_window {
     const weir_edge *edges;
