@@ -157,6 +157,15 @@ static bool cold_page_is_past(const weir_cold_page *page, uint64_t rank) {
     return page->count == page->capacity && weir_bundle_rank(page->entries[page->count - 1].time_us) < rank;
 }
 
+/* Whether that is so of all of them: then there may be more behind each. */
+static bool cold_pages_are_past(weir_cold_page *pages, size_t count, uint64_t rank) {
+    for (size_t i = 0; i < count; i++)
+        if (!cold_page_is_past(&pages[i], rank)) return false;
+    for (size_t i = 0; i < count; i++)
+        pages[i].more = true;
+    return true;
+}
+
 static bool cold_pass_wants(const cold_pass *p, const weir_entry *e) {
     if (e->time_us >= p->query->before_us) return false;
     int order = p->query->after ? weir_entry_order(p->query->after, e) : -1;
@@ -209,12 +218,7 @@ static weir_err cold_pass_take_span(cold_pass *p, weir_cold_page *pages, size_t 
     cold_seek_on(cursor, &wanted, &p->is_long);
     weir_err err = cold_stands(cursor, p->query->vertex, key, therep);
     while (!err && *therep && key->part == part && key->span == span) {
-        bool past = true;
-        for (size_t i = 0; past && i < page_count; i++)
-            past = cold_page_is_past(&pages[i], weir_bundle_rank(key->newest_us));
-        for (size_t i = 0; past && i < page_count; i++)
-            pages[i].more = true;
-        if (past) break;
+        if (cold_pages_are_past(pages, page_count, weir_bundle_rank(key->newest_us))) break;
         err = cold_pass_take(p, pages, page_count, cursor, key);
         weir_engine_cursor_next(cursor);
         if (!err) err = cold_stands(cursor, p->query->vertex, key, therep);
@@ -242,9 +246,8 @@ static weir_err cold_pass_take_all(cold_pass *p, weir_engine_cursor *cursor, uin
     if (!err) err = cold_pass_take_part(p, p->pages, p->page_count, cursor, WEIR_BUNDLE_NAMED, &key, &there);
     for (size_t i = 0; !err && there && i < p->page_count; i++) {
         weir_cold_page *page = &p->pages[i];
-        bool past = cold_page_is_past(page, rank);
-        page->more = page->more || past;
-        if (!past) err = cold_pass_take_part(p, page, 1, cursor, WEIR_BUNDLE_PART(page->list), &key, &there);
+        if (!cold_pages_are_past(page, 1, rank))
+            err = cold_pass_take_part(p, page, 1, cursor, WEIR_BUNDLE_PART(page->list), &key, &there);
     }
     return err;
 }
@@ -277,17 +280,13 @@ weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, wei
     uint64_t rank = 0;
     bool enough = false;
     cold_pass p = cold_pass_begin(query, pages, count);
+    for (size_t i = 0; i < count; i++)
+        WEIR_ASSERT(WEIR_LIST_KIND(pages[i].list) != WEIR_LIST_KIND_EVENTS);
     if (query->before_us == INT64_MIN) return WEIR_OK;
     weir_err err = weir_cold_files(engine, query->vertex, p.latest_us, &cursor);
     if (err) return err;
     while (!err && !enough && weir_engine_cursor_next_file(cursor, &rank)) {
-        enough = true;
-        for (size_t i = 0; i < count; i++) {
-            WEIR_ASSERT(WEIR_LIST_KIND(pages[i].list) != WEIR_LIST_KIND_EVENTS);
-            enough = enough && cold_page_is_past(&pages[i], rank);
-        }
-        for (size_t i = 0; enough && i < count; i++)
-            pages[i].more = true;
+        enough = cold_pages_are_past(pages, count, rank);
         if (!enough) err = cold_pass_take_all(&p, cursor, rank);
     }
     if (!err) err = weir_engine_cursor_err(cursor);
