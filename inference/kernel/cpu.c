@@ -14,8 +14,9 @@
 #include "loops_table.h"
 
 #define ALIGNMENT   64u                 /* a cache line, and the widest vector                     */
-#define GEMM_LONG   128u                /* rows, or terms: then copies that are made once pay */
-#define GEMM_LEAST  16u                 /* columns, and terms: else C is most of the work     */
+#define GEMM_SMALL  1e6                 /* multiplications: up to here OpenBLAS copies nothing     */
+#define GEMM_LONG   128u                /* rows: where B is transposed OpenBLAS copies it all the same */
+#define GEMM_LEAST  16u                 /* rows, columns and terms: else most of a tile is in vain  */
 #define PIECE_BYTES ((size_t)128 << 10) /* with what is read beside them they fit a core's own cache */
 
 static weir_err cpu_alloc(size_t bytes, void **memoryp) {
@@ -43,9 +44,11 @@ static weir_err cpu_finish(void) {
 #ifdef WEIR_GEMM_AVX512
 static bool cpu_has_avx512;
 
-static bool cpu_gemm_is_long(const weir_gemm *g) {
-    bool terms = g->a_transposed && g->k >= GEMM_LONG, rows = g->m >= GEMM_LONG && g->k >= GEMM_LEAST;
-    return cpu_has_avx512 && g->n >= GEMM_LEAST && (rows || terms);
+/* Where gemm_avx512.c is the faster one: measured, shape by shape. */
+static bool cpu_gemm_is_own(const weir_gemm *g) {
+    bool least = g->m >= GEMM_LEAST && g->n >= GEMM_LEAST * (g->a_transposed ? 2 : 1) && g->k >= GEMM_LEAST;
+    bool large = (double)g->m * (double)g->n * (double)g->k > GEMM_SMALL;
+    return cpu_has_avx512 && least && (large || (g->b_transposed && !g->a_transposed && g->m >= GEMM_LONG));
 }
 #endif
 
@@ -66,7 +69,7 @@ static void cpu_gemm(const weir_gemm *g) {
     WEIR_ASSERT(m > 0 && n > 0 && k > 0); /* BLAS counts in int */
     WEIR_ASSERT(lda >= (g->a_transposed ? m : k) && ldb >= (g->b_transposed ? k : n) && ldc >= n);
 #ifdef WEIR_GEMM_AVX512
-    if (cpu_gemm_is_long(g)) {
+    if (cpu_gemm_is_own(g)) {
         weir_gemm_avx512(g);
         return;
     }

@@ -7,7 +7,8 @@
  *
  * A network's products are long in one direction and a few hundred in the others. So A is read where it lies, while
  * OpenBLAS copies it, and C is written once, while OpenBLAS zeroes it first. A transposed A, of which each term lies in
- * another row, is copied block by block. At the edges a whole tile is computed beside C, and what C has is taken.
+ * another row, is copied block by block. At the edges a tile has fewer rows, and only what C has is
+ * written.
  *
  * An element of C is the sum of its terms in their order, DEPTH at a time, wherever in C it lies: KERNEL-K1.
  */
@@ -17,7 +18,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define ROWS   10u /* of two vectors each: 20 sums in registers, more than the processor adds to at once */
+#define ROWS   10u /* even, of two vectors each: 20 sums in registers, more than the processor adds to at once */
 #define COLS   32u
 #define LINE   16u /* floats of a cache line, and of a vector */
 #define DEPTH  256u
@@ -30,44 +31,63 @@ typedef struct gemm_rows {
     size_t row_step, k_step;
 } gemm_rows;
 
-/* c = rows · panel + beta · c, a whole tile. */
-static void gemm_tile(gemm_rows rows, const float *panel, size_t depth, float beta, float *c, size_t ldc) {
+/* Where in C a tile is, how many rows it has, and which columns of its last vector. */
+typedef struct gemm_place {
+    float *c;
+    size_t ldc, height;
+    __mmask16 last;
+} gemm_place;
+
+/* C = rows · panel + beta · C. The compiler knows how many rows and vectors are computed, so that all sums lie in
+ * registers; of an odd height, one row is computed for nothing. */
+static inline __attribute__((always_inline)) void gemm_sums(const size_t even, const size_t vectors, gemm_rows rows,
+                                                            const float *panel, size_t depth, float beta,
+                                                            gemm_place place) {
     __m512 sums[ROWS][2];
 #pragma GCC unroll 10
-    for (size_t i = 0; i < ROWS; i++) {
+    for (size_t i = 0; i < even; i++) {
         sums[i][0] = sums[i][1] = _mm512_setzero_ps();
-        _mm_prefetch((const char *)(c + i * ldc), _MM_HINT_T0);
-        _mm_prefetch((const char *)(c + i * ldc + LINE), _MM_HINT_T0);
+        _mm_prefetch((const char *)(place.c + i * place.ldc), _MM_HINT_T0);
+        if (vectors == 2) _mm_prefetch((const char *)(place.c + i * place.ldc + LINE), _MM_HINT_T0);
     }
     for (size_t k = 0; k < depth; k++, panel += COLS, rows.a += rows.k_step) {
-        __m512 left = _mm512_load_ps(panel), right = _mm512_load_ps(panel + LINE);
+        __m512 left = _mm512_load_ps(panel), right = vectors == 2 ? _mm512_load_ps(panel + LINE) : left;
 #pragma GCC unroll 10
-        for (size_t i = 0; i < ROWS; i++) {
+        for (size_t i = 0; i < even; i++) {
             __m512 a = _mm512_set1_ps(rows.a[i * rows.row_step]);
             sums[i][0] = _mm512_fmadd_ps(a, left, sums[i][0]);
-            sums[i][1] = _mm512_fmadd_ps(a, right, sums[i][1]);
+            if (vectors == 2) sums[i][1] = _mm512_fmadd_ps(a, right, sums[i][1]);
         }
     }
     const __m512 kept = _mm512_set1_ps(beta);
+    const __mmask16 first = vectors == 2 ? 0xffff : place.last;
 #pragma GCC unroll 10
-    for (size_t i = 0; i < ROWS; i++, c += ldc) {
+    for (size_t i = 0; i < even; i++, place.c += place.ldc) {
+        if (i == place.height) break;
         if (beta != 0) {
-            sums[i][0] = _mm512_fmadd_ps(kept, _mm512_loadu_ps(c), sums[i][0]);
-            sums[i][1] = _mm512_fmadd_ps(kept, _mm512_loadu_ps(c + LINE), sums[i][1]);
+            sums[i][0] = _mm512_fmadd_ps(kept, _mm512_maskz_loadu_ps(first, place.c), sums[i][0]);
+            if (vectors == 2)
+                sums[i][1] = _mm512_fmadd_ps(kept, _mm512_maskz_loadu_ps(place.last, place.c + LINE), sums[i][1]);
         }
-        _mm512_storeu_ps(c, sums[i][0]);
-        _mm512_storeu_ps(c + LINE, sums[i][1]);
+        _mm512_mask_storeu_ps(place.c, first, sums[i][0]);
+        if (vectors == 2) _mm512_mask_storeu_ps(place.c + LINE, place.last, sums[i][1]);
     }
 }
 
-/* A tile of which C has only some rows or columns. */
-static void gemm_edge(gemm_rows rows, const float *panel, size_t depth, float beta, size_t height, size_t width,
-                      float *c, size_t ldc) {
-    _Alignas(64) float tile[ROWS * COLS];
-    gemm_tile(rows, panel, depth, 0, tile, COLS);
-    for (size_t i = 0; i < height; i++)
-        for (size_t j = 0; j < width; j++)
-            c[i * ldc + j] = beta == 0 ? tile[i * COLS + j] : beta * c[i * ldc + j] + tile[i * COLS + j];
+static void gemm_tile(bool both, gemm_rows rows, const float *panel, size_t depth, float beta, gemm_place place) {
+    switch ((place.height + 1) / 2) {
+#define PAIRS(COUNT)                                                         \
+    case COUNT:                                                              \
+        if (both) gemm_sums(2 * COUNT, 2, rows, panel, depth, beta, place);  \
+        if (!both) gemm_sums(2 * COUNT, 1, rows, panel, depth, beta, place); \
+        break
+        PAIRS(1);
+        PAIRS(2);
+        PAIRS(3);
+        PAIRS(4);
+        PAIRS(5);
+#undef PAIRS
+    }
 }
 
 /* Columns [col, col + width) of B, terms [k, k + depth), in panels; what the last has beyond B is 0. */
@@ -105,12 +125,12 @@ static void gemm_pack_a(const weir_gemm *g, size_t row, size_t height, size_t k,
 /* A tile of rows times all panels. */
 static void gemm_tiles(const weir_gemm *g, gemm_rows rows, size_t height, const float *panels, size_t depth, float beta,
                        size_t width, float *c) {
-    for (size_t at = 0; at < width; at += COLS, panels += depth * COLS) {
-        if (height == ROWS && width - at >= COLS) {
-            gemm_tile(rows, panels, depth, beta, c + at, g->ldc);
-        } else {
-            gemm_edge(rows, panels, depth, beta, height, width - at < COLS ? width - at : COLS, c + at, g->ldc);
-        }
+    gemm_place place = {c, g->ldc, height, 0xffff};
+    for (; width > 0; panels += depth * COLS, place.c += COLS) {
+        size_t cols = width < COLS ? width : COLS;
+        if (cols % LINE) place.last = (__mmask16)((1u << cols % LINE) - 1);
+        gemm_tile(cols > LINE, rows, panels, depth, beta, place);
+        width -= cols;
     }
 }
 
