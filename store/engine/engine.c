@@ -180,7 +180,7 @@ static weir_err engine_cursor_open_inside(weir_engine *engine, weir_engine_use u
     cursor->engine = engine;
     /* Blocks are checked as they are read: ENGINE-N3 */
     bool opened = prefix ? weir_rocks_cursor_open_files(engine->db, prefix, from_rank, &cursor->cursor, &status)
-                         : weir_rocks_cursor_open(engine->db, use != WEIR_ENGINE_POINT, use == WEIR_ENGINE_SCAN,
+                         : weir_rocks_cursor_open(engine->db, use != WEIR_ENGINE_POINT, use != WEIR_ENGINE_SCAN,
                                                   &cursor->cursor, &status);
     if (!opened) {
         weir_err err = weir_engine_error(engine, "read from", &status);

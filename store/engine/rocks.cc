@@ -48,7 +48,6 @@ constexpr size_t metadata_bytes = 8192;
 constexpr double filter_bits = 10.0;
 constexpr size_t ahead_files = 6;     /* whose filters are fetched */
 constexpr uint64_t filters_share = 2; /* of a block cache's memory is for them */
-constexpr size_t scan_read_ahead = 2u << 20;
 constexpr size_t scrub_part = 1u << 20;
 /* One after the other: a key has at most as many as there are files, and each search asks all of those. */
 constexpr uint64_t versions_skipped = 1000;
@@ -696,13 +695,12 @@ static void cursor_over_all_files(weir_rocks_cursor *cursor) {
     cursor->iterator.reset(cursor->db->db->NewIterator(cursor->options));
 }
 
-bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_cursor **cursorp,
+bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool keeps, weir_rocks_cursor **cursorp,
                             weir_rocks_status *status) {
     *cursorp = nullptr;
     return read_guarded(db, db->folder.c_str(), status, [&] {
         auto cursor = cursor_new(db, total);
-        cursor->options.fill_cache = !ahead;
-        cursor->options.readahead_size = ahead ? scan_read_ahead : 0;
+        cursor->options.fill_cache = keeps; /* RocksDB reads ahead by itself, and only where a read goes on and on */
         cursor_over_all_files(cursor.get());
         *cursorp = cursor.release();
         return rocksdb::Status::OK();

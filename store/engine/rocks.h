@@ -77,8 +77,8 @@ bool weir_rocks_waits(void);
 /* Goes on after an error that was not of the data, if that is over. */
 bool weir_rocks_resume(weir_rocks *db, weir_rocks_status *status);
 
-/* total: in full order, and not for one prefix; ahead: much is read at once, and not kept. */
-bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool ahead, weir_rocks_cursor **cursorp,
+/* total: in full order, and not for one prefix; keeps: what is read comes into the block cache. */
+bool weir_rocks_cursor_open(weir_rocks *db, bool total, bool keeps, weir_rocks_cursor **cursorp,
                             weir_rocks_status *status);
 /* One that stands in no file until weir_rocks_cursor_next_file: engine.h says what for. */
 bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t from_rank, weir_rocks_cursor **cursorp,
