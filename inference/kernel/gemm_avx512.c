@@ -40,7 +40,7 @@ typedef struct gemm_place {
 
 /* C = rows · panel + beta · C. The compiler knows how many rows and vectors are computed, so that all sums lie in
  * registers; of an odd height, one row is computed for nothing. */
-static inline __attribute__((always_inline)) void gemm_sums(const size_t even, const size_t vectors, gemm_rows rows,
+__attribute__((always_inline)) static inline void gemm_sums(const size_t even, const size_t vectors, gemm_rows rows,
                                                             const float *panel, size_t depth, float beta,
                                                             gemm_place place) {
     __m512 sums[ROWS][2];
