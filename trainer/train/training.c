@@ -8,6 +8,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
 #include <weir/store/base/log.h>
 
 #include "training_private.h"
@@ -268,18 +269,52 @@ static weir_err training_dealer_open(weir_trained *t) {
     return weir_train_dealer_open(t->targets->ends[WEIR_TARGETS_TRAIN], weir_comm_ranks(t->comm), t->dealer);
 }
 
+/* Each rank has read the checkpoint by itself. They go on together if all have the same: where the folder is a disk of
+ * each machine, rank 0 alone finds what it has written there, or a rank finds what an earlier training left. */
+static weir_err training_check_ranks(const weir_trained *t, const weir_real *params) {
+    uint32_t tensors, ranks = weir_comm_ranks(t->comm);
+    const weir_nn_tensor *of = weir_nn_tensors(t->nn, &tensors);
+    uint64_t mine[2] = {t->state.epochs, 0}, zero[2], other[2]; /* epochs, and a digest of what was learnt in them */
+    uint64_t *lengths = weir_calloc(ranks, sizeof *lengths);
+    weir_buf all = {0};
+    if (mine[0]) mine[1] = weir_xxh3(&t->state.best, sizeof t->state.best, weir_adamw_steps(t->adamw));
+    for (uint32_t i = 0; mine[0] && i < tensors; i++)
+        if (!of[i].held) /* embeddings that are shared out are others on each rank */
+            mine[1] = weir_xxh3(params + of[i].offset, (size_t)of[i].rows * of[i].cols * sizeof *params, mine[1]);
+    weir_err err = lengths ? WEIR_OK : WEIR_NOMEM(TRAINING_NO_MEMORY);
+    if (!err) err = weir_comm_gather(t->comm, mine, sizeof mine, &all, lengths);
+    for (uint32_t rank = 1; !err && rank < ranks; rank++) {
+        memcpy(zero, all.bytes, sizeof zero);
+        memcpy(other, all.bytes + rank * sizeof other, sizeof other);
+        if (memcmp(zero, other, sizeof zero) == 0) continue;
+        err = WEIR_ERR(WEIR_EDATA,
+                       "rank 0 would continue after epoch %llu and rank %u after epoch %llu%s; put the folder %s on a "
+                       "file system that all ranks see, or copy its checkpoint from rank 0 to the others",
+                       (unsigned long long)zero[0], rank, (unsigned long long)other[0],
+                       zero[0] == other[0] ? ", but from different checkpoints" : "", t->opts.folder);
+    }
+    weir_free(lengths);
+    weir_buf_free(&all);
+    return err;
+}
+
 /* First parameters, or those of the checkpoint that there is. */
 static weir_err training_begin(weir_trained *t) {
+    const weir_kernels *k = weir_nn_kernels(t->nn);
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_real *host = weir_calloc(count, sizeof *host);
     if (!host) return WEIR_NOMEM(TRAINING_NO_MEMORY);
     weir_nn_init(t->nn, t->opts.seed, host);
-    weir_nn_kernels(t->nn)->to_device(t->params, host, count * sizeof *host);
-    weir_free(host);
+    k->to_device(t->params, host, count * sizeof *host);
     t->state.best = -INFINITY;
-    if (!t->opts.resume) return WEIR_OK;
-    weir_err err = weir_training_state_load(t);
-    return weir_err_is(err, WEIR_ENOTFOUND) ? WEIR_OK : err;
+    weir_err err = t->opts.resume ? weir_training_state_load(t) : WEIR_OK;
+    if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
+    if (!err && t->opts.resume) {
+        k->to_host(host, t->params, count * sizeof *host);
+        err = training_check_ranks(t, host);
+    }
+    weir_free(host);
+    return err;
 }
 
 static weir_err training_set_up(weir_trained *t) {

@@ -528,6 +528,53 @@ static void a_maker_that_fails_ends_all(void **state) {
     }
 }
 
+/* --- a folder that is a disk of each machine ---------------------------------------------------------------------- */
+
+/* Two ranks go on, each in run-RANK; `text` is what they refuse with, NULL: they do not. */
+static void goes_on_apart(const char *const *more, const char *text) {
+    const char *arguments[ARGUMENTS_MAX];
+    weir_test_output output;
+    arguments_of("run", "4", more, arguments);
+    ranks_run(2, weir_test_path("apart"), arguments, &output);
+    if ((output.status == 0) != !text || (text && !strstr(output.err, text)))
+        fail_msg("status %d, wanted '%s'\n%s", output.status, text ? text : "that it goes on", output.err);
+    weir_test_output_free(&output);
+}
+
+/* Rank 0 alone writes. What the others find is none of its checkpoints, or an old one, or one of another training with
+ * as many epochs; only of the very same do they go on, with the bits of a training that shares its folder. */
+static void r2_ranks_go_on_from_one_checkpoint(void **state) {
+    (void)state;
+    static const char *const plain[] = {"--resume", NULL};
+    static const char *const known[] = {"--resume", "--embed-vertices", "who", NULL};
+    char line[16384];
+    make_snapshot(600);
+    snprintf(line, sizeof line,
+             "cd $folder && printf '#!/bin/bash\nexec %s \"$@\" --folder %s/run-$OMPI_COMM_WORLD_RANK\n' >apart && "
+             "chmod +x apart",
+             ranks_train_program(), weir_test_folder());
+    shell(line);
+    for (unsigned shared = 0; shared < 2; shared++) {
+        const char *const *more = shared ? known : plain;
+        trains(2, weir_test_path("whole"), "4", more);
+        trains(2, weir_test_path("run-0"), "2", more);
+        shell("cd $folder && cp -r run-0 begun");
+        goes_on_apart(more, "rank 0 would continue after epoch 2 and rank 1 after epoch 0; put the folder ");
+        trains(2, weir_test_path("run-1"), "1", more);
+        goes_on_apart(more, "rank 0 would continue after epoch 2 and rank 1 after epoch 1; put the folder ");
+        shell("cd $folder && mv run-0 kept && mv run-1 run-0 && mv kept run-1");
+        goes_on_apart(more, "rank 0 would continue after epoch 1 and rank 1 after epoch 2; put the folder ");
+        shell("cd $folder && rm -r run-0 run-1 && cp -r begun run-0");
+        trains(3, weir_test_path("run-1"), "2", more); /* adds in another order */
+        shell("cd $folder && ! cmp -s run-0/checkpoint/params.npy run-1/checkpoint/params.npy");
+        goes_on_apart(more, "rank 1 after epoch 2, but from different checkpoints; put the folder ");
+        shell("cd $folder && rm -r run-1 && cp -r run-0 run-1");
+        goes_on_apart(more, NULL);
+        shell("cd $folder; for f in params best moment1 moment2; do cmp whole/checkpoint/$f.npy "
+              "run-0/checkpoint/$f.npy; done; rm -r whole begun run-0 run-1");
+    }
+}
+
 /* --- the trace ---------------------------------------------------------------------------------------------------- */
 
 #define TRACE_RANKS  2u
@@ -713,5 +760,5 @@ WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_l
            WEIR_CASE(a_maker_that_fails_ends_all), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
            WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
            WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(r4_killed_and_gone_on),
-           WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(sentences), WEIR_CASE(an_error_of_a_rank_names_it),
-           WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
+           WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))

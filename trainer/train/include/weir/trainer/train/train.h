@@ -151,10 +151,10 @@ typedef struct weir_train_opts {
 weir_train_opts weir_train_defaults(void);
 /* All ranks with equal opts, but for the part.  WEIR_EINVAL an option, or no relation is followed; WEIR_ELIMIT network
  * or batch are too large; WEIR_EDATA too little to learn, gradients or scores that are not finite, or a rank with
- * another schema; WEIR_EVERSION a checkpoint of other options or another snapshot; WEIR_ECORRUPT a file of folder,
- * lists of the snapshot, or what another rank tells; WEIR_ECONFIG, WEIR_ECORRUPT, WEIR_ELIMIT as weir_targets_open;
- * WEIR_EUNAVAILABLE no thread could be started; WEIR_ENOMEM; what the files and on_epoch report. Where there are more
- * ranks, an error ends them all.  [main] */
+ * another schema, or that would resume from another checkpoint; WEIR_EVERSION a checkpoint of other options or another
+ * snapshot; WEIR_ECORRUPT a file of folder, lists of the snapshot, or what another rank tells; WEIR_ECONFIG,
+ * WEIR_ECORRUPT, WEIR_ELIMIT as weir_targets_open; WEIR_EUNAVAILABLE no thread could be started; WEIR_ENOMEM; what the
+ * files and on_epoch report. Where there are more ranks, an error ends them all.  [main] */
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 void weir_trained_close(weir_trained *trained); /* NULL is allowed */
 
