@@ -282,14 +282,6 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     return err ? err : train_find_task(cli, &c->opts);
 }
 
-/* What a training finds wrong with an option was typed here. */
-static weir_err train_as_usage(weir_err err) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (!weir_err_is(err, WEIR_EINVAL)) return err;
-    weir_err_sentence(err, sentence, sizeof sentence);
-    return WEIR_ERR(WEIR_EUSAGE, "%s", sentence);
-}
-
 static weir_err train_run(weir_cli *cli) {
     static weir_cmd_train c; /* large */
     weir_trained *trained = NULL;
@@ -300,11 +292,11 @@ static weir_err train_run(weir_cli *cli) {
     if (!err && weir_cli_given(cli, "judge")) {
         err = weir_cmd_train_judge(cli, &c);
     } else if (!err && c.plan) {
-        err = train_as_usage(weir_cmd_train_plan(cli, &c));
+        err = weir_cmd_train_plan(cli, &c);
     } else if (!err) {
         c.opts.on_epoch = train_print_epoch;
         c.opts.context = &c;
-        err = train_as_usage(weir_train_run(c.comm, &c.opts, &trained));
+        err = weir_train_run(c.comm, &c.opts, &trained);
         if (!err) err = weir_comm_fail(c.comm, weir_cmd_train_finish(&c, trained));
         weir_trained_close(trained);
         if (!err) weir_comm_barrier(c.comm);

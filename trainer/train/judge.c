@@ -83,7 +83,7 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     if (!t) return weir_comm_fail(comm, WEIR_NOMEM("while judging a model; lower --batch"));
     t->opts = *opts;
     t->comm = comm;
-    weir_err err = weir_comm_fail(comm, judge_open(t, nn));
+    weir_err err = weir_comm_fail(comm, weir_training_as_usage(judge_open(t, nn)));
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params);
     if (!err)
         err = weir_comm_fail(

@@ -410,6 +410,13 @@ static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
     return err;
 }
 
+weir_err weir_training_as_usage(weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    if (!weir_err_is(err, WEIR_EINVAL)) return err;
+    weir_err_sentence(err, sentence, sizeof sentence);
+    return WEIR_ERR(WEIR_EUSAGE, "%s", sentence);
+}
+
 weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
     *trainedp = NULL;
     weir_trained *t = weir_calloc(1, sizeof *t);
@@ -417,7 +424,7 @@ weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_t
     t->opts = *opts;
     t->comm = comm;
     t->calibration = (weir_calibration){1, 0};
-    weir_err err = weir_comm_fail(comm, training_set_up(t));
+    weir_err err = weir_comm_fail(comm, weir_training_as_usage(training_set_up(t)));
     if (err) {
         weir_trained_close(t);
         return err;

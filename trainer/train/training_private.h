@@ -59,6 +59,9 @@ weir_train_owners weir_training_owners(const weir_trained *t);
 
 /* training.c: channels that judging talks on.  WEIR_ENOMEM. */
 weir_err weir_training_judge_channels(weir_trained *t);
+/* training.c: an error of setting up. What is invalid then was asked for by the options: WEIR_EUSAGE. From the first
+ * epoch on it is our own mistake, and stays WEIR_EINVAL. */
+weir_err weir_training_as_usage(weir_err err);
 /* training.c: all that there is before the first epoch; all ranks together. An error has ended the other ranks. */
 weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 

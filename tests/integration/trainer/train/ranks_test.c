@@ -728,6 +728,26 @@ static void sentences(void **state) {
     refuses(1, run, (const char *const[]){"--resume", "--strategy", "by.in=weighted:w", NULL}, "of other options");
 }
 
+/* The exit status is that of a wrong command line, whoever finds it: the options' reader, or a training that knows the
+ * snapshot, which under mpirun ends all ranks. */
+static void a_wrong_option_is_wrong_usage(void **state) {
+    (void)state;
+    static const char *const wrong[][3] = {{"--epochs", "0", NULL},
+                                           {"--task", "none", NULL},
+                                           {"--fanouts", "3,3 by=3,0", NULL},
+                                           {"--fanouts", "3,3 by=0,0", NULL},
+                                           {"--test", "0.8", NULL}};
+    make_snapshot(300);
+    for (unsigned ranks = 1; ranks <= 3; ranks += 2) {
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            weir_test_output output;
+            train(ranks, weir_test_path("run"), "2", wrong[i], &output);
+            if (output.status != 64) fail_msg("%u ranks: status %d\n%s", ranks, output.status, output.err);
+            weir_test_output_free(&output);
+        }
+    }
+}
+
 static void an_error_of_a_rank_names_it(void **state) {
     (void)state;
     make_snapshot(300);
@@ -761,4 +781,5 @@ WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_l
            WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
            WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(r4_killed_and_gone_on),
            WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
-           WEIR_CASE(an_error_of_a_rank_names_it), WEIR_CASE(a_schema_without_a_task))
+           WEIR_CASE(a_wrong_option_is_wrong_usage), WEIR_CASE(an_error_of_a_rank_names_it),
+           WEIR_CASE(a_schema_without_a_task))

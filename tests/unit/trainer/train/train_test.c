@@ -257,16 +257,16 @@ static void embeddings_that_could_not_be_learnt(void **state) {
     weir_train_opts opts = opts_of(snapshot);
     opts.embedded = shelf;
     opts.embedded_count = 1;
-    refused(&opts, WEIR_EINVAL, "vertex type 'shelf' has no vertices to embed");
+    refused(&opts, WEIR_EUSAGE, "vertex type 'shelf' has no vertices to embed");
     opts.embedded = twice;
     opts.embedded_count = 2;
-    refused(&opts, WEIR_EINVAL, "'who'");
+    refused(&opts, WEIR_EUSAGE, "'who'");
     opts.embedded_count = 1;
     opts.unknown = 1;
-    refused(&opts, WEIR_EINVAL, "unknown is 1");
+    refused(&opts, WEIR_EUSAGE, "unknown is 1");
     opts.unknown = 0;
     opts.embedding_rate = 11;
-    refused(&opts, WEIR_EINVAL, "embedding rate is 11");
+    refused(&opts, WEIR_EUSAGE, "embedding rate is 11");
     weir_snapshot_close(snapshot);
 }
 
@@ -396,25 +396,40 @@ static void options_out_of_range(void **state) {
     weir_snapshot *snapshot = small_snapshot();
     weir_train_opts opts = opts_of(snapshot);
     opts.rate = 0;
-    refused(&opts, WEIR_EINVAL, "rate is 0");
+    refused(&opts, WEIR_EUSAGE, "rate is 0");
     opts = opts_of(snapshot);
     opts.reach.layers = 9;
-    refused(&opts, WEIR_EINVAL, "layers is 9");
+    refused(&opts, WEIR_EUSAGE, "layers is 9");
     opts = opts_of(snapshot);
     opts.dropout = NAN;
-    refused(&opts, WEIR_EINVAL, "dropout is nan");
+    refused(&opts, WEIR_EUSAGE, "dropout is nan");
     opts = opts_of(snapshot);
     opts.alerts = 0;
-    refused(&opts, WEIR_EINVAL, "alerts is 0");
+    refused(&opts, WEIR_EUSAGE, "alerts is 0");
     opts.alerts = 1000001;
-    refused(&opts, WEIR_EINVAL, "alerts is 1e+06");
+    refused(&opts, WEIR_EUSAGE, "alerts is 1e+06");
     opts = opts_of(snapshot);
     opts.reach.alongs = alongs;
     opts.reach.along_count = 2 * weir_schema_relation_count(weir_snapshot_schema(snapshot));
     for (uint32_t i = 0; i < opts.reach.along_count; i++)
         alongs[i] =
             (weir_train_along){.relation = (uint16_t)(i / 2), .direction = i % 2 ? WEIR_IN : WEIR_OUT, .fanouts = none};
-    refused(&opts, WEIR_EINVAL, "no relation is followed");
+    refused(&opts, WEIR_EUSAGE, "no relation is followed");
+    weir_snapshot_close(snapshot);
+}
+
+static weir_err mistake(void *context, const weir_train_epoch *epoch) {
+    (void)context;
+    return WEIR_ERR(WEIR_EINVAL, "a mistake in epoch %u", epoch->number);
+}
+
+/* Days after its options were found right, a training blames nobody for them. */
+static void what_is_invalid_later_is_no_wrong_usage(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    opts.on_epoch = mistake;
+    refused(&opts, WEIR_EINVAL, "a mistake in epoch 1");
     weir_snapshot_close(snapshot);
 }
 
@@ -543,6 +558,6 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(embeddings_that_could_not_be_learnt), WEIR_CASE(two_trainings_give_the_same_bits),
            WEIR_CASE(r2_resumed_is_as_if_never_stopped), WEIR_CASE(resume_with_other_options),
            WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range),
-           WEIR_CASE(a_plan_that_pretends_has_no_local_batches), WEIR_CASE(numbers_that_are_none),
-           WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_no_leak_either),
-           WEIR_CASE(trees_of_a_target_without_columns))
+           WEIR_CASE(what_is_invalid_later_is_no_wrong_usage), WEIR_CASE(a_plan_that_pretends_has_no_local_batches),
+           WEIR_CASE(numbers_that_are_none), WEIR_CASE(trees_see_neighbours_only_with_the_graph),
+           WEIR_CASE(trees_see_no_leak_either), WEIR_CASE(trees_of_a_target_without_columns))

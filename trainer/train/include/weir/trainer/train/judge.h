@@ -32,7 +32,8 @@ typedef struct weir_judged_example {
  * part.
  * WEIR_EVERSION the network was made for another schema, or for matrices that the snapshot lacks; WEIR_EDATA a score
  * that is not finite; WEIR_ELIMIT network or batch are too large; WEIR_ECORRUPT lists of the snapshot, or what another
- * rank tells; WEIR_EUNAVAILABLE no thread could be started; what weir_targets_open reports; WEIR_ENOMEM.  [main] */
+ * rank tells; WEIR_EUNAVAILABLE no thread could be started; what weir_targets_open reports, but WEIR_EUSAGE for its
+ * WEIR_EINVAL; WEIR_ENOMEM.  [main] */
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
                           weir_train_metrics *metricsp, weir_judged_example *examplep);
 

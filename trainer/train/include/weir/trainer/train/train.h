@@ -149,7 +149,7 @@ typedef struct weir_train_opts {
 
 /* opts with what has a default; all else is 0, or NULL. */
 weir_train_opts weir_train_defaults(void);
-/* All ranks with equal opts, but for the part.  WEIR_EINVAL an option, or no relation is followed; WEIR_ELIMIT network
+/* All ranks with equal opts, but for the part.  WEIR_EUSAGE an option, or no relation is followed; WEIR_ELIMIT network
  * or batch are too large; WEIR_EDATA too little to learn, gradients or scores that are not finite, or a rank with
  * another schema, or that would resume from another checkpoint; WEIR_EVERSION a checkpoint of other options or another
  * snapshot; WEIR_ECORRUPT a file of folder, lists of the snapshot, or what another rank tells; WEIR_ECONFIG,
