@@ -88,6 +88,7 @@ weir_err weir_train_trace_write(weir_train_trace *trace) {
     if (!err) {
         lengths[0] = trace->spans.length;
         err = weir_comm_exchange(trace->comm, trace->spans.bytes, lengths, &all, received);
+        err = weir_comm_fail(trace->comm, err); /* others wait until what they tell has been heard */
     }
     weir_buf_append(&all, TRACE_TAIL, strlen(TRACE_TAIL));
     if (!err && weir_comm_rank(trace->comm) == 0) err = weir_buf_err(&all);
