@@ -69,7 +69,7 @@ static weir_err forward_check_batch(const forward_pass *p) {
                         b->hops, b->types, b->steps, s->layers, s->types, s->step_count);
     if (b->inputs == 0) return WEIR_ERR(WEIR_EINVAL, "a block without input rows; call weir_block_inputs first");
     if (p->nn->shared != (p->batch->brought != NULL))
-        return WEIR_ERR(WEIR_EINVAL, "embeddings of known vertices come with the batch where the network is a share, "
+        return WEIR_ERR(WEIR_EINVAL, "embeddings that are shared out come with the batch where the network is a share, "
                                      "and else are its own; give those that belong to it");
     weir_block_range targets = b->ranges[s->target_type];
     if (targets.end - targets.begin != b->targets)
@@ -131,9 +131,8 @@ static void forward_encode_rows(forward_pass *p, uint32_t type, uint32_t first, 
         p->k->zero(out, (size_t)rows * hidden * sizeof *out);
     for (uint32_t c = 0; c < categories; c++) {
         const uint32_t *slots = p->tape->slots[type] + (size_t)first * categories + c;
-        bool brought = p->tape->brought && inputs->categories[c].feature == WEIR_SCHEMA_NONE;
-        p->k->embed(rows, hidden, slots, categories, brought ? p->tape->brought->rows : p->params + at->categories[c],
-                    out);
+        p->k->embed(rows, hidden, slots, categories,
+                    at->brought[c] ? p->tape->brought->rows : p->params + at->categories[c], out);
     }
     p->k->bias_relu(rows, hidden, p->params + at->bias, out);
 }

@@ -33,28 +33,38 @@ static uint64_t nn_add_tensor(weir_nn *nn, uint32_t rows, uint32_t cols, weir_nn
                                .rows = rows,
                                .cols = cols,
                                .decays = kind <= WEIR_NN_OWN,
-                               .looked_up = kind == WEIR_NN_EMBEDDING || kind == WEIR_NN_OWN,
-                               .held = kind == WEIR_NN_OWN && nn->held};
-    nn->shared |= tensor->held;
+                               .looked_up = kind == WEIR_NN_EMBEDDING || kind == WEIR_NN_OWN};
     nn->parameters += (uint64_t)rows * cols;
     return tensor->offset;
 }
 
-static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slots, uint64_t *categories) {
+/* NULL: the network has all rows of the category's embedding. */
+static const weir_nn_held *nn_find_held(const weir_nn *nn, uint32_t type, uint32_t category) {
+    for (uint32_t i = 0; i < nn->held_count; i++)
+        if (nn->held[i].type == type && nn->held[i].category == category) return &nn->held[i];
+    return NULL;
+}
+
+static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slots, uint64_t *categories,
+                           bool *brought) {
     const weir_nn_inputs *inputs = &nn->shape->vertices[type];
     uint32_t hidden = nn->shape->hidden;
-    *slots = (weir_nn_encode_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, categories};
+    *slots = (weir_nn_encode_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, categories, brought};
     if (!weir_nn_sees(nn->shape, type)) return;
     if (inputs->width > 0)
         slots->weight = nn_add_tensor(nn, inputs->width, hidden, WEIR_NN_WEIGHT, "encode.%s.weight", inputs->name);
     for (uint32_t c = 0; c < inputs->category_count; c++) {
         const weir_nn_category *category = &inputs->categories[c];
+        const weir_nn_held *held = nn_find_held(nn, type, c);
         bool own = category->feature == WEIR_SCHEMA_NONE;
-        uint32_t rows = own && nn->held ? nn->held[type] : category->slots;
-        WEIR_ASSERT(rows > 0 && rows <= category->slots);
+        uint32_t rows = !held ? category->slots : held->count ? held->count : 1;
+        WEIR_ASSERT(!held || !held->count || held->slots[held->count - 1] < category->slots);
         categories[c] = own ? nn_add_tensor(nn, rows, hidden, WEIR_NN_OWN, "encode.%s.embedding", inputs->name)
                             : nn_add_tensor(nn, rows, hidden, WEIR_NN_EMBEDDING, "encode.%s.%s.embedding", inputs->name,
                                             category->name);
+        brought[c] = nn->tensors[nn->tensor_count - 1].held = held != NULL;
+        nn->held_rows[nn->tensor_count - 1] = held;
+        nn->shared |= brought[c];
     }
     slots->bias = nn_add_tensor(nn, 1, hidden, inputs->known_count ? WEIR_NN_COMMON_BIAS : WEIR_NN_BIAS,
                                 "encode.%s.bias", inputs->name);
@@ -98,15 +108,19 @@ static bool nn_plan_tensors(weir_nn *nn) {
     nn->tensor_room = 2 * types + categories + layers * (4 * types + shape->step_count) + 2; /* if all is in reach */
     nn->tensors = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->tensors);
     nn->kinds = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->kinds);
+    nn->held_rows = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->held_rows);
     weir_nn_encode_slots *encode = weir_arena_calloc(nn->arena, types, sizeof *encode);
     weir_nn_type_slots *slots = weir_arena_calloc(nn->arena, (size_t)layers * types, sizeof *slots);
     uint64_t *neighbors = weir_arena_calloc(nn->arena, (size_t)layers * shape->step_count, sizeof *neighbors);
     uint64_t *embeddings = weir_arena_calloc(nn->arena, categories + 1, sizeof *embeddings);
+    bool *brought = weir_arena_calloc(nn->arena, categories + 1, sizeof *brought);
     uint64_t *begins = weir_arena_calloc(nn->arena, (size_t)layers + 2, sizeof *begins);
-    if (!nn->tensors || !nn->kinds || !encode || !slots || !neighbors || !embeddings || !begins) return false;
+    if (!nn->tensors || !nn->kinds || !nn->held_rows || !encode || !slots || !neighbors || !embeddings || !brought ||
+        !begins)
+        return false;
 
-    for (uint32_t t = 0; t < types; embeddings += shape->vertices[t].category_count, t++)
-        nn_plan_encode(nn, t, &encode[t], embeddings);
+    for (uint32_t t = 0, at = 0; t < types; at += shape->vertices[t++].category_count)
+        nn_plan_encode(nn, t, &encode[t], embeddings + at, brought + at);
     for (uint32_t l = 1; l <= layers; l++) {
         begins[l] = nn->parameters;
         for (uint32_t t = 0; t < types; t++)
@@ -125,22 +139,23 @@ static bool nn_plan_tensors(weir_nn *nn) {
 }
 
 weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, weir_nn **nnp) {
-    return weir_nn_open_share(shape, kernels, NULL, nnp);
+    return weir_nn_open_share(shape, kernels, NULL, 0, nnp);
 }
 
-weir_err weir_nn_open_share(const weir_nn_shape *shape, const weir_kernels *kernels, const uint32_t *held,
-                            weir_nn **nnp) {
+weir_err weir_nn_open_share(const weir_nn_shape *shape, const weir_kernels *kernels, const weir_nn_held *held,
+                            uint32_t count, weir_nn **nnp) {
     weir_arena *arena = NULL;
     *nnp = NULL;
     weir_err err = weir_arena_open(NN_BYTES_MAX, &arena);
     if (err) return err;
     weir_nn *nn = weir_arena_calloc(arena, 1, sizeof *nn);
-    if (nn) *nn = (weir_nn){.shape = shape, .kernels = kernels, .arena = arena, .held = held};
-    if (!nn || !nn_plan_tensors(nn)) {
+    weir_nn_held *copy = weir_arena_calloc(arena, (size_t)count + 1, sizeof *copy);
+    if (nn) *nn = (weir_nn){.shape = shape, .kernels = kernels, .arena = arena, .held = copy, .held_count = count};
+    if (copy && count) memcpy(copy, held, count * sizeof *copy);
+    if (!nn || !copy || !nn_plan_tensors(nn)) {
         weir_arena_close(arena);
         return WEIR_NOMEM("for the tensors of a network");
     }
-    nn->held = NULL;
     *nnp = nn;
     return WEIR_OK;
 }
@@ -189,9 +204,9 @@ uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step) {
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params) {
     for (uint32_t i = 0; i < nn->tensor_count; i++) {
         const weir_nn_tensor *tensor = &nn->tensors[i];
-        uint64_t count = (uint64_t)tensor->rows * tensor->cols;
+        const weir_nn_held *held = nn->held_rows[i];
         weir_real *values = params + tensor->offset;
-        WEIR_ASSERT(tensor->offset + count <= nn->parameters);
+        WEIR_ASSERT(tensor->offset + (uint64_t)tensor->rows * tensor->cols <= nn->parameters);
         double middle = 0, reach = 0;
         switch (nn->kinds[i]) {
         case WEIR_NN_WEIGHT:
@@ -211,7 +226,15 @@ void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params) {
             break;
         }
         weir_rng rng = weir_rng_stream(seed, weir_xxh3(tensor->name, strlen(tensor->name), 0), 0); // NN-N6
-        for (uint64_t v = 0; v < count; v++)
-            values[v] = (weir_real)(reach > 0 ? middle + reach * (2 * weir_rng_double(&rng) - 1) : middle);
+        uint32_t rows = held ? held->count : tensor->rows;
+        for (uint32_t row = 0, next = 0; next < rows; row++) {
+            WEIR_ASSERT(!held || held->slots[next] >= row);
+            bool here = !held || held->slots[next] == row; /* else another share has what is drawn */
+            for (uint32_t c = 0; c < tensor->cols; c++) {
+                double value = reach > 0 ? middle + reach * (2 * weir_rng_double(&rng) - 1) : middle;
+                if (here) *values++ = (weir_real)value;
+            }
+            next += here;
+        }
     }
 }

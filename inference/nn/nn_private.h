@@ -27,8 +27,10 @@ struct weir_nn {
     weir_nn_kind *kinds; /* one a tensor */
     uint32_t tensor_count, tensor_room;
     uint64_t parameters;
-    const uint32_t *held; /* of a share, one a type: rows of known vertices; NULL: all. The opener's, gone afterwards */
-    bool shared;          /* it is a share, and some type has known vertices */
+    weir_nn_held *held; /* what is shared out */
+    uint32_t held_count;
+    bool shared;                    /* something is that the network sees */
+    const weir_nn_held **held_rows; /* one a tensor: which rows it has; NULL: all */
     weir_nn_plan plan;
 };
 

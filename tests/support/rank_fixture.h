@@ -16,11 +16,11 @@
 #include "learn_fixture.h"
 #include "weir_test.h"
 
-/* The case. parts: how it is cut, but for where to; NULL: each rank has the whole snapshot. */
-static inline void rank_prepare(const learn_plan *plan, const weir_parts_opts *parts) {
+/* The case, which has made `snapshot` in its folder. parts: how it is cut, but for where to; NULL: each rank has the
+ * whole snapshot. */
+static inline void rank_hand_out(const weir_parts_opts *parts) {
     char seed[24];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)weir_test_seed());
-    learn_snapshot(plan, weir_test_path("snapshot"));
     if (parts) {
         weir_parts_opts opts = *parts;
         weir_parts_report report;
@@ -34,6 +34,12 @@ static inline void rank_prepare(const learn_plan *plan, const weir_parts_opts *p
     setenv("RANK_TEST_SEED", seed, 1);
     setenv("RANK_TEST_PARTS", parts ? weir_test_path("parts") : "", 1);
     setenv("RANK_TEST_SNAPSHOT", weir_test_path("snapshot"), 1);
+}
+
+/* The same with a snapshot of the plan. */
+static inline void rank_prepare(const learn_plan *plan, const weir_parts_opts *parts) {
+    learn_snapshot(plan, weir_test_path("snapshot"));
+    rank_hand_out(parts);
 }
 
 /* A rank, as all that follows: ends the case `one_rank` where no other has started it. */

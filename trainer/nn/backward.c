@@ -173,9 +173,8 @@ static void backward_encode(const backward_pass *b, uint32_t type, weir_real *dh
         }
         for (uint32_t c = 0; c < categories; c++) {
             const uint32_t *slots = b->tape->slots[type] + (size_t)first * categories + c;
-            bool brought = b->tape->brought && inputs->categories[c].feature == WEIR_SCHEMA_NONE;
             b->k->embed_back(rows, b->hidden, slots, categories, d,
-                             brought ? b->tape->brought->gradients : b->gradients + at->categories[c]);
+                             at->brought[c] ? b->tape->brought->gradients : b->gradients + at->categories[c]);
         }
         if (all - first <= piece) break; /* the next first would be past 32 bits where a piece is everything */
     }

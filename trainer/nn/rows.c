@@ -117,9 +117,9 @@ weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch) {
     return err;
 }
 
-weir_err weir_nn_rows_of_held(weir_nn_rows *rows, uint32_t type, const uint32_t *ids, size_t count) {
-    uint32_t last = weir_nn_vertex(weir_nn_shape_of(rows->nn), type)->category_count - 1, n = 0;
-    uint64_t offset = weir_nn_plan_of(rows->nn)->encode[type].categories[last];
+weir_err weir_nn_rows_of_held(weir_nn_rows *rows, uint32_t type, uint32_t category, const uint32_t *ids, size_t count) {
+    uint64_t offset = weir_nn_plan_of(rows->nn)->encode[type].categories[category];
+    uint32_t n = 0;
     while (n < rows->count && rows->tables[n].tensor->offset != offset)
         n++;
     WEIR_ASSERT(n < rows->count && rows->tables[n].tensor->held);

@@ -375,7 +375,7 @@ static weir_err batch_hide(batch_memory *m) {
     return WEIR_OK;
 }
 
-/* Of the vertices that are not hidden, each rank tells the owners which embeddings it will need. */
+/* Of embeddings that are shared out, each rank tells the owners which it will need: none of a vertex that is hidden. */
 static weir_err batch_want(batch_memory *m) {
     const weir_train_shares *shares = m->opts->shares;
     const weir_block_view *view = m->out.own_count ? m->out.nn.block : NULL;

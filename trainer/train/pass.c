@@ -94,7 +94,8 @@ static double training_batch_weight(const weir_trained *t, const weir_train_batc
     return sum;
 }
 
-/* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read, packed. */
+/* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read, packed: of what every
+ * rank has. */
 static weir_err training_sum_rows(weir_trained *t) {
     weir_err err = weir_train_sums_rows(t->sums, t->rows);
     if (err) return err;
@@ -189,7 +190,7 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     int64_t begin_us = weir_clock_mono_us(clock);
     training_zero_gradients(t);
     weir_err err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
-    if (!err && t->shares) err = weir_train_shares_mark(batch->wants, t->rows);
+    if (!err && t->shares) err = weir_train_shares_mark(t->shares, batch->wants, t->rows);
     if (!err && t->sums) err = weir_train_sums_begin(t->sums, t->rows);
     if (err) return err;
     weir_adamw_bring(t->adamw, t->rows, t->params);

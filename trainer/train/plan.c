@@ -60,7 +60,7 @@ typedef struct plan_trial {
     weir_train_fetcher *fetcher;
     weir_train_batch *batch;
     uint64_t floats, told; /* numbers and bytes of all steps */
-    /* Where ranks are pretended: how they would share embeddings of vertices, or NULL; what of the network one would
+    /* Where ranks are pretended: how they would share large embeddings, or NULL; what of the network one would
      * have; which rows of its own and of others a batch reads; and which of embeddings that all have. */
     weir_train_shares *shares;
     weir_nn *nn;
@@ -325,16 +325,16 @@ static plan_maker plan_makers(const plan_trial *p, const plan_pass *pass, uint32
     return (plan_maker){makers * (tally->batch_bytes + tally->exchanged), readers + ahead * PLAN_THREAD_BYTES};
 }
 
-/* Rows of embeddings of vertices that are other ranks', of all types; and bytes of the maps that say whose each is. */
+/* Rows of embeddings that are other ranks'; and bytes of the maps that say whose each is. */
 static uint64_t plan_elsewhere(const plan_trial *p, uint32_t rank, uint64_t *mapsp) {
     const weir_train_shares *shares = plan_shares(p);
     uint64_t elsewhere = 0;
     *mapsp = 0;
-    for (uint32_t type = 0; shares && type < weir_nn_types(p->t->shape); type++) {
-        uint32_t known = weir_nn_vertex(p->t->shape, type)->known_count;
-        uint32_t own = known ? weir_train_shares_count(shares, rank, type) : 0;
-        elsewhere += known - own;
-        *mapsp += known * sizeof *shares->types->owner_of + own * sizeof *shares->types->own;
+    for (uint32_t i = 0; shares && i < shares->table_count; i++) {
+        const weir_train_shares_table *table = &shares->tables[i];
+        uint32_t own = weir_train_shares_count(table, rank);
+        elsewhere += table->slots - own;
+        *mapsp += table->slots * sizeof *table->owner_of + own * sizeof *table->own;
     }
     return elsewhere;
 }
@@ -387,9 +387,9 @@ static void plan_rank_rows(const plan_trial *p, uint32_t rank, weir_train_plan_r
     of->sent_epoch = p->learn.sent[rank] * plan_share(&p->learn) + p->judge.sent[rank] * plan_share(&p->judge);
     /* Its rows of embeddings, for the checkpoint. */
     uint64_t row = weir_nn_hidden(p->t->shape) * sizeof(weir_real);
-    for (uint32_t type = 0; plan_shares(p) && rank > 0 && type < weir_nn_types(p->t->shape); type++)
-        if (weir_nn_vertex(p->t->shape, type)->known_count)
-            of->sent_epoch += (double)(WEIR_TRAINING_REALS * row * weir_train_shares_count(plan_shares(p), rank, type));
+    const weir_train_shares *shares = plan_shares(p);
+    for (uint32_t i = 0; shares && rank > 0 && i < shares->table_count; i++)
+        of->sent_epoch += (double)(WEIR_TRAINING_REALS * row * weir_train_shares_count(&shares->tables[i], rank));
 }
 
 /* What each process knows of its ranks to all. */
@@ -477,10 +477,8 @@ static weir_err plan_pretend(plan_trial *p) {
     weir_train_owners owners = weir_training_owners(t);
     owners.ranks = p->plan->ranks;
     weir_err err = weir_train_wants_open(owners.ranks, &p->wants);
-    if (!err && t->opts.embedded_count && owners.ranks > 1) {
-        err = weir_train_shares_open(&owners, t->shape, NULL, &p->shares);
-        if (!err) err = weir_train_shares_network(p->shares, weir_nn_kernels(t->whole), &p->nn);
-    }
+    if (!err && owners.ranks > 1) err = weir_train_shares_open(&owners, t->shape, NULL, &p->shares);
+    if (!err && p->shares) err = weir_train_shares_network(p->shares, weir_nn_kernels(t->whole), &p->nn);
     return err ? err : weir_nn_rows_open(p->nn ? p->nn : t->whole, &p->read);
 }
 

@@ -14,96 +14,114 @@
 
 #include "shares.h"
 
-#define SHARES_NO_MEMORY "for the embeddings of vertices; lower --hidden, or omit a type from --embed-vertices"
+#define SHARES_NO_MEMORY "for embeddings; lower --hidden or the schema's buckets, or omit a type from --embed-vertices"
 #define SHARES_PIECE     (1u << 18) /* numbers that are gathered at once */
 
 /* --- whose each row is -------------------------------------------------------------------------------------------- */
 
 /* Slots of what a rank says it has; the first to say so has it. */
-static weir_err shares_assign(weir_train_shares_type *of, uint32_t known, uint32_t rank, const char *slots,
-                              uint64_t bytes) {
+static weir_err shares_assign(weir_train_shares_table *table, uint32_t rank, const char *slots, uint64_t bytes) {
     for (uint64_t at = 0; at + sizeof(uint32_t) <= bytes; at += sizeof(uint32_t)) {
         uint32_t slot;
         memcpy(&slot, slots + at, sizeof slot);
-        if (slot >= known)
+        if (slot >= table->slots)
             return WEIR_ERR(WEIR_ECORRUPT, "rank %u has another snapshot; all ranks need parts of one cutting", rank);
-        if (of->owner_of[slot] > rank) of->owner_of[slot] = (uint16_t)rank;
+        if (table->owner_of[slot] > rank) table->owner_of[slot] = (uint16_t)rank;
     }
     return WEIR_OK;
 }
 
-/* With parts, each rank tells the others the slots of its own. Without, each knows all. */
-static weir_err shares_find_owners(weir_train_shares *s, const weir_train_owners *owners, uint32_t type,
-                                   weir_comm *comm) {
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(owners->snapshot, type);
-    const weir_nn_inputs *inputs = weir_nn_vertex(s->shape, type);
-    weir_train_shares_type *of = &s->types[type];
+/* Of known vertices. With parts, each rank tells the others the slots of its own. Without, each knows all. */
+static weir_err shares_find_owners(const weir_train_shares *s, weir_train_shares_table *table,
+                                   const weir_train_owners *owners, weir_comm *comm) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(owners->snapshot, table->type);
+    const weir_nn_inputs *inputs = weir_nn_vertex(s->shape, table->type);
     weir_buf own = {0}, all = {0};
     weir_err err = WEIR_OK;
-    memset(of->owner_of, UINT8_MAX, inputs->known_count * sizeof *of->owner_of);
+    memset(table->owner_of, UINT8_MAX, table->slots * sizeof *table->owner_of);
     for (uint64_t i = 0; !err && i < v->own; i++) {
         uint32_t slot = weir_nn_slot_of(inputs, v->ids[i].low);
         WEIR_ASSERT(slot != WEIR_NO_SLOT);
         if (owners->part)
             weir_buf_append(&own, &slot, sizeof slot);
         else
-            err = shares_assign(of, inputs->known_count, weir_train_owner(owners, type, i), (const char *)&slot,
-                                sizeof slot);
+            err = shares_assign(table, weir_train_owner(owners, table->type, i), (const char *)&slot, sizeof slot);
     }
     if (!err) err = weir_buf_err(&own);
     if (!err && owners->part) err = weir_comm_gather(comm, own.bytes, own.length, &all, s->received_bytes);
     const char *at = all.bytes;
     for (uint32_t rank = 0; !err && owners->part && rank < s->ranks; at += s->received_bytes[rank++])
-        err = shares_assign(of, inputs->known_count, rank, at, s->received_bytes[rank]);
+        err = shares_assign(table, rank, at, s->received_bytes[rank]);
     weir_buf_free(&own);
     weir_buf_free(&all);
     return err;
 }
 
-uint32_t weir_train_shares_count(const weir_train_shares *shares, uint32_t rank, uint32_t type) {
-    uint32_t known = weir_nn_vertex(shares->shape, type)->known_count, count = 0;
-    for (uint32_t slot = 0; slot < known; slot++)
-        count += shares->types[type].owner_of[slot] == rank;
+uint32_t weir_train_shares_count(const weir_train_shares_table *table, uint32_t rank) {
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot < table->slots; slot++)
+        count += table->owner_of[slot] == rank;
     return count;
 }
 
-static weir_err shares_open_type(weir_train_shares *s, const weir_train_owners *owners, uint32_t type,
-                                 weir_comm *comm) {
-    weir_train_shares_type *of = &s->types[type];
-    uint32_t known = weir_nn_vertex(s->shape, type)->known_count;
-    of->owner_of = weir_calloc(known, sizeof *of->owner_of);
-    if (!of->owner_of) return WEIR_NOMEM(SHARES_NO_MEMORY);
-    weir_err err = shares_find_owners(s, owners, type, comm);
+/* Buckets are dealt out in turns: what is in one is hashed, so that turns are even whatever the values are. */
+static weir_err shares_open_table(const weir_train_shares *s, weir_train_shares_table *table,
+                                  const weir_train_owners *owners, weir_comm *comm) {
+    const weir_nn_category *category = &weir_nn_vertex(s->shape, table->type)->categories[table->category];
+    weir_err err = WEIR_OK;
+    table->slots = category->slots;
+    table->owner_of = weir_calloc(table->slots, sizeof *table->owner_of);
+    if (!table->owner_of) return WEIR_NOMEM(SHARES_NO_MEMORY);
+    if (category->feature == WEIR_SCHEMA_NONE) err = shares_find_owners(s, table, owners, comm);
+    for (uint32_t slot = 0; category->feature != WEIR_SCHEMA_NONE && slot < table->slots; slot++)
+        table->owner_of[slot] = (uint16_t)(slot % s->ranks);
     if (err) return err;
-    uint32_t count = weir_train_shares_count(s, s->rank, type);
-    of->own = weir_calloc(count + 1, sizeof *of->own);
-    if (!of->own) return WEIR_NOMEM(SHARES_NO_MEMORY);
-    for (uint32_t slot = 0; slot < known; slot++)
-        if (of->owner_of[slot] == s->rank) of->own[of->own_count++] = slot;
-    WEIR_ASSERT(of->own_count == count);
+    uint32_t count = weir_train_shares_count(table, s->rank);
+    table->own = weir_calloc(count + 1, sizeof *table->own);
+    if (!table->own) return WEIR_NOMEM(SHARES_NO_MEMORY);
+    for (uint32_t slot = 0; slot < table->slots; slot++)
+        if (table->owner_of[slot] == s->rank) table->own[table->own_count++] = slot;
+    WEIR_ASSERT(table->own_count == count);
     return WEIR_OK;
+}
+
+/* Which embeddings are shared out, into tables; NULL: counted alone. */
+static uint32_t shares_list_tables(const weir_nn_shape *shape, weir_train_shares_table *tables) {
+    uint32_t count = 0;
+    for (uint32_t type = 0; type < weir_nn_types(shape); type++) {
+        const weir_nn_inputs *inputs = weir_nn_vertex(shape, type);
+        for (uint32_t c = 0; weir_nn_sees(shape, type) && c < inputs->category_count; c++) {
+            const weir_nn_category *category = &inputs->categories[c];
+            if (category->feature != WEIR_SCHEMA_NONE && category->slots < WEIR_TRAIN_SHARED_SLOTS_MIN) continue;
+            if (tables) tables[count] = (weir_train_shares_table){.type = type, .category = c};
+            count++;
+        }
+    }
+    return count;
 }
 
 weir_err weir_train_shares_open(const weir_train_owners *owners, const weir_nn_shape *shape, weir_comm *comm,
                                 weir_train_shares **sharesp) {
-    uint32_t types = weir_nn_types(shape);
+    uint32_t tables = shares_list_tables(shape, NULL);
     *sharesp = NULL;
+    if (!tables) return WEIR_OK;
     if (owners->ranks >= UINT16_MAX)
-        return WEIR_ERR(WEIR_ELIMIT, "%u ranks share embeddings of vertices; at most %u can", owners->ranks,
-                        UINT16_MAX - 1);
+        return WEIR_ERR(WEIR_ELIMIT, "%u ranks share embeddings; at most %u can", owners->ranks, UINT16_MAX - 1);
     weir_train_shares *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM(SHARES_NO_MEMORY);
     s->shape = shape;
     s->rank = owners->rank;
     s->ranks = owners->ranks;
-    s->types = weir_calloc(types, sizeof *s->types);
+    s->tables = weir_calloc(tables, sizeof *s->tables);
     s->served = weir_calloc(s->ranks, sizeof *s->served);
     s->wanted = weir_calloc(s->ranks, sizeof *s->wanted);
     s->received_bytes = weir_calloc(s->ranks, sizeof *s->received_bytes);
-    bool all = s->types && s->served && s->wanted && s->received_bytes;
+    bool all = s->tables && s->served && s->wanted && s->received_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(SHARES_NO_MEMORY);
-    for (uint32_t type = 0; !err && type < types; type++)
-        if (weir_nn_vertex(shape, type)->known_count) err = shares_open_type(s, owners, type, comm);
+    if (!err) s->table_count = shares_list_tables(shape, s->tables);
+    WEIR_ASSERT(s->table_count <= UINT16_MAX); /* keys of wants.c; there are no more by WEIR_NN_PARAMETERS_MAX */
+    for (uint32_t i = 0; !err && i < s->table_count; i++)
+        err = shares_open_table(s, &s->tables[i], owners, comm);
     if (err) {
         weir_train_shares_close(s);
         return err;
@@ -114,9 +132,9 @@ weir_err weir_train_shares_open(const weir_train_owners *owners, const weir_nn_s
 
 void weir_train_shares_close(weir_train_shares *shares) {
     if (!shares) return;
-    for (uint32_t type = 0; shares->types && type < weir_nn_types(shares->shape); type++) {
-        weir_free(shares->types[type].owner_of);
-        weir_free(shares->types[type].own);
+    for (uint32_t i = 0; i < shares->table_count; i++) {
+        weir_free(shares->tables[i].owner_of);
+        weir_free(shares->tables[i].own);
     }
     if (shares->kernels) {
         shares->kernels->release(shares->brought);
@@ -124,7 +142,7 @@ void weir_train_shares_close(weir_train_shares *shares) {
         shares->kernels->release(shares->packed);
     }
     weir_buf_free(&shares->received);
-    weir_free(shares->types);
+    weir_free(shares->tables);
     weir_free(shares->served);
     weir_free(shares->wanted);
     weir_free(shares->received_bytes);
@@ -132,17 +150,23 @@ void weir_train_shares_close(weir_train_shares *shares) {
 }
 
 weir_err weir_train_shares_network(const weir_train_shares *shares, const weir_kernels *kernels, weir_nn **nnp) {
-    uint32_t held[WEIR_SCHEMA_VERTICES_MAX] = {0};
-    for (uint32_t type = 0; type < weir_nn_types(shares->shape); type++)
-        held[type] = shares->types[type].own_count ? shares->types[type].own_count : 1; /* a tensor has a row */
-    return weir_nn_open_share(shares->shape, kernels, held, nnp);
+    weir_nn_held *held = weir_calloc(shares->table_count, sizeof *held);
+    *nnp = NULL;
+    if (!held) return WEIR_NOMEM(SHARES_NO_MEMORY);
+    for (uint32_t i = 0; i < shares->table_count; i++) {
+        const weir_train_shares_table *table = &shares->tables[i];
+        held[i] = (weir_nn_held){table->type, table->category, table->own, table->own_count};
+    }
+    weir_err err = weir_nn_open_share(shares->shape, kernels, held, shares->table_count, nnp);
+    weir_free(held);
+    return err;
 }
 
-uint32_t weir_train_shares_row(const weir_train_shares_type *of, uint32_t slot) {
-    uint32_t begin = 0, end = of->own_count;
+uint32_t weir_train_shares_row(const weir_train_shares_table *table, uint32_t slot) {
+    uint32_t begin = 0, end = table->own_count;
     while (begin < end) {
         uint32_t middle = begin + (end - begin) / 2;
-        if (of->own[middle] < slot)
+        if (table->own[middle] < slot)
             begin = middle + 1;
         else
             end = middle;
@@ -161,17 +185,20 @@ static const uint32_t *shares_rows(const weir_train_wants *wants, const weir_tra
     return (const uint32_t *)(const void *)wants->rows.bytes + run->begin;
 }
 
-/* Where the rows of a type begin in the flat array. */
-static uint64_t shares_offset(const weir_train_shares *s, const weir_nn *nn, uint32_t type) {
-    return weir_nn_plan_of(nn)->encode[type].categories[weir_nn_vertex(s->shape, type)->category_count - 1];
+/* Where the rows of a table begin in the flat array. */
+static uint64_t shares_offset(const weir_nn *nn, const weir_train_shares_table *table) {
+    return weir_nn_plan_of(nn)->encode[table->type].categories[table->category];
 }
 
-weir_err weir_train_shares_mark(const weir_train_wants *wants, weir_nn_rows *rows) {
+weir_err weir_train_shares_mark(const weir_train_shares *s, const weir_train_wants *wants, weir_nn_rows *rows) {
     size_t runs;
     const weir_train_served *run = shares_runs(wants, &runs);
     weir_err err = WEIR_OK;
-    for (size_t i = 0; !err && i < runs; i++)
-        err = weir_nn_rows_of_held(rows, run[i].type, shares_rows(wants, &run[i]), run[i].end - run[i].begin);
+    for (size_t i = 0; !err && i < runs; i++) {
+        const weir_train_shares_table *table = &s->tables[run[i].table];
+        err = weir_nn_rows_of_held(rows, table->type, table->category, shares_rows(wants, &run[i]),
+                                   run[i].end - run[i].begin);
+    }
     return err;
 }
 
@@ -235,7 +262,8 @@ weir_err weir_train_shares_pull(weir_train_shares *s, const weir_nn *nn, const w
         weir_real **at = run[i].rank == s->rank ? &own : &to;
         uint32_t rows = run[i].end - run[i].begin;
         k->zero(*at, rows * row);
-        k->embed(rows, hidden, shares_rows(wants, &run[i]), 1, params + shares_offset(s, nn, run[i].type), *at);
+        k->embed(rows, hidden, shares_rows(wants, &run[i]), 1, params + shares_offset(nn, &s->tables[run[i].table]),
+                 *at);
         *at += (size_t)rows * hidden;
     }
     WEIR_ASSERT(own == NULL || own == s->brought + count * hidden);
@@ -260,7 +288,8 @@ weir_err weir_train_shares_push(weir_train_shares *s, const weir_nn *nn, const w
     for (size_t i = 0; !err && i < runs; i++) { /* by rank: TRAIN-R4 */
         const weir_real **at = run[i].rank == s->rank ? &own : &from;
         uint32_t rows = run[i].end - run[i].begin;
-        k->embed_back(rows, hidden, shares_rows(wants, &run[i]), 1, *at, gradients + shares_offset(s, nn, run[i].type));
+        k->embed_back(rows, hidden, shares_rows(wants, &run[i]), 1, *at,
+                      gradients + shares_offset(nn, &s->tables[run[i].table]));
         *at += (size_t)rows * hidden;
     }
     return err;
@@ -281,23 +310,21 @@ typedef struct shares_gathering {
     uint64_t *lengths, *received_bytes, *places;
 } shares_gathering;
 
-/* Which type's known vertices a tensor is of. */
-static uint32_t shares_type_of(const weir_nn *nn, const weir_nn_tensor *tensor) {
-    const weir_nn_shape *shape = weir_nn_shape_of(nn);
-    uint32_t type = 0;
-    for (; type < weir_nn_types(shape); type++) {
-        const weir_nn_inputs *inputs = weir_nn_vertex(shape, type);
-        const uint64_t *categories = weir_nn_plan_of(nn)->encode[type].categories;
-        if (inputs->known_count && categories[inputs->category_count - 1] == tensor->offset) break;
-    }
-    WEIR_ASSERT(type < weir_nn_types(shape));
-    return type;
+/* The table of a tensor; NULL: every rank has all of it. */
+static const weir_train_shares_table *shares_table_of(const weir_train_shares *s, const weir_nn *nn,
+                                                      const weir_nn_tensor *tensor) {
+    if (!tensor->held) return NULL;
+    uint32_t i = 0;
+    while (i < s->table_count && shares_offset(nn, &s->tables[i]) != tensor->offset)
+        i++;
+    WEIR_ASSERT(i < s->table_count);
+    return &s->tables[i];
 }
 
 /* Rows [begin, end) of all, which lie next to each other in each share, to rank 0, and there into the piece. */
-static weir_err shares_gather_rows(shares_gathering *g, const weir_nn_tensor *tensor, uint32_t begin, uint32_t end) {
-    const weir_train_shares_type *of = &g->shares->types[shares_type_of(g->nn, tensor)];
-    uint32_t first = weir_train_shares_row(of, begin), last = weir_train_shares_row(of, end);
+static weir_err shares_gather_rows(shares_gathering *g, const weir_train_shares_table *table,
+                                   const weir_nn_tensor *tensor, uint32_t begin, uint32_t end) {
+    uint32_t first = weir_train_shares_row(table, begin), last = weir_train_shares_row(table, end);
     size_t row = tensor->cols * sizeof *g->flat, bytes = (last - first) * row;
     weir_buf_clear(&g->lent);
     weir_buf_clear(&g->received);
@@ -310,29 +337,25 @@ static weir_err shares_gather_rows(shares_gathering *g, const weir_nn_tensor *te
     for (uint32_t rank = 0, at = 0; rank < g->shares->ranks; at += (uint32_t)g->received_bytes[rank++])
         g->places[rank] = at;
     for (uint32_t slot = begin; slot < end; slot++) {
-        uint64_t *place = &g->places[of->owner_of[slot]];
+        uint64_t *place = &g->places[table->owner_of[slot]];
         if (*place + row > g->received.length)
             return WEIR_ERR(WEIR_ECORRUPT, "rank %u gave too few embeddings; all ranks need the same program",
-                            of->owner_of[slot]);
+                            table->owner_of[slot]);
         memcpy(g->piece + (size_t)(slot - begin) * tensor->cols, g->received.bytes + *place, row);
         *place += row;
     }
     return WEIR_OK;
 }
 
-static uint32_t shares_rows_of_all(const weir_nn *nn, const weir_nn_tensor *tensor) {
-    if (!tensor->held) return tensor->rows;
-    return weir_nn_vertex(weir_nn_shape_of(nn), shares_type_of(nn, tensor))->known_count;
-}
-
 static weir_err shares_gather_tensor(shares_gathering *g, const weir_nn_tensor *tensor) {
-    uint32_t rows = shares_rows_of_all(g->nn, tensor), at_once = SHARES_PIECE / tensor->cols;
+    const weir_train_shares_table *table = shares_table_of(g->shares, g->nn, tensor);
+    uint32_t rows = table ? table->slots : tensor->rows, at_once = SHARES_PIECE / tensor->cols;
     weir_err err = WEIR_OK;
     for (uint32_t begin = 0, end; !err && begin < rows; begin = end) {
         end = rows - begin < at_once ? rows : begin + at_once;
         size_t count = (size_t)(end - begin) * tensor->cols;
-        if (tensor->held)
-            err = shares_gather_rows(g, tensor, begin, end);
+        if (table)
+            err = shares_gather_rows(g, table, tensor, begin, end);
         else if (g->puts)
             weir_nn_kernels(g->nn)->to_host(g->piece, g->flat + tensor->offset + (size_t)begin * tensor->cols,
                                             count * sizeof *g->piece);
@@ -371,10 +394,10 @@ void weir_train_shares_take(const weir_train_shares *shares, const weir_nn *nn, 
     for (uint32_t i = 0; i < tensors; i++) {
         size_t cols = tensor[i].cols, row = cols * sizeof *all;
         weir_real *to = flat + tensor[i].offset;
-        const weir_train_shares_type *of = tensor[i].held ? &shares->types[shares_type_of(nn, &tensor[i])] : NULL;
-        for (uint32_t n = 0; of && n < of->own_count; n++)
-            k->to_device(to + n * cols, all + of->own[n] * cols, row);
-        if (!of) k->to_device(to, all, tensor[i].rows * row);
-        all += shares_rows_of_all(nn, &tensor[i]) * cols;
+        const weir_train_shares_table *table = shares_table_of(shares, nn, &tensor[i]);
+        for (uint32_t n = 0; table && n < table->own_count; n++)
+            k->to_device(to + n * cols, all + table->own[n] * cols, row);
+        if (!table) k->to_device(to, all, tensor[i].rows * row);
+        all += (table ? table->slots : tensor[i].rows) * cols;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shares.h - embeddings of known vertices where there are several ranks: each row is with the rank that owns its
- * vertex, and with no other (TRAIN-R4). Private to this folder.
+ * shares.h - large embeddings where there are several ranks: each row is with one rank (TRAIN-R4). That of a known
+ * vertex is with the vertex's owner; those of a category's buckets are dealt out. Private to this folder.
  *
  *   maker:  encoded batch ─► which rows it reads ─► told to their owners ─┐       ahead, as all that is asked
  *   main:   what others read, brought up to this step ◄───────────────────┘
@@ -19,17 +19,25 @@
 
 #include "asks.h"
 
-/* Of one type with known vertices, whose slots are the rows of all. */
-typedef struct weir_train_shares_type {
-    uint16_t *owner_of; /* of each slot; NULL: the type has no known vertices        */
-    uint32_t *own;      /* slots of this rank's, ascending: the place of one is its row of the share */
+/* Slots from which on a category is shared out. Fewer are with every rank, and ranks sum the rows that a step reads: at
+ * --hidden 64 that is less than 168 MB with gradients and moments, and what goes to owners and back is waited for. An
+ * import gives each of its categories half as many, most of which stay empty. */
+#define WEIR_TRAIN_SHARED_SLOTS_MIN 131072u
+
+/* An embedding that is shared out: of known vertices, or of a category with many slots. */
+typedef struct weir_train_shares_table {
+    uint32_t type, category; /* as in weir_nn_held                                                        */
+    uint32_t slots;          /* rows of all ranks                                                         */
+    uint16_t *owner_of;      /* of each slot                                                              */
+    uint32_t *own;           /* slots of this rank's, ascending: the place of one is its row of the share */
     uint32_t own_count;
-} weir_train_shares_type;
+} weir_train_shares_table;
 
 typedef struct weir_train_shares {
     const weir_nn_shape *shape;
     uint32_t rank, ranks;
-    weir_train_shares_type *types; /* one a type */
+    weir_train_shares_table *tables; /* by type, then by category */
+    uint32_t table_count;
     /* [main], of what is exchanged; the first three in the kernels' memory. */
     weir_real *brought, *gradients, *packed;
     size_t brought_room, packed_room; /* rows */
@@ -39,23 +47,23 @@ typedef struct weir_train_shares {
 } weir_train_shares;
 
 /* Whose each row is: of a part all ranks together, on comm, which may be NULL where there is none. A vertex that two
- * ranks have by the low half of its id is the first one's.  WEIR_ENOMEM; WEIR_ELIMIT too many vertices to tell, or
- * ranks.  [main] */
+ * ranks have by the low half of its id is the first one's. *sharesp NULL: the network has nothing to share out.
+ * WEIR_ENOMEM; WEIR_ELIMIT too many vertices to tell, or ranks.  [main] */
 weir_err weir_train_shares_open(const weir_train_owners *owners, const weir_nn_shape *shape, weir_comm *comm,
                                 weir_train_shares **sharesp);
 void weir_train_shares_close(weir_train_shares *shares); /* NULL is allowed */
-/* Rows of the type that a rank has. */
-uint32_t weir_train_shares_count(const weir_train_shares *shares, uint32_t rank, uint32_t type);
+/* Rows of the table that a rank has. */
+uint32_t weir_train_shares_count(const weir_train_shares_table *table, uint32_t rank);
 /* The first row of this rank's whose slot is `slot` or a later one. */
-uint32_t weir_train_shares_row(const weir_train_shares_type *of, uint32_t slot);
-/* The network with this rank's rows.  WEIR_ENOMEM. */
+uint32_t weir_train_shares_row(const weir_train_shares_table *table, uint32_t slot);
+/* The network with this rank's rows; it borrows shares.  WEIR_ENOMEM. */
 weir_err weir_train_shares_network(const weir_train_shares *shares, const weir_kernels *kernels, weir_nn **nnp);
 
 /* --- which rows a batch reads ------------------------------------------------------------------------------------- */
 
-/* Rows that a rank has, of one type, which a batch of a rank reads. A plain value. */
+/* Rows that this rank has of one table, which a batch of a rank reads. A plain value. */
 typedef struct weir_train_served {
-    uint32_t rank, type;
+    uint32_t rank, table;
     uint32_t begin, end; /* of the list of rows */
 } weir_train_served;
 
@@ -67,7 +75,7 @@ typedef struct weir_train_wants {
     weir_buf heard;  /* keys of the others */
     uint64_t *heard_bytes;
     weir_buf rows; /* uint32_t: rows of this rank's share, that any rank reads */
-    weir_buf runs; /* weir_train_served, of these: by rank, then by type          */
+    weir_buf runs; /* weir_train_served, of these: by rank, then by table         */
 } weir_train_wants;
 
 weir_err weir_train_wants_open(uint32_t ranks, weir_train_wants *wants);
@@ -76,7 +84,7 @@ void weir_train_wants_close(weir_train_wants *wants);
  * WEIR_ECORRUPT a slot that there is not; WEIR_ENOMEM.  [worker] */
 weir_err weir_train_wants_list(weir_train_wants *wants, const weir_train_shares *shares, uint32_t rank,
                                const weir_block_view *view, const uint32_t *const *slots);
-/* Slots of known vertices, of those that were listed, become rows of what is brought. */
+/* Slots of what is shared out, which were listed, become rows of what is brought. */
 void weir_train_wants_place(const weir_train_wants *wants, const weir_train_shares *shares, const weir_block_view *view,
                             uint32_t *const *slots);
 /* Tells the owners, and hears what the others read: all ranks together.  WEIR_ECORRUPT another rank wants a row that
@@ -86,7 +94,7 @@ weir_err weir_train_wants_tell(weir_train_wants *wants, const weir_train_shares 
 /* --- exchanged by all ranks together.  [main] --------------------------------------------------------------------- */
 
 /* Adds the rows of this share that any rank reads.  WEIR_ENOMEM. */
-weir_err weir_train_shares_mark(const weir_train_wants *wants, weir_nn_rows *rows);
+weir_err weir_train_shares_mark(const weir_train_shares *shares, const weir_train_wants *wants, weir_nn_rows *rows);
 /* What this rank's batch reads, until the next call; gradients are 0. nn is a share's, params are its parameters.
  * WEIR_ECORRUPT it is not as much as was asked for; errors of the exchange and of the kernels. */
 weir_err weir_train_shares_pull(weir_train_shares *shares, const weir_nn *nn, const weir_real *params,

@@ -198,15 +198,13 @@ static weir_err training_shape_open(weir_trained *t) {
     return err;
 }
 
-/* With several ranks, embeddings of vertices are shared out among them. */
+/* With several ranks, embeddings of vertices and of large categories are shared out among them. */
 static weir_err training_networks_open(weir_trained *t) {
     const weir_kernels *k = t->opts.kernels ? t->opts.kernels : weir_kernels_cpu();
     const weir_train_owners owners = weir_training_owners(t);
     weir_err err = weir_nn_open(t->shape, k, &t->whole);
-    if (!err && t->opts.embedded_count && owners.ranks > 1) {
-        err = weir_train_shares_open(&owners, t->shape, t->comm, &t->shares);
-        return err ? err : weir_train_shares_network(t->shares, k, &t->nn);
-    }
+    if (!err && owners.ranks > 1) err = weir_train_shares_open(&owners, t->shape, t->comm, &t->shares);
+    if (!err && t->shares) return weir_train_shares_network(t->shares, k, &t->nn);
     t->nn = t->whole;
     return err;
 }
@@ -472,9 +470,9 @@ void weir_trained_close(weir_trained *trained) {
     weir_train_cache_close(trained->cache);
     weir_train_lookahead_close(trained->lookahead);
     weir_nn_learner_close(trained->learner);
-    weir_train_shares_close(trained->shares);
     if (trained->whole != trained->nn) weir_nn_close(trained->whole);
     weir_nn_close(trained->nn);
+    weir_train_shares_close(trained->shares);
     weir_nn_shape_free(trained->shape);
     weir_targets_close(trained->targets);
     weir_comm_channel_close(trained->sum_channel);

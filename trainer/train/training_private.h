@@ -29,13 +29,13 @@ struct weir_trained {
     weir_batches *stream;    /* to learn from, of all epochs */
     weir_train_sums *sums;   /* NULL: there is one rank      */
     weir_nn_shape *shape;
-    weir_train_shares *shares;       /* of embeddings of vertices; NULL: there are none, or one rank         */
+    weir_train_shares *shares;       /* of large embeddings; NULL: there are none, or one rank   */
     weir_train_cache *cache;         /* NULL: none                                               */
     weir_train_lookahead *lookahead; /* of the stream; NULL: none                         */
     uint64_t fingerprint;            /* of what a checkpoint must agree with, without the scales */
     weir_nn_learner *learner;        /* of the scales: a checkpoint has its moments              */
-    weir_nn *nn;    /* with this rank's share of the embeddings of vertices: arrays are laid out as it is */
-    weir_nn *whole; /* with all of them, as models and checkpoints are; without shares it is nn           */
+    weir_nn *nn;                     /* with this rank's share of large embeddings: arrays are laid out as it is */
+    weir_nn *whole;                  /* with all of them, as models and checkpoints are; without shares it is nn */
     weir_targets *targets;
     weir_adamw *adamw;
     weir_nn_workspace *workspace;                /* of learning and, in turn, of judging */

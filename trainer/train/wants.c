@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wants.c - which rows of embeddings a batch of each rank reads. A row is named by a key of rank, type and slot, from
+ * wants.c - which rows of embeddings a batch of each rank reads. A row is named by a key of rank, table and slot, from
  * the highest bits to the lowest. Sorted, keys lie as they are sent, by owner; what this rank has itself gets a number
  * that no rank has, and so lies behind all others.
  */
@@ -14,9 +14,9 @@
 
 #define WANTS_NO_MEMORY "for the embeddings of a batch; lower --batch or the fan-outs"
 
-static uint64_t wants_key(const weir_train_shares *s, uint32_t rank, uint32_t type, uint32_t slot) {
-    uint32_t owner = s->types[type].owner_of[slot];
-    return (uint64_t)(owner == rank ? s->ranks : owner) << 48 | (uint64_t)type << 32 | slot;
+static uint64_t wants_key(const weir_train_shares *s, uint32_t rank, uint32_t table, uint32_t slot) {
+    uint32_t owner = s->tables[table].owner_of[slot];
+    return (uint64_t)(owner == rank ? s->ranks : owner) << 48 | (uint64_t)table << 32 | slot;
 }
 
 static int wants_by_key(const void *a, const void *b) {
@@ -28,18 +28,20 @@ weir_err weir_train_wants_list(weir_train_wants *w, const weir_train_shares *s, 
                                const weir_block_view *view, const uint32_t *const *slots) {
     weir_buf_clear(&w->keys);
     memset(w->bytes, 0, s->ranks * sizeof *w->bytes);
-    for (uint32_t type = 0; view && type < view->types; type++) {
-        const weir_nn_inputs *inputs = weir_nn_vertex(s->shape, type);
-        uint32_t rows = view->input_ranges[type].end - view->input_ranges[type].begin;
-        for (uint32_t row = 0; inputs->known_count && row < rows; row++) {
-            uint32_t slot = slots[type][(row + (size_t)1) * inputs->category_count - 1];
-            if (slot == WEIR_NO_SLOT) continue; /* an unknown vertex, or one that is shown as such */
-            if (slot >= inputs->known_count)    /* as another rank may have answered */
+    for (uint32_t i = 0; view && i < s->table_count; i++) {
+        const weir_train_shares_table *table = &s->tables[i];
+        const weir_nn_inputs *inputs = weir_nn_vertex(s->shape, table->type);
+        bool of_vertices = inputs->categories[table->category].feature == WEIR_SCHEMA_NONE;
+        uint32_t rows = view->input_ranges[table->type].end - view->input_ranges[table->type].begin;
+        for (uint32_t row = 0; row < rows; row++) {
+            uint32_t slot = slots[table->type][row * (size_t)inputs->category_count + table->category];
+            if (of_vertices && slot == WEIR_NO_SLOT) continue; /* an unknown one, or one that is shown as such */
+            if (slot >= table->slots)                          /* as another rank may have answered */
                 return WEIR_ERR(WEIR_ECORRUPT,
-                                "a batch names vertex %u of type '%s', of which %u are known; all ranks need the same "
-                                "program and the same data",
-                                slot, inputs->name, inputs->known_count);
-            uint64_t key = wants_key(s, rank, type, slot);
+                                "a batch names row %u of an embedding of type '%s' that has %u; all ranks need the "
+                                "same program and the same data",
+                                slot, inputs->name, table->slots);
+            uint64_t key = wants_key(s, rank, i, slot);
             weir_buf_append(&w->keys, &key, sizeof key);
         }
     }
@@ -61,13 +63,14 @@ weir_err weir_train_wants_list(weir_train_wants *w, const weir_train_shares *s, 
 void weir_train_wants_place(const weir_train_wants *w, const weir_train_shares *s, const weir_block_view *view,
                             uint32_t *const *slots) {
     const uint64_t *keys = (const uint64_t *)(const void *)w->keys.bytes;
-    for (uint32_t type = 0; view && type < view->types; type++) {
-        const weir_nn_inputs *inputs = weir_nn_vertex(s->shape, type);
-        uint32_t rows = view->input_ranges[type].end - view->input_ranges[type].begin;
-        for (uint32_t row = 0; inputs->known_count && row < rows; row++) {
-            uint32_t *slot = &slots[type][(row + (size_t)1) * inputs->category_count - 1];
+    for (uint32_t i = 0; view && i < s->table_count; i++) {
+        const weir_train_shares_table *table = &s->tables[i];
+        uint32_t categories = weir_nn_vertex(s->shape, table->type)->category_count;
+        uint32_t rows = view->input_ranges[table->type].end - view->input_ranges[table->type].begin;
+        for (uint32_t row = 0; row < rows; row++) {
+            uint32_t *slot = &slots[table->type][row * (size_t)categories + table->category];
             if (*slot == WEIR_NO_SLOT) continue;
-            uint64_t key = wants_key(s, s->rank, type, *slot);
+            uint64_t key = wants_key(s, s->rank, i, *slot);
             const uint64_t *at = bsearch(&key, keys, w->keys.length / sizeof key, sizeof key, wants_by_key);
             WEIR_ASSERT(at != NULL); /* it was listed */
             *slot = (uint32_t)(at - keys);
@@ -81,20 +84,20 @@ static weir_err wants_serve(weir_train_wants *w, const weir_train_shares *s, uin
     weir_train_served run = {.rank = rank};
     for (uint64_t at = 0, key; at < bytes; at += sizeof key) {
         memcpy(&key, keys + at, sizeof key);
-        uint32_t type = (uint32_t)(key >> 32) & UINT16_MAX, slot = (uint32_t)key, row = 0;
-        bool own = bytes % sizeof key == 0 && key >> 48 == named && type < weir_nn_types(s->shape);
-        if (own) row = weir_train_shares_row(&s->types[type], slot);
-        if (!own || row == s->types[type].own_count || s->types[type].own[row] != slot)
+        uint32_t table = (uint32_t)(key >> 32) & UINT16_MAX, slot = (uint32_t)key, row = 0;
+        bool own = bytes % sizeof key == 0 && key >> 48 == named && table < s->table_count;
+        if (own) row = weir_train_shares_row(&s->tables[table], slot);
+        if (!own || row == s->tables[table].own_count || s->tables[table].own[row] != slot)
             return WEIR_ERR(WEIR_ECORRUPT,
-                            "rank %u wants the embedding of vertex %u of type %u, which this rank does not have; all "
+                            "rank %u wants the embedding of slot %u of table %u, which this rank does not have; all "
                             "ranks need the same snapshot, or parts of one cutting",
-                            rank, slot, type);
-        if (run.type != type && run.begin < run.end) {
+                            rank, slot, table);
+        if (run.table != table && run.begin < run.end) {
             weir_buf_append(&w->runs, &run, sizeof run);
             run.begin = run.end;
         }
         if (run.begin == run.end) run.begin = run.end = (uint32_t)(w->rows.length / sizeof row);
-        run.type = type;
+        run.table = table;
         run.end++;
         weir_buf_append(&w->rows, &row, sizeof row);
     }

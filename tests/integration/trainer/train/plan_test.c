@@ -272,6 +272,32 @@ static void one_process_pretends(void **state) {
     pretends_as_ranks_would("payments", "--batch 64 --embed-vertices payment,account");
 }
 
+/* The payments with more buckets of two categories than every rank would have: of a type's vertices each. */
+static void make_wide_payments(void) {
+    run(words("cd $folder && weir='%s'; \"$weir\" schema show payments | sed 's/buckets: 1024/buckets: 200000/' "
+              ">wide.yaml && \"$weir\" simulate payments --days 60 --accounts 200 --fraud-rate 0.02 --seed 1 --to "
+              "file:out && \"$weir\" load --schema wide.yaml --data d out/*.jsonl && \"$weir\" snapshot build wide "
+              "--path d/store",
+              weir_test_program()),
+        NULL);
+}
+
+/* So are large categories, with nobody's vertices embedded: a rank has a third of them and of their moments. */
+static void categories_as_planned(void **state) {
+    (void)state;
+    const char *const options = "--batch 64 --negatives 150 --hidden 16";
+    make_wide_payments();
+    as_planned(&(sample){"wide", options, 1});
+    as_planned(&(sample){"wide", options, 3});
+    json_t *one = plan_of(&(sample){"wide", options, 1}), *three = plan_of(&(sample){"wide", options, 3});
+    const double tables = 2 * 200001 * (2 * 16 * sizeof(float) + sizeof(uint64_t)); /* and as of which step a row is */
+    for (unsigned rank = 0; rank < 3; rank++)
+        assert_true(fabs(moments_of(three, rank) - (moments_of(one, 0) - tables * 2 / 3)) < 1e-6 * tables);
+    json_decref(one);
+    json_decref(three);
+    pretends_as_ranks_would("wide", options);
+}
+
 /* --- what it leaves, and what does not fit ------------------------------------------------------------------------ */
 
 static void refused(const char *options, const char *sentence) {
@@ -303,4 +329,5 @@ static void nothing_is_written(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(payments_as_planned), WEIR_CASE(large_batches_as_planned), WEIR_CASE(cora_as_planned),
-           WEIR_CASE(embeddings_as_planned), WEIR_CASE(one_process_pretends), WEIR_CASE(nothing_is_written))
+           WEIR_CASE(embeddings_as_planned), WEIR_CASE(categories_as_planned), WEIR_CASE(one_process_pretends),
+           WEIR_CASE(nothing_is_written))

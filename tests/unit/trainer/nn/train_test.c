@@ -527,32 +527,65 @@ static void rows_are_those_of_the_slots(void **state) {
     nn_close(&f);
 }
 
-/* A network that holds two of the rows, and a batch that brings those it reads, in another order: the same logits, and
- * the gradients of the whole network, of rows where they were brought from. */
+/* What a batch brings to a share without a category of one type and most vertices of the other: slot s of the category
+ * is row BUCKETS - 1 - s, and slot s of the vertices row BROUGHT - 1 - s. */
+enum { BUCKETS = 6, BROUGHT = BUCKETS + NN_KNOWN };
+
+static void rows_in_another_order(const nn_fixture *f, const weir_nn_tensor *category, const weir_nn_tensor *vertices,
+                                  weir_real rows[BROUGHT * 8]) {
+    for (uint32_t i = 0; i < BROUGHT * 8; i++) {
+        uint32_t row = i / 8;
+        uint64_t from =
+            row < BUCKETS ? category->offset + (BUCKETS - 1 - row) * 8 : vertices->offset + (BROUGHT - 1 - row) * 8;
+        rows[i] = f->params[from + i % 8];
+    }
+}
+
+static void slots_in_another_order(nn_fixture *f) {
+    for (uint32_t type = 0; type < 2; type++) {
+        weir_block_range range = f->batch.block->input_ranges[type];
+        uint32_t categories = weir_nn_vertex(f->shape, type)->category_count;
+        for (uint32_t row = 0; row < range.end - range.begin; row++) {
+            uint32_t *slot = &f->slots[type][row * categories + (type == 0)];
+            if (*slot != WEIR_NO_SLOT) *slot = (type == 0 ? BUCKETS : BROUGHT) - 1 - *slot;
+        }
+    }
+}
+
+/* A network that holds two of the rows of one type's vertices, and none of a category of the other; and a batch that
+ * brings what it reads of both, in another order: the same logits, and the gradients of the whole network, of rows
+ * where they were brought from. */
 static void a_share_with_brought_rows_is_the_whole(void **state) {
     (void)state;
+    static const uint32_t own_slots[] = {1, 4};
+    const weir_nn_held held[] = {{0, 1, NULL, 0}, {1, 0, own_slots, 2}};
     nn_fixture f;
     weir_nn *share = NULL;
     weir_nn_workspace *whole_space = NULL, *share_space = NULL;
-    const uint32_t held[3] = {0, 2, 0};
-    weir_real logits[2][NN_TARGETS], dlogits[NN_TARGETS], rows[NN_KNOWN * 8], back[NN_KNOWN * 8] = {0};
+    weir_real logits[2][NN_TARGETS], dlogits[NN_TARGETS], rows[BROUGHT * 8], back[BROUGHT * 8] = {0};
     nn_open(&f, weir_test_seed(), "find", 8);
     nn_random_batch(&f);
-    assert_ok(weir_nn_open_share(f.shape, weir_kernels_cpu(), held, &share));
-    const weir_nn_tensor *all = weir_nn_tensor_find(f.nn, "encode.b.embedding");
-    const weir_nn_tensor *own = weir_nn_tensor_find(share, "encode.b.embedding");
-    assert_true(all->rows == NN_KNOWN && own->rows == 2 && own->held && !all->held);
-    uint64_t count = weir_nn_parameter_count(f.nn), end = all->offset + (uint64_t)all->rows * 8;
-    uint64_t fewer = (uint64_t)(all->rows - own->rows) * 8;
+    assert_ok(weir_nn_open_share(f.shape, weir_kernels_cpu(), held, 2, &share));
+    uint32_t tensors, same;
+    const weir_nn_tensor *all = weir_nn_tensors(f.nn, &tensors), *own = weir_nn_tensors(share, &same);
+    const weir_nn_tensor *vertices = weir_nn_tensor_find(f.nn, "encode.b.embedding");
+    const weir_nn_tensor *category = weir_nn_tensor_find(f.nn, "encode.a.d.embedding");
+    assert_true(tensors == same && vertices->rows == NN_KNOWN && category->rows == BUCKETS);
+    uint64_t count = weir_nn_parameter_count(f.nn), fewer = (NN_KNOWN - 2 + BUCKETS - 1) * 8;
     assert_int_equal(weir_nn_parameter_count(share), count - fewer);
     weir_real *params = fixture_array(count, sizeof *params), *whole_g = fixture_array(count, sizeof *whole_g),
               *share_g = fixture_array(count, sizeof *share_g);
-    for (uint64_t i = 0; i < count; i++)
-        if (i < all->offset || i >= end) params[i < end ? i : i - fewer] = f.params[i];
+    for (uint32_t i = 0; i < tensors; i++) {
+        bool shared = &all[i] == vertices || &all[i] == category;
+        assert_string_equal(own[i].name, all[i].name);
+        assert_true(own[i].held == shared && !all[i].held);
+        assert_int_equal(own[i].rows, &all[i] == vertices ? 2 : &all[i] == category ? 1 : all[i].rows);
+        if (!shared)
+            memcpy(params + own[i].offset, f.params + all[i].offset,
+                   (size_t)all[i].rows * all[i].cols * sizeof *params);
+    }
 
-    /* Slot s is brought as row NN_KNOWN - 1 - s. */
-    for (uint32_t i = 0; i < NN_KNOWN * 8; i++)
-        rows[i] = f.params[all->offset + (uint64_t)(NN_KNOWN - 1 - i / 8) * 8 + i % 8];
+    rows_in_another_order(&f, category, vertices, rows);
     assert_ok(weir_nn_workspace_open(f.nn, true, &whole_space));
     assert_ok(weir_nn_workspace_open(share, true, &share_space));
     assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, whole_space, logits[0], NULL));
@@ -561,33 +594,55 @@ static void a_share_with_brought_rows_is_the_whole(void **state) {
     assert_ok(weir_nn_backward(f.nn, f.params, whole_space, dlogits, whole_g, NULL));
     assert_err(weir_nn_forward(share, params, &f.batch, NULL, share_space, logits[1], NULL), WEIR_EINVAL,
                "come with the batch");
-    weir_block_range range = f.batch.block->input_ranges[1];
-    uint32_t categories = weir_nn_vertex(f.shape, 1)->category_count;
-    for (uint32_t row = 0; row < range.end - range.begin; row++) {
-        uint32_t *slot = &f.slots[1][(row + 1) * categories - 1];
-        if (*slot != WEIR_NO_SLOT) *slot = NN_KNOWN - 1 - *slot;
-    }
-    const weir_nn_brought brought = {rows, back, NN_KNOWN};
+    slots_in_another_order(&f);
+    const weir_nn_brought brought = {rows, back, BROUGHT};
     f.batch.brought = &brought;
     assert_ok(weir_nn_forward(share, params, &f.batch, NULL, share_space, logits[1], NULL));
     assert_ok(weir_nn_backward(share, params, share_space, dlogits, share_g, NULL));
     assert_err(weir_nn_forward(f.nn, f.params, &f.batch, NULL, whole_space, logits[1], NULL), WEIR_EINVAL,
                "come with the batch");
     assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t row = (i - all->offset) / 8;
-        weir_real here = i < all->offset ? share_g[i] : i >= end ? share_g[i - fewer] : 0;
-        if (i >= all->offset && i < end) here = back[(NN_KNOWN - 1 - row) * 8 + (i - all->offset) % 8];
-        assert_true(here == whole_g[i]);
+    for (uint32_t i = 0; i < tensors; i++) {
+        for (uint32_t n = 0; n < all[i].rows * all[i].cols; n++) {
+            uint32_t slot = n / 8;
+            weir_real here = &all[i] == vertices   ? back[(BROUGHT - 1 - slot) * 8 + n % 8]
+                             : &all[i] == category ? back[(BUCKETS - 1 - slot) * 8 + n % 8]
+                                                   : share_g[own[i].offset + n];
+            assert_true(here == whole_g[all[i].offset + n]);
+        }
+        for (uint32_t n = 0; own[i].held && n < own[i].rows * own[i].cols; n++)
+            assert_true(share_g[own[i].offset + n] == 0);
     }
-    for (uint64_t i = own->offset; i < own->offset + 16; i++)
-        assert_true(share_g[i] == 0);
     weir_nn_workspace_close(whole_space);
     weir_nn_workspace_close(share_space);
     weir_nn_close(share);
     free(params);
     free(whole_g);
     free(share_g);
+    nn_close(&f);
+}
+
+/* Its rows begin as those of the whole network, whichever they are; all else begins as it does there. */
+static void a_share_begins_as_the_whole(void **state) {
+    (void)state;
+    static const uint32_t some[] = {0, 3, 5};
+    nn_fixture f;
+    weir_nn *share = NULL;
+    nn_open(&f, weir_test_seed(), "find", 8);
+    const weir_nn_held held = {0, 1, some, 3};
+    assert_ok(weir_nn_open_share(f.shape, weir_kernels_cpu(), &held, 1, &share));
+    weir_real *params = fixture_array(weir_nn_parameter_count(share), sizeof *params);
+    weir_nn_init(f.nn, weir_test_seed(), f.params);
+    weir_nn_init(share, weir_test_seed(), params);
+    uint32_t tensors;
+    const weir_nn_tensor *all = weir_nn_tensors(f.nn, &tensors), *own = weir_nn_tensors(share, &tensors);
+    for (uint32_t i = 0; i < tensors; i++)
+        for (uint32_t n = 0; n < own[i].rows * own[i].cols; n++) {
+            uint32_t row = n / own[i].cols, of_all = own[i].held ? some[row] : row;
+            assert_true(params[own[i].offset + n] == f.params[all[i].offset + of_all * own[i].cols + n % own[i].cols]);
+        }
+    free(params);
+    weir_nn_close(share);
     nn_close(&f);
 }
 
@@ -658,4 +713,5 @@ WEIR_TESTS(WEIR_CASE(binary_loss_by_hand), WEIR_CASE(softmax_loss_by_hand), WEIR
            WEIR_CASE(there_is_no_way_back_without_a_tape), WEIR_CASE(adamw_first_step_is_the_rate),
            WEIR_CASE(b3_rows_that_wait_lose_nothing), WEIR_CASE(adagrad_is_of_embeddings_alone),
            WEIR_CASE(b3_of_a_million_rows_those_of_a_batch_move), WEIR_CASE(rows_are_those_of_the_slots),
-           WEIR_CASE(a_share_with_brought_rows_is_the_whole), WEIR_CASE(two_communities_are_learnt))
+           WEIR_CASE(a_share_with_brought_rows_is_the_whole), WEIR_CASE(a_share_begins_as_the_whole),
+           WEIR_CASE(two_communities_are_learnt))

@@ -44,15 +44,23 @@ typedef struct weir_nn_tensor {
     uint32_t rows, cols;
     bool decays;    /* under weight decay: weights and embeddings do, biases and gains do not */
     bool looked_up; /* embeddings: a batch reads those rows alone that its slots name */
-    bool held;      /* of known vertices, in a share: batches bring what they read */
+    bool held;      /* in a share, which has some of its rows: batches bring what they read */
 } weir_nn_tensor;
 
 /* The shape and the kernels are borrowed.  WEIR_ENOMEM.  [any] */
 weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, weir_nn **nnp);
-/* The same network where embeddings of known vertices are shared out: of each type it holds so many rows, at least 1
- * where the type has known vertices. Whose these are, the caller knows. Each batch brings the rows that it reads. */
-weir_err weir_nn_open_share(const weir_nn_shape *shape, const weir_kernels *kernels, const uint32_t *held,
-                            weir_nn **nnp);
+/* An embedding of which a share has some rows: of a category of a vertex type, which may be the vertex itself. A plain
+ * value. */
+typedef struct weir_nn_held {
+    uint32_t type, category; /* the category by its place among the type's                 */
+    const uint32_t *slots;   /* the rows that it has, by their slots, ascending, each once */
+    uint32_t count;          /* 0: none, for which the tensor has one row without a use    */
+} weir_nn_held;
+
+/* The same network where these embeddings are shared out, each named once. Each batch brings the rows that it reads of
+ * them. held is copied, the slots are borrowed. */
+weir_err weir_nn_open_share(const weir_nn_shape *shape, const weir_kernels *kernels, const weir_nn_held *held,
+                            uint32_t count, weir_nn **nnp);
 void weir_nn_close(weir_nn *nn); /* NULL is allowed */
 
 const weir_nn_shape *weir_nn_shape_of(const weir_nn *nn);
@@ -62,7 +70,8 @@ uint64_t weir_nn_parameter_count(const weir_nn *nn);
 const weir_nn_tensor *weir_nn_tensors(const weir_nn *nn, uint32_t *countp);
 const weir_nn_tensor *weir_nn_tensor_find(const weir_nn *nn, const char *name); /* NULL: none */
 /* Glorot's uniform for weights, uniform up to 1 / sqrt(hidden) for embeddings of categories, from 0 to that for the
- * bias of a type with known vertices, 1 for gains, else 0 (NN-N6, NN-N8). In the host's memory. */
+ * bias of a type with known vertices, 1 for gains, else 0 (NN-N6, NN-N8). The rows of a share are those of the whole
+ * network. In the host's memory. */
 void weir_nn_init(const weir_nn *nn, uint64_t seed, weir_real *params);
 /* Whether these weights (in the host's memory, all finite) give a finite logit for any input that is finite:
  * *logit_maxp is how far from 0 it can be.  WEIR_EDATA sums could overflow: names a tensor.  [any] */
@@ -70,8 +79,8 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
 
 /* --- forward ----------------------------------------------------------------------------------------------------- */
 
-/* Embeddings of known vertices that a batch brings to a share (weir_nn_open_share), in the kernels' memory. The slot of
- * a vertex itself is then a row of these, whatever its type. A plain value. */
+/* Rows of embeddings that a batch brings to a share (weir_nn_open_share), in the kernels' memory. A slot of a category
+ * that is shared out is then a row of these, whatever its type and category. A plain value. */
 typedef struct weir_nn_brought {
     const weir_real *rows; /* count x hidden */
     weir_real *gradients;  /* the same, to which the way back adds; NULL: there is none */
@@ -84,7 +93,7 @@ typedef struct weir_nn_batch {
     const weir_real *const *numbers; /* one a type: inputs of the type x width                        */
     const uint32_t *const *slots;    /* one a type: inputs of the type x categories; WEIR_NO_SLOT: none */
     const weir_real *const *edges;   /* one a step: edges x width of its relation; NULL without width */
-    const weir_nn_brought *brought;  /* of a share that has known vertices; else NULL                 */
+    const weir_nn_brought *brought;  /* of a share in which any embedding is shared out; else NULL    */
 } weir_nn_batch;
 
 /* Training: what is dropped depends on (seed, step, layer, the node's key) alone. */

@@ -21,7 +21,8 @@ typedef struct weir_nn_type_slots {
 
 typedef struct weir_nn_encode_slots {
     uint64_t weight, bias;      /* NO_TENSOR: the network does not see the type; weight: or it has no numbers */
-    const uint64_t *categories; /* one a category */
+    const uint64_t *categories; /* one a category                                  */
+    const bool *brought;        /* one a category: a share, to which batches bring what they read of it */
 } weir_nn_encode_slots;
 
 /* The places of all tensors. */

@@ -13,8 +13,8 @@
  *   TRAIN-R2  Training that was ended and resumed by as many ranks gives the same bits as one that was not.
  *   TRAIN-R3  The parameters kept are those of the best validation; the test part is looked at once, with them.
  *   TRAIN-R4  Where there are several ranks, the embedding of a known vertex, its gradient and its moments are with the
- *             rank that owns the vertex alone. In each step they are what one rank with all of them would have, but for
- *             the order of a sum.
+ *             rank that owns the vertex alone, and those of a category with many buckets with one rank each. In each
+ *             step they are what one rank with all of them would have, but for the order of a sum.
  */
 #ifndef WEIR_TRAINER_TRAIN_TRAIN_H
 #define WEIR_TRAINER_TRAIN_TRAIN_H
