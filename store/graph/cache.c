@@ -168,13 +168,13 @@ static void cache_slot_fill(cache_table t, size_t at, const cache_window *w) {
     cache_slot_set(t, at, (uint64_t)cache_tag_of(weir_cache_mix(w->vertex, w->list)) << 32 | place);
 }
 
-/* What stands behind it moves up, if a search for it passes the hole. */
-static void cache_window_remove(cache_stripe *s, cache_window *w) {
+/* The window of a slot. What stands behind the slot moves up, if a search for it passes the hole. */
+static void cache_window_remove(cache_stripe *s, size_t hole) {
     const cache_table t = cache_table_of(s);
     const size_t mask = t.count - 1;
-    size_t hole = cache_place_of_window(t, w);
     uint64_t slot = cache_slot_at(t, hole);
-    WEIR_ASSERT(weir_mutex_held(&s->mutex) && s->window_count > 0 && slot && cache_window_of(t, slot) == w);
+    WEIR_ASSERT(weir_mutex_held(&s->mutex) && s->window_count > 0 && slot);
+    cache_window *w = cache_window_of(t, slot);
     for (size_t at = hole + 1; (slot = cache_slot_at(t, at)) != 0; at++) {
         if (((at - cache_home_of(t, (uint32_t)(slot >> 32))) & mask) < ((at - hole) & mask)) continue;
         cache_slot_set(t, hole, slot);
@@ -208,27 +208,25 @@ static void cache_oldest_pass(cache_stripe *s, size_t *movedp) {
     bool crowded = ring->held - ring->live > ring->end / DEAD_SHARE;
     if (!oldest->block.live) {
         weir_ring_pass(ring);
-    } else if (*movedp < MOVED_MAX && (oldest->used || crowded)) {
-        const cache_table t = cache_table_of(s);
-        size_t at = cache_place_of_window(t, oldest);
+        return;
+    }
+    const cache_table t = cache_table_of(s);
+    const size_t at = cache_place_of_window(t, oldest);
+    if (*movedp < MOVED_MAX && (oldest->used || crowded)) {
         oldest->used = false;
         *movedp += oldest->block.bytes;
         cache_slot_fill(t, at, weir_ring_renew(ring));
     } else {
         s->stats.evictions++;
-        cache_window_remove(s, oldest);
+        cache_window_remove(s, at);
     }
 }
 
-/* Twice as many, in front of those that there are. Three windows for four slots take at least 24 bytes a slot in the
- * ring, so the table, of 8 bytes a slot, was at most a fourth of the stripe, and is at most half of it now. */
-static void cache_slots_double(const weir_cache *cache, cache_stripe *s) {
-    const size_t count = cache_table_of(s).count * 2, ring_bytes = cache->stripe_bytes - count * sizeof(cache_slot);
-    size_t moved = 0;
-    while (s->ring.live > ring_bytes)
-        cache_oldest_pass(s, &moved);
-    weir_ring_shrink(&s->ring, ring_bytes);
+/* The table has so many slots now, in front of those that there were; what is live in the ring fits into what is left
+ * of it. */
+static void cache_slots_grow(cache_stripe *s, size_t count, size_t ring_bytes) {
     const cache_table t = {s->memory, s->slots_end - count, count};
+    weir_ring_shrink(&s->ring, ring_bytes);
     for (size_t at = 0; at < count; at++)
         cache_slot_set(t, at, 0);
     for (const cache_window *w = weir_ring_oldest(&s->ring); w; w = weir_ring_next(&s->ring, w))
@@ -236,7 +234,9 @@ static void cache_slots_double(const weir_cache *cache, cache_stripe *s) {
     atomic_store_explicit(&s->slot_count, count, memory_order_release);
 }
 
-/* A copy of the window, in the ring, in the place of the one that the list has. */
+/* A copy of the window, in the ring, in the place of the one that the list has. Where three of four slots are taken the
+ * table doubles: three windows take at least 24 bytes a slot in the ring, so the table, of 8 bytes a slot, was at most
+ * a fourth of the stripe, and is at most half of it then. */
 static void cache_window_put(const weir_cache *cache, cache_stripe *s, cache_window *old, cache_window *w) {
     WEIR_ASSERT(weir_mutex_held(&s->mutex));
     const size_t bytes = w->block.bytes;
@@ -248,8 +248,14 @@ static void cache_window_put(const weir_cache *cache, cache_stripe *s, cache_win
         memcpy(old, w, bytes);
         return;
     }
-    if (old) cache_window_remove(s, old);
-    if (s->window_count >= cache_table_of(s).count / 4 * 3) cache_slots_double(cache, s);
+    if (old) cache_window_remove(s, cache_place_of_window(cache_table_of(s), old));
+    const size_t slots = cache_table_of(s).count;
+    if (s->window_count >= slots / 4 * 3) {
+        const size_t ring_bytes = cache->stripe_bytes - 2 * slots * sizeof(cache_slot);
+        while (s->ring.live > ring_bytes)
+            cache_oldest_pass(s, &moved);
+        cache_slots_grow(s, 2 * slots, ring_bytes);
+    }
     while (!(copy = weir_ring_add(&s->ring, bytes))) /* GRAPH-S6 */
         cache_oldest_pass(s, &moved);
     w->block = copy->block;
@@ -535,7 +541,7 @@ void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list,
         if (updated) {
             cache_window_put(cache, s, w, updated);
         } else {
-            cache_window_remove(s, w);
+            cache_window_remove(s, cache_place_of_window(cache_table_of(s), w));
         }
         weir_free(updated);
         weir_free(merged);
