@@ -197,6 +197,7 @@ weir_err weir_engine_mend(weir_engine *engine) {
     if (err) return err;
     err = weir_engine_rocks_open(engine, !bad, &engine->db);
     mend_open_door(engine);
+    if (err) weir_engine_stopped(engine, err); /* else damage that cannot be looked at would be waited for for ever */
     if (!err) mend_well_again(engine, bad);
     if (!err && bad) err = weir_engine_health(engine);
     return err;

@@ -184,6 +184,42 @@ static void a_disk_that_fails_is_no_damage(void **state) {
     weir_engine_close(engine);
 }
 
+/* Whatever fails while it is opened again, once and from then on until the disk works: the damage has passed, so it is
+ * well after the next calls. */
+static void a_disk_that_fails_while_it_mends(void **state) {
+    (void)state;
+    static const char *const how_often[] = {":once", ""};
+    weir_engine *engine = engine_of_files();
+    uint64_t points = 0;
+    paced p = {0};
+    files found;
+    files_find(&found, "engine", ".sst");
+    const char *path = found.paths[0];
+    const long at = size_of(path) / 2;
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t nth = 1;
+        for (bool met = true; met; nth++) {
+            char spec[64];
+            flip(path, at, 1);
+            assert_err(weir_engine_scrub(engine, pace, &p), WEIR_ECORRUPT, NULL);
+            flip(path, at, 1);
+            snprintf(spec, sizeof spec, "any:%d:EIO%s", (int)nth, how_often[i]);
+            assert_ok(weir_fault_arm(spec));
+            (void)weir_engine_mend(engine);
+            met = weir_fault_seen() >= nth;
+            assert_ok(weir_fault_arm(NULL));
+            for (unsigned call = 0; call < 2 && weir_engine_health(engine); call++)
+                (void)weir_engine_mend(engine); /* the first may open it without compaction */
+            assert_ok(weir_engine_health(engine));
+            assert_int_equal(count_with(engine, "value-2"), RECORDS);
+            points += met;
+        }
+    }
+    assert_true(points >= 4);
+    weir_engine_close(engine);
+}
+
 WEIR_TESTS(WEIR_CASE(a_whole_engine_has_nothing_and_each_byte_is_counted), WEIR_CASE(a_bit_of_any_sorted_file),
            WEIR_CASE(a_bit_of_what_names_the_files), WEIR_CASE(a_file_that_somebody_has_removed),
-           WEIR_CASE(what_compaction_removes_is_no_damage), WEIR_CASE(a_disk_that_fails_is_no_damage))
+           WEIR_CASE(what_compaction_removes_is_no_damage), WEIR_CASE(a_disk_that_fails_is_no_damage),
+           WEIR_CASE(a_disk_that_fails_while_it_mends))
