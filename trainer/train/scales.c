@@ -195,7 +195,6 @@ weir_err weir_training_scales(weir_trained *t) {
     weir_err err = weir_nn_learner_open(t->shape, &t->learner);
     if (!err) err = scales_look_around(t, t->learner);
     if (!err) err = scales_merge(t, t->learner);
-    err = weir_comm_fail(t->comm, err);
     if (!err) weir_nn_learner_finish(t->learner);
     return err;
 }

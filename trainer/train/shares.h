@@ -48,7 +48,8 @@ typedef struct weir_train_shares {
 
 /* Whose each row is: of a part all ranks together, on comm, which may be NULL where there is none. A vertex that two
  * ranks have by the low half of its id is the first one's. *sharesp NULL: the network has nothing to share out.
- * WEIR_ENOMEM; WEIR_ELIMIT too many vertices to tell, or ranks.  [main] */
+ * WEIR_ENOMEM; WEIR_ELIMIT too many vertices to tell, or ranks; WEIR_ECORRUPT another rank has other vertices.
+ * [main] */
 weir_err weir_train_shares_open(const weir_train_owners *owners, const weir_nn_shape *shape, weir_comm *comm,
                                 weir_train_shares **sharesp);
 void weir_train_shares_close(weir_train_shares *shares); /* NULL is allowed */
@@ -111,7 +112,7 @@ typedef struct weir_train_sink {
 } weir_train_sink;
 /* A flat array of this share's (parameters, moments) together with those of the others, in the layout of the network
  * with all rows, to the sink of rank 0; the other ranks' is not used. shares, comm NULL: this rank has all, and asks
- * nobody.  Errors of the sink and of the exchange; WEIR_ENOMEM. */
+ * nobody.  Errors of the sink and of the exchange; WEIR_ECORRUPT another rank gives too little; WEIR_ENOMEM. */
 weir_err weir_train_shares_gather(const weir_train_shares *shares, const weir_nn *nn, const weir_real *flat,
                                   weir_comm *comm, const weir_train_sink *sink);
 /* From such an array of all, in the host's memory, to this share's. */

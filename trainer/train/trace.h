@@ -43,7 +43,8 @@ typedef struct weir_train_trace weir_train_trace;
 weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t makers, weir_train_trace **tracep);
 /* What does not fit is counted.  trace may be NULL.  [any] */
 void weir_train_trace_add(weir_train_trace *trace, const weir_train_span *span);
-/* All ranks together: rank 0 writes what all have seen. Errors of the file, WEIR_ELIMIT, WEIR_ENOMEM.  [main] */
+/* All ranks together: rank 0 writes what all have seen. Errors of the file; WEIR_ELIMIT and WEIR_ENOMEM, which end all
+ * ranks where there are more.  [main] */
 weir_err weir_train_trace_write(weir_train_trace *trace);
 void weir_train_trace_close(weir_train_trace *trace); /* NULL is allowed */
 

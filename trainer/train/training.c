@@ -287,7 +287,7 @@ static weir_err training_check_ranks(const weir_trained *t, const weir_real *par
         if (memcmp(zero, other, sizeof zero) == 0) continue;
         err = WEIR_ERR(WEIR_EDATA,
                        "rank 0 would continue after epoch %llu and rank %u after epoch %llu%s; put the folder %s on a "
-                       "file system that all ranks see, or copy its checkpoint from rank 0 to the others",
+                       "file system that all ranks see, or copy the checkpoint to continue from to all of them",
                        (unsigned long long)zero[0], rank, (unsigned long long)other[0],
                        zero[0] == other[0] ? ", but from different checkpoints" : "", t->opts.folder);
     }

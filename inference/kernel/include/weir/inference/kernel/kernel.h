@@ -149,8 +149,8 @@ typedef struct weir_kernels {
                     weir_real *parameters);
 } weir_kernels;
 
-/* OpenBLAS and loops, with AVX2 and FMA where the processor has both; long products in float are by a kernel of our own
- * where it has AVX-512. OpenBLAS works on one thread, unless OPENBLAS_NUM_THREADS is set.  [any] */
+/* OpenBLAS and loops, with AVX2 and FMA where the processor has both; large products in float are by a kernel of our
+ * own where it has AVX-512. OpenBLAS works on one thread, unless OPENBLAS_NUM_THREADS is set.  [any] */
 const weir_kernels *weir_kernels_cpu(void);
 
 /* How many rows of so many columns make a piece; at least 1. */

@@ -54,7 +54,7 @@ weir_err weir_nn_open(const weir_nn_shape *shape, const weir_kernels *kernels, w
 typedef struct weir_nn_held {
     uint32_t type, category; /* the category by its place among the type's                 */
     const uint32_t *slots;   /* the rows that it has, by their slots, ascending, each once */
-    uint32_t count;          /* 0: none, for which the tensor has one row without a use    */
+    uint32_t count;          /* 0: none; the tensor has one row then, which nothing sets   */
 } weir_nn_held;
 
 /* The same network where these embeddings are shared out, each named once. Each batch brings the rows that it reads of

@@ -75,8 +75,8 @@ void weir_engine_close(weir_engine *engine);
 /* A cursor over a consistent view from the moment it was opened. Any thread opens one; it belongs to one thread then.
  * WEIR_ENOMEM; WEIR_EIO; while RocksDB is closed, as above. What is damaged weir_engine_cursor_err tells.  [any]
  * POINT: for short reads at one vertex; it ends where the first WEIR_ENGINE_PREFIX_BYTES of the key sought end, and
- * filters skip files. SCAN: in full order over everything, reads ahead, and leaves alone what others keep in the cache.
- * PROBE: in full order, too, for a reader that looks up single keys: reads the blocks that it needs. */
+ * filters skip files. SCAN: in full order over everything; what it reads does not come into the cache, where
+ * others keep theirs. PROBE: in full order, too, and into the cache: for a reader that looks up single keys. */
 typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN, WEIR_ENGINE_PROBE } weir_engine_use;
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
 /* A POINT cursor that reads the sorted files one by one, for what a prefix has of from_rank and more. It stands nowhere

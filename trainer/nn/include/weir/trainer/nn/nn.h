@@ -67,7 +67,8 @@ void weir_nn_rows_close(weir_nn_rows *rows); /* NULL is allowed */
 /* The rows of one batch; NULL: of none. What was there before is forgotten. Of tensors of which a share holds some rows
  * there are none: what is read of them, the caller says.  WEIR_ECORRUPT a slot beyond its tensor; WEIR_ENOMEM. */
 weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch);
-/* Adds rows that a share holds of an embedding, which is named as in weir_nn_held.  WEIR_ENOMEM. */
+/* Adds rows that a share holds of an embedding, which type and category name as in weir_nn_held; ids are places among
+ * its slots.  WEIR_ENOMEM. */
 weir_err weir_nn_rows_of_held(weir_nn_rows *rows, uint32_t type, uint32_t category, const uint32_t *ids, size_t count);
 /* For other ranks: appends the rows as bytes, but for those that a share holds; and adds those of others, which must be
  * of an equal network.  WEIR_ECORRUPT they name a row that there is not, or end too early; WEIR_ENOMEM. */
