@@ -197,8 +197,10 @@ weir_err weir_engine_mend(weir_engine *engine) {
     if (err) return err;
     err = weir_engine_rocks_open(engine, !bad, &engine->db);
     mend_open_door(engine);
-    if (err) weir_engine_stopped(engine, err); /* else damage that cannot be looked at would be waited for for ever */
-    if (!err) mend_well_again(engine, bad);
+    /* Damage that has passed is over even if the opening fails: else it would be looked for in an engine that is not
+     * open, for ever, and a whole shard be repaired. */
+    if (!err || (now.damaged && !bad)) mend_well_again(engine, bad);
+    if (err) weir_engine_stopped(engine, err);
     if (!err && bad) err = weir_engine_health(engine);
     return err;
 }
