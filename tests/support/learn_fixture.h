@@ -107,18 +107,26 @@ static inline uint32_t learn_number_row(double number, uint8_t *row) {
     return (uint32_t)weir_row_write(&kind, &value, 1, row);
 }
 
-/* number NULL: without a row. */
-static inline void learn_put(learn_world *w, uint32_t type, uint64_t n, int64_t time_us, const double *number) {
+/* row NULL: without one. */
+static inline void learn_put_row(learn_world *w, uint32_t type, uint64_t n, int64_t time_us, const uint8_t *row,
+                                 uint32_t row_length) {
     char key[24];
-    uint8_t row[64];
     snprintf(key, sizeof key, "%llu", (unsigned long long)n);
     weir_mutation m = {.kind = WEIR_PUT_VERTEX, .type = (uint16_t)type, .vertex = learn_vertex(type, n)};
     m.time_us = time_us;
     m.event = w->offset + 1;
     m.key = key;
     m.key_length = (uint16_t)strlen(key);
-    if (number) m.row = row, m.row_length = learn_number_row(*number, row);
+    m.row = row;
+    m.row_length = row_length;
     learn_submit(w, &m, 1);
+}
+
+/* number NULL: without a row. */
+static inline void learn_put(learn_world *w, uint32_t type, uint64_t n, int64_t time_us, const double *number) {
+    uint8_t row[64];
+    uint32_t length = number ? learn_number_row(*number, row) : 0;
+    learn_put_row(w, type, n, time_us, number ? row : NULL, length);
 }
 
 static inline void learn_edge_of(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us, double number,

@@ -82,17 +82,9 @@ static uint32_t wide_row(double number, const char *const *texts, size_t count, 
 
 static void wide_put(learn_world *w, uint32_t type, uint64_t n, int64_t time_us, double number,
                      const char *const *texts, size_t count) {
-    char key[24];
     uint8_t row[128];
-    snprintf(key, sizeof key, "%llu", (unsigned long long)n);
-    weir_mutation m = {.kind = WEIR_PUT_VERTEX, .type = (uint16_t)type, .vertex = learn_vertex(type, n)};
-    m.time_us = time_us;
-    m.event = w->offset + 1;
-    m.key = key;
-    m.key_length = (uint16_t)strlen(key);
-    m.row = row;
-    m.row_length = wide_row(number, texts, count, row);
-    learn_submit(w, &m, 1);
+    uint32_t length = wide_row(number, texts, count, row);
+    learn_put_row(w, type, n, time_us, row, length);
 }
 
 /* A pay of somebody, at a shop, by a card: shops and towns that come again, and some that do not. */
