@@ -37,6 +37,7 @@
 #include <weir/store/base/hash.h>
 #include <weir/store/engine/engine.h>
 
+#include "blocks.h"
 #include "sorted.hh"
 #include "unfailing.h"
 
@@ -47,7 +48,7 @@ constexpr size_t block_bytes = 8192;
 constexpr size_t metadata_bytes = 8192;
 constexpr double filter_bits = 10.0;
 constexpr size_t ahead_files = 6;     /* whose filters are fetched */
-constexpr uint64_t filters_share = 2; /* of a block cache's memory is for them */
+constexpr uint64_t filters_share = 2; /* of a block cache's memory is for them, and for indices */
 constexpr size_t scrub_part = 1u << 20;
 /* One after the other: a key has at most as many as there are files, and each search asks all of those. */
 constexpr uint64_t versions_skipped = 1000;
@@ -427,13 +428,19 @@ struct weir_rocks {
 };
 
 struct weir_rocks_cursor {
-    weir_rocks *db;
+    ~weir_rocks_cursor() {
+        weir_blocks_cursor_end(&blocks);
+    }
+    weir_rocks *db = nullptr;
     Moment before;
     std::shared_ptr<const SortedList> files; /* of which it takes one after the other; null: all at once */
     size_t next_file = 0;
     SortedPrefix prefix;
     uint64_t from_rank = 0;
-    std::string bound; /* what it does not reach */
+    weir_blocks_cursor blocks{}; /* in the file at hand, if that has blocks … */
+    bool by_blocks = false;      /* … else, or once it went backwards, the iterator is */
+    std::string start;           /* the prefix                */
+    std::string bound;           /* what it does not reach    */
     rocksdb::Slice bound_slice;
     rocksdb::ReadOptions options;
     std::unique_ptr<rocksdb::Iterator> iterator;
@@ -511,47 +518,30 @@ namespace {
 /* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. The
  * first of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its
  * checksum. */
-constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45, trailer_bytes = 5;
+constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45;
 constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 1u << 20;
-constexpr uint32_t last_byte_factor = 0x6b9083d9u;
 constexpr char properties_name[] = "rocksdb.properties";
 constexpr char sequence_name[] = "external_sst_file.global_seqno"; /* 8 bytes, changed when a file is taken in */
 
-struct Handle {
-    uint64_t offset, bytes;
-};
-
-bool footer_take_number(const char **at, const char *end, uint64_t *number) {
-    *number = 0;
-    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
-        uint64_t byte = static_cast<unsigned char>(*(*at)++);
-        *number |= (byte & 0x7f) << shift;
-        if (byte < 0x80) return true;
-    }
-    return false;
-}
-
-bool footer_take_handle(const char **at, const char *end, uint64_t file_bytes, Handle *handle) {
-    return footer_take_number(at, end, &handle->offset) && footer_take_number(at, end, &handle->bytes) &&
-           handle->offset <= file_bytes && handle->bytes <= file_bytes - handle->offset;
+bool footer_take_place(const char **at, const char *end, uint64_t file_bytes, weir_blocks_place *place) {
+    const auto *from = reinterpret_cast<const uint8_t *>(*at), *to = reinterpret_cast<const uint8_t *>(end);
+    bool taken = weir_blocks_take_place(&from, to, file_bytes, place);
+    *at = reinterpret_cast<const char *>(from);
+    return taken;
 }
 
 bool block_is_as_written(const std::string &block) {
-    WEIR_ASSERT(block.size() >= trailer_bytes);
-    size_t bytes = block.size() - trailer_bytes;
-    const auto *data = reinterpret_cast<const unsigned char *>(block.data());
-    uint32_t sum = 0;
-    for (unsigned i = 0; i < 4; i++)
-        sum |= static_cast<uint32_t>(data[bytes + 1 + i]) << (8 * i);
-    return sum == (static_cast<uint32_t>(weir_xxh3(data, bytes, 0)) ^ data[bytes] * last_byte_factor);
+    WEIR_ASSERT(block.size() >= WEIR_BLOCKS_TRAILER_BYTES);
+    return weir_blocks_is_as_written(reinterpret_cast<const uint8_t *>(block.data()),
+                                     block.size() - WEIR_BLOCKS_TRAILER_BYTES);
 }
 
 rocksdb::Status footer_read_meta_block(const rocksdb::RandomAccessFile &file, const std::string &path,
-                                       const Handle &handle, std::string *block) {
-    if (handle.bytes > meta_block_max) return rocksdb::Status::Corruption("names or properties are too long in", path);
-    std::string bytes(handle.bytes + trailer_bytes, 0);
+                                       const weir_blocks_place &place, std::string *block) {
+    if (place.bytes > meta_block_max) return rocksdb::Status::Corruption("names or properties are too long in", path);
+    std::string bytes(place.bytes + WEIR_BLOCKS_TRAILER_BYTES, 0);
     rocksdb::Slice got;
-    rocksdb::Status s = file.Read(handle.offset, bytes.size(), &got, &bytes[0]);
+    rocksdb::Status s = file.Read(place.offset, bytes.size(), &got, &bytes[0]);
     if (s.ok() && got.size() < bytes.size())
         s = rocksdb::Status::Corruption("names or properties are cut short in", path);
     block->assign(got.data(), got.size());
@@ -561,7 +551,7 @@ rocksdb::Status footer_read_meta_block(const rocksdb::RandomAccessFile &file, co
 bool block_properties_are_as_written(std::string *block) {
     if (block_is_as_written(*block)) return true;
     size_t at = block->find(sequence_name), length = sizeof sequence_name - 1;
-    if (at == std::string::npos || block->size() - at - length < 8 + trailer_bytes) return false;
+    if (at == std::string::npos || block->size() - at - length < 8 + WEIR_BLOCKS_TRAILER_BYTES) return false;
     block->replace(at + length, 8, 8, 0);
     return block_is_as_written(*block);
 }
@@ -570,16 +560,17 @@ rocksdb::Status footer_check_meta_blocks(const rocksdb::RandomAccessFile &file, 
                                          uint64_t file_bytes, const char *footer) {
     rocksdb::Status damaged = rocksdb::Status::Corruption("footer or properties are not as they were written in", path);
     const char *at = footer + 1, *end = footer + handles_end;
-    Handle names, index, properties;
+    weir_blocks_place names, index, properties;
     std::string block;
-    if (!footer_take_handle(&at, end, file_bytes, &names) || !footer_take_handle(&at, end, file_bytes, &index))
+    if (!footer_take_place(&at, end, file_bytes, &names) || !footer_take_place(&at, end, file_bytes, &index))
         return damaged;
     rocksdb::Status s = footer_read_meta_block(file, path, names, &block);
     if (!s.ok() || !block_is_as_written(block)) return s.ok() ? damaged : s;
     size_t named = block.find(properties_name);
     if (named == std::string::npos) return s;
     at = block.data() + named + sizeof properties_name - 1;
-    if (!footer_take_handle(&at, block.data() + block.size() - trailer_bytes, file_bytes, &properties)) return damaged;
+    if (!footer_take_place(&at, block.data() + block.size() - WEIR_BLOCKS_TRAILER_BYTES, file_bytes, &properties))
+        return damaged;
     s = footer_read_meta_block(file, path, properties, &block);
     return s.ok() && !block_properties_are_as_written(&block) ? damaged : s;
 }
@@ -723,7 +714,8 @@ bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t f
     return read_guarded(db, db->folder.c_str(), status, [&] {
         auto cursor = cursor_new(db, false);
         cursor->prefix = SortedPrefix(prefix);
-        cursor->bound = prefix_end(std::string(static_cast<const char *>(prefix), WEIR_ENGINE_PREFIX_BYTES));
+        cursor->start.assign(static_cast<const char *>(prefix), WEIR_ENGINE_PREFIX_BYTES);
+        cursor->bound = prefix_end(cursor->start);
         cursor->bound_slice = cursor->bound;
         if (!cursor->bound.empty()) cursor->options.iterate_upper_bound = &cursor->bound_slice;
         cursor->from_rank = from_rank;
@@ -752,7 +744,12 @@ static bool cursor_stand_before_next(weir_rocks_cursor *cursor, uint64_t *rankp)
         const SortedFile &file = (*cursor->files)[at];
         *rankp = file.rank();
         cursor->iterator.reset(); /* else the next one would be there beside it */
-        cursor->iterator.reset(file.iterator(cursor->options));
+        cursor->by_blocks = file.blocks() != nullptr;
+        if (cursor->by_blocks)
+            weir_blocks_cursor_enter(&cursor->blocks, file.blocks(),
+                                     reinterpret_cast<const uint8_t *>(cursor->start.data()));
+        else
+            cursor->iterator.reset(file.iterator(cursor->options));
         return true;
     }
     return false;
@@ -771,33 +768,66 @@ bool weir_rocks_cursor_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
            found;
 }
 
-void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length) {
-    cursor_move(cursor, [&] { cursor->iterator->Seek(slice_of(key, length)); });
+/* Without an exception: nothing of RocksDB's is left behind. */
+static rocksdb::Status blocks_status(weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    if (!err) return rocksdb::Status::OK();
+    weir_err_sentence(err, sentence, sizeof sentence);
+    if (weir_err_is(err, WEIR_ENOMEM)) return rocksdb::Status::MemoryLimit(sentence);
+    return weir_err_is(err, WEIR_ECORRUPT) ? rocksdb::Status::Corruption(sentence) : rocksdb::Status::IOError(sentence);
 }
 
+void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length) {
+    cursor_guarded(cursor, [&] {
+        if (cursor->by_blocks) return blocks_status(weir_blocks_cursor_seek(&cursor->blocks, key, length));
+        cursor->iterator->Seek(slice_of(key, length));
+        return rocksdb::Status::OK();
+    });
+}
+
+/* Blocks are read forwards: who goes backwards, which few do, has RocksDB do it. */
 void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length) {
-    cursor_move(cursor, [&] { cursor->iterator->SeekForPrev(slice_of(key, length)); });
+    cursor_move(cursor, [&] {
+        if (cursor->by_blocks)
+            cursor->iterator.reset((*cursor->files)[cursor->next_file - 1].iterator(cursor->options));
+        cursor->by_blocks = false;
+        cursor->iterator->SeekForPrev(slice_of(key, length));
+    });
 }
 
 void weir_rocks_cursor_previous(weir_rocks_cursor *cursor) {
+    WEIR_ASSERT(!cursor->by_blocks); /* it has sought what it stands at */
     cursor_move(cursor, [&] { cursor->iterator->Prev(); });
 }
 
 void weir_rocks_cursor_next(weir_rocks_cursor *cursor) {
-    cursor_move(cursor, [&] { cursor->iterator->Next(); });
+    cursor_guarded(cursor, [&] {
+        if (cursor->by_blocks) return blocks_status(weir_blocks_cursor_next(&cursor->blocks));
+        cursor->iterator->Next();
+        return rocksdb::Status::OK();
+    });
 }
 
 bool weir_rocks_cursor_valid(const weir_rocks_cursor *cursor) {
-    return cursor->status.kind == WEIR_ROCKS_OK && cursor->iterator && cursor->iterator->Valid();
+    if (cursor->status.kind != WEIR_ROCKS_OK) return false;
+    return cursor->by_blocks ? cursor->blocks.valid : cursor->iterator && cursor->iterator->Valid();
 }
 
 const void *weir_rocks_cursor_key(const weir_rocks_cursor *cursor, size_t *lengthp) {
+    if (cursor->by_blocks) {
+        *lengthp = cursor->blocks.key_length;
+        return cursor->blocks.key;
+    }
     rocksdb::Slice key = cursor->iterator->key();
     *lengthp = key.size();
     return key.data();
 }
 
 const void *weir_rocks_cursor_value(const weir_rocks_cursor *cursor, size_t *lengthp) {
+    if (cursor->by_blocks) {
+        *lengthp = cursor->blocks.value_length;
+        return cursor->blocks.value;
+    }
     rocksdb::Slice value = cursor->iterator->value();
     *lengthp = value.size();
     return value.data();

@@ -215,10 +215,21 @@ void FilterRoom::give_back(const rocksdb::Slice &filter) {
     taken_ -= filter.size() * 2;
 }
 
-/* Index and filter of a file that has them whole, which is a seal, stay in memory. */
+bool FilterRoom::take_index(uint64_t bytes) {
+    std::lock_guard<std::mutex> here(mutex_);
+    if (used_locked() + bytes > max_) return false;
+    taken_ += bytes;
+    return true;
+}
+
+void FilterRoom::give_back_index(uint64_t bytes) {
+    std::lock_guard<std::mutex> here(mutex_);
+    WEIR_ASSERT(taken_ >= bytes);
+    taken_ -= bytes;
+}
+
 rocksdb::Options sorted_options(rocksdb::Options options) {
     rocksdb::BlockBasedTableOptions table = *options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
-    table.metadata_cache_options.unpartitioned_pinning = rocksdb::PinningTier::kAll;
     options.table_factory.reset(sorted_table_factory(table));
     options.listeners.clear();
     return options;
@@ -240,6 +251,19 @@ SortedFile::SortedFile(const rocksdb::Options &options, std::shared_ptr<FilterRo
 
 SortedFile::~SortedFile() {
     if (is_filtered()) room_->give_back(filter_);
+    if (blocks_) room_->give_back_index(weir_blocks_bytes(blocks_.get()));
+}
+
+/* What fails here leaves the file to RocksDB, which says what is wrong to whoever reads it. */
+void SortedFile::open_blocks(const std::string &path) {
+    weir_blocks *blocks;
+    bool ours = properties_->compression_name == "NoCompression" && properties_->index_key_is_user_key == 1 &&
+                properties_->index_value_is_delta_encoded == 1;
+    if (!ours || room_->is_full() || weir_blocks_open(path.c_str(), properties_->index_partitions > 0, &blocks)) return;
+    if (room_->take_index(weir_blocks_bytes(blocks)))
+        blocks_.reset(blocks);
+    else
+        weir_blocks_close(blocks);
 }
 
 /* A file of an older version says nothing: it is the first that is asked, always. */
@@ -254,6 +278,7 @@ rocksdb::Status SortedFile::open(const std::string &path, const rocksdb::LiveFil
     const auto filter = said.find(filter_name);
     rank_ = sorted_rank_said(said, rank_name, 0);
     last_rank_ = sorted_rank_said(said, last_rank_name, UINT64_MAX);
+    open_blocks(path);
     if (filter == said.end() || filter->second.empty() || filter->second.size() % line_bytes) return s;
     room_->take(filter->second);
     filter_ = filter->second;

@@ -31,8 +31,10 @@
 
 #include <weir/store/engine/engine.h>
 
-/* Memory for the filters of all open files: each lies in it twice, as the database has it and as we do. A file that is
- * written is promised room for its filter, and takes it when it is opened; or never, if the writing fails, so promises
+#include "blocks.h"
+
+/* Memory for the indices of all open files, and for their filters: each of these lies in it twice, as the database has
+ * it and as we do. A file that is written is promised room for its filter, and takes it when it is opened; or never, if the writing fails, so promises
  * end after an hour. */
 class FilterRoom {
   public:
@@ -41,6 +43,8 @@ class FilterRoom {
     bool promise(const rocksdb::Slice &filter); /* false: there is no room */
     void take(const rocksdb::Slice &filter);
     void give_back(const rocksdb::Slice &filter);
+    bool take_index(uint64_t bytes); /* false: there is no room */
+    void give_back_index(uint64_t bytes);
     uint64_t used(); /* promises among it */
 
   private:
@@ -91,15 +95,27 @@ class SortedFile {
     bool is_filtered() const {
         return !filter_.empty();
     }
+    /* Its blocks, to be read without RocksDB; null: they are of another kind, or their index has found no room. */
+    const weir_blocks *blocks() const {
+        return blocks_.get();
+    }
     /* options: bounded by the prefix. */
     rocksdb::Iterator *iterator(const rocksdb::ReadOptions &options) const;
 
   private:
+    struct CloseBlocks {
+        void operator()(weir_blocks *blocks) const {
+            weir_blocks_close(blocks);
+        }
+    };
+    void open_blocks(const std::string &path);
+
     friend class SortedList;
     mutable rocksdb::SstFileReader reader_;
     std::shared_ptr<FilterRoom> room_;
     std::shared_ptr<const rocksdb::TableProperties> properties_;
     rocksdb::Slice filter_; /* of the properties */
+    std::unique_ptr<weir_blocks, CloseBlocks> blocks_;
     uint64_t number_ = 0, rank_ = 0, last_rank_ = UINT64_MAX;
     std::string smallest_, largest_; /* keys */
 };

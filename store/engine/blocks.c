@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blocks.c - see blocks.h. Every length comes from a file, so each is held against what is there before it is used. */
+#include "blocks.h"
+
+#include <string.h>
+
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+#include <weir/store/base/buf.h>
+#include <weir/store/base/bytes.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
+
+/* The end of a file: the kind of checksum, where two blocks lie, zeros, the version, the mark. The second of the blocks
+ * is the index. */
+#define FOOTER_BYTES     53u
+#define PLACES_END       41u
+#define VERSION_AT       41u
+#define MARK_AT          45u
+#define FOOTER_MARK      0x88e241b785f4cff7u
+#define FORMAT_VERSION   5u
+#define CHECKSUM_XXH3    4u
+#define LAST_BYTE_FACTOR 0x6b9083d9u
+
+/* Behind each key of a block: what kind of record it is, and a number that nobody needs here. */
+#define SUFFIX_BYTES    8u
+#define KIND_PUT        1u
+#define RESTARTS_HASHED 0x80000000u
+
+#define INDEX_BLOCK_MAX (64u << 20)
+#define BLOCK_BYTES_MAX (1u << 24) /* so that place and length are one number */
+#define OFFSET_MAX      ((uint64_t)1 << 40)
+
+struct weir_blocks {
+    weir_file *file;
+    uint64_t file_bytes;
+    /* Of each block the first eight bytes of its last key as a number in the order of keys, where the whole key ends
+     * among the keys, and offset << 24 | bytes. The key may be a little more than the last one, if less than the first
+     * of the next block. */
+    uint64_t *begins, *places;
+    uint32_t *key_ends;
+    weir_buf keys;
+    size_t count, begins_room, places_room, ends_room;
+};
+
+/* --- what lies in a file ------------------------------------------------------------------------------------------ */
+
+static weir_err blocks_damaged(const weir_blocks *b, const char *what, uint64_t offset) {
+    return WEIR_ERR(WEIR_ECORRUPT, "%s in %s offset %llu", what, weir_file_path(b->file), (unsigned long long)offset);
+}
+
+static bool blocks_take_number(const uint8_t **atp, const uint8_t *end, uint64_t *numberp) {
+    *numberp = 0;
+    for (unsigned shift = 0; *atp < end && shift < 64; shift += 7) {
+        uint64_t byte = *(*atp)++;
+        *numberp |= (byte & 0x7f) << shift;
+        if (byte < 0x80) return true;
+    }
+    return false;
+}
+
+/* One that is less than 128 most of the time. */
+static inline bool blocks_take_short(const uint8_t **atp, const uint8_t *end, uint64_t *numberp) {
+    if (*atp < end && **atp < 0x80) {
+        *numberp = *(*atp)++;
+        return true;
+    }
+    return blocks_take_number(atp, end, numberp);
+}
+
+bool weir_blocks_take_place(const uint8_t **atp, const uint8_t *end, uint64_t file_bytes, weir_blocks_place *placep) {
+    return blocks_take_number(atp, end, &placep->offset) && blocks_take_number(atp, end, &placep->bytes) &&
+           placep->offset <= file_bytes && placep->bytes <= file_bytes - placep->offset;
+}
+
+bool weir_blocks_is_as_written(const uint8_t *block, size_t bytes) {
+    uint32_t sum = (uint32_t)weir_xxh3(block, bytes, 0) ^ block[bytes] * LAST_BYTE_FACTOR;
+    return sum == weir_get_u32(block + bytes + 1);
+}
+
+/* A block and its trailer. */
+static weir_err blocks_read(const weir_blocks *b, weir_blocks_place place, uint8_t *to) {
+    const size_t bytes = place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
+    size_t got;
+    weir_err err = weir_file_read_at(b->file, place.offset, to, bytes, &got);
+    if (err) return err;
+    if (got < bytes) return blocks_damaged(b, "a block is cut short", place.offset);
+    if (!weir_blocks_is_as_written(to, place.bytes))
+        return blocks_damaged(b, "a block has another checksum than it was written with", place.offset);
+    if (to[place.bytes]) return WEIR_ERR(WEIR_EVERSION, "%s is compressed", weir_file_path(b->file));
+    return WEIR_OK;
+}
+
+/* What a block says of itself at its end: entries end where it lists those that have their keys whole. */
+static bool blocks_take_restarts(const uint8_t *block, size_t bytes, uint32_t *restartsp, size_t *entry_bytesp) {
+    if (bytes < 2 * sizeof(uint32_t)) return false;
+    uint32_t restarts = weir_get_u32(block + bytes - sizeof restarts);
+    if (restarts & RESTARTS_HASHED || restarts == 0 || restarts > bytes / sizeof restarts - 1) return false;
+    *restartsp = restarts;
+    *entry_bytesp = bytes - (restarts + 1) * sizeof restarts;
+    return true;
+}
+
+/* --- the index ---------------------------------------------------------------------------------------------------- */
+
+static int blocks_compare(const uint8_t *a, size_t a_length, const uint8_t *b, size_t b_length) {
+    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    return order ? order : a_length < b_length ? -1 : a_length > b_length;
+}
+
+static uint64_t blocks_begin_of(const uint8_t *key, size_t length) {
+    uint64_t begin = 0;
+    for (size_t i = 0; i < sizeof begin; i++)
+        begin = begin << 8 | (i < length ? key[i] : 0);
+    return begin;
+}
+
+typedef struct blocks_index_entry {
+    uint8_t key[WEIR_BLOCKS_KEY_MAX];
+    size_t key_length;
+    weir_blocks_place place;
+} blocks_index_entry;
+
+/* An entry that shares its key's beginning with the one before says how much longer its block is than that one's,
+ * behind which it lies. */
+static bool blocks_take_index_entry(const weir_blocks *b, const uint8_t **atp, const uint8_t *end,
+                                    blocks_index_entry *e) {
+    uint64_t shared, unshared, number;
+    if (!blocks_take_number(atp, end, &shared) || !blocks_take_number(atp, end, &unshared)) return false;
+    if (shared > e->key_length || unshared > WEIR_BLOCKS_KEY_MAX - shared || unshared > (size_t)(end - *atp))
+        return false;
+    memcpy(e->key + shared, *atp, unshared);
+    e->key_length = shared + unshared;
+    *atp += unshared;
+    if (shared == 0) return weir_blocks_take_place(atp, end, b->file_bytes, &e->place);
+    if (!blocks_take_number(atp, end, &number)) return false;
+    e->place.offset += e->place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
+    e->place.bytes += number >> 1 ^ (0 - (number & 1)); /* zigzag */
+    return e->place.offset <= b->file_bytes && e->place.bytes <= b->file_bytes - e->place.offset;
+}
+
+static weir_err blocks_add(weir_blocks *b, const blocks_index_entry *e) {
+    if (e->place.bytes + WEIR_BLOCKS_TRAILER_BYTES > BLOCK_BYTES_MAX || e->place.offset >= OFFSET_MAX ||
+        b->keys.length > UINT32_MAX - WEIR_BLOCKS_KEY_MAX)
+        return WEIR_ERR(WEIR_EVERSION, "%s has larger blocks, or more", weir_file_path(b->file));
+    size_t last = b->count ? b->key_ends[b->count - 1] : 0, before = b->count > 1 ? b->key_ends[b->count - 2] : 0;
+    if (b->count && blocks_compare((const uint8_t *)b->keys.bytes + before, last - before, e->key, e->key_length) >= 0)
+        return blocks_damaged(b, "an index is not in order", e->place.offset);
+    if (!WEIR_GROW(b->begins, b->begins_room, b->count) || !WEIR_GROW(b->places, b->places_room, b->count) ||
+        !WEIR_GROW(b->key_ends, b->ends_room, b->count))
+        return WEIR_NOMEM("for the index of %s", weir_file_path(b->file));
+    weir_buf_append(&b->keys, e->key, e->key_length);
+    if (weir_buf_err(&b->keys)) return weir_buf_err(&b->keys);
+    b->begins[b->count] = blocks_begin_of(e->key, e->key_length);
+    b->places[b->count] = e->place.offset << 24 | e->place.bytes;
+    b->key_ends[b->count++] = (uint32_t)b->keys.length;
+    return WEIR_OK;
+}
+
+/* parts: this block is an index of indices. */
+static weir_err blocks_load_index(weir_blocks *b, weir_blocks_place place, bool parts) {
+    uint32_t restarts;
+    size_t entry_bytes;
+    blocks_index_entry e = {.key_length = 0};
+    if (place.bytes > INDEX_BLOCK_MAX) return WEIR_ERR(WEIR_EVERSION, "%s has a larger index", weir_file_path(b->file));
+    uint8_t *block = weir_malloc(place.bytes + WEIR_BLOCKS_TRAILER_BYTES);
+    if (!block) return WEIR_NOMEM("for the index of %s", weir_file_path(b->file));
+    weir_err err = blocks_read(b, place, block);
+    if (!err && !blocks_take_restarts(block, place.bytes, &restarts, &entry_bytes))
+        err = blocks_damaged(b, "an index is not one", place.offset);
+    for (const uint8_t *at = block, *end = err ? at : block + entry_bytes; !err && at < end;) {
+        if (!blocks_take_index_entry(b, &at, end, &e))
+            err = blocks_damaged(b, "an index is not one", place.offset);
+        else
+            err = parts ? blocks_load_index(b, e.place, false) : blocks_add(b, &e);
+    }
+    weir_free(block);
+    return err;
+}
+
+/* What it grew by goes back. */
+static weir_err blocks_fit(weir_blocks *b) {
+    uint64_t *begins = weir_realloc_array(b->begins, b->count + 1, sizeof *begins);
+    if (begins) b->begins = begins;
+    uint64_t *places = weir_realloc_array(b->places, b->count + 1, sizeof *places);
+    if (places) b->places = places;
+    uint32_t *ends = weir_realloc_array(b->key_ends, b->count + 1, sizeof *ends);
+    if (ends) b->key_ends = ends;
+    return begins && places && ends ? WEIR_OK : WEIR_NOMEM("for the index of %s", weir_file_path(b->file));
+}
+
+weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp) {
+    uint8_t footer[FOOTER_BYTES];
+    weir_blocks_place place;
+    size_t got = 0;
+    *blocksp = NULL;
+    weir_blocks *b = weir_calloc(1, sizeof *b);
+    if (!b) return WEIR_NOMEM("for the index of %s", path);
+    weir_err err = weir_file_open(path, WEIR_FILE_READ, &b->file);
+    if (err) goto out;
+    b->file_bytes = weir_file_length(b->file);
+    if (b->file_bytes < FOOTER_BYTES) err = blocks_damaged(b, "a footer is cut short", 0);
+    if (!err) err = weir_file_read_at(b->file, b->file_bytes - FOOTER_BYTES, footer, FOOTER_BYTES, &got);
+    if (err) goto out;
+    bool ours = got == FOOTER_BYTES && weir_get_u64(footer + MARK_AT) == FOOTER_MARK &&
+                weir_get_u32(footer + VERSION_AT) == FORMAT_VERSION && footer[0] == CHECKSUM_XXH3;
+    const uint8_t *at = footer + 1, *end = footer + PLACES_END;
+    if (!ours)
+        err = WEIR_ERR(WEIR_EVERSION, "%s is a file of another kind", path);
+    else if (!weir_blocks_take_place(&at, end, b->file_bytes, &place) ||
+             !weir_blocks_take_place(&at, end, b->file_bytes, &place))
+        err = blocks_damaged(b, "a footer is not one", b->file_bytes - FOOTER_BYTES);
+    if (!err) err = blocks_load_index(b, place, in_parts);
+    if (!err) err = blocks_fit(b);
+out:
+    if (err)
+        weir_blocks_close(b);
+    else
+        *blocksp = b;
+    return err;
+}
+
+void weir_blocks_close(weir_blocks *blocks) {
+    if (!blocks) return;
+    if (blocks->file) (void)weir_file_close(blocks->file); /* it was only read */
+    weir_free(blocks->begins);
+    weir_free(blocks->places);
+    weir_free(blocks->key_ends);
+    weir_buf_free(&blocks->keys);
+    weir_free(blocks);
+}
+
+uint64_t weir_blocks_bytes(const weir_blocks *blocks) {
+    return sizeof *blocks + blocks->keys.capacity +
+           blocks->count * (sizeof *blocks->begins + sizeof *blocks->places + sizeof *blocks->key_ends);
+}
+
+/* --- cursors ------------------------------------------------------------------------------------------------------ */
+
+static const uint8_t *blocks_key_at(const weir_blocks *b, size_t at, size_t *lengthp) {
+    size_t begin = at ? b->key_ends[at - 1] : 0;
+    *lengthp = b->key_ends[at] - begin;
+    return (const uint8_t *)b->keys.bytes + begin;
+}
+
+/* The first block that may have the key, or what comes behind it; count: none. The numbers, which lie side by side,
+ * decide but for the keys of a vertex that fills blocks. */
+static size_t blocks_find(const weir_blocks *b, const uint8_t *key, size_t length) {
+    const uint64_t begin = blocks_begin_of(key, length);
+    size_t low = 0, high = b->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2, length_there;
+        bool less = b->begins[middle] < begin;
+        if (b->begins[middle] == begin) {
+            const uint8_t *there = blocks_key_at(b, middle, &length_there);
+            less = blocks_compare(there, length_there, key, length) < 0;
+        }
+        if (less)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void weir_blocks_cursor_enter(weir_blocks_cursor *cursor, const weir_blocks *blocks, const uint8_t *prefix) {
+    cursor->blocks = blocks;
+    cursor->prefix = prefix;
+    cursor->block = SIZE_MAX;
+    cursor->valid = false;
+}
+
+void weir_blocks_cursor_end(weir_blocks_cursor *cursor) {
+    weir_free(cursor->room);
+    *cursor = (weir_blocks_cursor){0};
+}
+
+static weir_err blocks_cursor_damaged(const weir_blocks_cursor *c) {
+    return blocks_damaged(c->blocks, "a block is not one", c->blocks->places[c->block] >> 24);
+}
+
+/* The cursor stands before the first entry of the block. */
+static weir_err blocks_cursor_load(weir_blocks_cursor *c, size_t block) {
+    const weir_blocks_place place = {c->blocks->places[block] >> 24, c->blocks->places[block] & (BLOCK_BYTES_MAX - 1)};
+    const size_t wanted = place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
+    size_t entry_bytes;
+    c->block = SIZE_MAX;
+    if (wanted > c->room_bytes) {
+        weir_free(c->room);
+        c->room_bytes = 0;
+        c->room = weir_malloc(wanted);
+        if (!c->room) return WEIR_NOMEM("for a block of %s", weir_file_path(c->blocks->file));
+        c->room_bytes = wanted;
+    }
+    weir_err err = blocks_read(c->blocks, place, c->room); /* BLOCKS-B1 */
+    if (err) return err;
+    c->block = block;
+    if (!blocks_take_restarts(c->room, place.bytes, &c->restarts, &entry_bytes)) return blocks_cursor_damaged(c);
+    c->at = c->room;
+    c->end = c->room + entry_bytes;
+    c->key_length = 0;
+    return WEIR_OK;
+}
+
+/* The entry at `at`, of which the key before it is in `key`. false: it is not one. */
+static bool blocks_cursor_take(weir_blocks_cursor *c) {
+    uint64_t shared, unshared, value;
+    const uint8_t *at = c->at;
+    const size_t before = c->key_length ? c->key_length + SUFFIX_BYTES : 0;
+    if (!blocks_take_short(&at, c->end, &shared) || !blocks_take_short(&at, c->end, &unshared) ||
+        !blocks_take_short(&at, c->end, &value))
+        return false;
+    if (shared > before || unshared > sizeof c->key - shared || shared + unshared <= SUFFIX_BYTES) return false;
+    if (unshared > (size_t)(c->end - at) || value > (size_t)(c->end - at) - unshared) return false;
+    memcpy(c->key + shared, at, unshared);
+    c->key_length = (uint32_t)(shared + unshared - SUFFIX_BYTES);
+    c->value = at + unshared;
+    c->value_length = (uint32_t)value;
+    c->at = c->value + value;
+    return c->key[c->key_length] == KIND_PUT;
+}
+
+/* Behind the last of the entries with whole keys that are less than the key: what is sought is not before it. */
+static bool blocks_cursor_approach(weir_blocks_cursor *c, const uint8_t *key, size_t length) {
+    uint32_t low = 0, high = c->restarts; /* the first `low` are less */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2, offset = weir_get_u32(c->end + middle * sizeof offset);
+        if (offset >= (size_t)(c->end - c->room)) return false;
+        c->at = c->room + offset;
+        c->key_length = 0;
+        if (!blocks_cursor_take(c)) return false;
+        if (blocks_compare(c->key, c->key_length, key, length) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint32_t offset = low ? weir_get_u32(c->end + (low - 1) * sizeof offset) : 0;
+    c->at = c->room + offset;
+    c->key_length = 0;
+    return true;
+}
+
+/* Whether the blocks behind this one may have more of the prefix. */
+static bool blocks_cursor_goes_on(const weir_blocks_cursor *c) {
+    size_t length;
+    if (c->block + 1 >= c->blocks->count) return false;
+    const uint8_t *last = blocks_key_at(c->blocks, c->block, &length);
+    return memcmp(last, c->prefix, length < WEIR_ENGINE_PREFIX_BYTES ? length : WEIR_ENGINE_PREFIX_BYTES) <= 0;
+}
+
+/* The next entry, in whichever block. *endp: there is none that may be of the prefix. */
+static weir_err blocks_cursor_step(weir_blocks_cursor *c, bool *endp) {
+    *endp = false;
+    while (c->at >= c->end) {
+        *endp = !blocks_cursor_goes_on(c);
+        weir_err err = *endp ? WEIR_OK : blocks_cursor_load(c, c->block + 1);
+        if (err || *endp) return err;
+    }
+    return blocks_cursor_take(c) ? WEIR_OK : blocks_cursor_damaged(c);
+}
+
+static bool blocks_cursor_has_prefix(const weir_blocks_cursor *c) {
+    return c->key_length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(c->key, c->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0;
+}
+
+weir_err weir_blocks_cursor_seek(weir_blocks_cursor *cursor, const void *key, size_t length) {
+    const size_t block = blocks_find(cursor->blocks, key, length);
+    bool end = block == cursor->blocks->count;
+    weir_err err = WEIR_OK;
+    cursor->valid = false;
+    if (end) return WEIR_OK;
+    if (block != cursor->block) err = blocks_cursor_load(cursor, block);
+    if (!err && !blocks_cursor_approach(cursor, key, length)) err = blocks_cursor_damaged(cursor);
+    while (!err && !end) {
+        err = blocks_cursor_step(cursor, &end);
+        if (!err && !end && blocks_compare(cursor->key, cursor->key_length, key, length) >= 0) break;
+    }
+    cursor->valid = !err && !end && blocks_cursor_has_prefix(cursor); /* BLOCKS-B2 */
+    return err;
+}
+
+/* A key that was put again while somebody read as of a moment before that is there twice, the newest first. */
+weir_err weir_blocks_cursor_next(weir_blocks_cursor *cursor) {
+    uint8_t last[WEIR_BLOCKS_KEY_MAX];
+    const size_t length = cursor->key_length;
+    bool end = false;
+    weir_err err = WEIR_OK;
+    WEIR_ASSERT(cursor->valid && length <= sizeof last);
+    memcpy(last, cursor->key, length);
+    do {
+        err = blocks_cursor_step(cursor, &end);
+    } while (!err && !end && blocks_compare(cursor->key, cursor->key_length, last, length) == 0);
+    cursor->valid = !err && !end && blocks_cursor_has_prefix(cursor); /* BLOCKS-B2 */
+    return err;
+}
