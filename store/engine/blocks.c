@@ -211,6 +211,7 @@ weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp
              !weir_blocks_take_place(&at, end, b->file_bytes, &place))
         err = blocks_damaged(b, "a footer is not one", b->file_bytes - FOOTER_BYTES);
     if (!err) err = blocks_load_index(b, place, in_parts);
+    if (!err && b->count == 0) err = WEIR_ERR(WEIR_EVERSION, "%s has no blocks", path);
     if (!err) err = blocks_fit(b);
 out:
     if (err)
@@ -392,4 +393,59 @@ weir_err weir_blocks_cursor_next(weir_blocks_cursor *cursor) {
     } while (!err && !end && blocks_compare(cursor->key, cursor->key_length, last, length) == 0);
     cursor->valid = !err && !end && blocks_cursor_has_prefix(cursor); /* BLOCKS-B2 */
     return err;
+}
+
+/* --- backwards ---------------------------------------------------------------------------------------------------- */
+
+/* In a block each key rests on the one before, so the way back is the way forward again. The last entry that comes
+ * before the key, or is the key where that is wanted. *foundp: this block has one; else it is in the block before. */
+static weir_err blocks_cursor_find_last(weir_blocks_cursor *c, const uint8_t *key, size_t length, bool with_it,
+                                        bool *foundp) {
+    uint8_t last[WEIR_BLOCKS_KEY_MAX];
+    size_t fits = 0, last_length = 0;
+    *foundp = false;
+    if (!blocks_cursor_approach(c, key, length)) return blocks_cursor_damaged(c);
+    const uint8_t *begin = c->at;
+    for (size_t met = 1; c->at < c->end; met++) {
+        if (!blocks_cursor_take(c)) return blocks_cursor_damaged(c);
+        int order = blocks_compare(c->key, c->key_length, key, length);
+        if (order > 0 || (order == 0 && !with_it)) break;
+        if (blocks_compare(c->key, c->key_length, last, last_length) == 0)
+            continue; /* put again: the newest is first */
+        fits = met;
+        last_length = c->key_length;
+        memcpy(last, c->key, last_length);
+    }
+    *foundp = fits > 0;
+    c->at = begin;
+    c->key_length = 0;
+    for (; fits > 0; fits--)
+        if (!blocks_cursor_take(c)) return blocks_cursor_damaged(c);
+    return WEIR_OK;
+}
+
+static weir_err blocks_cursor_go_before(weir_blocks_cursor *c, const uint8_t *key, size_t length, bool with_it) {
+    size_t block = blocks_find(c->blocks, key, length);
+    bool found = false;
+    weir_err err = WEIR_OK;
+    c->valid = false;
+    if (block == c->blocks->count) block--;
+    for (;; block--) {
+        if (block != c->block) err = blocks_cursor_load(c, block);
+        if (!err) err = blocks_cursor_find_last(c, key, length, with_it, &found);
+        if (err || found || block == 0) break;
+    }
+    c->valid = !err && found && blocks_cursor_has_prefix(c); /* BLOCKS-B2 */
+    return err;
+}
+
+weir_err weir_blocks_cursor_seek_last(weir_blocks_cursor *cursor, const void *key, size_t length) {
+    return blocks_cursor_go_before(cursor, key, length, true);
+}
+
+weir_err weir_blocks_cursor_previous(weir_blocks_cursor *cursor) {
+    uint8_t key[WEIR_BLOCKS_KEY_MAX];
+    WEIR_ASSERT(cursor->valid && cursor->key_length <= sizeof key);
+    memcpy(key, cursor->key, cursor->key_length);
+    return blocks_cursor_go_before(cursor, key, cursor->key_length, false);
 }

@@ -80,6 +80,9 @@ void weir_blocks_cursor_enter(weir_blocks_cursor *cursor, const weir_blocks *blo
  * WEIR_ECORRUPT, which names the file; WEIR_ENOMEM; errors of a file. */
 weir_err weir_blocks_cursor_seek(weir_blocks_cursor *cursor, const void *key, size_t length);
 weir_err weir_blocks_cursor_next(weir_blocks_cursor *cursor);
+/* At the last key that is not greater. Errors as above. */
+weir_err weir_blocks_cursor_seek_last(weir_blocks_cursor *cursor, const void *key, size_t length);
+weir_err weir_blocks_cursor_previous(weir_blocks_cursor *cursor);
 void weir_blocks_cursor_end(weir_blocks_cursor *cursor);
 
 #ifdef __cplusplus

@@ -47,8 +47,8 @@ constexpr size_t own_cache_bytes = 8u << 20;
 constexpr size_t block_bytes = 8192;
 constexpr size_t metadata_bytes = 8192;
 constexpr double filter_bits = 10.0;
-constexpr size_t ahead_files = 6;     /* whose filters are fetched */
-constexpr uint64_t filters_share = 2; /* of a block cache's memory is for them, and for indices */
+constexpr size_t ahead_files = 6;   /* whose filters are fetched */
+constexpr uint64_t cache_share = 4; /* of a block cache's memory; the rest is for filters and indices of files */
 constexpr size_t scrub_part = 1u << 20;
 /* One after the other: a key has at most as many as there are files, and each search asks all of those. */
 constexpr uint64_t versions_skipped = 1000;
@@ -262,6 +262,7 @@ void Work::look_at_files(rocksdb::DB *db) noexcept {
     const uint64_t given_up_before = given_up;
     publishing.unlock();
     try {
+        Patient here(true); /* what RocksDB refers to while it lists properties would stay referred to */
         if (locked && sorted_files(db, options, room, rocks_check_end, &opened).ok())
             now = std::make_shared<const SortedList>(opened);
     } catch (...) {
@@ -438,7 +439,7 @@ struct weir_rocks_cursor {
     SortedPrefix prefix;
     uint64_t from_rank = 0;
     weir_blocks_cursor blocks{}; /* in the file at hand, if that has blocks … */
-    bool by_blocks = false;      /* … else, or once it went backwards, the iterator is */
+    bool by_blocks = false;      /* … else the iterator is */
     std::string start;           /* the prefix                */
     std::string bound;           /* what it does not reach    */
     rocksdb::Slice bound_slice;
@@ -493,13 +494,6 @@ template <typename Call> bool cursor_guarded(weir_rocks_cursor *cursor, Call &&c
     bool done = guarded(cursor->db->folder.c_str(), &cursor->status, &cursor->held, call);
     if (cursor->held) cursor->db->held = held = true;
     return done;
-}
-
-template <typename Call> void cursor_move(weir_rocks_cursor *cursor, Call &&call) noexcept {
-    cursor_guarded(cursor, [&] {
-        call();
-        return rocksdb::Status::OK();
-    });
 }
 
 /* A write is refused once one was thrown out of. */
@@ -613,9 +607,8 @@ rocksdb::Status rocks_check_ends(const std::string &folder) {
 bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks_status *status) {
     *cachep = nullptr;
     return guarded("cache", status, nullptr, [&] {
-        uint64_t of_filters = bytes / filters_share;
-        *cachep =
-            new weir_rocks_cache{rocksdb::NewLRUCache(bytes - of_filters), std::make_shared<FilterRoom>(of_filters)};
+        uint64_t of_cache = bytes / cache_share;
+        *cachep = new weir_rocks_cache{rocksdb::NewLRUCache(of_cache), std::make_shared<FilterRoom>(bytes - of_cache)};
         return rocksdb::Status::OK();
     });
 }
@@ -632,8 +625,8 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
         rocksdb::DB *opened = nullptr;
         rocksdb::Status s = rocks_check_ends(folder);
         if (!s.ok()) return s;
-        db->work->room =
-            opts->cache ? opts->cache->room : std::make_shared<FilterRoom>(own_cache_bytes / filters_share);
+        db->work->room = opts->cache ? opts->cache->room
+                                     : std::make_shared<FilterRoom>(own_cache_bytes - own_cache_bytes / cache_share);
         db->options = rocks_options_of(opts, opts->cache ? opts->cache->cache : nullptr, db->work);
         db->work->options = sorted_options(db->options);
         db->folder = folder;
@@ -785,19 +778,20 @@ void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t l
     });
 }
 
-/* Blocks are read forwards: who goes backwards, which few do, has RocksDB do it. */
 void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length) {
-    cursor_move(cursor, [&] {
-        if (cursor->by_blocks)
-            cursor->iterator.reset((*cursor->files)[cursor->next_file - 1].iterator(cursor->options));
-        cursor->by_blocks = false;
+    cursor_guarded(cursor, [&] {
+        if (cursor->by_blocks) return blocks_status(weir_blocks_cursor_seek_last(&cursor->blocks, key, length));
         cursor->iterator->SeekForPrev(slice_of(key, length));
+        return rocksdb::Status::OK();
     });
 }
 
 void weir_rocks_cursor_previous(weir_rocks_cursor *cursor) {
-    WEIR_ASSERT(!cursor->by_blocks); /* it has sought what it stands at */
-    cursor_move(cursor, [&] { cursor->iterator->Prev(); });
+    cursor_guarded(cursor, [&] {
+        if (cursor->by_blocks) return blocks_status(weir_blocks_cursor_previous(&cursor->blocks));
+        cursor->iterator->Prev();
+        return rocksdb::Status::OK();
+    });
 }
 
 void weir_rocks_cursor_next(weir_rocks_cursor *cursor) {

@@ -197,22 +197,22 @@ bool FilterRoom::is_full() {
 
 bool FilterRoom::promise(const rocksdb::Slice &filter) {
     std::lock_guard<std::mutex> here(mutex_);
-    if (used_locked() + filter.size() * 2 > max_) return false;
+    if (used_locked() + filter.size() > max_) return false;
     promises_[weir_xxh3(filter.data(), filter.size(), 0)] =
-        Promise{filter.size() * 2, weir_clock_mono_us(weir_clock_system())};
+        Promise{filter.size(), weir_clock_mono_us(weir_clock_system())};
     return true;
 }
 
 void FilterRoom::take(const rocksdb::Slice &filter) {
     std::lock_guard<std::mutex> here(mutex_);
     promises_.erase(weir_xxh3(filter.data(), filter.size(), 0));
-    taken_ += filter.size() * 2;
+    taken_ += filter.size();
 }
 
 void FilterRoom::give_back(const rocksdb::Slice &filter) {
     std::lock_guard<std::mutex> here(mutex_);
-    WEIR_ASSERT(taken_ >= filter.size() * 2);
-    taken_ -= filter.size() * 2;
+    WEIR_ASSERT(taken_ >= filter.size());
+    taken_ -= filter.size();
 }
 
 bool FilterRoom::take_index(uint64_t bytes) {
@@ -246,9 +246,6 @@ SortedPrefix::SortedPrefix(const void *prefix) : hash(sorted_hash(prefix)) {
 
 /* --- a file -------------------------------------------------------------------------------------------------------- */
 
-SortedFile::SortedFile(const rocksdb::Options &options, std::shared_ptr<FilterRoom> room)
-    : reader_(options), room_(std::move(room)) {}
-
 SortedFile::~SortedFile() {
     if (is_filtered()) room_->give_back(filter_);
     if (blocks_) room_->give_back_index(weir_blocks_bytes(blocks_.get()));
@@ -267,18 +264,24 @@ void SortedFile::open_blocks(const std::string &path) {
 }
 
 /* A file of an older version says nothing: it is the first that is asked, always. */
-rocksdb::Status SortedFile::open(const std::string &path, const rocksdb::LiveFileMetaData &file) {
-    rocksdb::Status s = reader_.Open(path);
-    if (!s.ok()) return s;
-    properties_ = reader_.GetTableProperties();
+rocksdb::Status SortedFile::open(const rocksdb::Options &options, const std::string &path,
+                                 const rocksdb::LiveFileMetaData &file,
+                                 std::shared_ptr<const rocksdb::TableProperties> properties) {
+    rocksdb::Status s;
+    properties_ = std::move(properties);
     number_ = file.file_number;
     smallest_ = file.smallestkey;
     largest_ = file.largestkey;
+    open_blocks(path);
+    if (!blocks_) {
+        reader_ = std::make_unique<rocksdb::SstFileReader>(options);
+        s = reader_->Open(path);
+    }
+    if (!s.ok()) return s;
     const auto &said = properties_->user_collected_properties;
     const auto filter = said.find(filter_name);
     rank_ = sorted_rank_said(said, rank_name, 0);
     last_rank_ = sorted_rank_said(said, last_rank_name, UINT64_MAX);
-    open_blocks(path);
     if (filter == said.end() || filter->second.empty() || filter->second.size() % line_bytes) return s;
     room_->take(filter->second);
     filter_ = filter->second;
@@ -290,7 +293,7 @@ rocksdb::Iterator *SortedFile::iterator(const rocksdb::ReadOptions &options) con
     rocksdb::ReadOptions own = options;
     own.total_order_seek = is_filtered();
     own.prefix_same_as_start = !is_filtered();
-    return reader_.NewIterator(own);
+    return reader_->NewIterator(own);
 }
 
 /* --- a list of them ------------------------------------------------------------------------------------------------ */
@@ -324,18 +327,20 @@ bool SortedList::may_have(size_t at, const SortedPrefix &prefix, uint64_t from_r
 rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
                              rocksdb::Status (*check)(const std::string &path), SortedFiles *files) {
     std::vector<rocksdb::LiveFileMetaData> live;
+    rocksdb::TablePropertiesCollection properties; /* by path */
     SortedFiles found;
-    rocksdb::Status s;
     db->GetLiveFilesMetaData(&live);
+    rocksdb::Status s = db->GetPropertiesOfAllTables(&properties);
     for (size_t i = 0; s.ok() && i < live.size(); i++) {
         std::shared_ptr<const SortedFile> known;
         for (const auto &file : *files)
             if (file->number() == live[i].file_number) known = file;
         if (!known) {
             const std::string path = live[i].db_path + live[i].name;
-            auto opened = std::make_shared<SortedFile>(options, room);
-            s = check(path);
-            if (s.ok()) s = opened->open(path, live[i]);
+            const auto said = properties.find(path);
+            auto opened = std::make_shared<SortedFile>(room);
+            s = said == properties.end() ? rocksdb::Status::TryAgain("merged away", path) : check(path);
+            if (s.ok()) s = opened->open(options, path, live[i], said->second);
             known = opened;
         }
         if (s.ok()) found.push_back(known);

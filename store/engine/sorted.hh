@@ -9,8 +9,9 @@
  * and ends where the rest can have nothing that he wants.
  *
  * RocksDB keeps the properties of open files in memory, so filters have a share of it, whatever the store's size: a
- * file that finds no room in it, or has more than 800000 prefixes, has none, and is asked by RocksDB's own filter,
- * which is read in parts where the file is large.
+ * file that finds no room in it, or has more than 800000 prefixes, has none, and whoever may find something there looks.
+ * The indices of blocks.h have the same share. A file whose index finds no room, or whose blocks are of another kind, is
+ * read by an iterator of RocksDB's.
  *
  * A list of files is as good as the database was when it was made: files never change, and one that was merged away
  * stays readable while a list has it. Nothing here is guarded: rocks.cc is.
@@ -23,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rocksdb/db.h>
@@ -33,9 +35,8 @@
 
 #include "blocks.h"
 
-/* Memory for the indices of all open files, and for their filters: each of these lies in it twice, as the database has
- * it and as we do. A file that is written is promised room for its filter, and takes it when it is opened; or never, if the writing fails, so promises
- * end after an hour. */
+/* Memory for the filters and the indices of all open files. A file that is written is promised room for its filter, and
+ * takes it when it is opened; or never, if the writing fails, so promises end after an hour. */
 class FilterRoom {
   public:
     explicit FilterRoom(uint64_t bytes) : max_(bytes) {}
@@ -80,11 +81,13 @@ struct SortedPrefix {
 
 class SortedFile {
   public:
-    SortedFile(const rocksdb::Options &options, std::shared_ptr<FilterRoom> room);
+    explicit SortedFile(std::shared_ptr<FilterRoom> room) : room_(std::move(room)) {}
     ~SortedFile();
     SortedFile(const SortedFile &) = delete;
     SortedFile &operator=(const SortedFile &) = delete;
-    rocksdb::Status open(const std::string &path, const rocksdb::LiveFileMetaData &file);
+    rocksdb::Status open(const rocksdb::Options &options, const std::string &path,
+                         const rocksdb::LiveFileMetaData &file,
+                         std::shared_ptr<const rocksdb::TableProperties> properties);
 
     uint64_t number() const {
         return number_;
@@ -111,10 +114,10 @@ class SortedFile {
     void open_blocks(const std::string &path);
 
     friend class SortedList;
-    mutable rocksdb::SstFileReader reader_;
+    std::unique_ptr<rocksdb::SstFileReader> reader_; /* null: it has blocks */
     std::shared_ptr<FilterRoom> room_;
-    std::shared_ptr<const rocksdb::TableProperties> properties_;
-    rocksdb::Slice filter_; /* of the properties */
+    std::shared_ptr<const rocksdb::TableProperties> properties_; /* those that the database has */
+    rocksdb::Slice filter_;                                      /* of the properties */
     std::unique_ptr<weir_blocks, CloseBlocks> blocks_;
     uint64_t number_ = 0, rank_ = 0, last_rank_ = UINT64_MAX;
     std::string smallest_, largest_; /* keys */
@@ -148,8 +151,8 @@ class SortedList {
 };
 
 /* *files becomes those that the database has now. What it had already is not opened again; after an error it has those
- * that come before the one that could not be opened. options: those of sorted_options; check: what is looked at before
- * a file is opened. */
+ * that come before the one that could not be opened, or was merged away meanwhile: who has merged it lists them anew.
+ * options: those of sorted_options; check: what is looked at before a file is opened. */
 rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
                              rocksdb::Status (*check)(const std::string &path), SortedFiles *files);
 

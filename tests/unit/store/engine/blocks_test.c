@@ -96,8 +96,17 @@ static void ask_for_many(weir_rng *rng, weir_engine *engine, const weir_blocks *
             weir_engine_cursor_seek(oracle, key.bytes, key.length);
             assert_same(&cursor, oracle);
             for (uint64_t steps = weir_rng_below(rng, STEPS_MAX); cursor.valid && steps > 0; steps--, found++) {
-                assert_ok(weir_blocks_cursor_next(&cursor));
-                weir_engine_cursor_next(oracle);
+                bool back = weir_rng_below(rng, 4) == 0;
+                assert_ok(back ? weir_blocks_cursor_previous(&cursor) : weir_blocks_cursor_next(&cursor));
+                back ? weir_engine_cursor_previous(oracle) : weir_engine_cursor_next(oracle);
+                assert_same(&cursor, oracle);
+            }
+            assert_ok(weir_blocks_cursor_seek_last(&cursor, key.bytes, key.length));
+            weir_engine_cursor_seek_last(oracle, key.bytes, key.length);
+            assert_same(&cursor, oracle);
+            for (uint64_t steps = weir_rng_below(rng, STEPS_MAX); cursor.valid && steps > 0; steps--, found++) {
+                assert_ok(weir_blocks_cursor_previous(&cursor));
+                weir_engine_cursor_previous(oracle);
                 assert_same(&cursor, oracle);
             }
             for (size_t i = WEIR_ENGINE_PREFIX_BYTES; i < key.length; i++)
@@ -170,6 +179,11 @@ static void read_what_there_is(weir_rng *rng, const char *path, bool in_parts, u
             err = weir_blocks_cursor_next(&cursor);
         }
         assert_true(!err || !cursor.valid);
+        if (!err) err = weir_blocks_cursor_seek_last(&cursor, key.bytes, KEY_BYTES);
+        for (unsigned steps = 0; !err && cursor.valid; steps++) {
+            if (steps == STEPS_MAX) break; /* in files that are not in order there may be no end */
+            err = weir_blocks_cursor_previous(&cursor);
+        }
         weir_blocks_cursor_end(&cursor);
     }
     if (err) assert_true(weir_err_is(err, WEIR_ECORRUPT) || weir_err_is(err, WEIR_EVERSION));

@@ -301,7 +301,7 @@ static void what_is_merged_away_is_let_go_of(void **state) {
         weir_engine_stats_get(w.engine, &stats);
     while (stats.jobs);
     unsigned open = descriptors() - before;
-    assert_in_range(open, 3 * stats.live_files, 3 * stats.live_files + 16); /* RocksDB has it twice, and we once */
+    assert_in_range(open, 2 * stats.live_files, 2 * stats.live_files + 16);
     assert_true(stats.live_files < 8);
     world_close(&w);
     assert_int_equal(descriptors(), before);
