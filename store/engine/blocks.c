@@ -10,6 +10,7 @@
 #include <weir/store/base/bytes.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>
+#include <weir/store/base/poison.h>
 
 /* The end of a file: the kind of checksum, where two blocks lie, zeros, the version, the mark. The second of the blocks
  * is the index. */
@@ -23,13 +24,13 @@
 #define LAST_BYTE_FACTOR 0x6b9083d9u
 
 /* Behind each key of a block: what kind of record it is, and a number that nobody needs here. */
-#define SUFFIX_BYTES    8u
-#define KIND_PUT        1u
-#define RESTARTS_HASHED 0x80000000u
+#define SUFFIX_BYTES 8u
+#define KIND_PUT     1u
 
 #define INDEX_BLOCK_MAX (64u << 20)
 #define BLOCK_BYTES_MAX (1u << 24) /* so that place and length are one number */
 #define OFFSET_MAX      ((uint64_t)1 << 40)
+#define ROOM_SPARE      4u /* blocks differ a little in size */
 
 struct weir_blocks {
     weir_file *file;
@@ -87,7 +88,7 @@ static weir_err blocks_read(const weir_blocks *b, weir_blocks_place place, uint8
     if (got < bytes) return blocks_damaged(b, "a block is cut short", place.offset);
     if (!weir_blocks_is_as_written(to, place.bytes))
         return blocks_damaged(b, "a block has another checksum than it was written with", place.offset);
-    if (to[place.bytes]) return WEIR_ERR(WEIR_EVERSION, "%s is compressed", weir_file_path(b->file));
+    if (to[place.bytes]) return blocks_damaged(b, "a block says that it is compressed", place.offset);
     return WEIR_OK;
 }
 
@@ -95,7 +96,7 @@ static weir_err blocks_read(const weir_blocks *b, weir_blocks_place place, uint8
 static bool blocks_take_restarts(const uint8_t *block, size_t bytes, uint32_t *restartsp, size_t *entry_bytesp) {
     if (bytes < 2 * sizeof(uint32_t)) return false;
     uint32_t restarts = weir_get_u32(block + bytes - sizeof restarts);
-    if (restarts & RESTARTS_HASHED || restarts == 0 || restarts > bytes / sizeof restarts - 1) return false;
+    if (restarts == 0 || restarts > bytes / sizeof restarts - 1) return false;
     *restartsp = restarts;
     *entry_bytesp = bytes - (restarts + 1) * sizeof restarts;
     return true;
@@ -121,22 +122,16 @@ typedef struct blocks_index_entry {
     weir_blocks_place place;
 } blocks_index_entry;
 
-/* An entry that shares its key's beginning with the one before says how much longer its block is than that one's,
- * behind which it lies. */
+/* Each has its key whole: RocksDB was told so, by an interval of 1. */
 static bool blocks_take_index_entry(const weir_blocks *b, const uint8_t **atp, const uint8_t *end,
                                     blocks_index_entry *e) {
-    uint64_t shared, unshared, number;
+    uint64_t shared, unshared;
     if (!blocks_take_number(atp, end, &shared) || !blocks_take_number(atp, end, &unshared)) return false;
-    if (shared > e->key_length || unshared > WEIR_BLOCKS_KEY_MAX - shared || unshared > (size_t)(end - *atp))
-        return false;
-    memcpy(e->key + shared, *atp, unshared);
-    e->key_length = shared + unshared;
+    if (shared || unshared > sizeof e->key || unshared > (size_t)(end - *atp)) return false;
+    memcpy(e->key, *atp, unshared);
+    e->key_length = unshared;
     *atp += unshared;
-    if (shared == 0) return weir_blocks_take_place(atp, end, b->file_bytes, &e->place);
-    if (!blocks_take_number(atp, end, &number)) return false;
-    e->place.offset += e->place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
-    e->place.bytes += number >> 1 ^ (0 - (number & 1)); /* zigzag */
-    return e->place.offset <= b->file_bytes && e->place.bytes <= b->file_bytes - e->place.offset;
+    return weir_blocks_take_place(atp, end, b->file_bytes, &e->place);
 }
 
 static weir_err blocks_add(weir_blocks *b, const blocks_index_entry *e) {
@@ -161,7 +156,7 @@ static weir_err blocks_add(weir_blocks *b, const blocks_index_entry *e) {
 static weir_err blocks_load_index(weir_blocks *b, weir_blocks_place place, bool parts) {
     uint32_t restarts;
     size_t entry_bytes;
-    blocks_index_entry e = {.key_length = 0};
+    blocks_index_entry e;
     if (place.bytes > INDEX_BLOCK_MAX) return WEIR_ERR(WEIR_EVERSION, "%s has a larger index", weir_file_path(b->file));
     uint8_t *block = weir_malloc(place.bytes + WEIR_BLOCKS_TRAILER_BYTES);
     if (!block) return WEIR_NOMEM("for the index of %s", weir_file_path(b->file));
@@ -169,24 +164,24 @@ static weir_err blocks_load_index(weir_blocks *b, weir_blocks_place place, bool 
     if (!err && !blocks_take_restarts(block, place.bytes, &restarts, &entry_bytes))
         err = blocks_damaged(b, "an index is not one", place.offset);
     for (const uint8_t *at = block, *end = err ? at : block + entry_bytes; !err && at < end;) {
-        if (!blocks_take_index_entry(b, &at, end, &e))
-            err = blocks_damaged(b, "an index is not one", place.offset);
-        else
-            err = parts ? blocks_load_index(b, e.place, false) : blocks_add(b, &e);
+        const size_t before = b->count;
+        bool is_one = blocks_take_index_entry(b, &at, end, &e);
+        if (is_one) err = parts ? blocks_load_index(b, e.place, false) : blocks_add(b, &e);
+        if (!err && b->count == before) err = blocks_damaged(b, "an index is not one", place.offset);
     }
     weir_free(block);
     return err;
 }
 
-/* What it grew by goes back. */
-static weir_err blocks_fit(weir_blocks *b) {
-    uint64_t *begins = weir_realloc_array(b->begins, b->count + 1, sizeof *begins);
+/* What they grew by goes back, if it can. */
+static void blocks_fit(weir_blocks *b) {
+    uint64_t *begins = weir_realloc_array(b->begins, b->count, sizeof *begins);
     if (begins) b->begins = begins;
-    uint64_t *places = weir_realloc_array(b->places, b->count + 1, sizeof *places);
+    uint64_t *places = weir_realloc_array(b->places, b->count, sizeof *places);
     if (places) b->places = places;
-    uint32_t *ends = weir_realloc_array(b->key_ends, b->count + 1, sizeof *ends);
+    uint32_t *ends = weir_realloc_array(b->key_ends, b->count, sizeof *ends);
     if (ends) b->key_ends = ends;
-    return begins && places && ends ? WEIR_OK : WEIR_NOMEM("for the index of %s", weir_file_path(b->file));
+    weir_buf_shrink(&b->keys);
 }
 
 weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp) {
@@ -212,13 +207,14 @@ weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp
         err = blocks_damaged(b, "a footer is not one", b->file_bytes - FOOTER_BYTES);
     if (!err) err = blocks_load_index(b, place, in_parts);
     if (!err && b->count == 0) err = WEIR_ERR(WEIR_EVERSION, "%s has no blocks", path);
-    if (!err) err = blocks_fit(b);
 out:
-    if (err)
+    if (err) {
         weir_blocks_close(b);
-    else
-        *blocksp = b;
-    return err;
+        return err;
+    }
+    blocks_fit(b);
+    *blocksp = b;
+    return WEIR_OK;
 }
 
 void weir_blocks_close(weir_blocks *blocks) {
@@ -272,6 +268,7 @@ void weir_blocks_cursor_enter(weir_blocks_cursor *cursor, const weir_blocks *blo
 }
 
 void weir_blocks_cursor_end(weir_blocks_cursor *cursor) {
+    WEIR_UNPOISON(cursor->room, cursor->room_bytes);
     weir_free(cursor->room);
     *cursor = (weir_blocks_cursor){0};
 }
@@ -285,18 +282,22 @@ static weir_err blocks_cursor_load(weir_blocks_cursor *c, size_t block) {
     const weir_blocks_place place = {c->blocks->places[block] >> 24, c->blocks->places[block] & (BLOCK_BYTES_MAX - 1)};
     const size_t wanted = place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
     size_t entry_bytes;
-    c->block = SIZE_MAX;
+    c->block = SIZE_MAX; /* until this one is whole */
     if (wanted > c->room_bytes) {
+        WEIR_UNPOISON(c->room, c->room_bytes);
         weir_free(c->room);
-        c->room_bytes = 0;
-        c->room = weir_malloc(wanted);
+        c->room_bytes = wanted + wanted / ROOM_SPARE;
+        c->room = weir_malloc(c->room_bytes);
+        if (!c->room) c->room_bytes = 0;
         if (!c->room) return WEIR_NOMEM("for a block of %s", weir_file_path(c->blocks->file));
-        c->room_bytes = wanted;
     }
+    WEIR_UNPOISON(c->room, c->room_bytes);
     weir_err err = blocks_read(c->blocks, place, c->room); /* BLOCKS-B1 */
+    WEIR_POISON(c->room + place.bytes, c->room_bytes - place.bytes);
     if (err) return err;
+    if (!blocks_take_restarts(c->room, place.bytes, &c->restarts, &entry_bytes))
+        return blocks_damaged(c->blocks, "a block is not one", place.offset);
     c->block = block;
-    if (!blocks_take_restarts(c->room, place.bytes, &c->restarts, &entry_bytes)) return blocks_cursor_damaged(c);
     c->at = c->room;
     c->end = c->room + entry_bytes;
     c->key_length = 0;
@@ -341,12 +342,13 @@ static bool blocks_cursor_approach(weir_blocks_cursor *c, const uint8_t *key, si
     return true;
 }
 
-/* Whether the blocks behind this one may have more of the prefix. */
+/* Whether the blocks behind this one may have more of the prefix: the end of this one lies behind what was sought, so
+ * it has the prefix, or lies behind all that has. */
 static bool blocks_cursor_goes_on(const weir_blocks_cursor *c) {
     size_t length;
     if (c->block + 1 >= c->blocks->count) return false;
-    const uint8_t *last = blocks_key_at(c->blocks, c->block, &length);
-    return memcmp(last, c->prefix, length < WEIR_ENGINE_PREFIX_BYTES ? length : WEIR_ENGINE_PREFIX_BYTES) <= 0;
+    const uint8_t *end = blocks_key_at(c->blocks, c->block, &length);
+    return length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(end, c->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0;
 }
 
 /* The next entry, in whichever block. *endp: there is none that may be of the prefix. */
@@ -368,6 +370,7 @@ weir_err weir_blocks_cursor_seek(weir_blocks_cursor *cursor, const void *key, si
     const size_t block = blocks_find(cursor->blocks, key, length);
     bool end = block == cursor->blocks->count;
     weir_err err = WEIR_OK;
+    WEIR_ASSERT(length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(key, cursor->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0);
     cursor->valid = false;
     if (end) return WEIR_OK;
     if (block != cursor->block) err = blocks_cursor_load(cursor, block);
@@ -397,43 +400,49 @@ weir_err weir_blocks_cursor_next(weir_blocks_cursor *cursor) {
 
 /* --- backwards ---------------------------------------------------------------------------------------------------- */
 
-/* In a block each key rests on the one before, so the way back is the way forward again. The last entry that comes
- * before the key, or is the key where that is wanted. *foundp: this block has one; else it is in the block before. */
+/* In a block each key rests on the one before, so the way back is the way forward again: to the last entry that comes
+ * before the key, or is the key where that is wanted. *foundp: this block has one. Of entries with the same key it is
+ * the first, which is the newest. */
 static weir_err blocks_cursor_find_last(weir_blocks_cursor *c, const uint8_t *key, size_t length, bool with_it,
                                         bool *foundp) {
     uint8_t last[WEIR_BLOCKS_KEY_MAX];
-    size_t fits = 0, last_length = 0;
-    *foundp = false;
+    size_t last_length = 0;
     if (!blocks_cursor_approach(c, key, length)) return blocks_cursor_damaged(c);
-    const uint8_t *begin = c->at;
-    for (size_t met = 1; c->at < c->end; met++) {
+    while (c->at < c->end) {
         if (!blocks_cursor_take(c)) return blocks_cursor_damaged(c);
         int order = blocks_compare(c->key, c->key_length, key, length);
         if (order > 0 || (order == 0 && !with_it)) break;
-        if (blocks_compare(c->key, c->key_length, last, last_length) == 0)
-            continue; /* put again: the newest is first */
-        fits = met;
         last_length = c->key_length;
         memcpy(last, c->key, last_length);
     }
-    *foundp = fits > 0;
-    c->at = begin;
-    c->key_length = 0;
-    for (; fits > 0; fits--)
-        if (!blocks_cursor_take(c)) return blocks_cursor_damaged(c);
+    *foundp = last_length > 0;
+    if (!*foundp) return WEIR_OK;
+    if (!blocks_cursor_approach(c, last, last_length)) return blocks_cursor_damaged(c);
+    do {
+        if (c->at >= c->end || !blocks_cursor_take(c)) return blocks_cursor_damaged(c);
+    } while (blocks_compare(c->key, c->key_length, last, last_length) < 0);
     return WEIR_OK;
+}
+
+/* Whether the block before this one may have something of the prefix. */
+static bool blocks_cursor_goes_back(const weir_blocks_cursor *c, size_t block) {
+    size_t length;
+    if (block == 0) return false;
+    const uint8_t *end = blocks_key_at(c->blocks, block - 1, &length);
+    return blocks_compare(end, length, c->prefix, WEIR_ENGINE_PREFIX_BYTES) >= 0;
 }
 
 static weir_err blocks_cursor_go_before(weir_blocks_cursor *c, const uint8_t *key, size_t length, bool with_it) {
     size_t block = blocks_find(c->blocks, key, length);
     bool found = false;
     weir_err err = WEIR_OK;
+    WEIR_ASSERT(length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(key, c->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0);
     c->valid = false;
     if (block == c->blocks->count) block--;
     for (;; block--) {
         if (block != c->block) err = blocks_cursor_load(c, block);
         if (!err) err = blocks_cursor_find_last(c, key, length, with_it, &found);
-        if (err || found || block == 0) break;
+        if (err || found || !blocks_cursor_goes_back(c, block)) break;
     }
     c->valid = !err && found && blocks_cursor_has_prefix(c); /* BLOCKS-B2 */
     return err;

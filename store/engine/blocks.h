@@ -16,7 +16,7 @@
  * INVARIANTS
  *   BLOCKS-B1  A block is used only if its checksum is right (ENGINE-N3), and nothing outside of it is read, whatever
  *              it says.
- *   BLOCKS-B2  A cursor stands at what RocksDB's iterator over the same file would stand at, or at an error.
+ *   BLOCKS-B2  A cursor stands where RocksDB's iterator over the same file would, or the call returns an error.
  *
  * THREADS: an opened file is [any]; a cursor belongs to one thread.
  */
@@ -50,8 +50,8 @@ bool weir_blocks_is_as_written(const uint8_t *block, size_t bytes);
 /* Out of a footer or an index; false: it is cut short, or lies outside a file of so many bytes. */
 bool weir_blocks_take_place(const uint8_t **atp, const uint8_t *end, uint64_t file_bytes, weir_blocks_place *placep);
 
-/* in_parts: the index is an index of parts.  WEIR_EVERSION: one for RocksDB to read; WEIR_ECORRUPT; WEIR_ENOMEM; errors
- * of a file. */
+/* in_parts: the index is an index of parts, as the file's properties say.  WEIR_EVERSION: one for RocksDB to read;
+ * WEIR_ECORRUPT; WEIR_ENOMEM; errors of a file. */
 weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp);
 void weir_blocks_close(weir_blocks *blocks); /* NULL is allowed */
 /* Of memory. */
@@ -76,8 +76,9 @@ typedef struct weir_blocks_cursor {
 
 /* Stands nowhere in this file until it seeks. */
 void weir_blocks_cursor_enter(weir_blocks_cursor *cursor, const weir_blocks *blocks, const uint8_t *prefix);
-/* At the first key that is not less; not valid: none of the prefix is left. After an error it is not valid.
- * WEIR_ECORRUPT, which names the file; WEIR_ENOMEM; errors of a file. */
+/* At the first key that is not less than this one, which begins with the prefix (an assertion); not valid: none of the
+ * prefix is left. After an error it is not valid, and may seek again.  WEIR_ECORRUPT, which names the file;
+ * WEIR_ENOMEM; errors of a file. */
 weir_err weir_blocks_cursor_seek(weir_blocks_cursor *cursor, const void *key, size_t length);
 weir_err weir_blocks_cursor_next(weir_blocks_cursor *cursor);
 /* At the last key that is not greater. Errors as above. */

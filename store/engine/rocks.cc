@@ -68,7 +68,8 @@ constexpr size_t log_files = 2;
  *   of a read    references, over which a destructor asserts: the database, its cache and its cursor are never
  *                destroyed (held), all else goes on
  *   of a write   a writer in a queue, too, for which the next one would wait for ever: RocksDB is only read from (torn)
- *   of a list    of files, and of an opening for reading only, a locked mutex: they wait for as long as it takes
+ *   of a list    of files or of their properties, and of an opening for reading only, a locked mutex or a version that
+ *                stays: they wait for as long as it takes
  *   of a file    that no database knows yet nothing but itself: it is not destroyed
  *
  * and the end of the process takes it away. */
@@ -171,9 +172,10 @@ weir_rocks_kind status_kind_of(const rocksdb::Status &s, const std::string &text
     if (s.ok()) return WEIR_ROCKS_OK;
     if (s.IsNoSpace() || text.find("No space left") != std::string::npos) return WEIR_ROCKS_FULL;
     if (s.IsMemoryLimit()) return WEIR_ROCKS_MEMORY;
+    if (s.IsCorruption()) return WEIR_ROCKS_CORRUPT; /* before its words, which may be those of a path */
     if (text.find("lock") != std::string::npos && text.find("LOCK") != std::string::npos) return WEIR_ROCKS_LOCKED;
     if (text.find("does not exist") != std::string::npos) return WEIR_ROCKS_MISSING;
-    return s.IsCorruption() ? WEIR_ROCKS_CORRUPT : WEIR_ROCKS_FAILED;
+    return WEIR_ROCKS_FAILED;
 }
 
 bool status_take(weir_rocks_status *status, const rocksdb::Status &s) {
@@ -253,6 +255,12 @@ bool Work::lock() noexcept {
 
 rocksdb::Status rocks_check_end(const std::string &path);
 
+/* Of all files, by their paths. What is thrown out of this leaves a version of the database referred to for ever. */
+rocksdb::Status rocks_properties(rocksdb::DB *db, rocksdb::TablePropertiesCollection *properties) {
+    Patient here(true);
+    return db->GetPropertiesOfAllTables(properties);
+}
+
 /* What fails here fails no call: without the list readers ask the database, and the next file that comes in is another
  * try. */
 void Work::look_at_files(rocksdb::DB *db) noexcept {
@@ -262,8 +270,9 @@ void Work::look_at_files(rocksdb::DB *db) noexcept {
     const uint64_t given_up_before = given_up;
     publishing.unlock();
     try {
-        Patient here(true); /* what RocksDB refers to while it lists properties would stay referred to */
-        if (locked && sorted_files(db, options, room, rocks_check_end, &opened).ok())
+        rocksdb::TablePropertiesCollection properties;
+        if (locked && rocks_properties(db, &properties).ok() &&
+            sorted_files(db, properties, options, room, rocks_check_end, &opened).ok())
             now = std::make_shared<const SortedList>(opened);
     } catch (...) {
         now = nullptr;
@@ -761,7 +770,6 @@ bool weir_rocks_cursor_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
            found;
 }
 
-/* Without an exception: nothing of RocksDB's is left behind. */
 static rocksdb::Status blocks_status(weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     if (!err) return rocksdb::Status::OK();

@@ -9,6 +9,7 @@
 #include <rocksdb/table_properties.h>
 
 #include <weir/store/base/assert.h>
+#include <weir/store/base/bytes.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/engine/engine.h>
@@ -19,6 +20,7 @@ constexpr char rank_name[] = "weir.rank", last_rank_name[] = "weir.last_rank", f
 constexpr size_t rank_bytes = 8, line_bytes = 64;
 constexpr unsigned bits_a_prefix = 10, bits_set = 6;
 constexpr size_t prefixes_max = 800000; /* of a filter: with it properties are less than a mebibyte (rocks.cc) */
+constexpr uint64_t index_grows = 2;     /* in memory, as ours: at most so many times as long as in the file */
 constexpr int64_t promise_us = 3600 * WEIR_US_PER_S;
 
 /* --- a filter: lines of memory, in one of which a prefix has all of its bits ---------------------------------------- */
@@ -251,41 +253,53 @@ SortedFile::~SortedFile() {
     if (blocks_) room_->give_back_index(weir_blocks_bytes(blocks_.get()));
 }
 
-/* What fails here leaves the file to RocksDB, which says what is wrong to whoever reads it. */
+/* Whether they are what blocks.h reads: with keys of ours in the index, and places behind them, in one block or in an
+ * index of parts. */
+bool SortedFile::has_our_blocks(bool *in_parts) const {
+    const auto &said = properties_->user_collected_properties;
+    const auto type = said.find(rocksdb::BlockBasedTablePropertyNames::kIndexType);
+    if (type == said.end() || type->second.size() != sizeof(uint32_t)) return false;
+    const uint32_t kind = weir_get_u32(reinterpret_cast<const uint8_t *>(type->second.data()));
+    *in_parts = kind == rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+    return (*in_parts || kind == rocksdb::BlockBasedTableOptions::kBinarySearch) &&
+           properties_->compression_name == "NoCompression" && properties_->index_key_is_user_key == 1 &&
+           properties_->index_value_is_delta_encoded == 1;
+}
+
+/* A file without a filter would be read for each vertex that it does not have. What fails here leaves the file to
+ * RocksDB, which says what is wrong to whoever reads it. */
 void SortedFile::open_blocks(const std::string &path) {
-    weir_blocks *blocks;
-    bool ours = properties_->compression_name == "NoCompression" && properties_->index_key_is_user_key == 1 &&
-                properties_->index_value_is_delta_encoded == 1;
-    if (!ours || room_->is_full() || weir_blocks_open(path.c_str(), properties_->index_partitions > 0, &blocks)) return;
-    if (room_->take_index(weir_blocks_bytes(blocks)))
+    const uint64_t guessed = properties_->index_size * index_grows;
+    weir_blocks *blocks = nullptr;
+    bool in_parts;
+    if (!is_filtered() || !has_our_blocks(&in_parts) || !room_->take_index(guessed)) return;
+    weir_err err = weir_blocks_open(path.c_str(), in_parts, &blocks);
+    room_->give_back_index(guessed);
+    if (!err && room_->take_index(weir_blocks_bytes(blocks)))
         blocks_.reset(blocks);
     else
         weir_blocks_close(blocks);
 }
 
 /* A file of an older version says nothing: it is the first that is asked, always. */
-rocksdb::Status SortedFile::open(const rocksdb::Options &options, const std::string &path,
-                                 const rocksdb::LiveFileMetaData &file,
-                                 std::shared_ptr<const rocksdb::TableProperties> properties) {
-    rocksdb::Status s;
-    properties_ = std::move(properties);
-    number_ = file.file_number;
-    smallest_ = file.smallestkey;
-    largest_ = file.largestkey;
-    open_blocks(path);
-    if (!blocks_) {
-        reader_ = std::make_unique<rocksdb::SstFileReader>(options);
-        s = reader_->Open(path);
-    }
-    if (!s.ok()) return s;
+SortedFile::SortedFile(std::shared_ptr<FilterRoom> room, const rocksdb::LiveFileMetaData &file,
+                       std::shared_ptr<const rocksdb::TableProperties> properties)
+    : room_(std::move(room)), properties_(std::move(properties)), number_(file.file_number),
+      smallest_(file.smallestkey), largest_(file.largestkey) {
     const auto &said = properties_->user_collected_properties;
     const auto filter = said.find(filter_name);
     rank_ = sorted_rank_said(said, rank_name, 0);
     last_rank_ = sorted_rank_said(said, last_rank_name, UINT64_MAX);
-    if (filter == said.end() || filter->second.empty() || filter->second.size() % line_bytes) return s;
+    if (filter == said.end() || filter->second.empty() || filter->second.size() % line_bytes) return;
     room_->take(filter->second);
     filter_ = filter->second;
-    return s;
+}
+
+rocksdb::Status SortedFile::open(const rocksdb::Options &options, const std::string &path) {
+    open_blocks(path);
+    if (blocks_) return rocksdb::Status::OK();
+    reader_ = std::make_unique<rocksdb::SstFileReader>(options);
+    return reader_->Open(path);
 }
 
 /* Who has asked the filter here needs no other. */
@@ -324,26 +338,31 @@ bool SortedList::may_have(size_t at, const SortedPrefix &prefix, uint64_t from_r
 
 /* --- all of them --------------------------------------------------------------------------------------------------- */
 
-rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
+rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::TablePropertiesCollection &properties,
+                             const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
                              rocksdb::Status (*check)(const std::string &path), SortedFiles *files) {
     std::vector<rocksdb::LiveFileMetaData> live;
-    rocksdb::TablePropertiesCollection properties; /* by path */
+    std::vector<std::pair<std::string, std::shared_ptr<SortedFile>>> fresh; /* and their paths */
     SortedFiles found;
+    rocksdb::Status s;
     db->GetLiveFilesMetaData(&live);
-    rocksdb::Status s = db->GetPropertiesOfAllTables(&properties);
     for (size_t i = 0; s.ok() && i < live.size(); i++) {
-        std::shared_ptr<const SortedFile> known;
-        for (const auto &file : *files)
-            if (file->number() == live[i].file_number) known = file;
-        if (!known) {
-            const std::string path = live[i].db_path + live[i].name;
-            const auto said = properties.find(path);
-            auto opened = std::make_shared<SortedFile>(room);
-            s = said == properties.end() ? rocksdb::Status::TryAgain("merged away", path) : check(path);
-            if (s.ok()) s = opened->open(options, path, live[i], said->second);
-            known = opened;
+        const std::string path = live[i].db_path + live[i].name;
+        const auto said = properties.find(path);
+        const auto known = std::find_if(files->begin(), files->end(),
+                                        [&](const auto &file) { return file->number() == live[i].file_number; });
+        if (known != files->end()) {
+            found.push_back(*known);
+        } else if (said == properties.end()) {
+            s = rocksdb::Status::TryAgain("came in meanwhile", path);
+        } else {
+            fresh.emplace_back(path, std::make_shared<SortedFile>(room, live[i], said->second));
         }
-        if (s.ok()) found.push_back(known);
+    }
+    for (size_t i = 0; s.ok() && i < fresh.size(); i++) {
+        s = check(fresh[i].first);
+        if (s.ok()) s = fresh[i].second->open(options, fresh[i].first);
+        if (s.ok()) found.push_back(fresh[i].second);
     }
     std::stable_sort(found.begin(), found.end(), [](const auto &a, const auto &b) { return a->rank() < b->rank(); });
     files->swap(found);

@@ -9,9 +9,9 @@
  * and ends where the rest can have nothing that he wants.
  *
  * RocksDB keeps the properties of open files in memory, so filters have a share of it, whatever the store's size: a
- * file that finds no room in it, or has more than 800000 prefixes, has none, and whoever may find something there looks.
- * The indices of blocks.h have the same share. A file whose index finds no room, or whose blocks are of another kind, is
- * read by an iterator of RocksDB's.
+ * file that finds no room in it, or has more than 800000 prefixes, has none, and is asked by RocksDB's own filter,
+ * which is read in parts where the file is large. The indices of blocks.h have what filters leave of that share. A file
+ * without a filter, or whose index finds no room, or whose blocks are of another kind, is read by RocksDB.
  *
  * A list of files is as good as the database was when it was made: files never change, and one that was merged away
  * stays readable while a list has it. Nothing here is guarded: rocks.cc is.
@@ -44,7 +44,7 @@ class FilterRoom {
     bool promise(const rocksdb::Slice &filter); /* false: there is no room */
     void take(const rocksdb::Slice &filter);
     void give_back(const rocksdb::Slice &filter);
-    bool take_index(uint64_t bytes); /* false: there is no room */
+    bool take_index(uint64_t bytes); /* false: there is no room beside filters */
     void give_back_index(uint64_t bytes);
     uint64_t used(); /* promises among it */
 
@@ -81,13 +81,13 @@ struct SortedPrefix {
 
 class SortedFile {
   public:
-    explicit SortedFile(std::shared_ptr<FilterRoom> room) : room_(std::move(room)) {}
     ~SortedFile();
     SortedFile(const SortedFile &) = delete;
     SortedFile &operator=(const SortedFile &) = delete;
-    rocksdb::Status open(const rocksdb::Options &options, const std::string &path,
-                         const rocksdb::LiveFileMetaData &file,
-                         std::shared_ptr<const rocksdb::TableProperties> properties);
+    SortedFile(std::shared_ptr<FilterRoom> room, const rocksdb::LiveFileMetaData &file,
+               std::shared_ptr<const rocksdb::TableProperties> properties);
+    /* Once all filters have found room. */
+    rocksdb::Status open(const rocksdb::Options &options, const std::string &path);
 
     uint64_t number() const {
         return number_;
@@ -98,7 +98,7 @@ class SortedFile {
     bool is_filtered() const {
         return !filter_.empty();
     }
-    /* Its blocks, to be read without RocksDB; null: they are of another kind, or their index has found no room. */
+    /* Its blocks, to be read without RocksDB; null: RocksDB reads it. */
     const weir_blocks *blocks() const {
         return blocks_.get();
     }
@@ -112,6 +112,7 @@ class SortedFile {
         }
     };
     void open_blocks(const std::string &path);
+    bool has_our_blocks(bool *in_parts) const;
 
     friend class SortedList;
     std::unique_ptr<rocksdb::SstFileReader> reader_; /* null: it has blocks */
@@ -153,7 +154,8 @@ class SortedList {
 /* *files becomes those that the database has now. What it had already is not opened again; after an error it has those
  * that come before the one that could not be opened, or was merged away meanwhile: who has merged it lists them anew.
  * options: those of sorted_options; check: what is looked at before a file is opened. */
-rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
+rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::TablePropertiesCollection &properties,
+                             const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
                              rocksdb::Status (*check)(const std::string &path), SortedFiles *files);
 
 #endif /* WEIR_STORE_ENGINE_SORTED_HH */

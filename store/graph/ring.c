@@ -5,29 +5,16 @@
 #include <string.h>
 
 #include <weir/store/base/assert.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define POISONS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define POISONS 1
-#endif
-#endif
-#ifdef POISONS
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(memory, bytes)   ((void)(memory), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) ((void)(memory), (void)(bytes))
-#endif
+#include <weir/store/base/poison.h>
 
 void weir_ring_open(weir_ring *ring, void *memory, size_t bytes) {
     WEIR_ASSERT((uintptr_t)memory % WEIR_RING_ALIGNMENT == 0);
     *ring = (weir_ring){.memory = memory, .end = bytes - bytes % WEIR_RING_ALIGNMENT};
-    ASAN_POISON_MEMORY_REGION(ring->memory, ring->end);
+    WEIR_POISON(ring->memory, ring->end);
 }
 
 void weir_ring_close(weir_ring *ring) {
-    ASAN_UNPOISON_MEMORY_REGION(ring->memory, ring->end);
+    WEIR_UNPOISON(ring->memory, ring->end);
     *ring = (weir_ring){0};
 }
 
@@ -73,7 +60,7 @@ void *weir_ring_add(weir_ring *ring, size_t bytes) {
     ring_advance(ring, at, rounded);
     ring->live += rounded;
     weir_ring_block *block = ring_block_at(ring, at);
-    ASAN_UNPOISON_MEMORY_REGION(block, rounded);
+    WEIR_UNPOISON(block, rounded);
     *block = (weir_ring_block){.bytes = (uint32_t)rounded, .live = true};
     return block;
 }
@@ -83,14 +70,14 @@ void weir_ring_drop(weir_ring *ring, void *block) {
     WEIR_ASSERT(dropped->live && ring->live >= dropped->bytes);
     dropped->live = false;
     ring->live -= dropped->bytes;
-    ASAN_POISON_MEMORY_REGION(dropped + 1, dropped->bytes - sizeof *dropped);
+    WEIR_POISON(dropped + 1, dropped->bytes - sizeof *dropped);
 }
 
 void weir_ring_pass(weir_ring *ring) {
     weir_ring_block *oldest = weir_ring_oldest(ring);
     WEIR_ASSERT(oldest && !oldest->live);
     ring_retreat(ring, oldest->bytes);
-    ASAN_POISON_MEMORY_REGION(oldest, sizeof *oldest);
+    WEIR_POISON(oldest, sizeof *oldest);
 }
 
 void *weir_ring_renew(weir_ring *ring) {
@@ -103,10 +90,10 @@ void *weir_ring_renew(weir_ring *ring) {
     WEIR_ASSERT(fits); /* where it has lain, if nowhere else */
     ring_advance(ring, at, bytes);
     void *moved = ring_block_at(ring, at);
-    ASAN_UNPOISON_MEMORY_REGION(moved, bytes);
+    WEIR_UNPOISON(moved, bytes);
     memmove(moved, oldest, bytes);
-    ASAN_POISON_MEMORY_REGION(oldest, bytes);
-    ASAN_UNPOISON_MEMORY_REGION(moved, bytes); /* which may begin within what it was */
+    WEIR_POISON(oldest, bytes);
+    WEIR_UNPOISON(moved, bytes); /* which may begin within what it was */
     return moved;
 }
 
@@ -140,7 +127,7 @@ static size_t ring_gather(const weir_ring *ring, size_t at, size_t end, size_t t
 void weir_ring_shrink(weir_ring *ring, size_t bytes) {
     bool turned = ring_has_turned(ring);
     WEIR_ASSERT(bytes <= ring->end && bytes % WEIR_RING_ALIGNMENT == 0 && ring->live <= bytes);
-    ASAN_UNPOISON_MEMORY_REGION(ring->memory, ring->end);
+    WEIR_UNPOISON(ring->memory, ring->end);
     size_t newer = ring_gather(ring, turned ? 0 : ring->from, ring->to, 0);
     size_t all = turned ? ring_gather(ring, ring->from, ring->turn, newer) : newer;
     WEIR_ASSERT(all == ring->live);
@@ -150,5 +137,5 @@ void weir_ring_shrink(weir_ring *ring, size_t bytes) {
     ring->to = newer > 0 ? newer : all;
     ring->end = bytes;
     if (ring->reached > bytes) ring->reached = bytes;
-    ASAN_POISON_MEMORY_REGION(ring->memory + all, bytes - all);
+    WEIR_POISON(ring->memory + all, bytes - all);
 }

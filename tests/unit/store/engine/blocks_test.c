@@ -7,6 +7,7 @@
 #include <weir/store/base/rng.h>
 
 #include "blocks.h"
+#include "rocks_twice.h"
 
 #define RECORDS   6000u
 #define VERTICES  900u /* with keys; twice as many are asked for */
@@ -136,6 +137,46 @@ static void b2_the_same_as_rocksdbs_own(void **state) {
     }
 }
 
+/* Of keys that are there twice the newest is read, forwards and backwards, wherever in a block they lie. */
+static void b2_what_is_there_twice_is_read_once(void **state) {
+    (void)state;
+    enum { KEYS = 120 }; /* all in one block: over its end RocksDB reads them */
+    char key[32], end[32];
+    weir_blocks_cursor cursor = {0};
+    weir_blocks *blocks;
+    files f;
+    assert_int_equal(rocks_twice(weir_test_path("twice"), KEYS), 0);
+    files_find(&f, "twice", ".sst");
+    assert_int_equal(f.count, 1);
+    assert_ok(weir_blocks_open(f.paths[0], false, &blocks));
+    unsigned length = rocks_twice_key(0, key), end_length = rocks_twice_key(KEYS, end);
+    weir_blocks_cursor_enter(&cursor, blocks, (const uint8_t *)key);
+    assert_ok(weir_blocks_cursor_seek(&cursor, key, WEIR_ENGINE_PREFIX_BYTES));
+    for (int back = 0; back < 2; back++) {
+        for (unsigned n = 0; n < KEYS; n++) {
+            unsigned number = back ? KEYS - 1 - n : n;
+            char wanted[32];
+            assert_true(cursor.valid);
+            assert_int_equal(cursor.key_length, rocks_twice_key(number, wanted));
+            assert_memory_equal(cursor.key, wanted, cursor.key_length);
+            assert_int_equal(cursor.value_length, number ? 3 : 4);
+            assert_memory_equal(cursor.value, number ? "new" : "only", cursor.value_length);
+            assert_ok(back ? weir_blocks_cursor_previous(&cursor) : weir_blocks_cursor_next(&cursor));
+        }
+        assert_false(cursor.valid);
+        assert_ok(weir_blocks_cursor_seek_last(&cursor, end, end_length));
+    }
+    for (unsigned number = 0; number < KEYS; number++) {
+        length = rocks_twice_key(number, key);
+        assert_ok(weir_blocks_cursor_seek(&cursor, key, length));
+        assert_true(cursor.valid && cursor.value_length == (number ? 3 : 4));
+        assert_ok(weir_blocks_cursor_seek_last(&cursor, key, length));
+        assert_true(cursor.valid && cursor.value_length == (number ? 3 : 4) && cursor.value[0] != (number ? 'o' : 0));
+    }
+    weir_blocks_cursor_end(&cursor);
+    weir_blocks_close(blocks);
+}
+
 /* --- files that mean harm ----------------------------------------------------------------------------------------- */
 
 static uint8_t *load(const char *path, size_t *lengthp) {
@@ -228,6 +269,164 @@ static void b1_what_is_well_signed_is_not_believed(void **state) {
     }
 }
 
+/* A file of one block of data that was put together by hand. */
+typedef struct made {
+    uint8_t bytes[4096];
+    size_t length;
+} made;
+
+static void make_bytes(made *m, const void *bytes, size_t length) {
+    assert_true(m->length + length <= sizeof m->bytes);
+    memcpy(m->bytes + m->length, bytes, length);
+    m->length += length;
+}
+
+static void make_number(made *m, uint64_t number) {
+    uint8_t byte;
+    for (; number >= 128; number >>= 7) {
+        byte = (uint8_t)(number | 128);
+        make_bytes(m, &byte, 1);
+    }
+    byte = (uint8_t)number;
+    make_bytes(m, &byte, 1);
+}
+
+static void make_trailer(made *m, size_t begin, uint8_t compressed) {
+    static const uint8_t sum[4];
+    make_bytes(m, &compressed, 1);
+    make_bytes(m, sum, sizeof sum);
+    sign(m->bytes + begin, m->length - begin - WEIR_BLOCKS_TRAILER_BYTES);
+}
+
+static void make_restarts(made *m, uint32_t offset, uint32_t count) {
+    uint8_t numbers[8];
+    weir_put_u32(numbers, offset);
+    weir_put_u32(numbers + 4, count);
+    make_bytes(m, numbers, sizeof numbers);
+}
+
+/* What one of its lengths says, and what is right. */
+typedef struct lengths {
+    uint64_t shared, unshared, value; /* of the last entry of the data */
+    uint64_t index_unshared, place;   /* of the index: of its key, and of the block */
+    uint32_t offset, restarts;
+    uint8_t kind, compressed;
+} lengths;
+
+#define DATA_KEY "Kvertex00000000401"
+#define DATA_END "Kvertex00000000409"
+static const lengths right = {17, 1 + 8, 3, 17, 67, 0, 1, 1, 0};
+
+/* Two entries: the key, and the key with a 2 for its 1. */
+static void make_file(const lengths *l, const char *path) {
+    static const uint8_t suffix[8] = {1}, zeros[41];
+    made m = {.length = 0};
+    uint8_t second[8] = {l->kind}, mark[8], version[4];
+    make_number(&m, 0);
+    make_number(&m, 18 + 8);
+    make_number(&m, 3);
+    make_bytes(&m, DATA_KEY, 18);
+    make_bytes(&m, suffix, 8);
+    make_bytes(&m, "one", 3);
+    make_number(&m, l->shared);
+    make_number(&m, l->unshared);
+    make_number(&m, l->value);
+    make_bytes(&m, "2", 1);
+    make_bytes(&m, second, 8);
+    make_bytes(&m, "two", 3);
+    make_restarts(&m, l->offset, l->restarts);
+    size_t data = m.length;
+    assert_true(data < 128); /* so that places are short, and `right` is */
+    make_trailer(&m, 0, l->compressed);
+    size_t index = m.length;
+    make_number(&m, 0);
+    make_number(&m, l->index_unshared);
+    make_bytes(&m, "Kvertex0000000041", 17);
+    make_number(&m, 0);
+    make_number(&m, l->place == right.place ? data : l->place);
+    make_restarts(&m, 0, 1);
+    size_t index_bytes = m.length - index;
+    make_trailer(&m, index, 0);
+    size_t footer = m.length;
+    make_bytes(&m, "\4", 1);
+    make_number(&m, 0);
+    make_number(&m, 0);
+    make_number(&m, index);
+    make_number(&m, index_bytes);
+    make_bytes(&m, zeros, footer + 41 - m.length);
+    weir_put_u32(version, 5);
+    make_bytes(&m, version, 4);
+    weir_put_u64(mark, 0x88e241b785f4cff7u);
+    make_bytes(&m, mark, 8);
+    assert_ok(weir_file_replace(path, m.bytes, m.length));
+}
+
+/* *openedp: the index was all right. What was an error is one when it is asked again (the block is not taken for
+ * another). */
+static weir_err read_made(const char *path, bool *openedp, unsigned *readp) {
+    weir_blocks_cursor cursor = {0};
+    weir_blocks *blocks;
+    weir_err err = weir_blocks_open(path, false, &blocks);
+    *openedp = !err;
+    *readp = 0;
+    if (err) return err;
+    weir_blocks_cursor_enter(&cursor, blocks, (const uint8_t *)DATA_KEY);
+    err = weir_blocks_cursor_seek(&cursor, DATA_KEY, WEIR_ENGINE_PREFIX_BYTES);
+    for (; !err && cursor.valid; ++*readp)
+        err = weir_blocks_cursor_next(&cursor);
+    weir_err last = weir_blocks_cursor_seek_last(&cursor, DATA_END, 18);
+    assert_int_equal(weir_err_code(last), weir_err_code(err));
+    weir_err again = weir_blocks_cursor_seek(&cursor, DATA_END, 18);
+    assert_int_equal(weir_err_code(again), weir_err_code(err));
+    assert_false(cursor.valid);
+    weir_blocks_cursor_end(&cursor);
+    weir_blocks_close(blocks);
+    return err;
+}
+
+/* B1: each length, one more than there is. */
+static void b1_no_length_is_believed(void **state) {
+    (void)state;
+    const char *path = weir_test_path("made.sst");
+    bool opened;
+    unsigned read;
+    make_file(&right, path);
+    assert_ok(read_made(path, &opened, &read));
+    assert_int_equal(read, 2);
+    lengths wrong[14];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        wrong[i] = right;
+    wrong[0].shared = 18 + 8 + 1;
+    wrong[1].unshared++, wrong[1].value = 3; /* one byte of the trailer's side */
+    wrong[2].value++;
+    wrong[3].unshared = 12 + 1, wrong[3].value = 0;
+    wrong[4].value = UINT64_MAX;
+    wrong[5].unshared = UINT64_MAX;
+    wrong[6].shared = UINT64_MAX;
+    wrong[7].shared = 0, wrong[7].unshared = 8; /* no key before the suffix */
+    wrong[8].offset = 1u << 20;
+    wrong[9].restarts = 0;
+    wrong[10].restarts = 1u << 31 | 1;
+    wrong[11].restarts = 100;
+    wrong[12].kind = 0; /* a deletion, which nobody writes */
+    wrong[13].compressed = 1;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        make_file(&wrong[i], path);
+        weir_err err = read_made(path, &opened, &read);
+        if (!opened || !weir_err_is(err, WEIR_ECORRUPT)) fail_msg("length %zu: opened %d", i, opened);
+        assert_true(read <= 1);
+    }
+    static const uint64_t index_lengths[] = {64 + 1, 28, UINT64_MAX}, places[] = {4096, UINT64_MAX};
+    for (size_t i = 0; i < 5; i++) {
+        lengths of_index = right;
+        if (i < 3) of_index.index_unshared = index_lengths[i];
+        if (i >= 3) of_index.place = places[i - 3];
+        make_file(&of_index, path);
+        weir_err err = read_made(path, &opened, &read);
+        assert_true(!opened && weir_err_is(err, WEIR_ECORRUPT));
+    }
+}
+
 /* A bit that is another one is an error where it is read, and where it is not, nothing changes (ENGINE-N3). */
 static void b1_a_flipped_bit_is_an_error(void **state) {
     (void)state;
@@ -286,4 +485,5 @@ static void another_kind_is_refused(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(b2_the_same_as_rocksdbs_own), WEIR_CASE(b1_what_is_well_signed_is_not_believed),
-           WEIR_CASE(b1_a_flipped_bit_is_an_error), WEIR_CASE(another_kind_is_refused))
+           WEIR_CASE(b1_a_flipped_bit_is_an_error), WEIR_CASE(another_kind_is_refused),
+           WEIR_CASE(b1_no_length_is_believed), WEIR_CASE(b2_what_is_there_twice_is_read_once))

@@ -24,7 +24,7 @@
 
 #define RECORDS     1000u
 #define MORE        50u
-#define ABORTED_MAX 8u /* of a sweep: none of them leaves its folder behind */
+#define ABORTED_MAX 8u /* of a sweep: each leaves its folder behind */
 #define AT_ONCE     24u
 
 /* How a process ended; the first three are its status. */
