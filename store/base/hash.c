@@ -6,10 +6,10 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-#if defined(__x86_64__)
+#ifdef WEIR_XXH3_DISPATCH
 #define LONG_BYTES 512u /* from here on it pays to ask which instructions there are */
-/* The library's, by the widest of them; NULL: it was built without. Its own header would make it static here, too. */
-__attribute__((weak)) uint64_t XXH3_64bits_withSeed_dispatch(const void *bytes, size_t length, uint64_t seed);
+/* The library's, by the widest of them. Its own header would make it static here, too. */
+uint64_t XXH3_64bits_withSeed_dispatch(const void *bytes, size_t length, uint64_t seed);
 #endif
 
 /* table[1 << b] of the reflected polynomial 0x82F63B78. A checksum is linear, so these eight make the whole table. */
@@ -84,9 +84,8 @@ uint32_t weir_crc32c(uint32_t crc, const void *bytes, size_t length) {
 #endif
 
 uint64_t weir_xxh3(const void *bytes, size_t length, uint64_t seed) {
-#if defined(__x86_64__)
-    if (length >= LONG_BYTES && XXH3_64bits_withSeed_dispatch)
-        return XXH3_64bits_withSeed_dispatch(bytes, length, seed);
+#ifdef WEIR_XXH3_DISPATCH
+    if (length >= LONG_BYTES) return XXH3_64bits_withSeed_dispatch(bytes, length, seed);
 #endif
     return XXH3_64bits_withSeed(bytes, length, seed);
 }

@@ -81,7 +81,8 @@ void weir_blocks_cursor_enter(weir_blocks_cursor *cursor, const weir_blocks *blo
  * WEIR_ENOMEM; errors of a file. */
 weir_err weir_blocks_cursor_seek(weir_blocks_cursor *cursor, const void *key, size_t length);
 weir_err weir_blocks_cursor_next(weir_blocks_cursor *cursor);
-/* At the last key that is not greater. Errors as above. */
+/* At the last key that is not greater than this one, which begins with the prefix (an assertion); not valid: the prefix
+ * has none. Errors as above. */
 weir_err weir_blocks_cursor_seek_last(weir_blocks_cursor *cursor, const void *key, size_t length);
 weir_err weir_blocks_cursor_previous(weir_blocks_cursor *cursor);
 void weir_blocks_cursor_end(weir_blocks_cursor *cursor);

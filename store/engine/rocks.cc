@@ -145,12 +145,17 @@ class Inside {
 /* Around calls that must not be thrown out of. */
 class Patient {
   public:
-    explicit Patient(bool is) {
+    explicit Patient(bool is) : was_(patient) {
         patient = is;
     }
     ~Patient() {
-        patient = false;
+        patient = was_;
     }
+    Patient(const Patient &) = delete;
+    Patient &operator=(const Patient &) = delete;
+
+  private:
+    const bool was_;
 };
 
 /* Not destroyed by what is thrown: destructors need memory as well, and assert that no call was in the middle of it. */
@@ -170,9 +175,9 @@ void status_set(weir_rocks_status *status, weir_rocks_kind kind, const char *tex
 
 weir_rocks_kind status_kind_of(const rocksdb::Status &s, const std::string &text) {
     if (s.ok()) return WEIR_ROCKS_OK;
+    if (s.IsCorruption()) return WEIR_ROCKS_CORRUPT; /* before its words, which may be those of a path */
     if (s.IsNoSpace() || text.find("No space left") != std::string::npos) return WEIR_ROCKS_FULL;
     if (s.IsMemoryLimit()) return WEIR_ROCKS_MEMORY;
-    if (s.IsCorruption()) return WEIR_ROCKS_CORRUPT; /* before its words, which may be those of a path */
     if (text.find("lock") != std::string::npos && text.find("LOCK") != std::string::npos) return WEIR_ROCKS_LOCKED;
     if (text.find("does not exist") != std::string::npos) return WEIR_ROCKS_MISSING;
     return WEIR_ROCKS_FAILED;
@@ -243,7 +248,7 @@ struct Work {
     bool lock() noexcept;
 };
 
-/* RocksDB's own thread may have it and wait for memory: who takes a file in must not wait for that. */
+/* Another thread may have it and wait for memory: who takes a file in must not wait for that, too. */
 bool Work::lock() noexcept {
     const int64_t until_us = weir_clock_mono_us(weir_clock_system()) + patience_us;
     while (!mutex.try_lock()) {
@@ -379,6 +384,7 @@ rocksdb::BlockBasedTableOptions rocks_table_options(const std::shared_ptr<rocksd
     table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(filter_bits, false));
     table.whole_key_filtering = false;
     table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+    table.index_block_restart_interval = 1; /* each key whole, as blocks.c reads them */
     table.partition_filters = true;
     table.metadata_block_size = metadata_bytes;
     return table;
@@ -773,8 +779,8 @@ bool weir_rocks_cursor_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
 static rocksdb::Status blocks_status(weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
     if (!err) return rocksdb::Status::OK();
+    if (weir_err_is(err, WEIR_ENOMEM)) return rocksdb::Status::MemoryLimit(); /* which needs none */
     weir_err_sentence(err, sentence, sizeof sentence);
-    if (weir_err_is(err, WEIR_ENOMEM)) return rocksdb::Status::MemoryLimit(sentence);
     return weir_err_is(err, WEIR_ECORRUPT) ? rocksdb::Status::Corruption(sentence) : rocksdb::Status::IOError(sentence);
 }
 

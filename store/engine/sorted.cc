@@ -19,8 +19,9 @@ namespace {
 constexpr char rank_name[] = "weir.rank", last_rank_name[] = "weir.last_rank", filter_name[] = "weir.prefixes";
 constexpr size_t rank_bytes = 8, line_bytes = 64;
 constexpr unsigned bits_a_prefix = 10, bits_set = 6;
-constexpr size_t prefixes_max = 800000; /* of a filter: with it properties are less than a mebibyte (rocks.cc) */
-constexpr uint64_t index_grows = 2;     /* in memory, as ours: at most so many times as long as in the file */
+constexpr size_t prefixes_max = 800000;  /* of a filter: with it properties are less than a mebibyte (rocks.cc) */
+constexpr uint64_t index_grows = 2;      /* in memory, as ours, it is about so many times as long as in the file */
+constexpr uint64_t kept_for_filters = 8; /* of the room that part: files that come in have filters first */
 constexpr int64_t promise_us = 3600 * WEIR_US_PER_S;
 
 /* --- a filter: lines of memory, in one of which a prefix has all of its bits ---------------------------------------- */
@@ -219,7 +220,7 @@ void FilterRoom::give_back(const rocksdb::Slice &filter) {
 
 bool FilterRoom::take_index(uint64_t bytes) {
     std::lock_guard<std::mutex> here(mutex_);
-    if (used_locked() + bytes > max_) return false;
+    if (used_locked() + bytes > max_ - max_ / kept_for_filters) return false;
     taken_ += bytes;
     return true;
 }
@@ -253,8 +254,8 @@ SortedFile::~SortedFile() {
     if (blocks_) room_->give_back_index(weir_blocks_bytes(blocks_.get()));
 }
 
-/* Whether they are what blocks.h reads: with keys of ours in the index, and places behind them, in one block or in an
- * index of parts. */
+/* Whether they are what blocks.h reads: an index in one block or of parts, whose keys are ours and whose values have no
+ * length before them (that is what the flag of deltas means where each key is whole). */
 bool SortedFile::has_our_blocks(bool *in_parts) const {
     const auto &said = properties_->user_collected_properties;
     const auto type = said.find(rocksdb::BlockBasedTablePropertyNames::kIndexType);
@@ -346,7 +347,7 @@ rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::TablePropertiesColl
     SortedFiles found;
     rocksdb::Status s;
     db->GetLiveFilesMetaData(&live);
-    for (size_t i = 0; s.ok() && i < live.size(); i++) {
+    for (size_t i = 0; i < live.size(); i++) {
         const std::string path = live[i].db_path + live[i].name;
         const auto said = properties.find(path);
         const auto known = std::find_if(files->begin(), files->end(),
@@ -354,15 +355,18 @@ rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::TablePropertiesColl
         if (known != files->end()) {
             found.push_back(*known);
         } else if (said == properties.end()) {
-            s = rocksdb::Status::TryAgain("came in meanwhile", path);
+            return rocksdb::Status::TryAgain("came in meanwhile", path);
         } else {
             fresh.emplace_back(path, std::make_shared<SortedFile>(room, live[i], said->second));
         }
     }
-    for (size_t i = 0; s.ok() && i < fresh.size(); i++) {
-        s = check(fresh[i].first);
-        if (s.ok()) s = fresh[i].second->open(options, fresh[i].first);
-        if (s.ok()) found.push_back(fresh[i].second);
+    for (const auto &file : fresh) {
+        rocksdb::Status opened = check(file.first);
+        if (opened.ok()) opened = file.second->open(options, file.first);
+        if (opened.ok())
+            found.push_back(file.second);
+        else
+            s = opened;
     }
     std::stable_sort(found.begin(), found.end(), [](const auto &a, const auto &b) { return a->rank() < b->rank(); });
     files->swap(found);

@@ -11,7 +11,8 @@
  * RocksDB keeps the properties of open files in memory, so filters have a share of it, whatever the store's size: a
  * file that finds no room in it, or has more than 800000 prefixes, has none, and is asked by RocksDB's own filter,
  * which is read in parts where the file is large. The indices of blocks.h have what filters leave of that share. A file
- * without a filter, or whose index finds no room, or whose blocks are of another kind, is read by RocksDB.
+ * without a filter, or whose index finds no room, or whose blocks are of another kind, is read by RocksDB until it is
+ * merged away.
  *
  * A list of files is as good as the database was when it was made: files never change, and one that was merged away
  * stays readable while a list has it. Nothing here is guarded: rocks.cc is.
@@ -151,9 +152,10 @@ class SortedList {
     std::vector<Look> looks_;
 };
 
-/* *files becomes those that the database has now. What it had already is not opened again; after an error it has those
- * that come before the one that could not be opened, or was merged away meanwhile: who has merged it lists them anew.
- * options: those of sorted_options; check: what is looked at before a file is opened. */
+/* *files becomes those that the database has now. What it had already is not opened again; after an error it is what it
+ * was, or lacks what could not be opened. properties: of all files, by their paths. A file that came in after they were
+ * asked for is an error, too: who has brought it lists the files anew. options: those of sorted_options; check: what is
+ * looked at before a file is opened. */
 rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::TablePropertiesCollection &properties,
                              const rocksdb::Options &options, const std::shared_ptr<FilterRoom> &room,
                              rocksdb::Status (*check)(const std::string &path), SortedFiles *files);

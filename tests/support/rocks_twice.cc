@@ -31,6 +31,7 @@ int rocks_twice(const char *folder, unsigned count) {
     options.create_if_missing = true;
     options.compression = rocksdb::kNoCompression;
     table.format_version = 5;
+    table.block_size = 65536;
     table.checksum = rocksdb::kXXH3;
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
     if (!rocksdb::DB::Open(options, folder, &opened).ok()) return -1;
@@ -39,5 +40,8 @@ int rocks_twice(const char *folder, unsigned count) {
     const rocksdb::Snapshot *between = db->GetSnapshot();
     bool done = put_all(opened, count, nullptr, "new") && db->Flush(rocksdb::FlushOptions()).ok();
     db->ReleaseSnapshot(between);
-    return done ? 0 : -1;
+    rocksdb::TablePropertiesCollection files;
+    if (!done || !db->GetPropertiesOfAllTables(&files).ok() || files.size() != 1) return -1;
+    const rocksdb::TableProperties &file = *files.begin()->second;
+    return file.num_data_blocks == 1 ? static_cast<int>(file.num_entries) : -1;
 }

@@ -8,7 +8,7 @@ extern "C" {
 #endif
 
 /* In a new database in this folder: of so many keys, which rocks_twice_key writes, the first has the value "only", and
- * all others "old" and "new". 0: done. */
+ * all others "old" and "new". Returns how many entries its one block has; -1: it failed, or there are more blocks. */
 int rocks_twice(const char *folder, unsigned count);
 /* Returns its length; 32 bytes are enough. */
 unsigned rocks_twice_key(unsigned number, char *key);

@@ -140,12 +140,12 @@ static void b2_the_same_as_rocksdbs_own(void **state) {
 /* Of keys that are there twice the newest is read, forwards and backwards, wherever in a block they lie. */
 static void b2_what_is_there_twice_is_read_once(void **state) {
     (void)state;
-    enum { KEYS = 120 }; /* all in one block: over its end RocksDB reads them */
+    enum { KEYS = 120 }; /* all in one block: of a key on both sides of a border RocksDB says so, and reads the file */
     char key[32], end[32];
     weir_blocks_cursor cursor = {0};
     weir_blocks *blocks;
     files f;
-    assert_int_equal(rocks_twice(weir_test_path("twice"), KEYS), 0);
+    assert_int_equal(rocks_twice(weir_test_path("twice"), KEYS), 2 * KEYS - 1);
     files_find(&f, "twice", ".sst");
     assert_int_equal(f.count, 1);
     assert_ok(weir_blocks_open(f.paths[0], false, &blocks));
@@ -171,7 +171,7 @@ static void b2_what_is_there_twice_is_read_once(void **state) {
         assert_ok(weir_blocks_cursor_seek(&cursor, key, length));
         assert_true(cursor.valid && cursor.value_length == (number ? 3 : 4));
         assert_ok(weir_blocks_cursor_seek_last(&cursor, key, length));
-        assert_true(cursor.valid && cursor.value_length == (number ? 3 : 4) && cursor.value[0] != (number ? 'o' : 0));
+        assert_true(cursor.valid && cursor.value_length == (number ? 3 : 4) && cursor.value[0] == (number ? 'n' : 'o'));
     }
     weir_blocks_cursor_end(&cursor);
     weir_blocks_close(blocks);

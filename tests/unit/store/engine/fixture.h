@@ -27,8 +27,9 @@ static inline weir_engine *engine_open(bool create) {
     return engine_open_at("engine", create);
 }
 
+/* Long enough to have a rank. */
 static inline size_t key_of(uint64_t i, char key[32]) {
-    return (size_t)snprintf(key, 32, "Kvertex%010llu", (unsigned long long)i);
+    return (size_t)snprintf(key, 32, "Kvertex%010lluabcde01234567", (unsigned long long)i);
 }
 
 static inline weir_err write_file(weir_engine *engine, uint64_t records, const char *value) {

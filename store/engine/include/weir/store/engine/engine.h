@@ -80,11 +80,11 @@ void weir_engine_close(weir_engine *engine);
 typedef enum weir_engine_use { WEIR_ENGINE_POINT, WEIR_ENGINE_SCAN, WEIR_ENGINE_PROBE } weir_engine_use;
 weir_err weir_engine_cursor_open(weir_engine *engine, weir_engine_use use, weir_engine_cursor **cursorp);
 /* A POINT cursor that reads the sorted files one by one, for what a prefix has of from_rank and more. It stands nowhere
- * until weir_engine_cursor_next_file puts it into the next file that may have some of that: then seek a key that begins
- * with the prefix. No key of this file, or of those that follow, has a rank less than *rankp, so a reader who has
- * enough may stop. A record may be in several files; a key without a rank may be in none. false: there are no more
- * files, or an error. What is seen is that of one moment since the opening. Where the files are not known one by one
- * all of them are read as one.  Errors as above.  [any] */
+ * until weir_engine_cursor_next_file puts it into the next file that may have some of that: then seek, forwards or
+ * backwards, a key that begins with the prefix (an assertion). No key of this file, or of those that follow, has a rank
+ * less than *rankp, so a reader who has enough may stop. A record may be in several files; a key without a rank may be
+ * in none. false: there are no more files, or an error. What is seen is that of one moment since the opening. Where the
+ * files are not known one by one all of them are read as one.  Errors as above.  [any] */
 weir_err weir_engine_cursor_open_files(weir_engine *engine, const void *prefix, uint64_t from_rank,
                                        weir_engine_cursor **cursorp);
 bool weir_engine_cursor_next_file(weir_engine_cursor *cursor, uint64_t *rankp);
