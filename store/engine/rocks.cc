@@ -48,7 +48,7 @@ constexpr size_t block_bytes = 8192;
 constexpr size_t metadata_bytes = 8192;
 constexpr double filter_bits = 10.0;
 constexpr size_t ahead_files = 6;   /* whose filters are fetched */
-constexpr uint64_t cache_share = 4; /* of a block cache's memory; the rest is for filters and indices of files */
+constexpr uint64_t cache_share = 8; /* of a block cache's memory; the rest is for filters and indices of files */
 constexpr size_t scrub_part = 1u << 20;
 /* One after the other: a key has at most as many as there are files, and each search asks all of those. */
 constexpr uint64_t versions_skipped = 1000;
