@@ -528,7 +528,7 @@ namespace {
  * first of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its
  * checksum. */
 constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45;
-constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 1u << 20;
+constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 8u << 20;
 constexpr char properties_name[] = "rocksdb.properties";
 constexpr char sequence_name[] = "external_sst_file.global_seqno"; /* 8 bytes, changed when a file is taken in */
 

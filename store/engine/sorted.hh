@@ -9,7 +9,7 @@
  * and ends where the rest can have nothing that he wants.
  *
  * RocksDB keeps the properties of open files in memory, so filters have a share of it, whatever the store's size: a
- * file that finds no room in it, or has more than 800000 prefixes, has none, and is asked by RocksDB's own filter,
+ * file that finds no room in it, or has more than 3.2 million prefixes, has none, and is asked by RocksDB's own filter,
  * which is read in parts where the file is large. The indices of blocks.h have what filters leave of that share. A file
  * without a filter, or whose index finds no room, or whose blocks are of another kind, is read by RocksDB until it is
  * merged away.

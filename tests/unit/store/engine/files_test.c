@@ -236,6 +236,40 @@ static void filters_pass_over_files(void **state) {
                 held[0] + 100 * live_files); /* each that has a filter has an index: RocksDB does not read it */
 }
 
+/* What merges make is not split where something older lies behind it. A reader of one that has very many vertices must
+ * not fall back to RocksDB. */
+static void a_file_of_a_million_vertices_is_read_by_its_blocks(void **state) {
+    (void)state;
+    enum { MILLION = 1000000, BYTES_A_BLOCK = 20 };
+    weir_alloc_stats before, after;
+    weir_engine_writer *writer;
+    uint8_t key[KEY_BYTES];
+    world w = {.rng = weir_rng_stream(weir_test_seed(), 0, 0)};
+    world_open_engine(&w, CACHE_BYTES, true);
+    weir_alloc_stats_get(&before);
+    assert_ok(weir_engine_writer_open_large(w.engine, &writer));
+    for (uint32_t vertex = 0; vertex < MILLION; vertex++) {
+        make_key(vertex, 1, 0, key);
+        assert_ok(weir_engine_writer_add(writer, key, KEY_BYTES, "", 0));
+    }
+    assert_ok(weir_engine_writer_ingest(writer));
+    weir_alloc_stats_get(&after);
+    assert_true(after.live_bytes > before.live_bytes + (uint64_t)MILLION * KEY_BYTES / 8192 * BYTES_A_BLOCK / 4);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        weir_engine_cursor *cursor;
+        uint64_t rank;
+        uint32_t vertex = (uint32_t)weir_rng_below(&w.rng, 2 * MILLION);
+        make_key(vertex, 1, 0, key);
+        assert_ok(weir_engine_cursor_open_files(w.engine, key, 0, &cursor));
+        bool found = weir_engine_cursor_next_file(cursor, &rank);
+        if (found) weir_engine_cursor_seek(cursor, key, WEIR_ENGINE_PREFIX_BYTES);
+        assert_int_equal(found && weir_engine_cursor_valid(cursor), vertex < MILLION);
+        assert_ok(weir_engine_cursor_err(cursor));
+        weir_engine_cursor_close(cursor);
+    }
+    world_close_engine(&w);
+}
+
 /* Who asks as of long ago takes none of what came since. */
 static void ranks_pass_over_files(void **state) {
     (void)state;
@@ -366,5 +400,6 @@ static void n3_a_flipped_bit_is_seen_file_by_file(void **state) {
 
 WEIR_TESTS(WEIR_CASE(a_prefix_is_found_in_the_order_of_ranks),
            WEIR_CASE(it_is_so_when_files_were_merged_and_after_a_start), WEIR_CASE(filters_pass_over_files),
-           WEIR_CASE(ranks_pass_over_files), WEIR_CASE(a_cursor_sees_the_files_of_when_it_was_opened),
-           WEIR_CASE(what_is_merged_away_is_let_go_of), WEIR_CASE(n3_a_flipped_bit_is_seen_file_by_file))
+           WEIR_CASE(ranks_pass_over_files), WEIR_CASE(a_file_of_a_million_vertices_is_read_by_its_blocks),
+           WEIR_CASE(a_cursor_sees_the_files_of_when_it_was_opened), WEIR_CASE(what_is_merged_away_is_let_go_of),
+           WEIR_CASE(n3_a_flipped_bit_is_seen_file_by_file))
