@@ -11,7 +11,8 @@
  *     file   block, its trailer │ block, its trailer │ … │ index │ footer       trailer: how it is compressed, checksum
  *     block  entries, each with what its key does not share with the one before │ where whole keys are │ how many
  *
- * Files of another kind (another version of the format, compressed, another checksum) are RocksDB's to read.
+ * It is for files whose properties say that they are not compressed, that the keys of the index are users' keys, and
+ * that its values have no length before them (sorted.cc looks). Files of another version or checksum are refused.
  *
  * INVARIANTS
  *   BLOCKS-B1  A block is used only if its checksum is right (ENGINE-N3), and nothing outside of it is read, whatever
@@ -50,8 +51,8 @@ bool weir_blocks_is_as_written(const uint8_t *block, size_t bytes);
 /* Out of a footer or an index; false: it is cut short, or lies outside a file of so many bytes. */
 bool weir_blocks_take_place(const uint8_t **atp, const uint8_t *end, uint64_t file_bytes, weir_blocks_place *placep);
 
-/* in_parts: the index is an index of parts, as the file's properties say.  WEIR_EVERSION: one for RocksDB to read;
- * WEIR_ECORRUPT; WEIR_ENOMEM; errors of a file. */
+/* in_parts: the index is an index of parts, as the file's properties say.  WEIR_EVERSION: another
+ * version or checksum, or larger than can be read here; WEIR_ECORRUPT; WEIR_ENOMEM; errors of a file. */
 weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp);
 void weir_blocks_close(weir_blocks *blocks); /* NULL is allowed */
 /* Of memory. */

@@ -5,9 +5,9 @@
  * That interface lets exceptions through (std::bad_alloc out of any call ends a program in C), says what went wrong in
  * words only, and has neither listeners, nor Resume, nor a check of one file. Here each call is guarded, and comes back
  * with a status. Where memory is short, RocksDB waits for it: a caller of ours for a second, but for as long as it
- * takes where files are listed for a walk, or their properties once a file was taken in, and in an opening for reading
- * only. What an exception then leaves all the same is not destroyed any more; if it was a write, RocksDB is only read
- * from. rocks.cc says why.
+ * takes where files are listed for a walk, or their properties once a database was opened or a file was taken in, and
+ * in an opening for reading only. What an exception then leaves all the same is not destroyed any more; if it was a
+ * write, RocksDB is only read from. rocks.cc says why.
  *
  * WEIR_FAULT "engine" fails any of these calls: ENOMEM is thrown, so that the guard is tried as well.
  */

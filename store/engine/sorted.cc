@@ -105,6 +105,7 @@ class Digest : public rocksdb::TablePropertiesCollector {
         memcpy(last_, key.data(), sizeof last_);
         hashes_.push_back(sorted_hash(last_));
         filters_ = hashes_.size() <= prefixes_max;
+        if (!filters_) std::vector<uint64_t>().swap(hashes_);
         return rocksdb::Status::OK();
     }
     rocksdb::Status Finish(rocksdb::UserCollectedProperties *properties) override {
@@ -212,20 +213,34 @@ void FilterRoom::take(const rocksdb::Slice &filter) {
     taken_ += filter.size();
 }
 
-void FilterRoom::give_back(const rocksdb::Slice &filter) {
+void FilterRoom::take_again(const rocksdb::Slice &filter) {
     std::lock_guard<std::mutex> here(mutex_);
-    WEIR_ASSERT(taken_ >= filter.size());
-    taken_ -= filter.size();
+    taken_ += filter.size();
+}
+
+bool FilterRoom::has_index_room_locked(uint64_t bytes) {
+    return used_locked() + bytes <= max_ - max_ / kept_for_filters;
+}
+
+bool FilterRoom::has_index_room(uint64_t bytes) {
+    std::lock_guard<std::mutex> here(mutex_);
+    return has_index_room_locked(bytes);
 }
 
 bool FilterRoom::take_index(uint64_t bytes) {
-    std::lock_guard<std::mutex> here(mutex_);
-    if (used_locked() + bytes > max_ - max_ / kept_for_filters) return false;
-    taken_ += bytes;
-    return true;
+    return change_index(0, bytes);
 }
 
-void FilterRoom::give_back_index(uint64_t bytes) {
+bool FilterRoom::change_index(uint64_t from, uint64_t to) {
+    std::lock_guard<std::mutex> here(mutex_);
+    WEIR_ASSERT(taken_ >= from);
+    taken_ -= from;
+    bool fits = has_index_room_locked(to);
+    if (fits) taken_ += to;
+    return fits;
+}
+
+void FilterRoom::give_back(uint64_t bytes) {
     std::lock_guard<std::mutex> here(mutex_);
     WEIR_ASSERT(taken_ >= bytes);
     taken_ -= bytes;
@@ -250,8 +265,7 @@ SortedPrefix::SortedPrefix(const void *prefix) : hash(sorted_hash(prefix)) {
 /* --- a file -------------------------------------------------------------------------------------------------------- */
 
 SortedFile::~SortedFile() {
-    if (is_filtered()) room_->give_back(filter_);
-    if (blocks_) room_->give_back_index(weir_blocks_bytes(blocks_.get()));
+    room_->give_back(taken_);
 }
 
 /* Whether they are what blocks.h reads: an index in one block or of parts, whose keys are ours and whose values have no
@@ -267,19 +281,29 @@ bool SortedFile::has_our_blocks(bool *in_parts) const {
            properties_->index_value_is_delta_encoded == 1;
 }
 
+uint64_t SortedFile::index_guess() const {
+    return properties_->index_size * index_grows;
+}
+
+bool SortedFile::may_have_blocks_now() const {
+    bool in_parts;
+    return !blocks_ && is_filtered() && has_our_blocks(&in_parts) && room_->has_index_room(index_guess());
+}
+
 /* A file without a filter would be read for each vertex that it does not have. What fails here leaves the file to
  * RocksDB, which says what is wrong to whoever reads it. */
 void SortedFile::open_blocks(const std::string &path) {
-    const uint64_t guessed = properties_->index_size * index_grows;
     weir_blocks *blocks = nullptr;
     bool in_parts;
-    if (!is_filtered() || !has_our_blocks(&in_parts) || !room_->take_index(guessed)) return;
+    if (!is_filtered() || !has_our_blocks(&in_parts) || !room_->take_index(index_guess())) return;
     weir_err err = weir_blocks_open(path.c_str(), in_parts, &blocks);
-    room_->give_back_index(guessed);
-    if (!err && room_->take_index(weir_blocks_bytes(blocks)))
-        blocks_.reset(blocks);
-    else
+    const uint64_t bytes = err ? 0 : weir_blocks_bytes(blocks);
+    if (!room_->change_index(index_guess(), bytes) || err) {
         weir_blocks_close(blocks);
+        return;
+    }
+    blocks_.reset(blocks);
+    taken_ += bytes;
 }
 
 /* A file of an older version says nothing: it is the first that is asked, always. */
@@ -294,18 +318,22 @@ SortedFile::SortedFile(std::shared_ptr<FilterRoom> room, const rocksdb::LiveFile
     if (filter == said.end() || filter->second.empty() || filter->second.size() % line_bytes) return;
     room_->take(filter->second);
     filter_ = filter->second;
+    taken_ = filter_.size();
 }
 
 rocksdb::Status SortedFile::open(const rocksdb::Options &options, const std::string &path) {
     open_blocks(path);
     if (blocks_) return rocksdb::Status::OK();
     reader_ = std::make_unique<rocksdb::SstFileReader>(options);
+    room_->take_again(filter_); /* it has the properties, too */
+    taken_ += filter_.size();
     return reader_->Open(path);
 }
 
 /* Who has asked the filter here needs no other. */
 rocksdb::Iterator *SortedFile::iterator(const rocksdb::ReadOptions &options) const {
     rocksdb::ReadOptions own = options;
+    WEIR_ASSERT(reader_);
     own.total_order_seek = is_filtered();
     own.prefix_same_as_start = !is_filtered();
     return reader_->NewIterator(own);
@@ -347,18 +375,17 @@ rocksdb::Status sorted_files(rocksdb::DB *db, const rocksdb::TablePropertiesColl
     SortedFiles found;
     rocksdb::Status s;
     db->GetLiveFilesMetaData(&live);
-    for (size_t i = 0; i < live.size(); i++) {
-        const std::string path = live[i].db_path + live[i].name;
-        const auto said = properties.find(path);
+    for (const auto &file : live) /* before any file takes room */
+        if (properties.find(file.db_path + file.name) == properties.end())
+            return rocksdb::Status::TryAgain("came in meanwhile", file.name);
+    for (const auto &file : live) {
+        const std::string path = file.db_path + file.name;
         const auto known = std::find_if(files->begin(), files->end(),
-                                        [&](const auto &file) { return file->number() == live[i].file_number; });
-        if (known != files->end()) {
+                                        [&](const auto &one) { return one->number() == file.file_number; });
+        if (known != files->end() && !(*known)->may_have_blocks_now())
             found.push_back(*known);
-        } else if (said == properties.end()) {
-            return rocksdb::Status::TryAgain("came in meanwhile", path);
-        } else {
-            fresh.emplace_back(path, std::make_shared<SortedFile>(room, live[i], said->second));
-        }
+        else
+            fresh.emplace_back(path, std::make_shared<SortedFile>(room, file, properties.at(path)));
     }
     for (const auto &file : fresh) {
         rocksdb::Status opened = check(file.first);

@@ -10,9 +10,9 @@
  *
  * RocksDB keeps the properties of open files in memory, so filters have a share of it, whatever the store's size: a
  * file that finds no room in it, or has more than 3.2 million prefixes, has none, and is asked by RocksDB's own filter,
- * which is read in parts where the file is large. The indices of blocks.h have what filters leave of that share. A file
- * without a filter, or whose index finds no room, or whose blocks are of another kind, is read by RocksDB until it is
- * merged away.
+ * which is read in parts where the file is large. The indices of blocks.h have what filters leave of that share, but
+ * for an eighth, which is for filters of files that come in. A file without a filter, or whose blocks are of another
+ * kind, is read by RocksDB, and so is one whose index finds no room, until there is some.
  *
  * A list of files is as good as the database was when it was made: files never change, and one that was merged away
  * stays readable while a list has it. Nothing here is guarded: rocks.cc is.
@@ -43,10 +43,12 @@ class FilterRoom {
     explicit FilterRoom(uint64_t bytes) : max_(bytes) {}
     bool is_full();
     bool promise(const rocksdb::Slice &filter); /* false: there is no room */
-    void take(const rocksdb::Slice &filter);
-    void give_back(const rocksdb::Slice &filter);
-    bool take_index(uint64_t bytes); /* false: there is no room beside filters */
-    void give_back_index(uint64_t bytes);
+    void take(const rocksdb::Slice &filter);    /* it is there, whether there is room or not */
+    void take_again(const rocksdb::Slice &filter);
+    bool has_index_room(uint64_t bytes);
+    bool take_index(uint64_t bytes);               /* false: there is no such room */
+    bool change_index(uint64_t from, uint64_t to); /* false: nothing of it is left */
+    void give_back(uint64_t bytes);
     uint64_t used(); /* promises among it */
 
   private:
@@ -55,6 +57,7 @@ class FilterRoom {
         int64_t since_us;
     };
     uint64_t used_locked();
+    bool has_index_room_locked(uint64_t bytes);
 
     const uint64_t max_;
     std::mutex mutex_; /* guards what follows */
@@ -103,7 +106,9 @@ class SortedFile {
     const weir_blocks *blocks() const {
         return blocks_.get();
     }
-    /* options: bounded by the prefix. */
+    /* It has no blocks only because their index found no room, and there is room now. */
+    bool may_have_blocks_now() const;
+    /* Of a file without blocks. options: bounded by the prefix. */
     rocksdb::Iterator *iterator(const rocksdb::ReadOptions &options) const;
 
   private:
@@ -114,6 +119,7 @@ class SortedFile {
     };
     void open_blocks(const std::string &path);
     bool has_our_blocks(bool *in_parts) const;
+    uint64_t index_guess() const;
 
     friend class SortedList;
     std::unique_ptr<rocksdb::SstFileReader> reader_; /* null: it has blocks */
@@ -121,6 +127,7 @@ class SortedFile {
     std::shared_ptr<const rocksdb::TableProperties> properties_; /* those that the database has */
     rocksdb::Slice filter_;                                      /* of the properties */
     std::unique_ptr<weir_blocks, CloseBlocks> blocks_;
+    uint64_t taken_ = 0; /* of the room */
     uint64_t number_ = 0, rank_ = 0, last_rank_ = UINT64_MAX;
     std::string smallest_, largest_; /* keys */
 };
