@@ -342,13 +342,17 @@ static bool blocks_cursor_approach(weir_blocks_cursor *c, const uint8_t *key, si
     return true;
 }
 
+static bool blocks_has_prefix(const weir_blocks_cursor *c, const uint8_t *key, size_t length) {
+    return length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(key, c->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0;
+}
+
 /* Whether the blocks behind this one may have more of the prefix: the end of this one lies behind what was sought, so
  * it has the prefix, or lies behind all that has. */
 static bool blocks_cursor_goes_on(const weir_blocks_cursor *c) {
     size_t length;
     if (c->block + 1 >= c->blocks->count) return false;
     const uint8_t *end = blocks_key_at(c->blocks, c->block, &length);
-    return length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(end, c->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0;
+    return blocks_has_prefix(c, end, length);
 }
 
 /* The next entry, in whichever block. *endp: there is none that may be of the prefix. */
@@ -362,15 +366,11 @@ static weir_err blocks_cursor_step(weir_blocks_cursor *c, bool *endp) {
     return blocks_cursor_take(c) ? WEIR_OK : blocks_cursor_damaged(c);
 }
 
-static bool blocks_cursor_has_prefix(const weir_blocks_cursor *c) {
-    return c->key_length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(c->key, c->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0;
-}
-
 weir_err weir_blocks_cursor_seek(weir_blocks_cursor *cursor, const void *key, size_t length) {
     const size_t block = blocks_find(cursor->blocks, key, length);
     bool end = block == cursor->blocks->count;
     weir_err err = WEIR_OK;
-    WEIR_ASSERT(length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(key, cursor->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0);
+    WEIR_ASSERT(blocks_has_prefix(cursor, key, length));
     cursor->valid = false;
     if (end) return WEIR_OK;
     if (block != cursor->block) err = blocks_cursor_load(cursor, block);
@@ -379,7 +379,7 @@ weir_err weir_blocks_cursor_seek(weir_blocks_cursor *cursor, const void *key, si
         err = blocks_cursor_step(cursor, &end);
         if (!err && !end && blocks_compare(cursor->key, cursor->key_length, key, length) >= 0) break;
     }
-    cursor->valid = !err && !end && blocks_cursor_has_prefix(cursor); /* BLOCKS-B2 */
+    cursor->valid = !err && !end && blocks_has_prefix(cursor, cursor->key, cursor->key_length); /* BLOCKS-B2 */
     return err;
 }
 
@@ -394,7 +394,7 @@ weir_err weir_blocks_cursor_next(weir_blocks_cursor *cursor) {
     do {
         err = blocks_cursor_step(cursor, &end);
     } while (!err && !end && blocks_compare(cursor->key, cursor->key_length, last, length) == 0);
-    cursor->valid = !err && !end && blocks_cursor_has_prefix(cursor); /* BLOCKS-B2 */
+    cursor->valid = !err && !end && blocks_has_prefix(cursor, cursor->key, cursor->key_length); /* BLOCKS-B2 */
     return err;
 }
 
@@ -436,7 +436,7 @@ static weir_err blocks_cursor_go_before(weir_blocks_cursor *c, const uint8_t *ke
     size_t block = blocks_find(c->blocks, key, length);
     bool found = false;
     weir_err err = WEIR_OK;
-    WEIR_ASSERT(length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(key, c->prefix, WEIR_ENGINE_PREFIX_BYTES) == 0);
+    WEIR_ASSERT(blocks_has_prefix(c, key, length));
     c->valid = false;
     if (block == c->blocks->count) block--;
     for (;; block--) {
@@ -444,7 +444,7 @@ static weir_err blocks_cursor_go_before(weir_blocks_cursor *c, const uint8_t *ke
         if (!err) err = blocks_cursor_find_last(c, key, length, with_it, &found);
         if (err || found || !blocks_cursor_goes_back(c, block)) break;
     }
-    c->valid = !err && found && blocks_cursor_has_prefix(c); /* BLOCKS-B2 */
+    c->valid = !err && found && blocks_has_prefix(c, c->key, c->key_length); /* BLOCKS-B2 */
     return err;
 }
 

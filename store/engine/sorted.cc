@@ -228,10 +228,6 @@ bool FilterRoom::has_index_room(uint64_t bytes) {
     return has_index_room_locked(bytes);
 }
 
-bool FilterRoom::take_index(uint64_t bytes) {
-    return change_index(0, bytes);
-}
-
 bool FilterRoom::change_index(uint64_t from, uint64_t to) {
     std::lock_guard<std::mutex> here(mutex_);
     WEIR_ASSERT(taken_ >= from);
@@ -297,7 +293,7 @@ bool SortedFile::may_have_blocks_now() const {
 void SortedFile::open_blocks(const std::string &path) {
     weir_blocks *blocks = nullptr;
     bool in_parts;
-    if (!is_filtered() || !has_our_blocks(&in_parts) || !room_->take_index(index_guess())) return;
+    if (!is_filtered() || !has_our_blocks(&in_parts) || !room_->change_index(0, index_guess())) return;
     weir_err err = weir_blocks_open(path.c_str(), in_parts, &blocks);
     const uint64_t bytes = err ? 0 : weir_blocks_bytes(blocks);
     if (!room_->change_index(index_guess(), bytes) || err) {

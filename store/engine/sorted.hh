@@ -46,8 +46,7 @@ class FilterRoom {
     void take(const rocksdb::Slice &filter);    /* it is there, whether there is room or not */
     void take_again(const rocksdb::Slice &filter);
     bool has_index_room(uint64_t bytes);
-    bool take_index(uint64_t bytes);               /* false: there is no such room */
-    bool change_index(uint64_t from, uint64_t to); /* false: nothing of it is left */
+    bool change_index(uint64_t from, uint64_t to); /* false: there is no such room, and nothing of it is left */
     void give_back(uint64_t bytes);
     uint64_t used(); /* promises among it */
 
