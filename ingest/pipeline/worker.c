@@ -26,8 +26,8 @@
 
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
-/* What passes by itself. Who loads a file waits for it, and is told at once. Damage in the store may be
- * repaired meanwhile. */
+/* What passes by itself. Who loads a file waits for it, and is told at once. Damage in the store is repaired, which may
+ * be over before it is asked for here: so the first time is no reason to give up. */
 static bool worker_error_passes(const weir_worker *worker, weir_err err) {
     if (worker->from.stream == WEIR_PIPELINE_FILE) return false;
     switch (weir_err_code(err)) {
@@ -40,7 +40,7 @@ static bool worker_error_passes(const weir_worker *worker, weir_err err) {
     case WEIR_EPOISONED:
         return true;
     case WEIR_ECORRUPT:
-        return weir_graph_health(worker->pipeline->graph) != WEIR_OK;
+        return worker->wait_us == 0 || weir_graph_health(worker->pipeline->graph);
     default:
         return false;
     }
@@ -186,7 +186,9 @@ static weir_err worker_start_at(void *context, uint32_t partition, uint64_t begi
         return WEIR_OK;
     }
     weir_err err = worker_first_start(worker, partition, begin, startp);
-    return err ? err : worker_add_partition(worker, partition, startp);
+    if (!err) err = worker_add_partition(worker, partition, startp);
+    worker->of_start = err != WEIR_OK;
+    return err;
 }
 
 /* --- the consumer ----------------------------------------------------------------------------------------------- */
@@ -222,6 +224,7 @@ static weir_err worker_open_consumer(weir_worker *worker) {
                                             .context = worker};
     weir_err err = WEIR_OK;
     WEIR_ASSERT(!worker->consumer);
+    worker->of_start = false;
     switch (worker->from.stream) {
     case WEIR_PIPELINE_EVENTLOG:
         err = weir_consumer_eventlog_open(worker->from.log, worker_start_at, worker, &worker->consumer);
@@ -234,7 +237,7 @@ static weir_err worker_open_consumer(weir_worker *worker) {
                                       worker, &worker->consumer);
         break;
     }
-    worker->of_consumer = err != WEIR_OK;
+    worker->of_consumer = err && !worker->of_start;
     if (!err) err = worker_check_partitions(worker);
     return err ? err : weir_positions_save(pipeline->positions); /* before the first span can be sealed */
 }
