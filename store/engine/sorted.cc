@@ -19,10 +19,9 @@ namespace {
 constexpr char rank_name[] = "weir.rank", last_rank_name[] = "weir.last_rank", filter_name[] = "weir.prefixes";
 constexpr size_t rank_bytes = 8, line_bytes = 64;
 constexpr unsigned bits_a_prefix = 10, bits_set = 6;
-constexpr size_t prefixes_max = 3200000;   /* of a filter: with it properties are less than 8 MiB (rocks.cc) */
-constexpr uint64_t index_grows = 2;        /* in memory, as ours, it is about so many times as long as in the file */
-constexpr uint64_t small_bytes = 1u << 20; /* of a file that the block cache keeps once it was read */
-constexpr uint64_t kept_for_filters = 8;   /* of the room that part: files that come in have filters first */
+constexpr size_t prefixes_max = 3200000; /* of a filter: with it properties are less than 8 MiB (rocks.cc) */
+constexpr uint64_t index_grows = 2;      /* in memory, as ours, it is about so many times as long as in the file */
+constexpr uint64_t kept_for_filters = 8; /* of the room that part: files that come in have filters first */
 constexpr int64_t promise_us = 3600 * WEIR_US_PER_S;
 
 /* --- a filter: lines of memory, in one of which a prefix has all of its bits ---------------------------------------- */
@@ -273,8 +272,7 @@ bool SortedFile::has_our_blocks(bool *in_parts) const {
     if (type == said.end() || type->second.size() != sizeof(uint32_t)) return false;
     const uint32_t kind = weir_get_u32(reinterpret_cast<const uint8_t *>(type->second.data()));
     *in_parts = kind == rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
-    return properties_->data_size >= small_bytes &&
-           (*in_parts || kind == rocksdb::BlockBasedTableOptions::kBinarySearch) &&
+    return (*in_parts || kind == rocksdb::BlockBasedTableOptions::kBinarySearch) &&
            properties_->compression_name == "NoCompression" && properties_->index_key_is_user_key == 1 &&
            properties_->index_value_is_delta_encoded == 1;
 }

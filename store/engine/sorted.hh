@@ -11,8 +11,8 @@
  * RocksDB keeps the properties of open files in memory, so filters have a share of it, whatever the store's size: a
  * file that finds no room in it, or has more than 3.2 million prefixes, has none, and is asked by RocksDB's own filter,
  * which is read in parts where the file is large. The indices of blocks.h have what filters leave of that share, but
- * for an eighth, which is for filters of files that come in. A file of less than a mebibyte, or without a filter, or
- * whose blocks are of another kind, is read by RocksDB, and so is one whose index finds no room, until there is some.
+ * for an eighth, which is for filters of files that come in. A file without a filter, or whose blocks are of another
+ * kind, is read by RocksDB, and so is one whose index finds no room, until there is some.
  *
  * A list of files is as good as the database was when it was made: files never change, and one that was merged away
  * stays readable while a list has it. Nothing here is guarded: rocks.cc is.
