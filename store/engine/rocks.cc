@@ -44,10 +44,10 @@
 namespace {
 
 constexpr size_t own_cache_bytes = 8u << 20;
-constexpr size_t block_bytes = 8192;
+constexpr size_t block_bytes = 4096;
 constexpr size_t metadata_bytes = 8192;
 constexpr double filter_bits = 10.0;
-constexpr size_t ahead_files = 6;   /* whose filters are fetched */
+constexpr size_t ahead_files = 8;   /* whose filters are fetched at once */
 constexpr uint64_t cache_share = 8; /* of a block cache's memory; the rest is for filters and indices of files */
 constexpr size_t scrub_part = 1u << 20;
 /* One after the other: a key has at most as many as there are files, and each search asks all of those. */
@@ -451,6 +451,8 @@ struct weir_rocks_cursor {
     Moment before;
     std::shared_ptr<const SortedList> files; /* of which it takes one after the other; null: all at once */
     size_t next_file = 0;
+    uint32_t ahead[ahead_files]; /* of the files before that one those whose filters are not asked yet */
+    size_t ahead_count = 0, ahead_next = 0;
     SortedPrefix prefix;
     uint64_t from_rank = 0;
     weir_blocks_cursor blocks{}; /* in the file at hand, if that has blocks … */
@@ -716,6 +718,14 @@ static std::string prefix_end(std::string prefix) {
     return prefix;
 }
 
+/* false: no file is left that may have it. */
+static bool cursor_look_ahead(weir_rocks_cursor *cursor) {
+    cursor->ahead_next = 0;
+    cursor->ahead_count =
+        cursor->files->ahead(&cursor->next_file, cursor->prefix, cursor->from_rank, cursor->ahead, ahead_files);
+    return cursor->ahead_count > 0;
+}
+
 bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t from_rank, weir_rocks_cursor **cursorp,
                                   weir_rocks_status *status) {
     *cursorp = nullptr;
@@ -729,9 +739,7 @@ bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t f
         cursor->from_rank = from_rank;
         /* The list may have a file that put_file has not come to the end of. */
         cursor->files = db->has_before.load(std::memory_order_acquire) ? nullptr : std::atomic_load(&db->work->files);
-        if (cursor->files)
-            for (size_t i = 0; i < ahead_files && i < cursor->files->size(); i++)
-                cursor->files->ahead(i, cursor->prefix.hash);
+        if (cursor->files) cursor_look_ahead(cursor.get());
         *cursorp = cursor.release();
         return rocksdb::Status::OK();
     });
@@ -739,16 +747,16 @@ bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t f
 
 /* Without a list all files are one. */
 static bool cursor_stand_before_next(weir_rocks_cursor *cursor, uint64_t *rankp) {
-    size_t count = cursor->files ? cursor->files->size() : 1;
-    while (cursor->next_file < count) {
-        size_t at = cursor->next_file++;
-        *rankp = 0;
-        if (!cursor->files) {
-            cursor_over_all_files(cursor);
-            return true;
-        }
-        if (at + ahead_files < count) cursor->files->ahead(at + ahead_files, cursor->prefix.hash);
-        if (!cursor->files->may_have(at, cursor->prefix, cursor->from_rank)) continue;
+    *rankp = 0;
+    if (!cursor->files && cursor->next_file == 0) {
+        cursor->next_file = 1;
+        cursor_over_all_files(cursor);
+        return true;
+    }
+    while (cursor->files) {
+        if (cursor->ahead_next == cursor->ahead_count && !cursor_look_ahead(cursor)) break;
+        const size_t at = cursor->ahead[cursor->ahead_next++];
+        if (!cursor->files->may_have(at, cursor->prefix)) continue;
         const SortedFile &file = (*cursor->files)[at];
         *rankp = file.rank();
         cursor->iterator.reset(); /* else the next one would be there beside it */

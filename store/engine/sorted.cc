@@ -348,17 +348,24 @@ SortedList::SortedList(SortedFiles files) : files_(std::move(files)) {
     }
 }
 
-void SortedList::ahead(size_t at, uint64_t hash) const {
-    const rocksdb::Slice &filter = looks_[at].filter;
-    if (!filter.empty()) __builtin_prefetch(filter.data() + filter_line(hash, filter.size()));
+size_t SortedList::ahead(size_t *atp, const SortedPrefix &prefix, uint64_t from_rank, uint32_t *files,
+                         size_t max) const {
+    size_t count = 0, at = *atp;
+    for (; at < looks_.size() && count < max; at++) {
+        const Look &look = looks_[at];
+        if (look.last_rank < from_rank) continue;
+        if (std::lexicographical_compare(prefix.begin, prefix.begin + 2, look.smallest, look.smallest + 2)) continue;
+        if (std::lexicographical_compare(look.largest, look.largest + 2, prefix.begin, prefix.begin + 2)) continue;
+        if (!look.filter.empty()) __builtin_prefetch(look.filter.data() + filter_line(prefix.hash, look.filter.size()));
+        files[count++] = static_cast<uint32_t>(at);
+    }
+    *atp = at;
+    return count;
 }
 
-bool SortedList::may_have(size_t at, const SortedPrefix &prefix, uint64_t from_rank) const {
-    const Look &look = looks_[at];
-    if (look.last_rank < from_rank) return false;
-    if (std::lexicographical_compare(prefix.begin, prefix.begin + 2, look.smallest, look.smallest + 2)) return false;
-    if (std::lexicographical_compare(look.largest, look.largest + 2, prefix.begin, prefix.begin + 2)) return false;
-    return look.filter.empty() || filter_has(look.filter, prefix.hash);
+bool SortedList::may_have(size_t at, const SortedPrefix &prefix) const {
+    const rocksdb::Slice &filter = looks_[at].filter;
+    return filter.empty() || filter_has(filter, prefix.hash);
 }
 
 /* --- all of them --------------------------------------------------------------------------------------------------- */

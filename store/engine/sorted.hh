@@ -144,8 +144,11 @@ class SortedList {
     const SortedFile &operator[](size_t at) const {
         return *files_[at];
     }
-    void ahead(size_t at, uint64_t hash) const; /* fetches what may_have will look at */
-    bool may_have(size_t at, const SortedPrefix &prefix, uint64_t from_rank) const;
+    /* Of the files from *atp on, the next `max` in whose range the prefix lies and which end at from_rank or behind it;
+     * fetches what may_have will look at. *atp: where to go on. */
+    size_t ahead(size_t *atp, const SortedPrefix &prefix, uint64_t from_rank, uint32_t *files, size_t max) const;
+    /* Of one of those: what its filter says. */
+    bool may_have(size_t at, const SortedPrefix &prefix) const;
 
   private:
     struct alignas(64) Look {
