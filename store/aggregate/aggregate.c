@@ -27,6 +27,7 @@ typedef struct aggregate_scratch {
     float numbers[WEIR_AGGREGATE_EDGES];
     uint64_t codes[WEIR_AGGREGATE_EDGES];
     weir_sample_window windows[ROWS_AT_ONCE];
+    int64_t since_us[ROWS_AT_ONCE];
 } aggregate_scratch;
 
 struct weir_aggregates {
@@ -181,9 +182,23 @@ static bool aggregate_of_group(const weir_schema_aggregate *aggregate, const wei
            (aggregate->direction == WEIR_SCHEMA_OUT) == (ask->direction == WEIR_OUT);
 }
 
+/* Where the longest of the group's windows begins, for each row. */
+static void aggregate_see_begins(const weir_aggregates *a, const weir_sample_ask *ask, int64_t *since_us) {
+    for (uint32_t row = 0; row < ask->count; row++)
+        since_us[row] = INT64_MAX;
+    for (uint32_t i = 0; i < weir_schema_aggregate_count(a->schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
+        for (uint32_t row = 0; aggregate_of_group(aggregate, ask) && row < ask->count; row++) {
+            int64_t begin_us = aggregate_window_begin(aggregate, ask->before_us[row]);
+            if (begin_us < since_us[row]) since_us[row] = begin_us;
+        }
+    }
+}
+
 /* The aggregates of one relation and direction, for the vertices that were asked for. */
 static weir_err aggregate_read_group(weir_aggregates *a, const weir_sample_ask *ask, uint32_t columns, double *values) {
     weir_sample_window *windows = a->scratch->windows;
+    aggregate_see_begins(a, ask, a->scratch->since_us);
     weir_err err = a->source->windows(a->source, ask, windows);
     for (uint32_t row = 0; !err && row < ask->count; row++) {
         aggregate_reading r = {a, ask, &windows[row], ask->before_us[row]};
@@ -234,6 +249,7 @@ weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type,
             .parents = vertices ? vertices + begin : NULL,
             .parent_ids = ids ? ids + begin : NULL,
             .before_us = before_us + begin,
+            .since_us = aggregates->scratch->since_us,
             .count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE,
             .limit = WEIR_AGGREGATE_EDGES,
             .type = (uint16_t)vertex_type,

@@ -383,10 +383,10 @@ bool weir_cache_has(weir_cache *cache, weir_vertex vertex, weir_list list) {
     return has;
 }
 
-/* First entry older than before_us. */
-static uint32_t cache_place_before(const cache_window *w, int64_t before_us) {
-    uint32_t low = 0, high = w->count;
-    if (high == 0 || w->edges[0].time_us < before_us) return 0;
+/* First entry older than before_us, from `low` on. */
+static uint32_t cache_place_before(const cache_window *w, uint32_t low, int64_t before_us) {
+    uint32_t high = w->count;
+    if (high == low || w->edges[low].time_us < before_us) return low;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (w->edges[middle].time_us >= before_us) {
@@ -398,16 +398,25 @@ static uint32_t cache_place_before(const cache_window *w, int64_t before_us) {
     return low;
 }
 
-/* Whether entries of a window answer a question for so many that are older than before_us, and which those are. */
-static bool cache_reaches(const cache_window *w, int64_t before_us, size_t capacity, size_t *fromp, size_t *countp) {
-    *fromp = cache_place_before(w, before_us);
-    WEIR_ASSERT(*fromp <= w->count);
-    *countp = w->count - *fromp < capacity ? w->count - *fromp : capacity;
-    return w->complete || *countp == capacity;
+/* Whether entries of a window answer a question for so many of a span, and which those are. */
+static bool cache_reaches(const cache_window *w, weir_cache_span span, size_t capacity, size_t *fromp, size_t *countp) {
+    const uint32_t from = cache_place_before(w, 0, span.before_us);
+    uint32_t count = w->count - from;
+    bool ends = false;
+    WEIR_ASSERT(from <= w->count);
+    if (span.newer_than_us != INT64_MIN && count && w->edges[w->count - 1].time_us <= span.newer_than_us) {
+        ends = true;
+        count = 1;
+        if (span.newer_than_us < INT64_MAX) count += cache_place_before(w, from, span.newer_than_us + 1) - from;
+    }
+    *fromp = from;
+    *countp = count < capacity ? count : capacity;
+    return w->complete || ends || *countp == capacity;
 }
 
-bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
-                        size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep) {
+bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, weir_cache_span span,
+                        weir_entry *entries, size_t capacity, weir_cache_allocate allocate, void *context,
+                        size_t *countp, bool *completep) {
     uint64_t hash = weir_cache_mix(vertex, list);
     cache_stripe *s = cache_stripe_of(cache, hash);
     bool answered = false;
@@ -416,7 +425,7 @@ bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, i
     cache_window *w = cache_find(s, hash, vertex, list);
     if (w) {
         size_t from, count, row_bytes = 0;
-        answered = cache_reaches(w, before_us, capacity, &from, &count);
+        answered = cache_reaches(w, span, capacity, &from, &count);
         for (size_t i = 0; answered && i < count; i++) {
             entries[i] = cache_entry_at(w, from + i);
             row_bytes += entries[i].row_length;
@@ -452,7 +461,7 @@ static bool cache_edges_with_rows(cache_window *w, size_t from, size_t count, we
     return true;
 }
 
-bool weir_cache_edges(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, size_t limit,
+bool weir_cache_edges(weir_cache *cache, weir_vertex vertex, weir_list list, weir_cache_span span, size_t limit,
                       weir_arena *arena, weir_edge **edgesp, uint32_t *countp) {
     uint64_t hash = weir_cache_mix(vertex, list);
     cache_stripe *s = cache_stripe_of(cache, hash);
@@ -461,7 +470,7 @@ bool weir_cache_edges(weir_cache *cache, weir_vertex vertex, weir_list list, int
     bool answered = false;
     weir_mutex_lock(&s->mutex);
     cache_window *w = cache_find(s, hash, vertex, list);
-    if (w && cache_reaches(w, before_us, limit, &from, &count)) edges = weir_arena_alloc(arena, count * sizeof *edges);
+    if (w && cache_reaches(w, span, limit, &from, &count)) edges = weir_arena_alloc(arena, count * sizeof *edges);
     if (edges && w->plain) {
         for (size_t i = 0; i < count; i++) {
             const cache_edge *e = &w->edges[from + i];

@@ -48,15 +48,21 @@ void weir_cache_fill(weir_cache *cache, uint64_t epoch, weir_vertex vertex, weir
 /* Whether the list has a window, of whatever width.  [any] */
 bool weir_cache_has(weir_cache *cache, weir_vertex vertex, weir_list list);
 typedef void *(*weir_cache_allocate)(void *context, size_t size);
-/* Copies up to capacity entries older than before_us, newest first, their rows into one block of allocate's. true: the
- * answer stands, and *completep says whether there is nothing behind it. false: *countp is how many entries the window
- * has, which do not reach that far, or for whose rows there is no memory; 0: it is not cached.  [any] */
-bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, weir_entry *entries,
-                        size_t capacity, weir_cache_allocate allocate, void *context, size_t *countp, bool *completep);
-/* Up to `limit` edges older than before_us, newest first, in the arena with their rows: what weir_cache_collect gives,
- * where that is the whole answer. false: it is not cached, does not reach that far, has a deletion among them, or the
- * arena is full; weir_cache_collect says which.  [any] */
-bool weir_cache_edges(weir_cache *cache, weir_vertex vertex, weir_list list, int64_t before_us, size_t limit,
+/* Entries older than before_us, newest first; of those as old as newer_than_us, or older, one is enough (INT64_MIN: all
+ * are wanted). */
+typedef struct weir_cache_span {
+    int64_t before_us, newer_than_us;
+} weir_cache_span;
+/* Copies up to capacity entries of the span, their rows into one block of allocate's. true: the answer stands, and
+ * *completep says whether there is nothing behind it. false: *countp is how many entries the window has, which do not
+ * reach that far, or for whose rows there is no memory; 0: it is not cached.  [any] */
+bool weir_cache_collect(weir_cache *cache, weir_vertex vertex, weir_list list, weir_cache_span span,
+                        weir_entry *entries, size_t capacity, weir_cache_allocate allocate, void *context,
+                        size_t *countp, bool *completep);
+/* Up to `limit` edges of the span in the arena with their rows: what weir_cache_collect gives, where that is the whole
+ * answer. false: it is not cached, does not reach that far, has a deletion among them, or the arena is full;
+ * weir_cache_collect says which.  [any] */
+bool weir_cache_edges(weir_cache *cache, weir_vertex vertex, weir_list list, weir_cache_span span, size_t limit,
                       weir_arena *arena, weir_edge **edgesp, uint32_t *countp);
 /* Before a reader collects from many windows: fetches where one is found, and some collects later the window itself,
  * with so many entries.  [any] */

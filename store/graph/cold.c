@@ -151,10 +151,40 @@ static weir_err cold_page_put(weir_cold_page *page, weir_entry *fresh, size_t co
     return page->lost ? WEIR_OK : err;
 }
 
-/* Whether what is so old, or older, finds no room in the page. */
+/* Entries of a time, or newer. */
+static size_t cold_page_since(const weir_cold_page *page, int64_t time_us) {
+    size_t low = 0, high = page->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (page->entries[middle].time_us >= time_us) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* How many entries are wanted, as far as is known: so many, or more. */
+static size_t cold_page_wanted(const weir_cold_page *page) {
+    if (!page->bounded || page->least == page->capacity) return page->capacity;
+    const size_t least = page->least ? cold_page_since(page, page->least_before_us) + page->least : 0;
+    size_t wanted = page->newer_than_us == INT64_MAX ? 1 : cold_page_since(page, page->newer_than_us + 1) + 1;
+    if (least > wanted) wanted = least;
+    return wanted < page->capacity ? wanted : page->capacity;
+}
+
+/* Whether nothing that is so old, or older, is wanted. */
 static bool cold_page_is_past(const weir_cold_page *page, uint64_t rank) {
+    const size_t wanted = cold_page_wanted(page);
     if (page->lost) return true;
-    return page->count == page->capacity && weir_bundle_rank(page->entries[page->count - 1].time_us) < rank;
+    return page->count >= wanted && weir_bundle_rank(page->entries[wanted - 1].time_us) < rank;
+}
+
+/* Behind what is wanted there may be gaps, where a file or a bundle was passed over that is past it. */
+static void cold_page_end(weir_cold_page *page) {
+    const size_t wanted = cold_page_wanted(page);
+    if (page->more && page->count > wanted) page->count = wanted;
 }
 
 /* Whether that is so of all of them: then there may be more behind each. */
@@ -265,7 +295,9 @@ static cold_pass cold_pass_begin(const weir_cold_query *query, weir_cold_page *p
 
 weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_cold_page *page) {
     cold_pass p = cold_pass_begin(query, page, 1);
-    return query->before_us == INT64_MIN ? WEIR_OK : cold_pass_take_all(&p, cursor, 0);
+    weir_err err = query->before_us == INT64_MIN ? WEIR_OK : cold_pass_take_all(&p, cursor, 0);
+    cold_page_end(page);
+    return err;
 }
 
 weir_err weir_cold_files(weir_engine *engine, weir_vertex vertex, int64_t latest_us, weir_engine_cursor **cursorp) {
@@ -291,6 +323,8 @@ weir_err weir_cold_newest(weir_engine *engine, const weir_cold_query *query, wei
     }
     if (!err) err = weir_engine_cursor_err(cursor);
     weir_engine_cursor_close(cursor);
+    for (size_t i = 0; i < count; i++)
+        cold_page_end(&pages[i]);
     return err;
 }
 

@@ -24,10 +24,14 @@ typedef struct weir_cold_query {
     weir_graph_budget *budget; /* NULL: any */
 } weir_cold_query;
 
-/* The first entries of that part of a list, newest first, each once. */
+/* The first entries of that part of a list, newest first, each once. If it is `bounded`, what comes behind the first that
+ * is as old as newer_than_us, or older, is not wanted, but for `least` that are older than least_before_us. */
 typedef struct weir_cold_page {
     weir_list list;
-    size_t capacity;     /* entries that are wanted */
+    size_t capacity; /* entries that are wanted at most */
+    bool bounded;
+    size_t least;
+    int64_t least_before_us, newer_than_us;
     weir_entry *entries; /* with room for so many, in the caller's memory; where that is not enough, in the arena */
     size_t room;
     weir_arena *arena; /* of rows, too; NULL: the room is enough, and the list has no rows */

@@ -51,18 +51,21 @@ static weir_err query_check_window(const weir_graph *graph, uint16_t relation, u
 }
 
 /* All reads of edges come through here, those of samplers and aggregates too; only the search for the puts of a vertex
- * does not, because an edge counts as one, however far back it can be asked for. */
+ * does not, because an edge counts as one, however far back it can be asked for. since_us: older edges are left out. */
 static weir_err query_read_window(const weir_graph *graph, weir_delta *const deltas[2], weir_vertex vertex,
-                                  int64_t before_us, const weir_graph_ask *ask, weir_graph_budget *budget,
-                                  weir_arena *arena, const weir_edge **edgesp, uint32_t *countp) {
+                                  int64_t before_us, int64_t since_us, const weir_graph_ask *ask,
+                                  weir_graph_budget *budget, weir_arena *arena, const weir_edge **edgesp,
+                                  uint32_t *countp) {
     *edgesp = NULL;
     *countp = 0;
     const weir_schema_relation *of = weir_schema_relation_at(graph->schema, ask->relation);
     if (!query_is_told(graph, of->history_us, before_us)) return WEIR_OK;
+    int64_t newer_than_us = query_expired_at(graph, of->expire_us, of->history_us, before_us);
+    if (since_us > newer_than_us) newer_than_us = since_us - 1;
     const weir_list_query query = {.vertex = vertex,
                                    .list = WEIR_LIST_EDGES(ask->relation, ask->direction),
                                    .before_us = before_us,
-                                   .newer_than_us = query_expired_at(graph, of->expire_us, of->history_us, before_us),
+                                   .newer_than_us = newer_than_us,
                                    .limit = ask->limit,
                                    .beside = ask->beside,
                                    .beside_count = ask->beside_count,
@@ -81,7 +84,7 @@ weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint
     weir_err err = query_check_window(graph, relation, limit);
     if (err) return err;
     weir_shard_version(query_shard_of(graph, vertex), deltas);
-    err = query_read_window(graph, deltas, vertex, before_us, &ask, budget, arena, edgesp, countp);
+    err = query_read_window(graph, deltas, vertex, before_us, INT64_MIN, &ask, budget, arena, edgesp, countp);
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);
     return err;
@@ -122,8 +125,9 @@ weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vert
         query_fetch_ahead(graph, &m, i);
         if (!held[shard]) weir_shard_version(graph->shards[shard], deltas[shard]);
         held[shard] = true;
-        err = query_read_window(graph, deltas[shard], vertices[i], before_us[i], ask, NULL, arena, &windows[i].edges,
-                                &windows[i].count);
+        int64_t since_us = ask->since_us ? ask->since_us[i] : INT64_MIN;
+        err = query_read_window(graph, deltas[shard], vertices[i], before_us[i], since_us, ask, NULL, arena,
+                                &windows[i].edges, &windows[i].count);
     }
     for (uint32_t i = 0; i < graph->shard_count; i++) {
         if (!held[i]) continue;

@@ -77,8 +77,13 @@ weir_err weir_graph_budget_covers(weir_graph_budget *budget, uint64_t steps) {
 static weir_err read_scan_cold(weir_shard *shard, const weir_list_query *query, int64_t before_us, size_t capacity,
                                weir_arena *arena, read_source *s) {
     const weir_cold_query cold = {query->vertex, before_us, .budget = query->budget};
-    weir_cold_page page = {
-        .list = query->list, .capacity = capacity, .entries = s->entries, .room = capacity, .arena = arena};
+    weir_cold_page page = {.list = query->list,
+                           .capacity = capacity,
+                           .bounded = query->newer_than_us != INT64_MIN,
+                           .newer_than_us = query->newer_than_us,
+                           .entries = s->entries,
+                           .room = capacity,
+                           .arena = arena};
     weir_engine_cursor *cursor = NULL;
     weir_err err;
     if (WEIR_LIST_KIND(query->list) != WEIR_LIST_KIND_EVENTS) {
@@ -133,6 +138,39 @@ static size_t read_window_size(const weir_shard *shard, size_t capacity) {
     return capacity > shard->window ? capacity + capacity / 4 : capacity;
 }
 
+/* So many entries of any age, and more up to a capacity as long as they are newer than that. */
+typedef struct read_want {
+    size_t least, capacity;
+    int64_t newer_than_us;
+} read_want;
+
+static read_want read_want_of(const weir_shard *shard, const weir_list_query *query, const weir_graph_list *beside) {
+    read_want w = {.least = beside->least ? read_window_size(shard, beside->least + SPARE_ENTRIES) : 0};
+    w.capacity = read_window_size(shard, beside->limit + SPARE_ENTRIES);
+    if (__builtin_sub_overflow(query->before_us, beside->window_us, &w.newer_than_us) || w.newer_than_us == INT64_MIN)
+        w.least = w.capacity;
+    else
+        w.newer_than_us--;
+    return w;
+}
+
+/* What both want. */
+static read_want read_want_both(read_want a, read_want b) {
+    return (read_want){.least = a.least > b.least ? a.least : b.least,
+                       .capacity = a.capacity > b.capacity ? a.capacity : b.capacity,
+                       .newer_than_us = a.newer_than_us < b.newer_than_us ? a.newer_than_us : b.newer_than_us};
+}
+
+static weir_cold_page read_page_of(weir_list list, int64_t before_us, read_want want, weir_arena *arena) {
+    return (weir_cold_page){.list = list,
+                            .capacity = want.capacity,
+                            .bounded = true,
+                            .least = want.least,
+                            .least_before_us = before_us,
+                            .newer_than_us = want.newer_than_us,
+                            .arena = arena};
+}
+
 /* From the newest on, so that the next reader finds a window: at least `size` entries of the list that is asked for,
  * and those lists beside it that have no window yet, because to look for a vertex costs more than to read what it has.
  * These are in the scratch memory of the ask, which is theirs until the next vertex. */
@@ -141,20 +179,22 @@ static weir_err read_fill_windows(weir_shard *shard, const weir_list_query *quer
     const weir_cold_query newest = {query->vertex, INT64_MAX, .budget = query->budget};
     uint64_t epoch = weir_cache_epoch(shard->cache);
     size_t count = 0, own = SIZE_MAX;
+    const bool all_ages = query->newer_than_us == INT64_MIN;
+    const read_want asked = {all_ages ? size : 0, size, all_ages ? INT64_MAX : query->newer_than_us};
     if (query->beside_count) weir_arena_reset(query->scratch);
     for (size_t i = 0; i <= query->beside_count; i++) {
         const weir_graph_list *beside = i < query->beside_count ? &query->beside[i] : NULL;
-        size_t width = beside ? read_window_size(shard, beside->limit + SPARE_ENTRIES) : 0;
+        read_want w = beside ? read_want_of(shard, query, beside) : asked;
         if (own == SIZE_MAX && (!beside || beside->list >= query->list)) {
-            bool noted = beside && beside->list == query->list && width > size;
+            read_want both = beside && beside->list == query->list ? read_want_both(asked, w) : asked;
             own = count;
-            pages[count++] = (weir_cold_page){.list = query->list, .capacity = noted ? width : size, .arena = arena};
+            pages[count++] = read_page_of(query->list, query->before_us, both, arena);
         }
         if (!beside || beside->list == query->list || weir_cache_has(shard->cache, query->vertex, beside->list))
             continue;
         WEIR_ASSERT(WEIR_LIST_KIND(beside->list) == WEIR_LIST_KIND_EDGES || beside->list == WEIR_LIST_FEATURES);
-        pages[count++] =
-            (weir_cold_page){.list = beside->list, .capacity = width, .arena = query->scratch, .if_it_fits = true};
+        pages[count] = read_page_of(beside->list, query->before_us, w, query->scratch);
+        pages[count++].if_it_fits = true;
     }
     WEIR_ASSERT(own < count && pages[own].list == query->list);
     weir_err err = weir_cold_newest(shard->engine, &newest, pages, count);
@@ -174,8 +214,9 @@ static weir_err read_collect_cold(weir_shard *shard, const weir_list_query *quer
     if (by_trims || WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EVENTS) /* or read once, at a start */
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
     s->next = 0;
-    if (weir_cache_collect(shard->cache, query->vertex, query->list, query->before_us, s->entries, capacity,
-                           read_allocate_row, arena, &s->count, &s->complete))
+    const weir_cache_span span = {query->before_us, query->newer_than_us};
+    if (weir_cache_collect(shard->cache, query->vertex, query->list, span, s->entries, capacity, read_allocate_row,
+                           arena, &s->count, &s->complete))
         return WEIR_OK;
     if (s->count >= size && s->count >= shard->window) /* far in the past */
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
@@ -188,7 +229,9 @@ static weir_err read_collect_cold(weir_shard *shard, const weir_list_query *quer
     size_t newer = 0;
     while (newer < window->count && window->entries[newer].time_us >= query->before_us)
         newer++;
-    if (window->more && window->count - newer < capacity)
+    bool ends = window->count > newer && query->newer_than_us != INT64_MIN &&
+                window->entries[window->count - 1].time_us <= query->newer_than_us;
+    if (window->more && !ends && window->count - newer < capacity)
         return read_scan_cold(shard, query, query->before_us, capacity, arena, s);
     s->count = window->count - newer < capacity ? window->count - newer : capacity;
     s->next = 0;
@@ -416,8 +459,8 @@ static bool read_take_edges(const weir_shard *shard, const weir_list_query *quer
     weir_edge *edges;
     WEIR_ASSERT(WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EDGES && !query->hidden_too);
     if (weir_deleted_filter_may_have(filter, query->vertex)) return false;
-    if (!weir_cache_edges(shard->cache, query->vertex, query->list, query->before_us, query->limit, arena, &edges,
-                          &out->count))
+    const weir_cache_span span = {query->before_us, query->newer_than_us};
+    if (!weir_cache_edges(shard->cache, query->vertex, query->list, span, query->limit, arena, &edges, &out->count))
         return false;
     if (weir_deleted_filter_any(filter)) {
         for (uint32_t i = 0; i < out->count; i++)
@@ -541,8 +584,9 @@ static bool read_is_for_a_long_pass(weir_shard *shard, const weir_list_query *qu
     bool kept = !query->hidden_too && WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EDGES;
     if (!kept || query->limit > WEIR_REMAINS_MAX || out->late) return false; /* it would not pay for the next one */
     if (capacity <= few || out->lacking != LACKS_COLD) return false;
-    bool has_window = weir_cache_collect(shard->cache, query->vertex, query->list, INT64_MAX, &newest, 1,
-                                         read_allocate_row, arena, &count, &complete);
+    const weir_cache_span all = {INT64_MAX, INT64_MIN};
+    bool has_window = weir_cache_collect(shard->cache, query->vertex, query->list, all, &newest, 1, read_allocate_row,
+                                         arena, &count, &complete);
     return !has_window || count == 0 || newest.time_us < query->before_us;
 }
 

@@ -148,7 +148,7 @@ typedef struct weir_list_query {
     weir_vertex vertex;
     weir_list list;
     int64_t before_us;
-    int64_t newer_than_us; /* expiry: what is of this time or older is gone; INT64_MIN: none */
+    int64_t newer_than_us; /* what is of this time or older has expired, or is not asked for; INT64_MIN: all is */
     uint32_t limit;
     bool hidden_too;               /* also edges that the deletion of an edge or of the neighbour hides */
     const weir_graph_list *beside; /* of the vertex, rising: read with it where the cold store must be; or NULL */

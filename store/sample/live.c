@@ -57,17 +57,35 @@ static weir_err live_ids(weir_sample_source *source, const weir_target *targets,
     return WEIR_OK;
 }
 
-static void live_note(live_source *s, uint16_t type, weir_list list, uint32_t limit) {
+static void live_note(live_source *s, uint16_t type, const weir_graph_list *asked) {
     live_lists *lists = &s->lists[type];
     size_t at = 0;
-    while (at < lists->count && lists->of[at].list < list)
+    while (at < lists->count && lists->of[at].list < asked->list)
         at++;
-    bool known = at < lists->count && lists->of[at].list == list;
-    if (known && lists->of[at].limit < limit) lists->of[at].limit = limit;
+    bool known = at < lists->count && lists->of[at].list == asked->list;
+    if (known) {
+        weir_graph_list *of = &lists->of[at];
+        if (of->least < asked->least) of->least = asked->least;
+        if (of->limit < asked->limit) of->limit = asked->limit;
+        if (of->window_us < asked->window_us) of->window_us = asked->window_us;
+    }
     if (known || lists->count == WEIR_GRAPH_BESIDE_MAX) return;
     memmove(&lists->of[at + 1], &lists->of[at], (lists->count - at) * sizeof lists->of[0]);
-    lists->of[at] = (weir_graph_list){list, limit};
+    lists->of[at] = *asked;
     lists->count++;
+}
+
+/* How far back the ask goes, at most: as many edges of any age as it wants, or those of a window. */
+static weir_graph_list live_asked(const weir_sample_ask *ask) {
+    weir_graph_list asked = {.list = WEIR_LIST_EDGES(ask->relation, ask->direction), .limit = ask->limit};
+    for (uint32_t i = 0; i < ask->count; i++) {
+        int64_t window_us = INT64_MAX;
+        if (!ask->since_us || __builtin_sub_overflow(ask->before_us[i], ask->since_us[i], &window_us))
+            asked.least = ask->limit;
+        else if (window_us > asked.window_us)
+            asked.window_us = window_us;
+    }
+    return asked;
 }
 
 static weir_err live_windows(weir_sample_source *source, const weir_sample_ask *ask, weir_sample_window *windows) {
@@ -76,11 +94,13 @@ static weir_err live_windows(weir_sample_source *source, const weir_sample_ask *
     weir_arena_reset(s->windows);
     weir_graph_window *found = weir_arena_alloc(s->windows, ask->count * sizeof *found);
     if (!found) return WEIR_ARENA_ERR(s->windows, "a sample's windows have no room; give it fewer targets");
-    live_note(s, ask->type, WEIR_LIST_EDGES(ask->relation, ask->direction), ask->limit);
+    const weir_graph_list asked = live_asked(ask);
+    live_note(s, ask->type, &asked);
     const live_lists *lists = &s->lists[ask->type];
     const weir_graph_ask of_graph = {.relation = ask->relation,
                                      .direction = ask->direction,
                                      .limit = ask->limit,
+                                     .since_us = ask->since_us,
                                      .beside = lists->of,
                                      .beside_count = lists->count,
                                      .scratch = s->beside};
@@ -163,7 +183,7 @@ static weir_err live_features(weir_sample_source *source, const weir_sample_vert
     weir_err err = WEIR_OK;
     WEIR_ASSERT(kind_count <= WEIR_ROW_FEATURES_MAX);
     weir_arena_reset(s->features);
-    if (kind_count) live_note(s, of->type, WEIR_LIST_FEATURES, 1);
+    if (kind_count) live_note(s, of->type, &(weir_graph_list){WEIR_LIST_FEATURES, 1, 1, 0});
     memset(values, 0, of->count * kind_count * sizeof *values);
     for (uint32_t i = 0; !err && i < of->count && kind_count > 0; i++, values += kind_count) {
         int64_t before_us = of->before_us[i] + (of->targets && of->before_us[i] < INT64_MAX);

@@ -400,7 +400,8 @@ static void close_all(growing *g, weir_err *errp) {
     weir_bench_folder_remove(errp);
 }
 
-static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t records, uint64_t reads, grow_run *run) {
+static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t records, uint64_t reads, uint32_t per_day,
+                           grow_run *run) {
     growing g = {.config = weir_cli_config(cli), .run = run};
     g.records_a_payment = strcmp(name, "foreign") == 0 ? 9.75 : 15.5;
     *run = (grow_run){.stream = name};
@@ -408,7 +409,7 @@ static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t recor
     int length = err ? 0 : snprintf(g.store, sizeof g.store - 16, "%s", g.folder);
     if (!err && (length < 0 || (size_t)length >= sizeof g.store - 16))
         err = WEIR_ERR(WEIR_ELIMIT, "the path of the bench's folder is too long");
-    if (!err) err = weir_bench_stream_open(name, &g.stream);
+    if (!err) err = weir_bench_stream_open(name, per_day, &g.stream);
     if (!err) err = weir_bench_stream_schema(g.stream, &g.schema);
     if (!err) g.source = weir_schema_source_find(g.schema, weir_bench_stream_source(g.stream));
     if (!err) err = weir_grow_sample_open((uint32_t)reads, &g.sample);
@@ -435,14 +436,15 @@ static weir_err run(weir_cli *cli) {
     const char *stream = weir_cli_text(cli, "stream");
     const char *const both[] = {"simulated", "foreign"};
     uint64_t records = weir_bench_quick(cli) ? RECORDS_QUICK : RECORDS;
-    uint64_t reads = weir_bench_quick(cli) ? READS_QUICK : READS;
+    uint64_t reads = weir_bench_quick(cli) ? READS_QUICK : READS, per_day = 0;
     size_t count = 0;
     weir_alloc_return_large(); /* as `weir serve` does */
     weir_err err = weir_cli_u64(cli, "records", 10000, 100000000000, &records);
     if (!err) err = weir_cli_u64(cli, "reads", 64, READS_MAX, &reads);
+    if (!err) err = weir_cli_u64(cli, "per-day", 1, UINT32_MAX, &per_day);
     for (size_t i = 0; !err && i < 2; i++) {
         if (stream && strcmp(stream, both[i]) != 0 && strcmp(stream, "both") != 0) continue;
-        err = run_stream(cli, both[i], records, reads, &runs[count++]);
+        err = run_stream(cli, both[i], records, reads, (uint32_t)per_day, &runs[count++]);
     }
     return err ? err : write_plot(cli, runs, count);
 }
@@ -451,6 +453,7 @@ static const weir_option options[] = {
     {"records", 'n', "N", "records of the cold store at the end (default 20000000; quick: 20000)", NULL},
     {"stream", 's', "NAME", "which payments (default both)", WEIR_BENCH_STREAMS "|both"},
     {"reads", 'r', "N", "payments whose vertices each step reads (default 2048; quick: 64)", NULL},
+    {"per-day", 'd', "N", "simulated payments a day: the fewer, the longer the history (default 250000)", NULL},
     {"svg", 'o', "FILE", "write a plot, too", NULL},
     {"quick", 'q', NULL, "least work that still runs everything", NULL},
     {"json", 'j', NULL, "one JSON object a row", NULL},

@@ -278,7 +278,7 @@ static weir_err run(weir_cli *cli) {
     if (from_kafka && c.foreign)
         return WEIR_ERR(WEIR_EUSAGE, "--kafka is for the simulated stream; leave out --stream foreign");
     weir_err err = weir_cli_u64(cli, "payments", 100, 50000000, &c.payments);
-    if (!err) err = weir_bench_stream_open(c.foreign ? "foreign" : "simulated", &c.stream);
+    if (!err) err = weir_bench_stream_open(c.foreign ? "foreign" : "simulated", 0, &c.stream);
     if (!err) err = open_schema(&c);
     if (!err && c.brokers) weir_ingest_bench_remove_topic(&c);
     if (!err) err = prepare(&c);

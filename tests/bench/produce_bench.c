@@ -99,7 +99,7 @@ static weir_err run(weir_cli *cli) {
                    .schema_path = weir_cli_text(cli, "schema"),
                    .payments = quick ? PAYMENTS_QUICK : PAYMENTS};
     weir_err err = weir_cli_u64(cli, "payments", 1, 1000000000, &p.payments);
-    if (!err) err = weir_bench_stream_open(stream ? stream : "foreign", &p.stream);
+    if (!err) err = weir_bench_stream_open(stream ? stream : "foreign", 0, &p.stream);
     if (!err) err = weir_bench_stream_schema(p.stream, &p.schema);
     if (!err) {
         uint32_t source = weir_schema_source_find(p.schema, weir_bench_stream_source(p.stream));

@@ -20,11 +20,12 @@ struct weir_bench_stream {
     weir_record records[APPEND_RECORDS];
 };
 
-weir_err weir_bench_stream_open(const char *name, weir_bench_stream **streamp) {
+weir_err weir_bench_stream_open(const char *name, uint32_t per_day, weir_bench_stream **streamp) {
     weir_simulate_payments_opts opts = weir_simulate_payments_defaults();
     weir_bench_stream *stream = weir_calloc(1, sizeof *stream);
     *streamp = NULL;
     if (!stream) return WEIR_NOMEM("for a stream of payments");
+    if (per_day) opts.per_day = per_day;
     weir_err err = strcmp(name, "foreign") == 0 ? weir_bench_foreign_open(SEED, &stream->foreign)
                                                 : weir_simulate_payments_open(&opts, &stream->simulated);
     if (err)

@@ -14,8 +14,9 @@
 
 typedef struct weir_bench_stream weir_bench_stream;
 
-/* "simulated" or "foreign".  WEIR_ENOMEM. */
-weir_err weir_bench_stream_open(const char *name, weir_bench_stream **streamp);
+/* "simulated" or "foreign". per_day: simulated payments; the fewer, the longer the time of so many; 0: as many as the
+ * simulator makes.  WEIR_EINVAL, WEIR_ENOMEM. */
+weir_err weir_bench_stream_open(const char *name, uint32_t per_day, weir_bench_stream **streamp);
 weir_err weir_bench_stream_schema(const weir_bench_stream *stream, weir_schema **schemap);
 /* The schema's source that it feeds. */
 const char *weir_bench_stream_source(const weir_bench_stream *stream);

@@ -360,6 +360,7 @@ static weir_err remote_windows(weir_sample_source *source, const weir_sample_ask
     WEIR_ASSERT(ask->count <= WEIR_SAMPLE_ASK_MAX);
     here.parents = parents;
     here.before_us = before_us;
+    here.since_us = NULL; /* arrays leave out nothing */
     here.count = 0;
     for (uint32_t i = 0; i < ask->count; i++) {
         if (ask->parents[i] < listed) {

@@ -341,13 +341,15 @@ static ask some_ask(campaign *c) {
     return (ask){relation, direction, 1 + (uint32_t)below(c, below(c, 2) ? 5 : LIMIT_MAX - 1)};
 }
 
-static void compare_edges(campaign *c, const ask *a, weir_vertex vertex, int64_t before_us, const weir_edge *got,
-                          size_t count) {
+static void compare_edges(campaign *c, const ask *a, weir_vertex vertex, int64_t before_us, int64_t since_us,
+                          const weir_edge *got, size_t count) {
     naive_edge wanted[LIMIT_MAX];
     const weir_schema_relation *of = weir_schema_relation_at(c->schema, a->relation);
     size_t wanted_count = naive_graph_neighbors(c->naive, vertex, a->relation, a->direction, before_us, of->expire_us,
                                                 told_now(c, of->history_us), a->limit, wanted);
     if (!is_told(c, of->history_us, before_us, wanted_count > 0)) wanted_count = 0;
+    while (wanted_count && wanted[wanted_count - 1].time_us < since_us)
+        wanted_count--;
     assert_int_equal(count, wanted_count);
     same_edges(got, wanted, count);
 }
@@ -360,30 +362,40 @@ static void compare_neighbors(campaign *c, weir_vertex vertex, int64_t before_us
     assert_ok(weir_graph_neighbors_within(c->graph, vertex, a.relation, a.direction, before_us, a.limit, &budget,
                                           c->arena, &got, &count));
     if (UINT64_MAX - budget.steps > c->steps_most) c->steps_most = UINT64_MAX - budget.steps;
-    compare_edges(c, &a, vertex, before_us, got, count);
+    compare_edges(c, &a, vertex, before_us, INT64_MIN, got, count);
 }
 
 static void compare_many(campaign *c) {
     const ask a = some_ask(c);
     weir_vertex vertices[MANY_MAX];
-    int64_t before_us[MANY_MAX];
+    int64_t before_us[MANY_MAX], since_us[MANY_MAX];
     weir_graph_window windows[MANY_MAX];
     uint32_t count = (uint32_t)below(c, MANY_MAX + 1);
     for (uint32_t i = 0; i < count; i++) {
         vertices[i] = some_vertex(c);
         before_us[i] = some_before(c);
+        since_us[i] = below(c, 4) ? some_before(c) : INT64_MIN;
     }
     weir_graph_list beside[2 * RELATIONS + 1];
     weir_arena *scratch;
     assert_ok(weir_arena_open(below(c, 4) ? 1u << 20 : 512, &scratch)); /* sometimes with too little room */
-    weir_graph_ask many = {a.relation, a.direction, a.limit, beside, 0, scratch};
+    weir_graph_ask many = {.relation = a.relation,
+                           .direction = a.direction,
+                           .limit = a.limit,
+                           .since_us = below(c, 2) ? since_us : NULL,
+                           .beside = beside,
+                           .scratch = scratch};
     for (weir_list list = 0; list < 2 * RELATIONS; list++)
-        if (below(c, 2)) beside[many.beside_count++] = (weir_graph_list){list, 1 + (uint32_t)below(c, LIMIT_MAX)};
-    if (below(c, 2)) beside[many.beside_count++] = (weir_graph_list){WEIR_LIST_FEATURES, 1};
+        if (below(c, 2))
+            beside[many.beside_count++] =
+                (weir_graph_list){list, (uint32_t)below(c, LIMIT_MAX), 1 + (uint32_t)below(c, LIMIT_MAX),
+                                  below(c, 4) ? (int64_t)below(c, 4000) : INT64_MAX};
+    if (below(c, 2)) beside[many.beside_count++] = (weir_graph_list){WEIR_LIST_FEATURES, 1, 1, 0};
     assert_ok(weir_graph_neighbors_of_many(c->graph, vertices, before_us, count, &many, c->arena, windows));
     weir_arena_close(scratch);
     for (uint32_t i = 0; i < count; i++)
-        compare_edges(c, &a, vertices[i], before_us[i], windows[i].edges, windows[i].count);
+        compare_edges(c, &a, vertices[i], before_us[i], many.since_us ? since_us[i] : INT64_MIN, windows[i].edges,
+                      windows[i].count);
     c->answers += count;
 }
 

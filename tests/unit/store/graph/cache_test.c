@@ -60,13 +60,16 @@ static void a_window_may_learn_that_it_is_complete(void **state) {
         entries[i].time_us = COUNT - i;
     assert_ok(weir_cache_open(1u << 20, 128, &cache));
     weir_cache_fill(cache, weir_cache_epoch(cache), 1, list, entries, COUNT, false);
-    assert_false(weir_cache_collect(cache, 1, list, INT64_MAX, out, 2 * COUNT, no_rows, NULL, &count, &complete));
+    assert_false(weir_cache_collect(cache, 1, list, (weir_cache_span){INT64_MAX, INT64_MIN}, out, 2 * COUNT, no_rows,
+                                    NULL, &count, &complete));
     assert_int_equal(count, COUNT);
     weir_cache_fill(cache, weir_cache_epoch(cache), 1, list, entries, COUNT, true);
-    assert_true(weir_cache_collect(cache, 1, list, INT64_MAX, out, 2 * COUNT, no_rows, NULL, &count, &complete));
+    assert_true(weir_cache_collect(cache, 1, list, (weir_cache_span){INT64_MAX, INT64_MIN}, out, 2 * COUNT, no_rows,
+                                   NULL, &count, &complete));
     assert_true(complete && count == COUNT);
     weir_cache_fill(cache, weir_cache_epoch(cache), 1, list, entries, COUNT, false); /* what is known stays */
-    assert_true(weir_cache_collect(cache, 1, list, INT64_MAX, out, 2 * COUNT, no_rows, NULL, &count, &complete));
+    assert_true(weir_cache_collect(cache, 1, list, (weir_cache_span){INT64_MAX, INT64_MIN}, out, 2 * COUNT, no_rows,
+                                   NULL, &count, &complete));
     weir_cache_close(cache);
 }
 
@@ -85,8 +88,8 @@ static void what_is_asked_for_again_outlives_what_is_not(void **state) {
         weir_cache_fill(cache, weir_cache_epoch(cache), vertex_of(n), list, &entry, 1, true);
         if (n < 100 || n % 10) continue;
         again++;
-        kept += weir_cache_collect(cache, vertex_of(n / 10 % 100), list, INT64_MAX, &out, 1, no_rows, NULL, &count,
-                                   &complete);
+        kept += weir_cache_collect(cache, vertex_of(n / 10 % 100), list, (weir_cache_span){INT64_MAX, INT64_MIN}, &out,
+                                   1, no_rows, NULL, &count, &complete);
     }
     weir_cache_stats_get(cache, &stats);
     assert_true(stats.evictions > 10000 && stats.bytes <= 256u << 10);

@@ -198,9 +198,17 @@ static int64_t a_moment(world *w, const record *records, size_t count) {
 }
 
 static void same_page(const weir_cold_page *page, const record *records, size_t count) {
-    assert_int_equal(page->count, count < page->capacity ? count : page->capacity);
+    size_t wanted = 0, least = 0;
+    while (wanted < count && records[wanted].entry.time_us > page->newer_than_us)
+        wanted++;
+    while (least < count && records[least].entry.time_us >= page->least_before_us)
+        least++;
+    least = page->least ? least + page->least : 0;
+    wanted = wanted + 1 > least ? wanted + 1 : least;
+    if (!page->bounded || wanted > page->capacity) wanted = page->capacity;
+    assert_true(page->count >= (count < wanted ? count : wanted) && page->count <= page->capacity);
     assert_true(page->more || page->count == count);
-    assert_true(!page->more || page->count == page->capacity); /* a bundle beside a name may have nothing of the list */
+    assert_true(!page->more || page->count == wanted); /* a bundle beside a name may have nothing of the list */
     for (size_t i = 0; i < page->count; i++)
         assert_int_equal(weir_entry_order(&page->entries[i], &records[i].entry), 0);
 }
@@ -224,6 +232,10 @@ static void pages_of_one_pass_are_what_was_sealed(void **state) {
             if (weir_rng_below(&w->rng, 3) == 0 && (count || i + 1 < LISTS)) continue;
             pages[count] = (weir_cold_page){.list = lists[i],
                                             .capacity = capacity,
+                                            .bounded = weir_rng_below(&w->rng, 2),
+                                            .least = weir_rng_below(&w->rng, capacity + 1),
+                                            .newer_than_us = a_moment(w, some, of_some),
+                                            .least_before_us = a_moment(w, some, of_some),
                                             .entries = entries[i],
                                             .room = weir_rng_below(&w->rng, capacity + 1),
                                             .arena = arena};
@@ -255,10 +267,17 @@ static void a_page_is_what_was_sealed(void **state) {
     for (unsigned round = 0; round < ROUNDS; round++) {
         size_t count, begin = 0, capacity = 1 + (size_t)weir_rng_below(&w->rng, PAGE_MAX);
         weir_cold_query query = {.vertex = vertex_at(weir_rng_below(&w->rng, VERTICES + 2))};
-        weir_cold_page page = {lists[weir_rng_below(&w->rng, LISTS)], capacity, entries, .room = PAGE_MAX,
+        weir_cold_page page = {.list = lists[weir_rng_below(&w->rng, LISTS)],
+                               .capacity = capacity,
+                               .bounded = weir_rng_below(&w->rng, 2),
+                               .least = weir_rng_below(&w->rng, capacity + 1),
+                               .entries = entries,
+                               .room = PAGE_MAX,
                                .arena = rows};
         const record *records = list_of(w, query.vertex, page.list, &count);
         query.before_us = a_moment(w, records, count);
+        page.newer_than_us = a_moment(w, records, count);
+        page.least_before_us = a_moment(w, records, count);
         if (count && weir_rng_below(&w->rng, 3) == 0) query.after = &records[weir_rng_below(&w->rng, count)].entry;
         while (begin < count && (records[begin].entry.time_us >= query.before_us ||
                                  (query.after && weir_entry_order(query.after, &records[begin].entry) >= 0)))
@@ -318,7 +337,7 @@ static void expect_page(weir_engine *engine, weir_arena *rows, int64_t before_us
                         const uint64_t *events, size_t count, bool complete) {
     const weir_cold_query query = {.vertex = vertex_at(1), .before_us = before_us};
     weir_entry entries[8];
-    weir_cold_page page = {EDGES, capacity, entries, .room = 8, .arena = rows};
+    weir_cold_page page = {.list = EDGES, .capacity = capacity, .entries = entries, .room = 8, .arena = rows};
     weir_arena_reset(rows);
     assert_ok(weir_cold_newest(engine, &query, &page, 1));
     assert_int_equal(page.count, count);
@@ -366,6 +385,33 @@ static void a_page_ends_where_the_next_file_begins(void **state) {
     assert_int_equal(files_for(engine, t - day_us), 0);
     weir_engine_close(engine);
     weir_arena_close(rows);
+}
+
+/* An edge a day, a seal for each. Who wants those of three days passes four bundles, however many days lie behind. */
+static void what_is_too_old_is_not_read(void **state) {
+    (void)state;
+    const int64_t day_us = 86400000000, t = 1700000000000000;
+    const weir_engine_opts opts = {.create = true, .last_rank = weir_bundle_last_rank};
+    weir_engine *engine;
+    weir_entry entries[64];
+    assert_ok(weir_engine_open(weir_test_path("days"), &opts, &engine));
+    for (int64_t day = 0; day < 40; day++) {
+        const weir_mutation edge = edge_at(t + day * day_us, (uint64_t)day + 1);
+        weir_graph_budget budget = {.steps = 1000};
+        const weir_cold_query query = {.vertex = vertex_at(1), .before_us = INT64_MAX, .budget = &budget};
+        weir_cold_page page = {.list = EDGES,
+                               .capacity = 64,
+                               .bounded = true,
+                               .newer_than_us = t + (day - 3) * day_us,
+                               .entries = entries,
+                               .room = 64};
+        seal_edges(engine, &edge, 1);
+        assert_ok(weir_cold_newest(engine, &query, &page, 1));
+        assert_int_equal(page.count, day < 4 ? day + 1 : 4);
+        assert_int_equal(1000 - budget.steps, page.count);
+        assert_int_equal(page.more, day > 3);
+    }
+    weir_engine_close(engine);
 }
 
 /* Of some of the lists of a vertex, against a look at all that was sealed. */
@@ -474,7 +520,7 @@ static void a_key_that_is_cut_short_is_damaged(void **state) {
     weir_engine_writer *writer;
     weir_engine_cursor *cursor;
     weir_entry entry;
-    weir_cold_page page = {EDGES, 1, &entry, .room = 1};
+    weir_cold_page page = {.list = EDGES, .capacity = 1, .entries = &entry, .room = 1};
     uint8_t key[WEIR_BUNDLE_KEY_BYTES];
     assert_ok(weir_engine_open(weir_test_path("cut"), &opts, &engine));
     assert_ok(weir_engine_writer_open(engine, &writer));
@@ -494,5 +540,5 @@ static void a_key_that_is_cut_short_is_damaged(void **state) {
 
 WEIR_TESTS(WEIR_CASE(a_key_that_is_cut_short_is_damaged), WEIR_CASE(a_page_is_what_was_sealed),
            WEIR_CASE(pages_of_one_pass_are_what_was_sealed), WEIR_CASE(a_page_ends_where_the_next_file_begins),
-           WEIR_CASE(the_oldest_is_what_was_sealed), WEIR_CASE(a_scan_is_all_that_was_sealed),
-           WEIR_CASE(a_name_is_found_however_many_carry_it))
+           WEIR_CASE(what_is_too_old_is_not_read), WEIR_CASE(the_oldest_is_what_was_sealed),
+           WEIR_CASE(a_scan_is_all_that_was_sealed), WEIR_CASE(a_name_is_found_however_many_carry_it))

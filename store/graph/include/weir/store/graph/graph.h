@@ -257,17 +257,22 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
 /* The same of many vertices, each as of a time of its own; what is in memory of one is fetched while others are read.
  * The arena is to have room for all; deltas are held until it returns. After an error windows say nothing.  Errors as
  * above.  [any]
+ * Who needs only edges that are young enough says so by since_us: a list is then read no further back than that, however
+ * long it is.
  * `beside` names lists of the same vertices, rising, that the caller will read next, of edges or features only (an
  * assertion), and about how many entries of each: where a vertex has to be looked for in the cold store, it is looked
  * for once. */
 typedef struct weir_graph_list {
     weir_list list;
-    uint32_t limit;
+    uint32_t least;    /* entries, of whatever age …                         */
+    uint32_t limit;    /* … and up to so many, while they are no older than … */
+    int64_t window_us; /* … this before the time of the vertex               */
 } weir_graph_list;
 typedef struct weir_graph_ask {
     uint16_t relation;
     weir_direction direction;
     uint32_t limit;
+    const int64_t *since_us;       /* of each vertex: older edges are left out; NULL: none are */
     const weir_graph_list *beside; /* NULL: none */
     size_t beside_count;           /* at most WEIR_GRAPH_BESIDE_MAX */
     weir_arena *scratch;           /* of those, reset for each vertex; what it has no room for is not read */

@@ -44,6 +44,7 @@ typedef struct weir_sample_ask {
     const uint64_t *parents;       /* arrays       */
     const weir_vertex *parent_ids; /* a graph      */
     const int64_t *before_us;      /* one a parent */
+    const int64_t *since_us;       /* one a parent: older edges may be left out; NULL: none may */
     uint32_t count;                /* at most WEIR_SAMPLE_ASK_MAX */
     uint32_t limit;                /* W            */
     uint16_t relation;
