@@ -24,8 +24,8 @@ typedef struct weir_cold_query {
     weir_graph_budget *budget; /* NULL: any */
 } weir_cold_query;
 
-/* The first entries of that part of a list, newest first, each once. If it is `bounded`, what comes behind the first that
- * is as old as newer_than_us, or older, is not wanted, but for `least` that are older than least_before_us. */
+/* The first entries of that part of a list, newest first, each once. If it is `bounded`, what comes behind the first
+ * that is as old as newer_than_us, or older, is not wanted, but for `least` that are older than least_before_us. */
 typedef struct weir_cold_page {
     weir_list list;
     size_t capacity; /* entries that are wanted at most */

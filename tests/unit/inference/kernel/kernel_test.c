@@ -94,9 +94,9 @@ static void naive_gemm(const weir_gemm *g, double *c, double *size) {
     }
 }
 
-/* Runs the product and compares. A sum is rounded k times, each time by at most half a unit of what it is then, which is
- * no more than its size; errors of random sign add up as a random walk does, by the square root of k. Of 10^7 sums of
- * random terms the worst reached a third of this bound. */
+/* Runs the product and compares. A sum is rounded k times, each time by at most half a unit of what it is then, which
+ * is no more than its size; errors of random sign add up as a random walk does, by the square root of k. Of 10^7 sums
+ * of random terms the worst reached a third of this bound. */
 static void assert_product(const weir_gemm *g, weir_real *c, size_t count) {
     double *expected = doubles_of(c, count), *size = array(count, sizeof *size);
     if (g->beta == 0 && g->m && g->n) c[0] = NAN; /* is not read */

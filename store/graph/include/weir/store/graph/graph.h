@@ -257,8 +257,8 @@ weir_err weir_graph_neighbors(weir_graph *graph, weir_vertex vertex, uint16_t re
 /* The same of many vertices, each as of a time of its own; what is in memory of one is fetched while others are read.
  * The arena is to have room for all; deltas are held until it returns. After an error windows say nothing.  Errors as
  * above.  [any]
- * Who needs only edges that are young enough says so by since_us: a list is then read no further back than that, however
- * long it is.
+ * Who needs only edges that are young enough says so by since_us: a list is then read no further back than that,
+ * however long it is.
  * `beside` names lists of the same vertices, rising, that the caller will read next, of edges or features only (an
  * assertion), and about how many entries of each: where a vertex has to be looked for in the cold store, it is looked
  * for once. */
