@@ -31,6 +31,7 @@ typedef struct grow_row {
     uint64_t files, level0_files;   /* level0_files: before the compactions that were owed                        */
     uint64_t resident_bytes;        /* of the process, at the end                                                 */
     uint64_t peak_bytes;            /* and at its most in this step                                               */
+    grow_latency block;             /* a bare read of a block: the limit of the reads below                       */
     grow_latency first, again;      /* neighbours of vertices of any age; and of the same once more               */
     grow_latency hub;               /* neighbours of the hottest vertex, as of any moment                         */
     grow_latency features;          /* of vertices of any age                                                     */
@@ -69,6 +70,11 @@ void weir_grow_sample_offer(void *sample, const weir_record *record);
 weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, grow_scorer *scorer, uint32_t source,
                                grow_row *row);
 void weir_grow_sample_close(grow_sample *sample);
+
+/* --- grow_limit.c: a read without a store ------------------------------------------------------------------------ */
+
+/* Of the sorted files in the shards' folders.  Errors of files; WEIR_ENOMEM. */
+weir_err weir_grow_limit(const char *store, uint32_t shards, uint32_t reads, grow_latency *latencyp);
 
 /* --- grow_plot.c: two panels, over the records on a logarithmic axis ---------------------------------------------- */
 
