@@ -13,9 +13,8 @@
 #include <weir/store/base/hash.h>
 #include <weir/store/base/poison.h>
 
-/* The end of a file: the kind of checksum, where two blocks lie, zeros, the version, the mark. The second of the blocks
- * is the index. */
-#define FOOTER_BYTES     53u
+/* The end of a file: the kind of checksum, where two blocks lie, zeros, the version, the mark. The first of the blocks
+ * names others, and the second is the index. */
 #define PLACES_END       41u
 #define VERSION_AT       41u
 #define MARK_AT          45u
@@ -81,6 +80,17 @@ bool weir_blocks_take_place(const uint8_t **atp, const uint8_t *end, uint64_t fi
 bool weir_blocks_is_as_written(const uint8_t *block, size_t bytes) {
     uint32_t sum = (uint32_t)weir_xxh3(block, bytes, 0) ^ block[bytes] * LAST_BYTE_FACTOR;
     return sum == weir_get_u32(block + bytes + 1);
+}
+
+bool weir_blocks_take_footer(const uint8_t footer[WEIR_BLOCKS_FOOTER_BYTES], uint64_t file_bytes,
+                             weir_blocks_footer *footerp) {
+    const uint8_t *at = footer + 1, *end = footer + PLACES_END;
+    *footerp = (weir_blocks_footer){0};
+    if (weir_get_u64(footer + MARK_AT) != FOOTER_MARK) return false;
+    footerp->is_read_here = weir_get_u32(footer + VERSION_AT) == FORMAT_VERSION && footer[0] == CHECKSUM_XXH3;
+    footerp->is_whole = weir_blocks_take_place(&at, end, file_bytes, &footerp->names) &&
+                        weir_blocks_take_place(&at, end, file_bytes, &footerp->index);
+    return true;
 }
 
 /* A block and its trailer. */
@@ -189,8 +199,8 @@ static void blocks_fit(weir_blocks *b) {
 }
 
 weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp) {
-    uint8_t footer[FOOTER_BYTES];
-    weir_blocks_place place;
+    uint8_t bytes[WEIR_BLOCKS_FOOTER_BYTES];
+    weir_blocks_footer footer;
     size_t got = 0;
     *blocksp = NULL;
     weir_blocks *b = weir_calloc(1, sizeof *b);
@@ -198,18 +208,15 @@ weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp
     weir_err err = weir_file_open(path, WEIR_FILE_READ, &b->file);
     if (err) goto out;
     b->file_bytes = weir_file_length(b->file);
-    if (b->file_bytes < FOOTER_BYTES) err = blocks_damaged(b, "a footer is cut short", 0);
-    if (!err) err = weir_file_read_at(b->file, b->file_bytes - FOOTER_BYTES, footer, FOOTER_BYTES, &got);
+    if (b->file_bytes < sizeof bytes) err = blocks_damaged(b, "a footer is cut short", 0);
+    if (!err) err = weir_file_read_at(b->file, b->file_bytes - sizeof bytes, bytes, sizeof bytes, &got);
     if (err) goto out;
-    bool ours = got == FOOTER_BYTES && weir_get_u64(footer + MARK_AT) == FOOTER_MARK &&
-                weir_get_u32(footer + VERSION_AT) == FORMAT_VERSION && footer[0] == CHECKSUM_XXH3;
-    const uint8_t *at = footer + 1, *end = footer + PLACES_END;
-    if (!ours)
+    bool taken = got == sizeof bytes && weir_blocks_take_footer(bytes, b->file_bytes, &footer);
+    if (!taken || !footer.is_read_here)
         err = WEIR_ERR(WEIR_EVERSION, "%s is a file of another kind", path);
-    else if (!weir_blocks_take_place(&at, end, b->file_bytes, &place) ||
-             !weir_blocks_take_place(&at, end, b->file_bytes, &place))
-        err = blocks_damaged(b, "a footer is not one", b->file_bytes - FOOTER_BYTES);
-    if (!err) err = blocks_load_index(b, place, in_parts);
+    else if (!footer.is_whole)
+        err = blocks_damaged(b, "a footer is not one", b->file_bytes - sizeof bytes);
+    if (!err) err = blocks_load_index(b, footer.index, in_parts);
     if (!err && b->count == 0) err = WEIR_ERR(WEIR_EVERSION, "%s has no blocks", path);
 out:
     if (err) {

@@ -51,6 +51,17 @@ bool weir_blocks_is_as_written(const uint8_t *block, size_t bytes);
 /* Out of a footer or an index; false: it is cut short, or lies outside a file of so many bytes. */
 bool weir_blocks_take_place(const uint8_t **atp, const uint8_t *end, uint64_t file_bytes, weir_blocks_place *placep);
 
+/* The end of a sorted file. */
+#define WEIR_BLOCKS_FOOTER_BYTES 53u
+typedef struct weir_blocks_footer {
+    bool is_read_here; /* the version and the kind of checksum are those of blocks.c */
+    bool is_whole;     /* the places lie in the file */
+    weir_blocks_place names, index;
+} weir_blocks_footer;
+/* false: it is that of another kind of file. */
+bool weir_blocks_take_footer(const uint8_t footer[WEIR_BLOCKS_FOOTER_BYTES], uint64_t file_bytes,
+                             weir_blocks_footer *footerp);
+
 /* in_parts: the index is an index of parts, as the file's properties say.  WEIR_EVERSION: another
  * version or checksum, or larger than can be read here; WEIR_ECORRUPT; WEIR_ENOMEM; errors of a file. */
 weir_err weir_blocks_open(const char *path, bool in_parts, weir_blocks **blocksp);

@@ -173,13 +173,20 @@ void status_set(weir_rocks_status *status, weir_rocks_kind kind, const char *tex
     snprintf(status->text, sizeof status->text, "%s", text);
 }
 
+bool ends_with(const std::string &text, const char *end) {
+    const size_t length = strlen(end);
+    return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
+}
+
+/* By RocksDB's own words where it has no other sign: a path may have any words in it. */
 weir_rocks_kind status_kind_of(const rocksdb::Status &s, const std::string &text) {
     if (s.ok()) return WEIR_ROCKS_OK;
-    if (s.IsCorruption()) return WEIR_ROCKS_CORRUPT; /* before its words, which may be those of a path */
-    if (s.IsNoSpace() || text.find("No space left") != std::string::npos) return WEIR_ROCKS_FULL;
+    if (s.IsCorruption()) return WEIR_ROCKS_CORRUPT;
+    if (s.IsNoSpace() || ends_with(text, "No space left on device")) return WEIR_ROCKS_FULL;
     if (s.IsMemoryLimit()) return WEIR_ROCKS_MEMORY;
-    if (text.find("lock") != std::string::npos && text.find("LOCK") != std::string::npos) return WEIR_ROCKS_LOCKED;
-    if (text.find("does not exist") != std::string::npos) return WEIR_ROCKS_MISSING;
+    if (text.rfind("IO error: While lock file", 0) == 0 || text.rfind("IO error: lock ", 0) == 0)
+        return WEIR_ROCKS_LOCKED;
+    if (text.find("does not exist (create_if_missing is false)") != std::string::npos) return WEIR_ROCKS_MISSING;
     return WEIR_ROCKS_FAILED;
 }
 
@@ -526,20 +533,10 @@ template <typename Call> bool write_guarded(weir_rocks *db, weir_rocks_status *s
 
 namespace {
 
-/* The end of a sorted file: a byte, where two blocks begin and how long they are, zeros, the version, the mark. The
- * first of the blocks names others, and the properties among them. Behind a block is how it is compressed, and its
- * checksum. */
-constexpr size_t footer_bytes = 53, handles_end = 41, mark_at = 45;
-constexpr uint64_t footer_mark = 0x88e241b785f4cff7u, meta_block_max = 8u << 20;
+/* The end of a sorted file says where a block lies that names others, and the properties among them. Behind a block is
+ * how it is compressed, and its checksum. */
 constexpr char properties_name[] = "rocksdb.properties";
 constexpr char sequence_name[] = "external_sst_file.global_seqno"; /* 8 bytes, changed when a file is taken in */
-
-bool footer_take_place(const char **at, const char *end, uint64_t file_bytes, weir_blocks_place *place) {
-    const auto *from = reinterpret_cast<const uint8_t *>(*at), *to = reinterpret_cast<const uint8_t *>(end);
-    bool taken = weir_blocks_take_place(&from, to, file_bytes, place);
-    *at = reinterpret_cast<const char *>(from);
-    return taken;
-}
 
 bool block_is_as_written(const std::string &block) {
     WEIR_ASSERT(block.size() >= WEIR_BLOCKS_TRAILER_BYTES);
@@ -549,7 +546,8 @@ bool block_is_as_written(const std::string &block) {
 
 rocksdb::Status footer_read_meta_block(const rocksdb::RandomAccessFile &file, const std::string &path,
                                        const weir_blocks_place &place, std::string *block) {
-    if (place.bytes > meta_block_max) return rocksdb::Status::Corruption("names or properties are too long in", path);
+    if (place.bytes > sorted_meta_block_max)
+        return rocksdb::Status::Corruption("names or properties are too long in", path);
     std::string bytes(place.bytes + WEIR_BLOCKS_TRAILER_BYTES, 0);
     rocksdb::Slice got;
     rocksdb::Status s = file.Read(place.offset, bytes.size(), &got, &bytes[0]);
@@ -568,19 +566,18 @@ bool block_properties_are_as_written(std::string *block) {
 }
 
 rocksdb::Status footer_check_meta_blocks(const rocksdb::RandomAccessFile &file, const std::string &path,
-                                         uint64_t file_bytes, const char *footer) {
+                                         uint64_t file_bytes, const weir_blocks_footer &footer) {
     rocksdb::Status damaged = rocksdb::Status::Corruption("footer or properties are not as they were written in", path);
-    const char *at = footer + 1, *end = footer + handles_end;
-    weir_blocks_place names, index, properties;
+    weir_blocks_place properties;
     std::string block;
-    if (!footer_take_place(&at, end, file_bytes, &names) || !footer_take_place(&at, end, file_bytes, &index))
-        return damaged;
-    rocksdb::Status s = footer_read_meta_block(file, path, names, &block);
+    if (!footer.is_whole) return damaged;
+    rocksdb::Status s = footer_read_meta_block(file, path, footer.names, &block);
     if (!s.ok() || !block_is_as_written(block)) return s.ok() ? damaged : s;
     size_t named = block.find(properties_name);
     if (named == std::string::npos) return s;
-    at = block.data() + named + sizeof properties_name - 1;
-    if (!footer_take_place(&at, block.data() + block.size() - WEIR_BLOCKS_TRAILER_BYTES, file_bytes, &properties))
+    const auto *begin = reinterpret_cast<const uint8_t *>(block.data()),
+               *at = begin + named + sizeof properties_name - 1;
+    if (!weir_blocks_take_place(&at, begin + block.size() - WEIR_BLOCKS_TRAILER_BYTES, file_bytes, &properties))
         return damaged;
     s = footer_read_meta_block(file, path, properties, &block);
     return s.ok() && !block_properties_are_as_written(&block) ? damaged : s;
@@ -594,16 +591,17 @@ rocksdb::Status footer_check_meta_blocks(const rocksdb::RandomAccessFile &file, 
 rocksdb::Status rocks_check_end(const std::string &path) {
     rocksdb::Env *env = rocksdb::Env::Default();
     std::unique_ptr<rocksdb::RandomAccessFile> file;
-    char bytes[footer_bytes];
-    rocksdb::Slice footer;
-    uint64_t size = 0, mark = 0;
-    if (!env->GetFileSize(path, &size).ok() || size < footer_bytes) return rocksdb::Status::OK();
+    char bytes[WEIR_BLOCKS_FOOTER_BYTES];
+    rocksdb::Slice end;
+    weir_blocks_footer footer;
+    uint64_t size = 0;
+    if (!env->GetFileSize(path, &size).ok() || size < sizeof bytes) return rocksdb::Status::OK();
     if (!env->NewRandomAccessFile(path, &file, rocksdb::EnvOptions()).ok()) return rocksdb::Status::OK();
-    if (!file->Read(size - footer_bytes, footer_bytes, &footer, bytes).ok() || footer.size() < footer_bytes)
+    if (!file->Read(size - sizeof bytes, sizeof bytes, &end, bytes).ok() || end.size() < sizeof bytes)
         return rocksdb::Status::OK();
-    for (size_t i = 0; i < sizeof mark; i++)
-        mark |= static_cast<uint64_t>(static_cast<unsigned char>(footer[mark_at + i])) << (8 * i);
-    return mark == footer_mark ? footer_check_meta_blocks(*file, path, size, footer.data()) : rocksdb::Status::OK();
+    if (!weir_blocks_take_footer(reinterpret_cast<const uint8_t *>(end.data()), size, &footer))
+        return rocksdb::Status::OK();
+    return footer_check_meta_blocks(*file, path, size, footer);
 }
 
 rocksdb::Status rocks_check_ends(const std::string &folder) {

@@ -19,10 +19,11 @@ namespace {
 constexpr char rank_name[] = "weir.rank", last_rank_name[] = "weir.last_rank", filter_name[] = "weir.prefixes";
 constexpr size_t rank_bytes = 8, line_bytes = 64;
 constexpr unsigned bits_a_prefix = 10, bits_set = 6;
-constexpr size_t prefixes_max = 3200000; /* of a filter: with it properties are less than 8 MiB (rocks.cc) */
+constexpr size_t prefixes_max = 3200000; /* of a filter */
 constexpr uint64_t index_grows = 2;      /* in memory, as ours, it is about so many times as long as in the file */
 constexpr uint64_t kept_for_filters = 8; /* of the room that part: files that come in have filters first */
 constexpr int64_t promise_us = 3600 * WEIR_US_PER_S;
+static_assert(prefixes_max * bits_a_prefix / 8 < sorted_meta_block_max * 3 / 4, "properties with a filter are opened");
 
 /* --- a filter: lines of memory, in one of which a prefix has all of its bits ---------------------------------------- */
 

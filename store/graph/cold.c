@@ -181,9 +181,12 @@ static bool cold_page_is_past(const weir_cold_page *page, uint64_t rank) {
     return page->count >= wanted && weir_bundle_rank(page->entries[wanted - 1].time_us) < rank;
 }
 
-/* Behind what is wanted there may be gaps, where a file or a bundle was passed over that is past it. */
+/* Where a file or a bundle was passed over because it is past the page, the page has a gap from there on. What is
+ * wanted lies before that, and so may some more. */
 static void cold_page_end(weir_cold_page *page) {
-    const size_t wanted = cold_page_wanted(page);
+    size_t wanted = cold_page_wanted(page);
+    while (wanted < page->count && weir_bundle_rank(page->entries[wanted].time_us) < page->gap_rank)
+        wanted++;
     if (page->more && page->count > wanted) page->count = wanted;
 }
 
@@ -191,8 +194,10 @@ static void cold_page_end(weir_cold_page *page) {
 static bool cold_pages_are_past(weir_cold_page *pages, size_t count, uint64_t rank) {
     for (size_t i = 0; i < count; i++)
         if (!cold_page_is_past(&pages[i], rank)) return false;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         pages[i].more = true;
+        if (pages[i].gap_rank > rank) pages[i].gap_rank = rank;
+    }
     return true;
 }
 
@@ -289,6 +294,7 @@ static cold_pass cold_pass_begin(const weir_cold_query *query, weir_cold_page *p
         WEIR_ASSERT(pages[i].capacity > 0 && (i == 0 || pages[i - 1].list < pages[i].list));
         pages[i].count = 0;
         pages[i].more = pages[i].lost = false;
+        pages[i].gap_rank = UINT64_MAX;
     }
     return (cold_pass){query, latest_us, pages, count, false};
 }

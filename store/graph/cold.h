@@ -37,8 +37,9 @@ typedef struct weir_cold_page {
     weir_arena *arena; /* of rows, too; NULL: the room is enough, and the list has no rows */
     bool if_it_fits;   /* what the arena has no room for is no error, but `lost` */
     size_t count;
-    bool more; /* there may be more behind them */
-    bool lost; /* nothing is known of the list */
+    bool more;         /* there may be more behind them */
+    uint64_t gap_rank; /* cold.c's: of lesser ranks nothing was passed over */
+    bool lost;         /* nothing is known of the list */
 } weir_cold_page;
 
 weir_err weir_cold_list(weir_engine_cursor *cursor, const weir_cold_query *query, weir_cold_page *page);

@@ -145,12 +145,12 @@ typedef struct read_want {
 } read_want;
 
 static read_want read_want_of(const weir_shard *shard, const weir_list_query *query, const weir_graph_list *beside) {
-    read_want w = {.least = beside->least ? read_window_size(shard, beside->least + SPARE_ENTRIES) : 0};
-    w.capacity = read_window_size(shard, beside->limit + SPARE_ENTRIES);
+    read_want w = {.least = beside->least, .capacity = read_window_size(shard, beside->limit + SPARE_ENTRIES)};
     if (__builtin_sub_overflow(query->before_us, beside->window_us, &w.newer_than_us) || w.newer_than_us == INT64_MIN)
         w.least = w.capacity;
     else
         w.newer_than_us--;
+    if (w.least > w.capacity) w.least = w.capacity;
     return w;
 }
 
@@ -171,16 +171,18 @@ static weir_cold_page read_page_of(weir_list list, int64_t before_us, read_want 
                             .arena = arena};
 }
 
-/* From the newest on, so that the next reader finds a window: at least `size` entries of the list that is asked for,
- * and those lists beside it that have no window yet, because to look for a vertex costs more than to read what it has.
- * These are in the scratch memory of the ask, which is theirs until the next vertex. */
-static weir_err read_fill_windows(weir_shard *shard, const weir_list_query *query, size_t size, weir_arena *arena,
-                                  weir_cold_page pages[1 + WEIR_GRAPH_BESIDE_MAX], const weir_cold_page **windowp) {
+/* From the newest on, so that the next reader finds a window: so many entries of the list that is asked for, and more
+ * up to a size where they cost no further file; and those lists beside it that have no window yet, because to look for
+ * a vertex costs more than to read what it has. These are in the scratch memory of the ask, which is theirs until the
+ * next vertex. */
+static weir_err read_fill_windows(weir_shard *shard, const weir_list_query *query, size_t least, size_t size,
+                                  weir_arena *arena, weir_cold_page pages[1 + WEIR_GRAPH_BESIDE_MAX],
+                                  const weir_cold_page **windowp) {
     const weir_cold_query newest = {query->vertex, INT64_MAX, .budget = query->budget};
     uint64_t epoch = weir_cache_epoch(shard->cache);
     size_t count = 0, own = SIZE_MAX;
     const bool all_ages = query->newer_than_us == INT64_MIN;
-    const read_want asked = {all_ages ? size : 0, size, all_ages ? INT64_MAX : query->newer_than_us};
+    const read_want asked = {all_ages ? least : 0, size, all_ages ? INT64_MAX : query->newer_than_us};
     if (query->beside_count) weir_arena_reset(query->scratch);
     for (size_t i = 0; i <= query->beside_count; i++) {
         const weir_graph_list *beside = i < query->beside_count ? &query->beside[i] : NULL;
@@ -224,7 +226,7 @@ static weir_err read_collect_cold(weir_shard *shard, const weir_list_query *quer
         size = s->count * 2 < shard->window ? s->count * 2 : shard->window;
     weir_cold_page pages[1 + WEIR_GRAPH_BESIDE_MAX];
     const weir_cold_page *window;
-    weir_err err = read_fill_windows(shard, query, size, arena, pages, &window);
+    weir_err err = read_fill_windows(shard, query, capacity, size, arena, pages, &window);
     if (err) return err;
     size_t newer = 0;
     while (newer < window->count && window->entries[newer].time_us >= query->before_us)

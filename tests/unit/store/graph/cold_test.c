@@ -208,7 +208,7 @@ static void same_page(const weir_cold_page *page, const record *records, size_t 
     if (!page->bounded || wanted > page->capacity) wanted = page->capacity;
     assert_true(page->count >= (count < wanted ? count : wanted) && page->count <= page->capacity);
     assert_true(page->more || page->count == count);
-    assert_true(!page->more || page->count == wanted); /* a bundle beside a name may have nothing of the list */
+    assert_true(!page->more || page->count >= wanted); /* a bundle beside a name may have nothing of the list */
     for (size_t i = 0; i < page->count; i++)
         assert_int_equal(weir_entry_order(&page->entries[i], &records[i].entry), 0);
 }
