@@ -54,7 +54,8 @@ typedef struct weir_worker {
     int64_t ticked_us;                           /* [ingest] */
     int64_t wait_us;                             /* [ingest] how long it has just waited; 0: it goes on */
     bool of_consumer;                            /* [ingest] the error in hand is the consumer's own */
-    bool of_start;                               /* [ingest] … is of the store, which says where to begin */
+    bool of_start;                               /* [ingest] … is of the store, which says where to begin, */
+    bool of_damage;                              /* [ingest] … and which has damaged files                 */
     int64_t refused_us;                          /* [ingest] since when the brokers refuse; 0: they do not */
     uint32_t tries;                              /* [ingest] to open the consumer, in vain */
     uint32_t *group_ends;                        /* [ingest] one a partition: where its records end in grouped */

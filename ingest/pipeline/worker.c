@@ -26,8 +26,8 @@
 
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
-/* What passes by itself. Who loads a file waits for it, and is told at once. Damage in the store is repaired, which may
- * be over before it is asked for here: so the first time is no reason to give up. */
+/* What passes by itself. Who loads a file waits for it, and is told at once. Damage in the store may be repaired
+ * meanwhile, and that may be over before it is asked for here. */
 static bool worker_error_passes(const weir_worker *worker, weir_err err) {
     if (worker->from.stream == WEIR_PIPELINE_FILE) return false;
     switch (weir_err_code(err)) {
@@ -40,7 +40,7 @@ static bool worker_error_passes(const weir_worker *worker, weir_err err) {
     case WEIR_EPOISONED:
         return true;
     case WEIR_ECORRUPT:
-        return worker->wait_us == 0 || weir_graph_health(worker->pipeline->graph);
+        return worker->of_damage || weir_graph_health(worker->pipeline->graph);
     default:
         return false;
     }
@@ -188,6 +188,7 @@ static weir_err worker_start_at(void *context, uint32_t partition, uint64_t begi
     weir_err err = worker_first_start(worker, partition, begin, startp);
     if (!err) err = worker_add_partition(worker, partition, startp);
     worker->of_start = err != WEIR_OK;
+    worker->of_damage = weir_err_is(err, WEIR_ECORRUPT) && weir_graph_health(worker->pipeline->graph);
     return err;
 }
 
@@ -224,7 +225,7 @@ static weir_err worker_open_consumer(weir_worker *worker) {
                                             .context = worker};
     weir_err err = WEIR_OK;
     WEIR_ASSERT(!worker->consumer);
-    worker->of_start = false;
+    worker->of_start = worker->of_damage = false;
     switch (worker->from.stream) {
     case WEIR_PIPELINE_EVENTLOG:
         err = weir_consumer_eventlog_open(worker->from.log, worker_start_at, worker, &worker->consumer);

@@ -188,7 +188,8 @@ static void aggregate_see_begins(const weir_aggregates *a, const weir_sample_ask
         since_us[row] = INT64_MAX;
     for (uint32_t i = 0; i < weir_schema_aggregate_count(a->schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
-        for (uint32_t row = 0; aggregate_of_group(aggregate, ask) && row < ask->count; row++) {
+        if (!aggregate_of_group(aggregate, ask)) continue;
+        for (uint32_t row = 0; row < ask->count; row++) {
             int64_t begin_us = aggregate_window_begin(aggregate, ask->before_us[row]);
             if (begin_us < since_us[row]) since_us[row] = begin_us;
         }

@@ -716,12 +716,10 @@ static std::string prefix_end(std::string prefix) {
     return prefix;
 }
 
-/* false: no file is left that may have it. */
-static bool cursor_look_ahead(weir_rocks_cursor *cursor) {
+static void cursor_look_ahead(weir_rocks_cursor *cursor) {
     cursor->ahead_next = 0;
     cursor->ahead_count =
         cursor->files->ahead(&cursor->next_file, cursor->prefix, cursor->from_rank, cursor->ahead, ahead_files);
-    return cursor->ahead_count > 0;
 }
 
 bool weir_rocks_cursor_open_files(weir_rocks *db, const void *prefix, uint64_t from_rank, weir_rocks_cursor **cursorp,
@@ -752,7 +750,11 @@ static bool cursor_stand_before_next(weir_rocks_cursor *cursor, uint64_t *rankp)
         return true;
     }
     while (cursor->files) {
-        if (cursor->ahead_next == cursor->ahead_count && !cursor_look_ahead(cursor)) break;
+        if (cursor->ahead_next == cursor->ahead_count) {
+            if (cursor->next_file == cursor->files->size()) break;
+            cursor_look_ahead(cursor);
+            continue;
+        }
         const size_t at = cursor->ahead[cursor->ahead_next++];
         if (!cursor->files->may_have(at, cursor->prefix)) continue;
         const SortedFile &file = (*cursor->files)[at];

@@ -23,6 +23,7 @@ constexpr size_t prefixes_max = 3200000; /* of a filter */
 constexpr uint64_t index_grows = 2;      /* in memory, as ours, it is about so many times as long as in the file */
 constexpr uint64_t kept_for_filters = 8; /* of the room that part: files that come in have filters first */
 constexpr int64_t promise_us = 3600 * WEIR_US_PER_S;
+constexpr size_t looks_at_once = 32; /* a list may end with the first of them */
 static_assert(prefixes_max * bits_a_prefix / 8 < sorted_meta_block_max * 3 / 4, "properties with a filter are opened");
 
 /* --- a filter: lines of memory, in one of which a prefix has all of its bits ---------------------------------------- */
@@ -352,7 +353,8 @@ SortedList::SortedList(SortedFiles files) : files_(std::move(files)) {
 size_t SortedList::ahead(size_t *atp, const SortedPrefix &prefix, uint64_t from_rank, uint32_t *files,
                          size_t max) const {
     size_t count = 0, at = *atp;
-    for (; at < looks_.size() && count < max; at++) {
+    const size_t end = std::min(at + looks_at_once, looks_.size());
+    for (; at < end && count < max; at++) {
         const Look &look = looks_[at];
         if (look.last_rank < from_rank) continue;
         if (std::lexicographical_compare(prefix.begin, prefix.begin + 2, look.smallest, look.smallest + 2)) continue;

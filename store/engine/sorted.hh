@@ -147,8 +147,8 @@ class SortedList {
     const SortedFile &operator[](size_t at) const {
         return *files_[at];
     }
-    /* Of the files from *atp on, the next `max` in whose range the prefix lies and which end at from_rank or behind it;
-     * fetches what may_have will look at. *atp: where to go on. */
+    /* Of the next files from *atp on, at most `max` in whose range the prefix lies and which end at from_rank or behind
+     * it; fetches what may_have will look at. *atp: where to go on, if there are more. */
     size_t ahead(size_t *atp, const SortedPrefix &prefix, uint64_t from_rank, uint32_t *files, size_t max) const;
     /* Of one of those: what its filter says. */
     bool may_have(size_t at, const SortedPrefix &prefix) const;

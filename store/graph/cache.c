@@ -538,8 +538,10 @@ void weir_cache_seal_list(weir_cache *cache, weir_vertex vertex, weir_list list,
     cache_stripe *s = cache_stripe_of(cache, hash);
     weir_mutex_lock(&s->mutex);
     cache_window *w = cache_find(s, hash, vertex, list);
-    if (w) { /* without memory for its successor it is forgotten */
-        size_t capacity = w->count > cache->width ? w->count : cache->width;
+    if (w) {                            /* without memory for its successor it is forgotten */
+        size_t capacity = cache->width; /* of a window that was filled with more the next power of two */
+        while (capacity < w->count)
+            capacity *= 2;
         weir_entry *merged = weir_malloc(capacity * sizeof *merged);
         cache_window *updated = NULL;
         if (merged) {

@@ -95,6 +95,11 @@ static remains_block *remains_block_new(weir_vertex vertex, weir_list list, cons
     return b;
 }
 
+/* Whether all that is newer is among them. */
+static bool remains_reach(const remains_block *b, int64_t newer_than_us) {
+    return newer_than_us != INT64_MIN && b->count && b->entries[b->count - 1].time_us <= newer_than_us;
+}
+
 void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex, weir_list list,
                        const weir_remains_span *span, const weir_entry *entries, size_t count) {
     WEIR_ASSERT(count <= WEIR_REMAINS_MAX && span->deletion_us < span->before_us);
@@ -103,9 +108,13 @@ void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex
     weir_mutex_lock(&remains->mutex);
     remains_block **place = remains_find(remains, vertex, list);
     const remains_block *old = place ? *place : NULL; /* two readers may have passed the same list side by side */
-    bool says_no_less = old && old->span.before_us <= b->span.before_us &&
-                        old->span.newer_than_us <= b->span.newer_than_us &&
-                        (old->span.complete || (!b->span.complete && old->count >= b->count));
+    bool of_as_much =
+        old && old->span.before_us <= b->span.before_us && old->span.newer_than_us <= b->span.newer_than_us;
+    bool is_longer = of_as_much && old->count >= b->count;
+    /* Readers who want edges of different ages must not take each other's: the long pass would be made each time. */
+    bool says_no_less =
+        of_as_much && (old->span.complete || remains_reach(old, b->span.newer_than_us) ||
+                       (is_longer && (!b->span.complete || old->span.newer_than_us < b->span.newer_than_us)));
     if (weir_cache_epoch(remains->cache) == epoch && !says_no_less) { /* GRAPH-S5 */
         if (!place) place = remains_place(remains, vertex, list);
         remains_clear(remains, place);
@@ -129,7 +138,7 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
         WEIR_ASSERT(b->count <= WEIR_REMAINS_MAX);
         *countp = b->count < capacity ? b->count : capacity;
         *spanp = b->span;
-        spanp->complete = b->span.complete && *countp == b->count;
+        spanp->complete = (b->span.complete || remains_reach(b, newer_than_us)) && *countp == b->count;
         if (*countp) memcpy(entries, b->entries, *countp * sizeof *entries);
         size_t bytes = weir_entries_row_bytes(entries, *countp);
         uint8_t *rows = bytes ? allocate(context, bytes) : NULL;

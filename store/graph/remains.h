@@ -38,8 +38,8 @@ void weir_remains_close(weir_remains *remains);
  * memory.  [any] */
 void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex, weir_list list,
                        const weir_remains_span *span, const weir_entry *entries, size_t count);
-/* false: nothing is kept of the list that answers the question. Else up to capacity entries; span->complete: there is
- * nothing behind them.  [any] */
+/* false: nothing is kept of the list that answers the question. Else up to capacity entries; span->complete: behind
+ * them there is nothing that is newer than newer_than_us.  [any] */
 bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list list, int64_t before_us,
                           int64_t newer_than_us, weir_entry *entries, size_t capacity, weir_cache_allocate allocate,
                           void *context, size_t *countp, weir_remains_span *spanp);

@@ -79,7 +79,7 @@ static void live_note(live_source *s, uint16_t type, const weir_graph_list *aske
 static weir_graph_list live_asked(const weir_sample_ask *ask) {
     weir_graph_list asked = {.list = WEIR_LIST_EDGES(ask->relation, ask->direction), .limit = ask->limit};
     for (uint32_t i = 0; i < ask->count; i++) {
-        int64_t window_us = INT64_MAX;
+        int64_t window_us;
         if (!ask->since_us || __builtin_sub_overflow(ask->before_us[i], ask->since_us[i], &window_us))
             asked.least = ask->limit;
         else if (window_us > asked.window_us)

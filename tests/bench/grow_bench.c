@@ -450,6 +450,8 @@ static weir_err run(weir_cli *cli) {
     weir_err err = weir_cli_u64(cli, "records", 10000, 100000000000, &records);
     if (!err) err = weir_cli_u64(cli, "reads", 64, READS_MAX, &reads);
     if (!err) err = weir_cli_u64(cli, "per-day", 1, UINT32_MAX, &per_day);
+    if (!err && per_day && stream && strcmp(stream, "foreign") == 0)
+        err = WEIR_ERR(WEIR_EUSAGE, "--per-day is of simulated payments; foreign ones have a rate of their own");
     for (size_t i = 0; !err && i < 2; i++) {
         if (stream && strcmp(stream, both[i]) != 0 && strcmp(stream, "both") != 0) continue;
         err = run_stream(cli, both[i], records, reads, (uint32_t)per_day, &runs[count++]);

@@ -73,7 +73,7 @@ void weir_grow_sample_close(grow_sample *sample);
 
 /* --- grow_limit.c: a read without a store ------------------------------------------------------------------------ */
 
-/* Of the sorted files in the shards' folders.  Errors of files; WEIR_ENOMEM. */
+/* Of the sorted files in the shards' folders.  WEIR_EDATA there are none; errors of files; WEIR_ENOMEM. */
 weir_err weir_grow_limit(const char *store, uint32_t shards, uint32_t reads, grow_latency *latencyp);
 
 /* --- grow_plot.c: two panels, over the records on a logarithmic axis ---------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grow_limit.c - what no read of a cold store can be faster than: one read of a block's length, at any place of its
- * sorted files, out of the page cache. It becomes slower itself as the files grow, because less of them, and of what
- * the kernel knows of them, lies in the processor's caches.
+ * sorted files; out of the page cache, as long as that has room for them. It becomes slower itself as the files grow,
+ * because less of them, and of what the kernel knows of them, lies in the processor's caches.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +29,11 @@ static weir_err take_file(void *context, const char *name) {
     limit_files *l = context;
     char path[1200];
     size_t length = strlen(name);
-    if (length < 5 || strcmp(name + length - 4, ".sst") != 0 || l->count == FILES_MAX) return WEIR_OK;
+    if (length < 5 || strcmp(name + length - 4, ".sst") != 0) return WEIR_OK;
+    if (l->count == FILES_MAX) return WEIR_ERR(WEIR_ELIMIT, "more than %u files", FILES_MAX);
     snprintf(path, sizeof path, "%s/%s", l->folder, name);
     weir_err err = weir_file_open(path, WEIR_FILE_READ, &l->files[l->count]);
-    if (err) return err;
+    if (err) return weir_err_is(err, WEIR_ENOTFOUND) ? WEIR_OK : err; /* merged away since it was listed */
     const uint64_t bytes = weir_file_length(l->files[l->count]);
     l->begins[l->count + 1] = l->begins[l->count] + bytes;
     l->count++;

@@ -106,6 +106,27 @@ static void what_says_no_less_stays(void **state) {
     fixture_close(&f);
 }
 
+/* A sampler wants edges of any age, an aggregate young ones: what the one has left serves the other, too, as far as it
+ * reaches, and is not taken for the other's, which says less. Entry i is of time 128 - i. */
+static void readers_of_other_ages_do_not_take_each_others(void **state) {
+    (void)state;
+    fixture f;
+    fixture_open(&f, 1u << 20);
+    const uint64_t epoch = weir_cache_epoch(f.cache);
+    const weir_remains_span any = {OF_TIME, INT64_MIN, INT64_MIN, false}, young = {OF_TIME, 120, INT64_MIN, true},
+                            old = {OF_TIME, 20, INT64_MIN, true};
+    weir_remains_fill(f.remains, epoch, 1, list, &any, f.entries, 50);
+    assert_true(collect(&f, 1, OF_TIME, INT64_MIN, NULL) && f.count == 50 && !f.span.complete);
+    assert_true(collect(&f, 1, OF_TIME, 79, NULL) && f.count == 50 && f.span.complete); /* the last is of 79 */
+    assert_true(collect(&f, 1, OF_TIME, 78, NULL) && !f.span.complete);
+    weir_remains_fill(f.remains, epoch, 1, list, &young, f.entries, 8);
+    assert_true(collect(&f, 1, OF_TIME, INT64_MIN, NULL) && f.count == 50);
+    weir_remains_fill(f.remains, epoch, 1, list, &old, f.entries, 108);
+    assert_false(collect(&f, 1, OF_TIME, INT64_MIN, NULL));
+    assert_true(collect(&f, 1, OF_TIME, 20, NULL) && f.count == 108 && f.span.complete);
+    fixture_close(&f);
+}
+
 /* Rows that are longer than there is room for: as many as fit, and nothing says that those are all. */
 static void long_rows_are_kept_as_far_as_they_fit(void **state) {
     enum { ROW_BYTES = 3000, TOO_LONG = 1 << 16 };
@@ -152,4 +173,5 @@ static void more_than_there_is_room_for_takes_turns(void **state) {
 
 WEIR_TESTS(WEIR_CASE(it_answers_as_of_later_and_for_none_that_is_older),
            WEIR_CASE(s5_what_was_scanned_before_a_seal_is_refused), WEIR_CASE(what_says_no_less_stays),
-           WEIR_CASE(long_rows_are_kept_as_far_as_they_fit), WEIR_CASE(more_than_there_is_room_for_takes_turns))
+           WEIR_CASE(readers_of_other_ages_do_not_take_each_others), WEIR_CASE(long_rows_are_kept_as_far_as_they_fit),
+           WEIR_CASE(more_than_there_is_room_for_takes_turns))
