@@ -251,9 +251,10 @@ static const uint8_t *blocks_key_at(const weir_blocks *b, size_t at, size_t *len
     return (const uint8_t *)b->keys.bytes + begin;
 }
 
-/* Narrows the place of a key down to [*lowp, *highp]. Keys begin with hashes, so a number tells about where it lies, as far off as the
- * square root of how many there are. Two are looked at, one on each side, and fetched from memory at once; to halve the
- * rest again and again would wait for memory each time. Where a vertex fills many blocks less is gained. */
+/* Narrows the place of a key down to [*lowp, *highp]. Keys begin with hashes, so a number tells about where it lies:
+ * no farther off, mostly, than the square root of how many there are. Two are looked at, one on each side, and fetched
+ * from memory at once; to halve the rest again and again would wait for memory each time. Where a vertex fills many
+ * blocks less is gained. */
 static void blocks_guess(const weir_blocks *b, uint64_t begin, size_t *lowp, size_t *highp) {
     for (unsigned round = 0; round < GUESSES; round++) {
         if (*highp <= *lowp + NEAR_BLOCKS) return;

@@ -4,8 +4,8 @@
  *
  * Bundles of a list lie newest first within each span, and overlap: seals follow one another, but entries come late.
  * So a page is a sorted array into which bundles are merged, until it has all that is wanted, and that is newer than
- * the next bundle. Only bundles that reach beyond the time that is asked for are passed in vain, and the span says how far those
- * may be.
+ * the next bundle. Only bundles that reach beyond the time that is asked for are passed in vain, and the span says how
+ * far those may be.
  */
 #include <string.h>
 

@@ -638,8 +638,8 @@ static void a_full_disk_is_said_and_then_it_goes_on(void **state) {
     world_close(w);
 }
 
-/* A start reads which ids came last, out of the store: before a scrub or a question has met the damage. The sources wait
- * for the repair, which needs them. */
+/* A start reads which ids came last, out of the store: before a scrub or a question has met the damage. The sources
+ * wait for the repair, which needs them. */
 static void damage_that_a_start_meets_first(void **state) {
     (void)state;
     static damage_files files;
