@@ -210,6 +210,11 @@ static void kernel_compose(size_t count, const uint32_t *outer, const uint32_t *
         out[i] = outer[inner[i]];
 }
 
+static void kernel_rebase(size_t count, const uint32_t *index, uint32_t first, uint32_t *out) {
+    for (size_t i = 0; i < count; i++)
+        out[i] = index[i] - first;
+}
+
 /* --- bias, relu, norm -------------------------------------------------------------------------------------------- */
 
 static void kernel_bias(uint32_t rows, uint32_t cols, const weir_real *b, weir_real *x) {
@@ -368,6 +373,7 @@ const weir_loops WEIR_LOOP = {
     .segment_log_count = kernel_segment_log_count,
     .time_code = kernel_time_code,
     .compose = kernel_compose,
+    .rebase = kernel_rebase,
     .embed = kernel_embed,
     .embed_back = kernel_embed_back,
     .bias = kernel_bias,

@@ -74,6 +74,7 @@ static double bound_encode_most(nn_bound *b) {
     double most = 0;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_encode_slots *at = &b->nn->plan.encode[t];
+        if (shape->vertices[t].bare) continue;
         double own = WEIR_NN_SCALED_MAX * bound_column_sum(b, at->weight, 0, shape->vertices[t].width);
         for (uint32_t c = 0; c < shape->vertices[t].category_count; c++)
             own += bound_largest_entry(b, at->categories[c]);
@@ -82,19 +83,27 @@ static double bound_encode_most(nn_bound *b) {
     return most;
 }
 
+/* What a row of a type could become by rows of a weight of so many columns below, each as large as it can be. */
+static double bound_below_most(nn_bound *b, uint32_t layer, uint32_t type, double below, uint64_t weight,
+                               uint32_t *colsp) {
+    const bool bare = layer == 1 && b->nn->shape->vertices[type].bare;
+    *colsp = layer == 1 ? weir_nn_below(b->nn->shape, type) : b->nn->shape->hidden;
+    return (bare ? WEIR_NN_SCALED_MAX : below) * bound_column_sum(b, weight, 0, *colsp);
+}
+
 /* Before the layer norm. Every type is given the sum of all steps, though it has only its own. */
 static double bound_layer_most(nn_bound *b, uint32_t layer, double below) {
     const weir_nn_shape *shape = b->nn->shape;
-    uint32_t hidden = shape->hidden;
     double own = 0, neighbors = 0;
+    uint32_t cols;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_type_slots *at = &b->nn->plan.types[(layer - 1) * shape->types + t];
-        own = fmax(own, below * bound_column_sum(b, at->self, 0, hidden) + bound_largest_entry(b, at->bias));
+        own = fmax(own, bound_below_most(b, layer, t, below, at->self, &cols) + bound_largest_entry(b, at->bias));
     }
     for (uint32_t s = 0; s < shape->step_count; s++) {
         uint64_t at = b->nn->plan.neighbors[(layer - 1) * shape->step_count + s];
-        neighbors += below * bound_column_sum(b, at, 0, hidden);
-        neighbors += WEIR_NN_SCALED_MAX * bound_column_sum(b, at, hidden, hidden + weir_nn_edge_cols(b->nn, s));
+        neighbors += bound_below_most(b, layer, weir_nn_child_of(shape, s), below, at, &cols);
+        neighbors += WEIR_NN_SCALED_MAX * bound_column_sum(b, at, cols, cols + weir_nn_edge_cols(b->nn, s));
     }
     return own + neighbors;
 }

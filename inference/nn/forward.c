@@ -106,6 +106,8 @@ static void forward_bring(forward_pass *p) {
         uint32_t *rows = forward_alloc(p, e->count, sizeof *rows);
         if (p->starved) return;
         p->k->compose(e->count, p->tape->input_of, w->children[s], rows);
+        const uint32_t child = weir_nn_child_of(shape, s);
+        if (shape->vertices[child].bare) p->k->rebase(e->count, rows, p->block->input_ranges[child].begin, rows);
         w->input_children[s] = rows;
     }
     p->tape->input_children = w->input_children;
@@ -137,14 +139,18 @@ static void forward_encode_rows(forward_pass *p, uint32_t type, uint32_t first, 
     p->k->bias_relu(rows, hidden, p->params + at->bias, out);
 }
 
-/* Layer 0 is the longest by far, and little is done to each row: it pays to do all of it while the row is near. */
+/* Layer 0 is the longest by far, and little is done to each row: it pays to do all of it while the row is near. Of
+ * types without an encoder it has nothing: layer 1 takes what the batch brings. */
 static void forward_encode(forward_pass *p) {
-    uint32_t piece = weir_kernels_piece(p->k, p->shape->hidden);
-    p->tape->h0 = forward_reals(p, p->block->inputs, p->shape->hidden);
+    uint32_t piece = weir_kernels_piece(p->k, p->shape->hidden), encoded = 0;
+    for (uint32_t t = 0; t < p->shape->types; t++)
+        if (!p->shape->vertices[t].bare) encoded = p->block->input_ranges[t].end;
+    p->tape->h0 = forward_reals(p, encoded, p->shape->hidden);
     for (uint32_t t = 0; t < p->shape->types && !p->starved; t++) {
         weir_block_range range = p->block->input_ranges[t];
         uint32_t rows = range.end - range.begin;
         WEIR_ASSERT(range.begin <= range.end && range.end <= p->block->inputs);
+        if (p->shape->vertices[t].bare) continue;
         WEIR_ASSERT(rows == 0 || p->nn->plan.encode[t].bias != WEIR_NN_NO_TENSOR); /* sampled with these steps */
         for (uint32_t first = 0, count; first < rows; first += count) {
             count = rows - first < piece ? rows - first : piece;
@@ -191,17 +197,42 @@ static weir_block_range forward_range_at(const forward_pass *p, uint32_t hop, ui
     return p->block->ranges[(size_t)hop * p->shape->types + type];
 }
 
+/* What layer 1 sees of its own nodes, range after range: rows of layer 0, or of the batch. */
+static const weir_real *forward_gather(forward_pass *p, uint32_t nodes) {
+    const uint32_t *input_of = p->tape->input_of;
+    const uint32_t hops = p->shape->layers, types = p->shape->types;
+    size_t reals = 0, at = 0;
+    for (uint32_t i = 0; i < hops * types; i++)
+        reals += (size_t)(p->block->ranges[i].end - p->block->ranges[i].begin) * weir_nn_below(p->shape, i % types);
+    weir_real *below = forward_alloc(p, reals, sizeof *below);
+    uint32_t *own = forward_alloc(p, nodes, sizeof *own);
+    for (uint32_t i = 0; i < hops * types && !p->starved; i++) {
+        weir_block_range range = p->block->ranges[i];
+        const uint32_t type = i % types, rows = range.end - range.begin, cols = weir_nn_below(p->shape, type);
+        const bool bare = p->shape->vertices[type].bare;
+        WEIR_ASSERT(range.begin <= range.end && range.end <= nodes);
+        if (bare) p->k->rebase(rows, input_of + range.begin, p->block->input_ranges[type].begin, own);
+        if (rows)
+            p->k->gather_rows(rows, cols, bare ? p->tape->numbers[type] : p->tape->h0,
+                              bare ? own : input_of + range.begin, below + at);
+        at += (size_t)rows * cols;
+    }
+    return below;
+}
+
 static void forward_layer_self(forward_pass *p, uint32_t layer) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     const weir_nn_type_slots *slots = &p->nn->plan.types[(layer - 1) * p->shape->types];
-    uint32_t hidden = p->shape->hidden;
+    const weir_real *below = t->below;
     for (uint32_t hop = 0; hop <= p->shape->layers - layer; hop++) {
         for (uint32_t type = 0; type < p->shape->types; type++) {
             weir_block_range range = forward_range_at(p, hop, type);
-            size_t at = (size_t)range.begin * hidden;
-            if (range.begin == range.end) continue;
+            uint32_t rows = range.end - range.begin,
+                     cols = layer == 1 ? weir_nn_below(p->shape, type) : p->shape->hidden;
+            if (rows == 0) continue;
             WEIR_ASSERT(range.end <= t->nodes && slots[type].self != WEIR_NN_NO_TENSOR);
-            forward_apply(p, range.end - range.begin, hidden, t->below + at, slots[type].self, 0, t->relu + at);
+            forward_apply(p, rows, cols, below, slots[type].self, 0, t->relu + (size_t)range.begin * p->shape->hidden);
+            below += (size_t)rows * cols;
         }
     }
 }
@@ -211,16 +242,19 @@ static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t st
     const weir_block_edges *e = &p->block->edges[step];
     uint32_t hidden = p->shape->hidden, rows = e->parent_end - e->parent_begin;
     uint64_t weight = p->nn->plan.neighbors[(layer - 1) * p->shape->step_count + step];
-    weir_real *mean = forward_reals(p, rows, hidden), *out = t->relu + (size_t)e->parent_begin * hidden;
+    uint32_t child = weir_nn_child_of(p->shape, step), cols = layer == 1 ? weir_nn_below(p->shape, child) : hidden;
+    weir_real *mean = forward_reals(p, rows, cols), *out = t->relu + (size_t)e->parent_begin * hidden;
     if (p->starved || rows == 0) return;
     WEIR_ASSERT(weight != WEIR_NN_NO_TENSOR && e->parent_end <= t->nodes);
-    const weir_real *x = layer == 1 ? p->tape->h0 : t->below; /* of its children alone: NN-N5 */
+    const weir_real *x = layer > 1                        ? t->below
+                         : p->shape->vertices[child].bare ? p->tape->numbers[child]
+                                                          : p->tape->h0; /* of its children alone: NN-N5 */
     weir_segments segments =
         forward_segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
-    p->k->segment_mean(&segments, hidden, x, hidden, mean, hidden);
-    forward_apply(p, rows, hidden, mean, weight, 1, out);
-    forward_apply(p, rows, weir_nn_edge_cols(p->nn, step), p->tape->edge_means[step],
-                  weight + (uint64_t)hidden * hidden, 1, out);
+    p->k->segment_mean(&segments, cols, x, cols, mean, cols);
+    forward_apply(p, rows, cols, mean, weight, 1, out);
+    forward_apply(p, rows, weir_nn_edge_cols(p->nn, step), p->tape->edge_means[step], weight + (uint64_t)cols * hidden,
+                  1, out);
     p->w->means[layer - 1][step] = mean;
 }
 
@@ -262,13 +296,7 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     size_t mark = weir_nn_workspace_mark(p->w);
     t->relu = forward_reals(p, nodes, hidden);
     t->stats = forward_reals(p, nodes, 2);
-    if (layer > 1) {
-        t->below = t[-1].out;
-    } else {
-        weir_real *below = forward_reals(p, nodes, hidden);
-        if (!p->starved) p->k->gather_rows(nodes, hidden, p->tape->h0, p->tape->input_of, below);
-        t->below = below;
-    }
+    t->below = layer > 1 ? t[-1].out : forward_gather(p, nodes);
     if (p->starved) return;
 
     forward_layer_self(p, layer);

@@ -50,7 +50,7 @@ static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slo
     const weir_nn_inputs *inputs = &nn->shape->vertices[type];
     uint32_t hidden = nn->shape->hidden;
     *slots = (weir_nn_encode_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, categories, brought};
-    if (!weir_nn_sees(nn->shape, type)) return;
+    if (!weir_nn_sees(nn->shape, type) || inputs->bare) return;
     if (inputs->width > 0)
         slots->weight = nn_add_tensor(nn, inputs->width, hidden, WEIR_NN_WEIGHT, "encode.%s.weight", inputs->name);
     for (uint32_t c = 0; c < inputs->category_count; c++) {
@@ -75,7 +75,8 @@ static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_typ
     uint32_t hidden = nn->shape->hidden;
     *slots = (weir_nn_type_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR};
     if (!weir_nn_layer_has(nn->shape, layer, type)) return;
-    slots->self = nn_add_tensor(nn, hidden, hidden, WEIR_NN_WEIGHT, "layer%u.%s.self.weight", layer, name);
+    slots->self = nn_add_tensor(nn, layer == 1 ? weir_nn_below(nn->shape, type) : hidden, hidden, WEIR_NN_WEIGHT,
+                                "layer%u.%s.self.weight", layer, name);
     slots->bias = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.bias", layer, name);
     slots->gain = nn_add_tensor(nn, 1, hidden, WEIR_NN_GAIN, "layer%u.%s.norm.gain", layer, name);
     slots->shift = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.norm.bias", layer, name);
@@ -94,9 +95,10 @@ static void nn_plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *n
         neighbors[step] = neighbors[i];
         return;
     }
-    neighbors[step] = nn_add_tensor(nn, shape->hidden + weir_nn_edge_cols(nn, step), shape->hidden, WEIR_NN_WEIGHT,
-                                    "layer%u.%s.%s.weight", layer, shape->edges[s->relation].name,
-                                    s->direction == WEIR_OUT ? "out" : "in");
+    uint32_t below = layer == 1 ? weir_nn_below(shape, weir_nn_child_of(shape, step)) : shape->hidden;
+    neighbors[step] =
+        nn_add_tensor(nn, below + weir_nn_edge_cols(nn, step), shape->hidden, WEIR_NN_WEIGHT, "layer%u.%s.%s.weight",
+                      layer, shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in");
 }
 
 /* Every tensor gets its place, in the order of the flat array. False: no memory. */

@@ -144,7 +144,7 @@ uint32_t weir_nn_step_parent(const weir_nn_shape *shape, uint32_t step) {
     return s->direction == WEIR_OUT ? shape->ends[s->relation].from : shape->ends[s->relation].to;
 }
 
-uint32_t weir_nn_step_child(const weir_nn_shape *shape, uint32_t step) {
+uint32_t weir_nn_child_of(const weir_nn_shape *shape, uint32_t step) {
     const weir_sample_step *s = &shape->steps[step];
     return s->direction == WEIR_OUT ? shape->ends[s->relation].to : shape->ends[s->relation].from;
 }
@@ -200,6 +200,8 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
     }
     for (uint32_t s = 0; s < shape->step_count; s++)
         edge_width += hidden + shape->edges[shape->steps[s].relation].width + WEIR_TIME_CODE_COUNT + 1;
+    for (uint32_t s = 0; shape->bare && s < shape->step_count; s++)
+        columns += shape->vertices[weir_nn_child_of(shape, s)].width;
     columns += shape->layers * (shape->types * (hidden + 3) + edge_width) + shape->outputs;
     uint64_t apart = shape->outputs + 2 * ids; /* not multiplied by hidden */
     if (apart <= WEIR_NN_PARAMETERS_MAX && columns <= (WEIR_NN_PARAMETERS_MAX - apart) / hidden) return WEIR_OK;
@@ -220,6 +222,10 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
     shape->layers = shape->steps[shape->step_count - 1].hop;
     weir_err err = shape_check_size(shape);
     if (err) return err;
+    for (uint32_t t = 0; t < shape->types; t++) {
+        weir_nn_inputs *inputs = &shape->vertices[t];
+        inputs->bare = shape->bare && inputs->width > 0 && inputs->category_count == 0;
+    }
 
     /* Which types each hop has: the targets', then what the steps from there lead to. */
     shape->reach = weir_arena_calloc(shape->arena, (size_t)(shape->layers + 1) * shape->types, sizeof *shape->reach);
@@ -229,7 +235,7 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
     for (uint32_t s = 0; s < shape->step_count; s++) {
         uint32_t hop = shape->steps[s].hop;
         if (shape_reached(shape, hop - 1, weir_nn_step_parent(shape, s)))
-            shape->reach[(size_t)hop * shape->types + weir_nn_step_child(shape, s)] = true;
+            shape->reach[(size_t)hop * shape->types + weir_nn_child_of(shape, s)] = true;
     }
     return WEIR_OK;
 }
@@ -299,6 +305,7 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     if (err) return err;
     shape->hidden = opts->hidden ? opts->hidden : HIDDEN_DEFAULT;
     shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
+    shape->bare = opts->bare;
     if (opts->step_count > WEIR_SAMPLE_STEPS_MAX)
         err = WEIR_ERR(WEIR_EINVAL, "%u steps; at most %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
     shape->step_count = err ? 0 : opts->step_count;
@@ -377,6 +384,11 @@ const weir_nn_inputs *weir_nn_vertex(const weir_nn_shape *shape, uint32_t type) 
 const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation) {
     WEIR_ASSERT(relation < shape->relations);
     return &shape->edges[relation];
+}
+
+uint32_t weir_nn_below(const weir_nn_shape *shape, uint32_t type) {
+    WEIR_ASSERT(type < shape->types);
+    return shape->vertices[type].bare ? shape->vertices[type].width : shape->hidden;
 }
 
 bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type) {

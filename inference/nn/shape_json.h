@@ -8,5 +8,6 @@ extern const char *const weir_nn_normalise_words[];
 extern const char *const weir_nn_strategy_words[];
 extern const char *const weir_nn_direction_words[];
 extern const char *const weir_nn_rows_words[];
+extern const char *const weir_nn_encoder_words[]; /* by weir_nn_opts.bare */
 
 #endif /* WEIR_INFERENCE_SHAPE_JSON_H */

@@ -8,6 +8,7 @@ const char *const weir_nn_normalise_words[] = {"none", "standard", "log-standard
 const char *const weir_nn_strategy_words[] = {"recent", "uniform", "weighted", "full", NULL};
 const char *const weir_nn_direction_words[] = {"out", "in", NULL};
 const char *const weir_nn_rows_words[] = {"as-is", "unit", NULL}; /* by weir_nn_matrix.unit */
+const char *const weir_nn_encoder_words[] = {"layer", "none", NULL};
 
 static void shape_print_scale(weir_json *json, const weir_nn_number *number) {
     const weir_nn_scale *s = &number->scale;
@@ -99,6 +100,8 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
     weir_json_key_u64(json, "outputs", shape->outputs);
     weir_json_key_u64(json, "hidden", shape->hidden);
     weir_json_key_u64(json, "window", shape->window);
+    if (shape->bare) /* a shape with encoders keeps the bytes that it had before there were others */
+        weir_json_key_string(json, "encoder", weir_nn_encoder_words[shape->bare]);
 
     weir_json_key(json, "vertices");
     weir_json_array(json);

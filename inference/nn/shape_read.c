@@ -260,6 +260,9 @@ static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_json_node *roo
     if (!err) err = shape_get_u32(root, "outputs", 1, WEIR_NN_OUTPUTS_MAX, &shape->outputs);
     if (!err) err = shape_get_u32(root, "hidden", 1, WEIR_NN_HIDDEN_MAX, &shape->hidden);
     if (!err) err = shape_get_u32(root, "window", 1, WEIR_SAMPLE_WINDOW_MAX, &shape->window);
+    uint32_t encoder = 0;
+    if (!err && weir_json_find(root, "encoder")) err = shape_get_word(root, "encoder", weir_nn_encoder_words, &encoder);
+    shape->bare = encoder > 0;
     if (err) return err;
     shape->task = weir_arena_strndup(shape->arena, task, strlen(task));
     return shape->task ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
@@ -286,8 +289,8 @@ static weir_err shape_read_parts(weir_nn_shape *shape, const weir_json_node *roo
 }
 
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep) {
-    static const char *const keys[] = {"version", "task",     "target",    "outputs", "hidden",
-                                       "window",  "vertices", "relations", "steps",   NULL};
+    static const char *const keys[] = {"version", "task",     "target",    "outputs", "hidden", "window",
+                                       "encoder", "vertices", "relations", "steps",   NULL};
     const weir_json_node *vertices = NULL, *relations = NULL, *steps = NULL;
     weir_nn_shape *shape = NULL;
     uint32_t version;

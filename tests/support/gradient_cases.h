@@ -111,9 +111,9 @@ static inline void gradient_forward_back(gradient_check *g) {
     weir_nn_workspace_close(workspace);
 }
 
-static inline void gradient_run(const char *task, const weir_nn_drop *drop) {
+static inline void gradient_run(const char *task, const weir_nn_drop *drop, nn_encoders encoders) {
     gradient_check g = {.drop = drop, .weights = {1, 2.5, 0.5}};
-    nn_open(&g.f, weir_test_seed(), task, 11);
+    nn_open_as(&g.f, weir_test_seed(), task, 11, encoders);
     nn_random_batch(&g.f);
     uint64_t count = weir_nn_parameter_count(g.f.nn);
     g.params = fixture_array(count, sizeof *g.params);

@@ -22,36 +22,40 @@
 #define WEIR_US     1000000
 #define NN_STEPS(a) (a), sizeof(a) / sizeof *(a)
 
-static const char nn_schema_text[] = "version: 1\n"
-                                     "name: tiny\n"
-                                     "vertices:\n"
-                                     "  a:\n"
-                                     "    features:\n"
-                                     "      x: {kind: number, normalise: standard}\n"
-                                     "      c: {kind: category, values: [p, q, r]}\n"
-                                     "      y: {kind: number, normalise: log-standard}\n"
-                                     "      born: {kind: time}\n"
-                                     "      d: {kind: category, buckets: 5}\n"
-                                     "  b:\n"
-                                     "    features:\n"
-                                     "      z: {kind: number, normalise: min-max}\n"
-                                     "  lonely: {}\n"
-                                     "relations:\n"
-                                     "  ab:\n"
-                                     "    from: a\n"
-                                     "    to: b\n"
-                                     "    features:\n"
-                                     "      w: {kind: number}\n"
-                                     "  aa: {from: a, to: a}\n"
-                                     "aggregates:\n"
-                                     "  out_1d: {vertex: a, relation: ab, function: count, window: 1d, "
-                                     "normalise: log-standard}\n"
-                                     "labels:\n"
-                                     "  mark: {vertex: a, values: [no, yes], lag: 1d}\n"
-                                     "  kind: {vertex: a, values: [one, two, three], lag: 1d}\n"
-                                     "tasks:\n"
-                                     "  find: {kind: classify, label: mark, positive: yes}\n"
-                                     "  sort: {kind: classify, label: kind}\n";
+#define NN_SCHEMA(c, d)                                                                                     \
+    "version: 1\n"                                                                                          \
+    "name: tiny\n"                                                                                          \
+    "vertices:\n"                                                                                           \
+    "  a:\n"                                                                                                \
+    "    features:\n"                                                                                       \
+    "      x: {kind: number, normalise: standard}\n" c "      y: {kind: number, normalise: log-standard}\n" \
+    "      born: {kind: time}\n" d "  b:\n"                                                                 \
+    "    features:\n"                                                                                       \
+    "      z: {kind: number, normalise: min-max}\n"                                                         \
+    "  lonely: {}\n"                                                                                        \
+    "relations:\n"                                                                                          \
+    "  ab:\n"                                                                                               \
+    "    from: a\n"                                                                                         \
+    "    to: b\n"                                                                                           \
+    "    features:\n"                                                                                       \
+    "      w: {kind: number}\n"                                                                             \
+    "  aa: {from: a, to: a}\n"                                                                              \
+    "aggregates:\n"                                                                                         \
+    "  out_1d: {vertex: a, relation: ab, function: count, window: 1d, "                                     \
+    "normalise: log-standard}\n"                                                                            \
+    "labels:\n"                                                                                             \
+    "  mark: {vertex: a, values: [no, yes], lag: 1d}\n"                                                     \
+    "  kind: {vertex: a, values: [one, two, three], lag: 1d}\n"                                             \
+    "tasks:\n"                                                                                              \
+    "  find: {kind: classify, label: mark, positive: yes}\n"                                                \
+    "  sort: {kind: classify, label: kind}\n"
+
+static const char nn_schema_text[] =
+    NN_SCHEMA("      c: {kind: category, values: [p, q, r]}\n", "      d: {kind: category, buckets: 5}\n");
+static const char nn_schema_of_numbers[] = NN_SCHEMA("", "");
+
+/* Which types have an encoder: all; a, with its categories, but not b; neither, of the schema without categories. */
+typedef enum nn_encoders { NN_ALL, NN_OF_CATEGORIES, NN_NONE } nn_encoders;
 
 static const weir_sample_step nn_steps[] = {
     {.hop = 1, .fanout = 4, .relation = 0, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_UNIFORM},
@@ -60,6 +64,9 @@ static const weir_sample_step nn_steps[] = {
     {.hop = 2, .fanout = 4, .relation = 0, .direction = WEIR_IN, .strategy = WEIR_SAMPLE_UNIFORM},
     {.hop = 2, .fanout = 3, .relation = 1, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_UNIFORM},
 };
+
+/* The vertex type that each leads to. */
+static const uint32_t nn_children[] = {1, 0, 0, 0, 0};
 
 /* Vertices of type b that have embeddings of their own. */
 static const uint64_t nn_known_ids[] = {3, 17, 18, 1000, 5000000000, UINT64_MAX - 1, UINT64_MAX};
@@ -73,6 +80,7 @@ typedef struct nn_fixture {
     weir_sampler *sampler;
     weir_block *block;
     weir_schema *schema;
+    nn_encoders encoders;
     weir_nn_shape *shape;
     weir_nn *nn;
     weir_real *params;
@@ -87,16 +95,20 @@ static inline double nn_normal(nn_fixture *f) {
     return weir_rng_normal(&f->rng);
 }
 
-static inline void nn_open(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden) {
+/* Vertices of type b have embeddings of their own where all types have encoders. */
+static inline void nn_open_as(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden, nn_encoders encoders) {
     *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0)};
     fixture_random(&f->graph, &f->rng, 50, 500, (uint64_t)NN_LAST_US);
-    assert_ok(weir_schema_parse("tiny.yaml", nn_schema_text, sizeof nn_schema_text - 1, &f->schema));
+    const char *text = encoders == NN_NONE ? nn_schema_of_numbers : nn_schema_text;
+    assert_ok(weir_schema_parse("tiny.yaml", text, strlen(text), &f->schema));
+    f->encoders = encoders;
     weir_nn_opts opts = {.task = weir_schema_task_find(f->schema, task), .hidden = hidden, .window = 20};
     opts.steps = nn_steps;
     opts.step_count = sizeof nn_steps / sizeof *nn_steps;
     const weir_nn_known known = {1, nn_known_ids, NN_KNOWN};
     opts.known = &known;
-    opts.known_count = 1;
+    opts.known_count = encoders == NN_ALL;
+    opts.bare = encoders != NN_ALL;
     assert_ok(weir_nn_shape_open(f->schema, &opts, &f->shape));
     assert_ok(weir_nn_open(f->shape, weir_kernels_cpu(), &f->nn));
     f->params = fixture_array(weir_nn_parameter_count(f->nn), sizeof *f->params);
@@ -116,6 +128,10 @@ static inline void nn_open(nn_fixture *f, uint64_t seed, const char *task, uint3
     assert_ok(weir_sample_over_arrays(&f->arrays, &f->source));
     assert_ok(weir_sampler_open(&sample, f->source, &f->sampler));
     assert_ok(weir_block_open(f->sampler, &f->block));
+}
+
+static inline void nn_open(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden) {
+    nn_open_as(f, seed, task, hidden, NN_ALL);
 }
 
 /* Floats of a vertex are a function of it, so that the same target is the same in every batch. */
@@ -229,6 +245,14 @@ static inline void naive_relu(uint32_t n, const double *bias, double *y) {
         y[i] = fmax(0, y[i] + bias[i]);
 }
 
+/* What layer 1 sees of a type without an encoder is its numbers, which are fewer than `hidden`. */
+static inline uint32_t naive_cols(const nn_fixture *f, uint32_t layer, uint32_t type) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(f->shape, type);
+    assert_int_equal(inputs->bare, f->encoders == NN_NONE || (f->encoders == NN_OF_CATEGORIES && type == 1));
+    assert_true(inputs->width <= weir_nn_hidden(f->shape));
+    return layer == 1 && inputs->bare ? inputs->width : weir_nn_hidden(f->shape);
+}
+
 static inline void naive_encode(const nn_fixture *f, const double *params, uint32_t node, double *h) {
     const weir_block_view *v = f->batch.block;
     uint32_t hop = 0, type = 0, hidden = weir_nn_hidden(f->shape);
@@ -238,6 +262,10 @@ static inline void naive_encode(const nn_fixture *f, const double *params, uint3
     double x[64] = {0};
     for (uint32_t i = 0; i < inputs->width; i++)
         x[i] = (double)f->numbers[type][row * inputs->width + i];
+    if (inputs->bare) {
+        memcpy(h, x, inputs->width * sizeof *h);
+        return;
+    }
     if (inputs->width) naive_apply(inputs->width, hidden, x, NAIVE(f, params, "encode.%s.weight", inputs->name), h);
     for (uint32_t c = 0; c < inputs->category_count; c++) {
         double one = 1;
@@ -252,11 +280,11 @@ static inline void naive_encode(const nn_fixture *f, const double *params, uint3
 }
 
 /* [mean of children | mean of edge numbers | mean of the time code | log(1 + children)] */
-static inline uint32_t naive_message(const nn_fixture *f, uint32_t step, uint32_t node, const double *below,
-                                     double *m) {
+static inline uint32_t naive_message(const nn_fixture *f, uint32_t layer, uint32_t step, uint32_t node,
+                                     const double *below, double *m) {
     const weir_block_view *v = f->batch.block;
     const weir_block_edges *e = &v->edges[step];
-    uint32_t hidden = weir_nn_hidden(f->shape), count = 0;
+    uint32_t hidden = naive_cols(f, layer, nn_children[step]), count = 0, stride = weir_nn_hidden(f->shape);
     uint32_t width = weir_nn_edge(f->shape, nn_steps[step].relation)->width, cols = hidden + width + 8;
     memset(m, 0, (cols + 1) * sizeof *m);
     for (uint32_t i = 0; i < e->count; i++) {
@@ -264,7 +292,7 @@ static inline uint32_t naive_message(const nn_fixture *f, uint32_t step, uint32_
         double age = (double)(v->before_us[v->groups[node]] - e->times[i]) / 1e6;
         count++;
         for (uint32_t c = 0; c < hidden; c++)
-            m[c] += below[e->children[i] * hidden + c];
+            m[c] += below[e->children[i] * stride + c];
         for (uint32_t c = 0; c < width; c++)
             m[hidden + c] += (double)f->edges[step][i * width + c];
         for (uint32_t k = 0; k < 8; k++) {
@@ -294,13 +322,14 @@ static inline void naive_layer(const nn_fixture *f, const double *params, uint32
     double m[256];
     naive_where(f->batch.block, node, &hop, &type);
     const char *name = weir_nn_vertex(f->shape, type)->name;
-    naive_apply(hidden, hidden, below + node * hidden, NAIVE(f, params, "layer%u.%s.self.weight", layer, name), out);
+    naive_apply(naive_cols(f, layer, type), hidden, below + node * hidden,
+                NAIVE(f, params, "layer%u.%s.self.weight", layer, name), out);
     for (uint32_t s = 0; s < f->batch.block->steps; s++) {
         const weir_block_edges *e = &f->batch.block->edges[s];
         if (node < e->parent_begin || node >= e->parent_end) continue;
         const char *relation = weir_nn_edge(f->shape, nn_steps[s].relation)->name;
         const char *direction = nn_steps[s].direction == WEIR_OUT ? "out" : "in";
-        uint32_t cols = naive_message(f, s, node, below, m);
+        uint32_t cols = naive_message(f, layer, s, node, below, m);
         naive_apply(cols, hidden, m, NAIVE(f, params, "layer%u.%s.%s.weight", layer, relation, direction), out);
     }
     naive_relu(hidden, NAIVE(f, params, "layer%u.%s.bias", layer, name), out);

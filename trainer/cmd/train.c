@@ -217,8 +217,9 @@ static weir_err train_read_remote(const weir_cli *cli, weir_cmd_train *c) {
                                         [WEIR_TRAIN_CACHED_SIMULATED] = "simulated",
                                         [WEIR_TRAIN_CACHED_AHEAD] = "ahead"};
     const char *name = weir_cli_text(cli, "cache-policy"), *wire = weir_cli_text(cli, "wire");
-    const char *batches = weir_cli_text(cli, "batches");
+    const char *batches = weir_cli_text(cli, "batches"), *encoder = weir_cli_text(cli, "encoder");
     c->opts.local = batches && strcmp(batches, "local") == 0;
+    c->opts.bare = encoder && strcmp(encoder, "none") == 0;
     for (unsigned i = 0; wire && i < WEIR_TRAIN_WIRES; i++)
         if (strcmp(wire, weir_train_wire_name((weir_train_wire)i)) == 0) c->opts.wire = (weir_train_wire)i;
     c->opts.cached = WEIR_TRAIN_CACHED_VIP;
@@ -331,6 +332,10 @@ static const weir_option options[] = {
      "batches that are prepared ahead, each by a thread: more hide a slower network, and need memory (default: 6)",
      NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
+    {"encoder", 0, "KIND",
+     "layer: what is known of a vertex goes through a layer of its type first; none: where that is numbers alone, the "
+     "first layer takes them as they are, as a plain GraphSAGE does (default: layer)",
+     "layer|none"},
     {"fanouts", 0, "N,N,…",
      "edges of a vertex along each relation that a layer looks at, one number a layer; some relations otherwise: "
      "'10,10 paid_by=20,5 paid_at.in=0,0' (default: 10,10)",

@@ -82,10 +82,15 @@ static weir_real *backward_head(backward_pass *b, const weir_real *dlogits) {
 
 /* --- a layer ----------------------------------------------------------------------------------------------------- */
 
+/* Whether layer 1 saw the type's own numbers: then there is nothing further back. */
+static bool backward_ends_at(const backward_pass *b, uint32_t layer, uint32_t type) {
+    return layer == 1 && weir_nn_vertex(b->shape, type)->bare;
+}
+
 /* One type of one hop: through the norm, relu and bias to dsum, in pieces that stay in a cache, and through the layer's
- * own weight to dbelow. */
+ * own weight to dbelow. below: what the layer saw of the range. */
 static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type, weir_block_range range,
-                           const weir_real *dout, weir_real *dsum, weir_real *dbelow) {
+                           const weir_real *below, const weir_real *dout, weir_real *dsum, weir_real *dbelow) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     const weir_nn_type_slots *at = &b->plan->types[(layer - 1) * b->types + type];
     uint32_t rows = range.end - range.begin, hidden = b->hidden, piece = weir_kernels_piece(b->k, hidden);
@@ -98,8 +103,9 @@ static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type
         b->k->relu_back((size_t)count * hidden, t->relu + from, dsum + from);
         b->k->bias_back(count, hidden, dsum + from, b->gradients + at->bias);
     }
-    backward_dweight(b, rows, hidden, hidden, t->below + first, dsum + first, at->self);
-    backward_dx(b, rows, hidden, hidden, dsum + first, at->self, 1, dbelow + first);
+    const bool ends = backward_ends_at(b, layer, type);
+    backward_dweight(b, rows, ends ? weir_nn_below(b->shape, type) : hidden, hidden, below, dsum + first, at->self);
+    if (!ends) backward_dx(b, rows, hidden, hidden, dsum + first, at->self, 1, dbelow + first);
 }
 
 /* The means of the children along one step; dchildren: rows of what the means were of. */
@@ -112,11 +118,14 @@ static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint3
     uint64_t weight = b->plan->neighbors[(layer - 1) * steps + step];
     if (rows == 0 || weight == WEIR_NN_NO_TENSOR) return;
     WEIR_ASSERT(e->parent_end <= t->nodes);
-    weir_real *dmean = backward_reals(b, rows, hidden);
-    if (b->starved) return;
-    backward_dweight(b, rows, hidden, hidden, t->means[step], dy, weight);
+    const uint32_t child = weir_nn_child_of(b->shape, step);
+    const bool ends = backward_ends_at(b, layer, child);
+    const uint32_t cols = ends ? weir_nn_below(b->shape, child) : hidden;
+    backward_dweight(b, rows, cols, hidden, t->means[step], dy, weight);
     backward_dweight(b, rows, weir_nn_edge_cols(b->nn, step), hidden, b->tape->edge_means[step], dy,
-                     weight + (uint64_t)hidden * hidden);
+                     weight + (uint64_t)cols * hidden);
+    weir_real *dmean = ends ? NULL : backward_reals(b, rows, hidden);
+    if (b->starved || ends) return;
     backward_dx(b, rows, hidden, hidden, dy, weight, 0, dmean);
     weir_segments segments = {.count = rows,
                               .offsets = b->tape->offsets[step],
@@ -129,19 +138,26 @@ static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint3
 static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *dout) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     uint32_t steps, seen = layer == 1 ? t->nodes : b->tape->layers[layer - 2].nodes;
+    const weir_real *below = t->below;
+    bool all_end = true;
+    for (uint32_t type = 0; type < b->types; type++)
+        all_end = all_end && backward_ends_at(b, layer, type);
     weir_nn_steps(b->shape, &steps);
     weir_dropout dropout = weir_nn_dropout_of(&b->tape->drop, layer);
-    weir_real *dsum = backward_reals(b, t->nodes, b->hidden), *dbelow = backward_zeros(b, seen, b->hidden);
+    weir_real *dsum = backward_reals(b, t->nodes, b->hidden);
+    weir_real *dbelow = all_end ? NULL : backward_zeros(b, seen, b->hidden);
     if (b->starved) return NULL;
     if (dropout.rate > 0) b->k->dropout(t->nodes, b->hidden, &dropout, dout);
     for (uint32_t hop = 0; hop <= b->layers - layer; hop++) {
         for (uint32_t type = 0; type < b->types; type++) {
             weir_block_range range = b->block->ranges[(size_t)hop * b->types + type];
             WEIR_ASSERT(range.begin <= range.end && range.end <= t->nodes);
-            if (range.begin < range.end) backward_range(b, layer, type, range, dout, dsum, dbelow);
+            if (range.begin == range.end) continue;
+            backward_range(b, layer, type, range, below, dout, dsum, dbelow);
+            below += (size_t)(range.end - range.begin) * (layer == 1 ? weir_nn_below(b->shape, type) : b->hidden);
         }
     }
-    if (layer == 1) { /* it took its own rows out of layer 0's, once a node */
+    if (layer == 1 && !all_end) { /* it took its own rows out of layer 0's, once a node */
         const weir_real *dself = dbelow;
         dbelow = backward_zeros(b, b->block->inputs, b->hidden);
         if (b->starved) return NULL;
@@ -162,6 +178,7 @@ static void backward_encode(const backward_pass *b, uint32_t type, weir_real *dh
     uint32_t width = inputs->width, categories = inputs->category_count;
     uint32_t all = range.end - range.begin, piece = weir_kernels_piece(b->k, b->hidden);
     WEIR_ASSERT(range.begin <= range.end && range.end <= b->block->inputs);
+    if (inputs->bare) return;
     for (uint32_t first = 0; first < all; first += piece) {
         uint32_t rows = all - first < piece ? all - first : piece;
         weir_real *d = dh0 + ((size_t)range.begin + first) * b->hidden;

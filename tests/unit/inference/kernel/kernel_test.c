@@ -214,6 +214,9 @@ static void check_compose(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     k->compose(rows, outer, inner, out);
     for (uint32_t i = 0; i < rows; i++)
         assert_int_equal(out[i], outer[inner[i]]);
+    k->rebase(rows, out, cols, out);
+    for (uint32_t i = 0; i < rows; i++)
+        assert_int_equal(out[i], (uint32_t)(outer[inner[i]] - cols));
     free(outer);
     free(inner);
     free(out);

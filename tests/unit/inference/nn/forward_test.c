@@ -17,11 +17,11 @@ static void run_forward(nn_fixture *f, bool tape, weir_real *logits, weir_real *
     weir_nn_workspace_close(workspace);
 }
 
-static void compare_with_naive(const char *task) {
+static void compare_with_naive(const char *task, nn_encoders encoders) {
     nn_fixture f;
     weir_real logits[NN_TARGETS * OUTPUTS_MAX];
     double naive[NN_TARGETS * OUTPUTS_MAX];
-    nn_open(&f, weir_test_seed(), task, 13);
+    nn_open_as(&f, weir_test_seed(), task, 13, encoders);
     nn_random_batch(&f);
     uint64_t count = weir_nn_parameter_count(f.nn);
     double *params = fixture_array(count, sizeof *params);
@@ -39,12 +39,18 @@ static void compare_with_naive(const char *task) {
 
 static void forward_is_the_naive_network(void **state) {
     (void)state;
-    compare_with_naive("find");
+    compare_with_naive("find", NN_ALL);
 }
 
 static void forward_of_classes_is_the_naive_network(void **state) {
     (void)state;
-    compare_with_naive("sort");
+    compare_with_naive("sort", NN_ALL);
+}
+
+static void forward_without_encoders_is_the_naive_network(void **state) {
+    (void)state;
+    compare_with_naive("find", NN_OF_CATEGORIES);
+    compare_with_naive("sort", NN_NONE);
 }
 
 static void n4_a_tape_changes_no_bit(void **state) {
@@ -228,8 +234,8 @@ static void every_allocation_of_open_may_fail(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(forward_of_classes_is_the_naive_network),
-           WEIR_CASE(n4_a_tape_changes_no_bit), WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch),
-           WEIR_CASE(n6_a_tensor_begins_by_its_name), WEIR_CASE(init_is_glorot),
-           WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one), WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor),
-           WEIR_CASE(another_block_is_refused), WEIR_CASE(every_allocation_of_a_pass_may_fail),
-           WEIR_CASE(every_allocation_of_open_may_fail))
+           WEIR_CASE(forward_without_encoders_is_the_naive_network), WEIR_CASE(n4_a_tape_changes_no_bit),
+           WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch), WEIR_CASE(n6_a_tensor_begins_by_its_name),
+           WEIR_CASE(init_is_glorot), WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one),
+           WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor), WEIR_CASE(another_block_is_refused),
+           WEIR_CASE(every_allocation_of_a_pass_may_fail), WEIR_CASE(every_allocation_of_open_may_fail))

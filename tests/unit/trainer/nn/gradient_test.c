@@ -4,18 +4,25 @@
 
 static void b1_binary(void **state) {
     (void)state;
-    gradient_run("find", NULL);
+    gradient_run("find", NULL, NN_ALL);
 }
 
 static void b1_softmax(void **state) {
     (void)state;
-    gradient_run("sort", NULL);
+    gradient_run("sort", NULL, NN_ALL);
 }
 
 static void b1_dropout(void **state) {
     (void)state;
     weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
-    gradient_run("find", &drop);
+    gradient_run("find", &drop, NN_ALL);
 }
 
-WEIR_TESTS(WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout))
+static void b1_without_encoders(void **state) {
+    (void)state;
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run("sort", NULL, NN_OF_CATEGORIES);
+    gradient_run("find", &drop, NN_NONE);
+}
+
+WEIR_TESTS(WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout), WEIR_CASE(b1_without_encoders))

@@ -119,6 +119,8 @@ typedef struct weir_kernels {
     void (*time_code)(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout);
     /* out[i] = outer[inner[i]] */
     void (*compose)(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out);
+    /* out[i] = index[i] - first; in place, too */
+    void (*rebase)(size_t count, const uint32_t *index, uint32_t first, uint32_t *out);
     /* out[i] += table[slots[i * stride]];   dtable[slots[i * stride]] += dout[i];   of WEIR_NO_SLOT: nothing */
     void (*embed)(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
                   weir_real *out);

@@ -81,6 +81,7 @@ typedef struct weir_nn_opts {
     uint32_t matrix_count;
     const weir_nn_known *known; /* at most one a type; copied                                  */
     uint32_t known_count;
+    bool bare; /* no encoder where none is needed: types that have numbers, and nothing that is looked up    */
 } weir_nn_opts;
 
 typedef enum weir_nn_number_kind {
@@ -121,6 +122,7 @@ typedef struct weir_nn_inputs {
     uint32_t number_count, category_count, feature_count, aggregate_count, matrix_count, known_count;
     uint32_t width; /* columns of the numbers and matrices */
     bool timed;     /* ages or aggregates: the floats of a vertex differ from time to time */
+    bool bare;      /* layer 1 sees these columns as they are, and no encoder's            */
 } weir_nn_inputs;
 
 /* WEIR_EINVAL options out of range; WEIR_ECONFIG this network cannot learn the task: says why and what to do;
@@ -157,6 +159,10 @@ const weir_sample_step *weir_nn_steps(const weir_nn_shape *shape, uint32_t *coun
 uint32_t weir_nn_types(const weir_nn_shape *shape);
 const weir_nn_inputs *weir_nn_vertex(const weir_nn_shape *shape, uint32_t type);
 const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation);
+/* The vertex type that a step leads to. */
+uint32_t weir_nn_child_of(const weir_nn_shape *shape, uint32_t step);
+/* Columns of what layer 1 sees of a vertex of the type: an encoder's, or the type's own. */
+uint32_t weir_nn_below(const weir_nn_shape *shape, uint32_t type);
 /* Whether nodes of the type can be seen at all; rows of a type that cannot need no encoding. */
 bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type);
 

@@ -20,7 +20,7 @@ typedef struct weir_nn_type_slots {
 } weir_nn_type_slots;
 
 typedef struct weir_nn_encode_slots {
-    uint64_t weight, bias;      /* NO_TENSOR: the network does not see the type; weight: or it has no numbers */
+    uint64_t weight, bias;      /* NO_TENSOR: it does not see the type, or not by an encoder; weight: or no numbers */
     const uint64_t *categories; /* one a category                                  */
     const bool *brought;        /* one a category: a share, to which batches bring what they read of it */
 } weir_nn_encode_slots;
@@ -40,8 +40,10 @@ uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step);
 
 /* One layer of a pass. */
 typedef struct weir_nn_layer_tape {
-    const weir_real *below; /* nodes x hidden: h of the layer below; of layer 1 gathered from h0; maybe more rows */
-    /* One a step, parents x hidden; without a meaning where the layer does not look so far, or there are no parents. */
+    /* nodes x hidden: h of the layer below, maybe more rows; of layer 1 gathered, range after range: rows of h0, or of
+     * types without an encoder their numbers, with columns as weir_nn_below says. */
+    const weir_real *below;
+    /* One a step, parents x hidden, of layer 1 x weir_nn_below of the children; without a meaning where the layer does not look so far, or there are no parents. */
     const weir_real *const *means;
     weir_real *relu;  /* nodes x hidden */
     weir_real *stats; /* nodes x 2      */
@@ -53,14 +55,15 @@ typedef struct weir_nn_tape {
     const weir_block_view *block;
     weir_nn_drop drop; /* rate 0: none; its keys as the kernels see them, NULL where the pass had none */
     const uint32_t *input_of;
-    const uint32_t *const *input_children; /* one a step: of each edge its child's input row     */
+    const uint32_t *const *input_children; /* one a step: of each edge its child's input row; of a type without an
+                                              encoder, among those of the type */
     const uint32_t *const *offsets;        /* one a step                                         */
     const uint32_t *const *children;       /* one a step                                         */
     const weir_real *const *edge_means;    /* one a step: parents x edge cols                    */
     const weir_real *const *numbers;       /* one a type                                         */
     const uint32_t *const *slots;          /* one a type                                         */
     const weir_nn_brought *brought;        /* as the batch has it                                */
-    weir_real *h0;                         /* inputs x hidden                                    */
+    weir_real *h0; /* inputs x hidden; rows of types without an encoder mean nothing, and may be missing at the end */
     weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
 } weir_nn_tape;
 
