@@ -55,6 +55,7 @@ typedef struct epoch_bench {
     weir_kernels kernels;
     epoch_world world;
     uint32_t rounds, batch;
+    bool bare; /* no encoder */
     double cache;
     int64_t cpu_us, thread_us; /* when the epoch at hand began */
     epoch_sums sums;
@@ -237,6 +238,7 @@ static weir_err epoch_train(epoch_bench *b) {
     opts.snapshot = b->snapshot;
     opts.kernels = &b->kernels;
     opts.hidden = EPOCH_HIDDEN;
+    opts.bare = b->bare;
     opts.reach = (weir_train_reach){.fanouts = epoch_fanouts, .layers = EPOCH_LAYERS, .out_only = true};
     opts.batch = b->batch;
     opts.epochs = 1 + b->rounds;
@@ -331,6 +333,7 @@ static weir_err epoch_read_options(const weir_cli *cli, epoch_bench *b) {
         err = WEIR_ERR(WEIR_EUSAGE, "--targets is at least %u, and at most a quarter of --vertices", EPOCH_JUDGED);
     b->rounds = (uint32_t)rounds;
     b->batch = (uint32_t)batch;
+    b->bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
     return err;
 }
 
@@ -399,6 +402,8 @@ static const weir_option options[] = {
     {"features", 'f', "N", "numbers of a vertex (default 100; quick: 10)", NULL},
     {"targets", 't', "N", "to learn from in an epoch, of a graph that is made (default 20480; quick: 128)", NULL},
     {"batch", 'b', "N", "targets of a batch (default 1024; quick: 32)", NULL},
+    {"encoder", 0, "KIND", "layer, or none: a plain GraphSAGE, whose first layer has the features (default layer)",
+     "layer|none"},
     {"cache", 'c', "SHARE", "of rows of other ranks that are kept, under mpirun (default 0)", NULL},
     {"graph", 'g', "FOLDER", "where the graph is made, and stays; one that is there is used", NULL},
     {"rounds", 'r', "N", "epochs that count, after a first one that does not (default 3; quick: 1)", NULL},

@@ -41,6 +41,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--encoder", choices=("layer", "none"), default="layer")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
@@ -48,7 +49,7 @@ def main():
 
     graph = Graph(given.graph)
     x = torch.from_numpy(graph.x)
-    learner = Learner(Network(x.shape[1], peer.convolution))
+    learner = Learner(Network(x.shape[1], peer.convolution, given.encoder))
     batches = peer.Batches(graph, given.batch, given.workers)
     epoch(learner, batches, graph, x, peer)
     sums = [sum(column) for column in zip(*(epoch(learner, batches, graph, x, peer) for _ in range(given.rounds)))]

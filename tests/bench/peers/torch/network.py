@@ -11,15 +11,16 @@ RATE, DECAY, NORM_MAX = 3e-3, 1e-2, 5.0  # weir_train_defaults
 
 
 class Network(nn.Module):
-    def __init__(self, features, convolution):
+    def __init__(self, features, convolution, encoder):
         super().__init__()
-        self.encode = nn.Linear(features, HIDDEN)
-        self.layers = nn.ModuleList(convolution(HIDDEN, HIDDEN) for _ in FANOUTS)
+        self.encode = nn.Linear(features, HIDDEN) if encoder == "layer" else None
+        below = [HIDDEN if self.encode else features] + [HIDDEN] * (len(FANOUTS) - 1)
+        self.layers = nn.ModuleList(convolution(width, HIDDEN) for width in below)
         self.norms = nn.ModuleList(nn.LayerNorm(HIDDEN) for _ in FANOUTS)
         self.head = nn.Linear(HIDDEN, 1)
 
     def forward(self, x, hops, apply):
-        h = torch.relu(self.encode(x))
+        h = torch.relu(self.encode(x)) if self.encode else x
         for layer, norm, hop in zip(self.layers, self.norms, hops):
             h = norm(torch.relu(apply(layer, hop, h)))
         return self.head(h).squeeze(1)

@@ -43,33 +43,13 @@ static double tested(const char *folder, const char *key) {
     return value;
 }
 
-static void train(unsigned ranks, const char *snapshot, const char *folder, const char *epochs) {
-    const char *const arguments[] = {snapshot,
-                                     "--folder",
-                                     folder,
-                                     "--out-only",
-                                     "--fanouts",
-                                     "16,16",
-                                     "--epochs",
-                                     epochs,
-                                     "--patience",
-                                     "0",
-                                     "--rate",
-                                     "0.02",
-                                     "--hidden",
-                                     "32",
-                                     "--batch",
-                                     "70",
-                                     "--dropout",
-                                     "0.2",
-                                     "--input-dropout",
-                                     "0.5",
-                                     "--no-baselines",
-                                     "--per-class",
-                                     "20,30",
-                                     "--seed",
-                                     "5",
-                                     NULL};
+static void train(unsigned ranks, const char *snapshot, const char *folder, const char *epochs, const char *encoder) {
+    const char *const arguments[] = {
+        snapshot,          "--folder", folder,       "--out-only", "--fanouts",      "16,16",
+        "--epochs",        epochs,     "--patience", "0",          "--rate",         "0.02",
+        "--hidden",        "32",       "--batch",    "70",         "--dropout",      "0.2",
+        "--input-dropout", "0.5",      "--encoder",  encoder,      "--no-baselines", "--per-class",
+        "20,30",           "--seed",   "5",          NULL};
     weir_test_output output;
     ranks_run(ranks, ranks_train_program(), arguments, &output);
     if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
@@ -82,7 +62,7 @@ static void cora_is_learnt_from_140_labels(void **state) {
     snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("cora"));
     snprintf(run, sizeof run, "%s", weir_test_path("run"));
     import_cora(snapshot);
-    train(1, snapshot, run, "15");
+    train(1, snapshot, run, "15", "layer");
     assert_true(tested(run, "\"targets\"") == 2708 - 7 * 50);
     if (!(tested(run, "\"accuracy\"") > ACCURACY_LEAST)) fail_msg("accuracy %g", tested(run, "\"accuracy\""));
 }
@@ -95,10 +75,25 @@ static void two_ranks_learn_the_same(void **state) {
     snprintf(one, sizeof one, "%s", weir_test_path("one"));
     snprintf(two, sizeof two, "%s", weir_test_path("two"));
     import_cora(snapshot);
-    train(1, snapshot, one, "5");
-    train(2, snapshot, two, "5");
+    train(1, snapshot, one, "5", "layer");
+    train(2, snapshot, two, "5", "layer");
     double of_one = tested(one, "\"accuracy\""), of_two = tested(two, "\"accuracy\"");
     if (!(fabs(of_one - of_two) < 0.005)) fail_msg("accuracies %g and %g", of_one, of_two);
+}
+
+/* The network that GraphSAGE is published as: its first layer has the words. */
+static void a_network_without_an_encoder_learns_it_too(void **state) {
+    (void)state;
+    char snapshot[4096], one[4096], two[4096];
+    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("cora"));
+    snprintf(one, sizeof one, "%s", weir_test_path("one"));
+    snprintf(two, sizeof two, "%s", weir_test_path("two"));
+    import_cora(snapshot);
+    train(1, snapshot, one, "15", "none");
+    train(2, snapshot, two, "15", "none");
+    double of_one = tested(one, "\"accuracy\""), of_two = tested(two, "\"accuracy\"");
+    if (!(of_one > ACCURACY_LEAST)) fail_msg("accuracy %g", of_one);
+    if (!(fabs(of_one - of_two) < 0.01)) fail_msg("accuracies %g and %g", of_one, of_two);
 }
 
 /* A living graph has no matrix: it is said where somebody promotes, not only in a server's log. */
@@ -146,4 +141,5 @@ static void without_times_a_split_has_to_be_said(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(cora_is_learnt_from_140_labels), WEIR_CASE(two_ranks_learn_the_same),
-           WEIR_CASE(a_model_of_a_matrix_is_not_promoted), WEIR_CASE(without_times_a_split_has_to_be_said))
+           WEIR_CASE(a_network_without_an_encoder_learns_it_too), WEIR_CASE(a_model_of_a_matrix_is_not_promoted),
+           WEIR_CASE(without_times_a_split_has_to_be_said))

@@ -8,7 +8,8 @@
  *     m = [mean of the children's h | mean of the edges' numbers | mean of the time codes | log(1 + children)]
  *   head                          logits = h of the targets · W + b
  *
- * own: only of types with known vertices (shape.h), and only for these.
+ * own: only of types with known vertices (shape.h), and only for these. A type without an encoder (weir_nn_opts.bare)
+ * has its numbers as h0: in layer 1 the rows of Wself and Wneighbour are as many as those.
  *
  * Layer l computes the nodes of hops 0 to L - l, a prefix of the block's. The one code serves and trains.
  *
