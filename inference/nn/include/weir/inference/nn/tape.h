@@ -43,7 +43,8 @@ typedef struct weir_nn_layer_tape {
     /* nodes x hidden: h of the layer below, maybe more rows; of layer 1 gathered, range after range: rows of h0, or of
      * types without an encoder their numbers, with columns as weir_nn_below says. */
     const weir_real *below;
-    /* One a step, parents x hidden, of layer 1 x weir_nn_below of the children; without a meaning where the layer does not look so far, or there are no parents. */
+    /* One a step, parents x hidden, of layer 1 x weir_nn_below of the children; without a meaning where the layer does
+     * not look so far, or there are no parents. */
     const weir_real *const *means;
     weir_real *relu;  /* nodes x hidden */
     weir_real *stats; /* nodes x 2      */
