@@ -144,7 +144,7 @@ static void forward_encode_rows(forward_pass *p, uint32_t type, uint32_t first, 
 static void forward_encode(forward_pass *p) {
     uint32_t piece = weir_kernels_piece(p->k, p->shape->hidden), encoded = 0;
     for (uint32_t t = 0; t < p->shape->types; t++)
-        if (!p->shape->vertices[t].bare) encoded = p->block->input_ranges[t].end;
+        if (p->nn->plan.encode[t].bias != WEIR_NN_NO_TENSOR) encoded = p->block->input_ranges[t].end;
     p->tape->h0 = forward_reals(p, encoded, p->shape->hidden);
     for (uint32_t t = 0; t < p->shape->types && !p->starved; t++) {
         weir_block_range range = p->block->input_ranges[t];
@@ -152,6 +152,7 @@ static void forward_encode(forward_pass *p) {
         WEIR_ASSERT(range.begin <= range.end && range.end <= p->block->inputs);
         if (p->shape->vertices[t].bare) continue;
         WEIR_ASSERT(rows == 0 || p->nn->plan.encode[t].bias != WEIR_NN_NO_TENSOR); /* sampled with these steps */
+        WEIR_ASSERT(rows == 0 || range.end <= encoded);
         for (uint32_t first = 0, count; first < rows; first += count) {
             count = rows - first < piece ? rows - first : piece;
             forward_encode_rows(p, t, first, count);
@@ -201,6 +202,7 @@ static weir_block_range forward_range_at(const forward_pass *p, uint32_t hop, ui
 static const weir_real *forward_gather(forward_pass *p, uint32_t nodes) {
     const uint32_t *input_of = p->tape->input_of;
     const uint32_t hops = p->shape->layers, types = p->shape->types;
+    uint32_t seen = 0;
     size_t reals = 0, at = 0;
     for (uint32_t i = 0; i < hops * types; i++)
         reals += (size_t)(p->block->ranges[i].end - p->block->ranges[i].begin) * weir_nn_below(p->shape, i % types);
@@ -211,6 +213,8 @@ static const weir_real *forward_gather(forward_pass *p, uint32_t nodes) {
         const uint32_t type = i % types, rows = range.end - range.begin, cols = weir_nn_below(p->shape, type);
         const bool bare = p->shape->vertices[type].bare;
         WEIR_ASSERT(range.begin <= range.end && range.end <= nodes);
+        WEIR_ASSERT(rows == 0 || range.begin == seen); /* backwards, too, they are met in this order */
+        seen += rows;
         if (bare) p->k->rebase(rows, input_of + range.begin, p->block->input_ranges[type].begin, own);
         if (rows)
             p->k->gather_rows(rows, cols, bare ? p->tape->numbers[type] : p->tape->h0,

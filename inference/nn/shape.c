@@ -187,6 +187,14 @@ static weir_err shape_check_step(const weir_nn_shape *shape, uint32_t index) {
     return WEIR_OK;
 }
 
+/* Whether a step of an earlier hop along the same relation and direction has the weights. */
+static bool shape_shares_weight(const weir_nn_shape *shape, uint32_t step) {
+    const weir_sample_step *s = &shape->steps[step];
+    for (uint32_t i = 0; i < step; i++)
+        if (shape->steps[i].relation == s->relation && shape->steps[i].direction == s->direction) return true;
+    return false;
+}
+
 /* Counts every type and step, in reach or not, so at least what the tensors will have: a hostile text ends here. An id
  * of a known vertex is as long as two parameters, and lies beside them in one file. */
 static weir_err shape_check_size(const weir_nn_shape *shape) {
@@ -200,14 +208,16 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
     }
     for (uint32_t s = 0; s < shape->step_count; s++)
         edge_width += hidden + shape->edges[shape->steps[s].relation].width + WEIR_TIME_CODE_COUNT + 1;
-    for (uint32_t s = 0; shape->bare && s < shape->step_count; s++)
-        columns += shape->vertices[weir_nn_child_of(shape, s)].width;
+    for (uint32_t s = 0; s < shape->step_count; s++) {
+        const weir_nn_inputs *child = &shape->vertices[weir_nn_child_of(shape, s)];
+        if (child->bare && !shape_shares_weight(shape, s)) columns += child->width;
+    }
     columns += shape->layers * (shape->types * (hidden + 3) + edge_width) + shape->outputs;
     uint64_t apart = shape->outputs + 2 * ids; /* not multiplied by hidden */
     if (apart <= WEIR_NN_PARAMETERS_MAX && columns <= (WEIR_NN_PARAMETERS_MAX - apart) / hidden) return WEIR_OK;
     return WEIR_ERR(WEIR_ELIMIT,
                     "a network of about %llu parameters; at most %llu are possible: lower hidden, or the "
-                    "buckets of the categories, or embed fewer types",
+                    "buckets of the categories, embed fewer types, or leave out wide matrices",
                     (unsigned long long)(columns * hidden + apart), (unsigned long long)WEIR_NN_PARAMETERS_MAX);
 }
 
@@ -220,12 +230,15 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
         if (err) return err;
     }
     shape->layers = shape->steps[shape->step_count - 1].hop;
-    weir_err err = shape_check_size(shape);
-    if (err) return err;
+    bool any = false;
     for (uint32_t t = 0; t < shape->types; t++) {
         weir_nn_inputs *inputs = &shape->vertices[t];
         inputs->bare = shape->bare && inputs->width > 0 && inputs->category_count == 0;
+        any = any || inputs->bare;
     }
+    shape->bare = any; /* else it is the network that it would be without, and is written as that */
+    weir_err err = shape_check_size(shape);
+    if (err) return err;
 
     /* Which types each hop has: the targets', then what the steps from there lead to. */
     shape->reach = weir_arena_calloc(shape->arena, (size_t)(shape->layers + 1) * shape->types, sizeof *shape->reach);

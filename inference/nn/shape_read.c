@@ -2,7 +2,7 @@
 /*
  * shape_read.c - a shape out of text that nobody trusts.
  *
- * Each object has just the keys that shape_print.c writes, each number its range; what the parts mean together is
+ * Each object has no other keys than shape_print.c writes, each number its range; what the parts mean together is
  * checked where a shape out of a schema is: weir_nn_shape_finish.
  */
 #include <string.h>

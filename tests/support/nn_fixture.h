@@ -18,6 +18,7 @@
 #include "weir_test.h"
 
 #define NN_TARGETS  12u
+#define NN_WIDEST   16u /* columns of a type are at most so many */
 #define NN_LAST_US  ((int64_t)40 * 86400 * WEIR_US)
 #define WEIR_US     1000000
 #define NN_STEPS(a) (a), sizeof(a) / sizeof *(a)
@@ -245,12 +246,18 @@ static inline void naive_relu(uint32_t n, const double *bias, double *y) {
         y[i] = fmax(0, y[i] + bias[i]);
 }
 
-/* What layer 1 sees of a type without an encoder is its numbers, which are fewer than `hidden`. */
+/* What layer 1 sees of a type without an encoder is its numbers. */
 static inline uint32_t naive_cols(const nn_fixture *f, uint32_t layer, uint32_t type) {
     const weir_nn_inputs *inputs = weir_nn_vertex(f->shape, type);
     assert_int_equal(inputs->bare, f->encoders == NN_NONE || (f->encoders == NN_OF_CATEGORIES && type == 1));
-    assert_true(inputs->width <= weir_nn_hidden(f->shape));
+    assert_true(inputs->width <= NN_WIDEST);
     return layer == 1 && inputs->bare ? inputs->width : weir_nn_hidden(f->shape);
+}
+
+/* From one node to the next, of what a layer sees. */
+static inline uint32_t naive_stride(const nn_fixture *f, uint32_t layer) {
+    uint32_t hidden = weir_nn_hidden(f->shape);
+    return layer == 1 && hidden < NN_WIDEST ? NN_WIDEST : hidden;
 }
 
 static inline void naive_encode(const nn_fixture *f, const double *params, uint32_t node, double *h) {
@@ -284,7 +291,7 @@ static inline uint32_t naive_message(const nn_fixture *f, uint32_t layer, uint32
                                      const double *below, double *m) {
     const weir_block_view *v = f->batch.block;
     const weir_block_edges *e = &v->edges[step];
-    uint32_t hidden = naive_cols(f, layer, nn_children[step]), count = 0, stride = weir_nn_hidden(f->shape);
+    uint32_t hidden = naive_cols(f, layer, nn_children[step]), count = 0, stride = naive_stride(f, layer);
     uint32_t width = weir_nn_edge(f->shape, nn_steps[step].relation)->width, cols = hidden + width + 8;
     memset(m, 0, (cols + 1) * sizeof *m);
     for (uint32_t i = 0; i < e->count; i++) {
@@ -322,7 +329,7 @@ static inline void naive_layer(const nn_fixture *f, const double *params, uint32
     double m[256];
     naive_where(f->batch.block, node, &hop, &type);
     const char *name = weir_nn_vertex(f->shape, type)->name;
-    naive_apply(naive_cols(f, layer, type), hidden, below + node * hidden,
+    naive_apply(naive_cols(f, layer, type), hidden, below + node * naive_stride(f, layer),
                 NAIVE(f, params, "layer%u.%s.self.weight", layer, name), out);
     for (uint32_t s = 0; s < f->batch.block->steps; s++) {
         const weir_block_edges *e = &f->batch.block->edges[s];
@@ -355,9 +362,9 @@ static inline void naive_dropout(const nn_fixture *f, const weir_nn_drop *drop, 
 static inline void naive_forward(const nn_fixture *f, const double *params, const weir_nn_drop *drop, double *logits) {
     const weir_block_view *v = f->batch.block;
     uint32_t hidden = weir_nn_hidden(f->shape), outputs = weir_nn_outputs(f->shape);
-    double *below = fixture_array((size_t)v->nodes * hidden, sizeof *below);
+    double *below = fixture_array((size_t)v->nodes * naive_stride(f, 1), sizeof *below);
     for (uint32_t n = 0; n < v->nodes; n++)
-        naive_encode(f, params, n, below + n * hidden);
+        naive_encode(f, params, n, below + n * naive_stride(f, 1));
     for (uint32_t layer = 1; layer <= v->hops; layer++) {
         double *out = fixture_array((size_t)v->nodes * hidden, sizeof *out);
         for (uint32_t n = 0; n < v->hop_end[v->hops - layer]; n++)

@@ -21,7 +21,9 @@ static weir_err train_read_u32(const weir_cli *cli, const char *name, uint32_t l
     return err;
 }
 
-static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
+static weir_err train_read_sizes(const weir_cli *cli, weir_train_opts *o) {
+    const char *encoder = weir_cli_text(cli, "encoder");
+    o->bare = encoder && strcmp(encoder, "none") == 0;
     weir_err err = train_read_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = train_read_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
     if (!err) err = train_read_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);
@@ -217,9 +219,8 @@ static weir_err train_read_remote(const weir_cli *cli, weir_cmd_train *c) {
                                         [WEIR_TRAIN_CACHED_SIMULATED] = "simulated",
                                         [WEIR_TRAIN_CACHED_AHEAD] = "ahead"};
     const char *name = weir_cli_text(cli, "cache-policy"), *wire = weir_cli_text(cli, "wire");
-    const char *batches = weir_cli_text(cli, "batches"), *encoder = weir_cli_text(cli, "encoder");
+    const char *batches = weir_cli_text(cli, "batches");
     c->opts.local = batches && strcmp(batches, "local") == 0;
-    c->opts.bare = encoder && strcmp(encoder, "none") == 0;
     for (unsigned i = 0; wire && i < WEIR_TRAIN_WIRES; i++)
         if (strcmp(wire, weir_train_wire_name((weir_train_wire)i)) == 0) c->opts.wire = (weir_train_wire)i;
     c->opts.cached = WEIR_TRAIN_CACHED_VIP;
@@ -266,7 +267,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->baselines = !weir_cli_given(cli, "no-baselines");
     c->opts.resume = weir_cli_given(cli, "resume");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
-    weir_err err = train_read_numbers(cli, &c->opts);
+    weir_err err = train_read_sizes(cli, &c->opts);
     if (!err) err = train_read_remote(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);

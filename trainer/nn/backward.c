@@ -82,9 +82,9 @@ static weir_real *backward_head(backward_pass *b, const weir_real *dlogits) {
 
 /* --- a layer ----------------------------------------------------------------------------------------------------- */
 
-/* Whether layer 1 saw the type's own numbers: then there is nothing further back. */
+/* Whether nothing lies behind what the layer saw of the type: it has no encoder, or the network does not see it. */
 static bool backward_ends_at(const backward_pass *b, uint32_t layer, uint32_t type) {
-    return layer == 1 && weir_nn_vertex(b->shape, type)->bare;
+    return layer == 1 && b->plan->encode[type].bias == WEIR_NN_NO_TENSOR;
 }
 
 /* One type of one hop: through the norm, relu and bias to dsum, in pieces that stay in a cache, and through the layer's

@@ -9,7 +9,7 @@
  *   head                          logits = h of the targets · W + b
  *
  * own: only of types with known vertices (shape.h), and only for these. A type without an encoder (weir_nn_opts.bare)
- * has its numbers as h0: in layer 1 the rows of Wself and Wneighbour are as many as those.
+ * has its numbers as h0: layer 1's Wself has a row for each of those columns, and Wneighbour one more for each of m's.
  *
  * Layer l computes the nodes of hops 0 to L - l, a prefix of the block's. The one code serves and trains.
  *

@@ -74,7 +74,7 @@ typedef struct weir_block_view {
     uint32_t targets, hops, types, steps;
     uint32_t nodes;
     const uint32_t *hop_end;        /* hops + 1: nodes of the hops up to this one                                 */
-    const weir_block_range *ranges; /* [hop * types + type]: its nodes                                            */
+    const weir_block_range *ranges; /* [hop * types + type]: its nodes; those that have any follow each other     */
     const uint64_t *vertices;       /* of each node, over arrays: its index within its type; else NULL            */
     const weir_vertex *ids;         /* of each node, over a graph: its id; else NULL                              */
     const uint32_t *groups;         /* of each node: its target; 0 under `shared`                                 */
@@ -85,7 +85,7 @@ typedef struct weir_block_view {
     uint32_t inputs;
     const uint32_t *input_nodes;          /* of each input row, a node that wants it                              */
     const uint32_t *input_of;             /* of each node, its row                                                */
-    const weir_block_range *input_ranges; /* of each type, its rows                                               */
+    const weir_block_range *input_ranges; /* of each type, its rows; those that have any follow each other        */
 } weir_block_view;
 
 /* Borrowed from the block, until it is filled again. */
