@@ -54,11 +54,10 @@ static void forward_without_encoders_is_the_naive_network(void **state) {
     compare_with_naive("find", NN_NONE, 5); /* narrower than what type a has */
 }
 
-static void n4_a_tape_changes_no_bit(void **state) {
-    (void)state;
+static void n4_of(nn_encoders encoders) {
     nn_fixture f;
     weir_real with[NN_TARGETS], without[NN_TARGETS], embeddings[2][NN_TARGETS * 13];
-    nn_open(&f, weir_test_seed(), "find", 13);
+    nn_open_as(&f, weir_test_seed(), "find", 13, encoders);
     nn_random_batch(&f);
     run_forward(&f, true, with, embeddings[0]);
     run_forward(&f, false, without, embeddings[1]);
@@ -67,12 +66,18 @@ static void n4_a_tape_changes_no_bit(void **state) {
     nn_close(&f);
 }
 
-static void n5_a_target_alone_is_the_target_in_a_batch(void **state) {
+static void n4_a_tape_changes_no_bit(void **state) {
     (void)state;
+    n4_of(NN_ALL);
+    n4_of(NN_OF_CATEGORIES);
+    n4_of(NN_NONE);
+}
+
+static void n5_of(nn_encoders encoders) {
     nn_fixture f;
     weir_target targets[NN_TARGETS];
     weir_real all[NN_TARGETS], alone;
-    nn_open(&f, weir_test_seed(), "find", 13);
+    nn_open_as(&f, weir_test_seed(), "find", 13, encoders);
     nn_targets(&f, targets, NN_TARGETS);
     nn_sample(&f, targets, NN_TARGETS);
     run_forward(&f, false, all, NULL);
@@ -83,6 +88,13 @@ static void n5_a_target_alone_is_the_target_in_a_batch(void **state) {
             fail_msg("target %u: %.9g alone, %.9g in the batch", i, (double)alone, (double)all[i]);
     }
     nn_close(&f);
+}
+
+static void n5_a_target_alone_is_the_target_in_a_batch(void **state) {
+    (void)state;
+    n5_of(NN_ALL);
+    n5_of(NN_OF_CATEGORIES);
+    n5_of(NN_NONE);
 }
 
 static void n6_a_tensor_begins_by_its_name(void **state) {
