@@ -194,16 +194,13 @@ static weir_err print_head(const growing *g, bool json) {
     weir_buf_printf(&out, "grow       %s payments, a budget of %.0f MiB, %u shards; reads in microseconds, p50/p99\n",
                     g->run->stream, (double)weir_config_u64(g->config, WEIR_CONFIG_STORE_MEMORY) / (1 << 20),
                     weir_graph_shards(g->graph));
-    weir_buf_text(
-        &out,
-        "                       krecords a second of          CPU s  bytes   bytes written   read     "
-        "live             MiB of RSS     a bare   neighbours                                               scores "
-        "of\n");
-    weir_buf_text(
-        &out, "   records  payments    CPU  +owed so far   wall   owed   kept   /rec  /kept   /rec      MiB  files   "
-              "L0   now  peak         block         first         again           hub      features        newest "
-              "edges       "
-              "any age\n");
+    weir_buf_text(&out,
+                  "                       krecords a second of          CPU s  bytes   bytes written   read     live  "
+                  "           MiB of RSS     a bare   neighbours                                               "
+                  "scores of\n");
+    weir_buf_text(&out, "   records  payments    CPU  +owed so far   wall   owed   kept   /rec  /kept   /rec      MiB  "
+                        "files   L0   now  peak         block         first         again           hub      features  "
+                        "      newest edges       any age\n");
     return print(&out);
 }
 
@@ -484,10 +481,9 @@ const weir_command weir_bench_grow = {
         "Reads: the newest ten neighbours of vertices that payments of any age went to (first, and the same "
         "again), of the hottest vertex as of moments of any age (hub), and features. Scores, one after the other, by "
         "a network as `weir train` makes it: of the newest payments (edges: of the tree that is drawn for one), and of "
-        "payments of any age as of when they came. A bare block: one read of 4 KiB at any place of the sorted files, "
-        "out "
-        "of the page cache; no list that is not in memory is read faster, so its growth is the least that theirs can "
-        "be.",
+        "payments of any age as of when they came.\n"
+        "A bare block: one read of 4 KiB at any place of the sorted files, out of the page cache. No list that is not "
+        "in memory is read faster, so its growth is the least that theirs can be.",
     .example = "weir bench grow --records 2000000 --stream foreign --svg grow.svg",
     .options = options,
     .run = run,

@@ -70,6 +70,8 @@ void weir_grow_sample_offer(void *sample, const weir_record *record);
 weir_err weir_grow_sample_read(grow_sample *sample, weir_graph *graph, grow_scorer *scorer, uint32_t source,
                                grow_row *row);
 void weir_grow_sample_close(grow_sample *sample);
+/* Of so many times, at least one, which it puts in order. */
+grow_latency weir_grow_latency(double *took_us, uint32_t count);
 
 /* --- grow_limit.c: a read without a store ------------------------------------------------------------------------ */
 

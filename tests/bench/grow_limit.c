@@ -5,7 +5,6 @@
  * because less of them, and of what the kernel knows of them, lies in the processor's caches.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
@@ -52,11 +51,6 @@ static weir_err read_anywhere(const limit_files *l, weir_rng *rng, double *took_
     return err;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 weir_err weir_grow_limit(const char *store, uint32_t shards, uint32_t reads, grow_latency *latencyp) {
     weir_rng rng = weir_rng_stream(3, 0, 0);
     limit_files *l = weir_calloc(1, sizeof *l);
@@ -69,10 +63,7 @@ weir_err weir_grow_limit(const char *store, uint32_t shards, uint32_t reads, gro
     if (!err && l->begins[l->count] == 0) err = WEIR_ERR(WEIR_EDATA, "%s has no sorted files", store);
     for (uint32_t i = 0; !err && i < reads; i++)
         err = read_anywhere(l, &rng, &took_us[i]);
-    if (!err) {
-        qsort(took_us, reads, sizeof *took_us, compare_doubles);
-        *latencyp = (grow_latency){took_us[reads / 2], took_us[reads - 1 - reads / 100]};
-    }
+    if (!err) *latencyp = weir_grow_latency(took_us, reads);
     for (size_t i = 0; l && i < l->count; i++)
         (void)weir_file_close(l->files[i]); /* they were only read */
     weir_free(l);

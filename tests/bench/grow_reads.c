@@ -235,6 +235,11 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+grow_latency weir_grow_latency(double *took_us, uint32_t count) {
+    qsort(took_us, count, sizeof *took_us, compare_doubles);
+    return (grow_latency){took_us[count / 2], took_us[count - 1 - count / 100]};
+}
+
 typedef weir_err (*read_one)(grow_sample *s, weir_graph *graph, const question *q, bool *foundp);
 
 static weir_err time_all(grow_sample *s, weir_graph *graph, const question *questions, uint32_t count, read_one read,
@@ -252,8 +257,7 @@ static weir_err time_all(grow_sample *s, weir_graph *graph, const question *ques
     if (err || !count) return err;
     if (found_count <= count / 2)
         return WEIR_ERR(WEIR_EDATA, "of %u reads of what was fed only %u found something", count, found_count);
-    qsort(s->took_us, count, sizeof *s->took_us, compare_doubles);
-    *latencyp = (grow_latency){s->took_us[count / 2], s->took_us[count - 1 - count / 100]};
+    *latencyp = weir_grow_latency(s->took_us, count);
     return WEIR_OK;
 }
 

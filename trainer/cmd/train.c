@@ -21,9 +21,7 @@ static weir_err train_read_u32(const weir_cli *cli, const char *name, uint32_t l
     return err;
 }
 
-static weir_err train_read_sizes(const weir_cli *cli, weir_train_opts *o) {
-    const char *encoder = weir_cli_text(cli, "encoder");
-    o->bare = encoder && strcmp(encoder, "none") == 0;
+static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     weir_err err = train_read_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = train_read_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
     if (!err) err = train_read_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);
@@ -267,7 +265,8 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->baselines = !weir_cli_given(cli, "no-baselines");
     c->opts.resume = weir_cli_given(cli, "resume");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
-    weir_err err = train_read_sizes(cli, &c->opts);
+    c->opts.bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
+    weir_err err = train_read_numbers(cli, &c->opts);
     if (!err) err = train_read_remote(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);

@@ -199,7 +199,7 @@ static void backward_encode(const backward_pass *b, uint32_t type, weir_real *dh
 
 /* What has the kernels' attention may still be on its way: listeners hear of what is in memory. */
 static weir_err backward_tell(const backward_pass *b, const weir_nn_listener *listener, uint64_t from) {
-    if (!listener || b->starved) return WEIR_OK;
+    if (!listener || b->starved || from == 0) return WEIR_OK; /* without encoders that is the end */
     weir_err err = b->k->finish();
     if (!err) listener->finished(listener->context, from);
     return err;

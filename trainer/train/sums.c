@@ -136,7 +136,7 @@ void weir_train_sums_loss(weir_train_sums *sums, double loss) {
 
 void weir_train_sums_reach(weir_train_sums *sums, uint64_t from) {
     weir_mutex_lock(&sums->mutex);
-    WEIR_ASSERT(from <= sums->from); /* without encoders layer 1 begins at 0, too */
+    WEIR_ASSERT(from < sums->from);
     sums->from = from;
     weir_cond_broadcast(&sums->changed);
     weir_mutex_unlock(&sums->mutex);

@@ -67,33 +67,33 @@ static void cora_is_learnt_from_140_labels(void **state) {
     if (!(tested(run, "\"accuracy\"") > ACCURACY_LEAST)) fail_msg("accuracy %g", tested(run, "\"accuracy\""));
 }
 
+/* By one rank and by two. */
+static void accuracies_of(const char *epochs, const char *encoder, double accuracies[2]) {
+    char snapshot[4096], run[4096];
+    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("cora"));
+    import_cora(snapshot);
+    for (unsigned ranks = 1; ranks <= 2; ranks++) {
+        snprintf(run, sizeof run, "%s", weir_test_path(ranks == 1 ? "one" : "two"));
+        train(ranks, snapshot, run, epochs, encoder);
+        accuracies[ranks - 1] = tested(run, "\"accuracy\"");
+    }
+}
+
 /* What a batch hides is the row's and the batch's, not the rank's. */
 static void two_ranks_learn_the_same(void **state) {
     (void)state;
-    char snapshot[4096], one[4096], two[4096];
-    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("cora"));
-    snprintf(one, sizeof one, "%s", weir_test_path("one"));
-    snprintf(two, sizeof two, "%s", weir_test_path("two"));
-    import_cora(snapshot);
-    train(1, snapshot, one, "5", "layer");
-    train(2, snapshot, two, "5", "layer");
-    double of_one = tested(one, "\"accuracy\""), of_two = tested(two, "\"accuracy\"");
-    if (!(fabs(of_one - of_two) < 0.005)) fail_msg("accuracies %g and %g", of_one, of_two);
+    double of[2];
+    accuracies_of("5", "layer", of);
+    if (!(fabs(of[0] - of[1]) < 0.005)) fail_msg("accuracies %g and %g", of[0], of[1]);
 }
 
 /* The network that GraphSAGE is published as: its first layer has the words. */
 static void a_network_without_an_encoder_learns_it_too(void **state) {
     (void)state;
-    char snapshot[4096], one[4096], two[4096];
-    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("cora"));
-    snprintf(one, sizeof one, "%s", weir_test_path("one"));
-    snprintf(two, sizeof two, "%s", weir_test_path("two"));
-    import_cora(snapshot);
-    train(1, snapshot, one, "15", "none");
-    train(2, snapshot, two, "15", "none");
-    double of_one = tested(one, "\"accuracy\""), of_two = tested(two, "\"accuracy\"");
-    if (!(of_one > ACCURACY_LEAST)) fail_msg("accuracy %g", of_one);
-    if (!(fabs(of_one - of_two) < 0.01)) fail_msg("accuracies %g and %g", of_one, of_two);
+    double of[2];
+    accuracies_of("15", "none", of);
+    if (!(of[0] > ACCURACY_LEAST)) fail_msg("accuracy %g", of[0]);
+    if (!(fabs(of[0] - of[1]) < 0.01)) fail_msg("accuracies %g and %g", of[0], of[1]);
 }
 
 /* A living graph has no matrix: it is said where somebody promotes, not only in a server's log. */

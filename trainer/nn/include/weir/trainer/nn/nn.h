@@ -21,7 +21,8 @@ extern "C" {
 #endif
 
 /* Who wants to go on with gradients before all are there: the way back finishes the flat array from its end to its
- * beginning, and says after the head and after each layer from where on it is finished. A plain value. */
+ * beginning, and says after the head and after each layer from where on it is finished; not where that is the
+ * beginning, as of layer 1 without encoders: then the call is at its end. A plain value. */
 typedef struct weir_nn_listener {
     void (*finished)(void *context, uint64_t from);
     void *context;
