@@ -13,24 +13,13 @@
 #include <weir/store/base/hash.h>
 #include <weir/store/base/poison.h>
 
-/* The end of a file: the kind of checksum, where two blocks lie, zeros, the version, the mark. The first of the blocks
- * names others, and the second is the index. */
-#define PLACES_END       41u
-#define VERSION_AT       41u
-#define MARK_AT          45u
-#define FOOTER_MARK      0x88e241b785f4cff7u
-#define FORMAT_VERSION   5u
-#define CHECKSUM_XXH3    4u
-#define LAST_BYTE_FACTOR 0x6b9083d9u
-
-/* Behind each key of a block: what kind of record it is, and a number that nobody needs here. */
-#define SUFFIX_BYTES 8u
-#define KIND_PUT     1u
+#include "blocks_format.h"
 
 #define INDEX_BLOCK_MAX (64u << 20)
 #define BLOCK_BYTES_MAX (1u << 24) /* so that place and length are one number */
 #define OFFSET_MAX      ((uint64_t)1 << 40)
 #define ROOM_SPARE      4u /* blocks differ a little in size */
+#define WALK_BYTES      (256u << 10)
 
 #define GUESSES     4u /* of where a key lies: each leaves twice the square root of what was left before */
 #define NEAR_BLOCKS 8u /* whose numbers lie in one line of memory, or two */
@@ -78,32 +67,36 @@ bool weir_blocks_take_place(const uint8_t **atp, const uint8_t *end, uint64_t fi
 }
 
 bool weir_blocks_is_as_written(const uint8_t *block, size_t bytes) {
-    uint32_t sum = (uint32_t)weir_xxh3(block, bytes, 0) ^ block[bytes] * LAST_BYTE_FACTOR;
+    uint32_t sum = (uint32_t)weir_xxh3(block, bytes, 0) ^ block[bytes] * WEIR_BLOCKS_LAST_BYTE_FACTOR;
     return sum == weir_get_u32(block + bytes + 1);
 }
 
 bool weir_blocks_take_footer(const uint8_t footer[WEIR_BLOCKS_FOOTER_BYTES], uint64_t file_bytes,
                              weir_blocks_footer *footerp) {
-    const uint8_t *at = footer + 1, *end = footer + PLACES_END;
+    const uint8_t *at = footer + 1, *end = footer + WEIR_BLOCKS_PLACES_END;
     *footerp = (weir_blocks_footer){0};
-    if (weir_get_u64(footer + MARK_AT) != FOOTER_MARK) return false;
-    footerp->is_read_here = weir_get_u32(footer + VERSION_AT) == FORMAT_VERSION && footer[0] == CHECKSUM_XXH3;
+    if (weir_get_u64(footer + WEIR_BLOCKS_MARK_AT) != WEIR_BLOCKS_FOOTER_MARK) return false;
+    footerp->is_read_here = weir_get_u32(footer + WEIR_BLOCKS_VERSION_AT) == WEIR_BLOCKS_FORMAT_VERSION &&
+                            footer[0] == WEIR_BLOCKS_CHECKSUM_XXH3;
     footerp->is_whole = weir_blocks_take_place(&at, end, file_bytes, &footerp->names) &&
                         weir_blocks_take_place(&at, end, file_bytes, &footerp->index);
     return true;
 }
 
 /* A block and its trailer. */
+static weir_err blocks_check(const weir_blocks *b, weir_blocks_place place, const uint8_t *bytes) {
+    if (!weir_blocks_is_as_written(bytes, place.bytes))
+        return blocks_damaged(b, "a block has another checksum than it was written with", place.offset);
+    if (bytes[place.bytes]) return blocks_damaged(b, "a block says that it is compressed", place.offset);
+    return WEIR_OK;
+}
+
 static weir_err blocks_read(const weir_blocks *b, weir_blocks_place place, uint8_t *to) {
     const size_t bytes = place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
     size_t got;
     weir_err err = weir_file_read_at(b->file, place.offset, to, bytes, &got);
-    if (err) return err;
-    if (got < bytes) return blocks_damaged(b, "a block is cut short", place.offset);
-    if (!weir_blocks_is_as_written(to, place.bytes))
-        return blocks_damaged(b, "a block has another checksum than it was written with", place.offset);
-    if (to[place.bytes]) return blocks_damaged(b, "a block says that it is compressed", place.offset);
-    return WEIR_OK;
+    if (!err && got < bytes) err = blocks_damaged(b, "a block is cut short", place.offset);
+    return err ? err : blocks_check(b, place, to);
 }
 
 /* What a block says of itself at its end: entries end where it lists those that have their keys whole. */
@@ -345,18 +338,19 @@ static weir_err blocks_cursor_load(weir_blocks_cursor *c, size_t block) {
 static bool blocks_cursor_take(weir_blocks_cursor *c) {
     uint64_t shared, unshared, value;
     const uint8_t *at = c->at;
-    const size_t before = c->key_length ? c->key_length + SUFFIX_BYTES : 0;
+    const size_t before = c->key_length ? c->key_length + WEIR_BLOCKS_SUFFIX_BYTES : 0;
     if (!blocks_take_short(&at, c->end, &shared) || !blocks_take_short(&at, c->end, &unshared) ||
         !blocks_take_short(&at, c->end, &value))
         return false;
-    if (shared > before || unshared > sizeof c->key - shared || shared + unshared <= SUFFIX_BYTES) return false;
+    if (shared > before || unshared > sizeof c->key - shared || shared + unshared <= WEIR_BLOCKS_SUFFIX_BYTES)
+        return false;
     if (unshared > (size_t)(c->end - at) || value > (size_t)(c->end - at) - unshared) return false;
     memcpy(c->key + shared, at, unshared);
-    c->key_length = (uint32_t)(shared + unshared - SUFFIX_BYTES);
+    c->key_length = (uint32_t)(shared + unshared - WEIR_BLOCKS_SUFFIX_BYTES);
     c->value = at + unshared;
     c->value_length = (uint32_t)value;
     c->at = c->value + value;
-    return c->key[c->key_length] == KIND_PUT;
+    return c->key[c->key_length] == WEIR_BLOCKS_KIND_PUT;
 }
 
 /* Behind the last of the entries with whole keys that are less than the key: what is sought is not before it. */
@@ -494,4 +488,67 @@ weir_err weir_blocks_cursor_previous(weir_blocks_cursor *cursor) {
     WEIR_ASSERT(cursor->valid && cursor->key_length <= sizeof key);
     memcpy(key, cursor->key, cursor->key_length);
     return blocks_cursor_go_before(cursor, key, cursor->key_length, false);
+}
+
+/* --- all of a file ------------------------------------------------------------------------------------------------ */
+
+void weir_blocks_walk_enter(weir_blocks_walk *walk, const weir_blocks *blocks) {
+    walk->at = (weir_blocks_cursor){.blocks = blocks, .block = SIZE_MAX};
+    walk->window_bytes = 0;
+}
+
+void weir_blocks_walk_end(weir_blocks_walk *walk) {
+    weir_free(walk->window);
+    *walk = (weir_blocks_walk){0};
+}
+
+/* Reads on from this block; blocks lie side by side, so that the next ones come with it. */
+static weir_err blocks_walk_read(weir_blocks_walk *walk, weir_blocks_place place) {
+    const weir_blocks *b = walk->at.blocks;
+    const size_t wanted = place.bytes + WEIR_BLOCKS_TRAILER_BYTES, room = wanted < WALK_BYTES ? WALK_BYTES : wanted;
+    if (walk->window_room < room) {
+        weir_free(walk->window);
+        walk->window = weir_malloc(room);
+        walk->window_room = walk->window ? room : 0;
+        if (!walk->window) return WEIR_NOMEM("for blocks of %s", weir_file_path(b->file));
+    }
+    walk->window_at = place.offset;
+    walk->window_bytes = 0;
+    weir_err err = weir_file_read_at(b->file, place.offset, walk->window, walk->window_room, &walk->window_bytes);
+    if (!err && walk->window_bytes < wanted) err = blocks_damaged(b, "a block is cut short", place.offset);
+    return err;
+}
+
+static weir_err blocks_walk_load(weir_blocks_walk *walk, size_t block) {
+    weir_blocks_cursor *c = &walk->at;
+    const weir_blocks_place place = {c->blocks->places[block] >> 24, c->blocks->places[block] & (BLOCK_BYTES_MAX - 1)};
+    const size_t wanted = place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
+    size_t entry_bytes;
+    weir_err err = WEIR_OK;
+    bool is_there = place.offset >= walk->window_at && place.offset - walk->window_at <= walk->window_bytes &&
+                    wanted <= walk->window_bytes - (place.offset - walk->window_at);
+    if (!is_there) err = blocks_walk_read(walk, place);
+    if (err) return err;
+    const uint8_t *bytes = walk->window + (place.offset - walk->window_at);
+    err = blocks_check(c->blocks, place, bytes); /* BLOCKS-B1 */
+    if (!err && !blocks_take_restarts(bytes, place.bytes, &c->restarts, &entry_bytes))
+        err = blocks_damaged(c->blocks, "a block is not one", place.offset);
+    if (err) return err;
+    c->block = block;
+    c->at = bytes;
+    c->end = bytes + entry_bytes;
+    c->key_length = 0;
+    return WEIR_OK;
+}
+
+weir_err weir_blocks_walk_next(weir_blocks_walk *walk) {
+    weir_blocks_cursor *c = &walk->at;
+    c->valid = false;
+    while (c->at >= c->end) {
+        const size_t next = c->block == SIZE_MAX ? 0 : c->block + 1;
+        weir_err err = next < c->blocks->count ? blocks_walk_load(walk, next) : WEIR_OK;
+        if (err || next == c->blocks->count) return err;
+    }
+    c->valid = blocks_cursor_take(c);
+    return c->valid ? WEIR_OK : blocks_cursor_damaged(c);
 }

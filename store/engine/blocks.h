@@ -99,6 +99,21 @@ weir_err weir_blocks_cursor_seek_last(weir_blocks_cursor *cursor, const void *ke
 weir_err weir_blocks_cursor_previous(weir_blocks_cursor *cursor);
 void weir_blocks_cursor_end(weir_blocks_cursor *cursor);
 
+/* Over all records of a file, in their order and many blocks at a time, for who merges files: next is what comes first.
+ * All 0 is one that stands in no file, and what it has of memory it keeps from one file to the next. */
+typedef struct weir_blocks_walk {
+    weir_blocks_cursor at; /* valid, key and value are to be read, and the 8 bytes behind the key */
+    uint8_t *window;       /* what was read of the file last */
+    size_t window_bytes, window_room;
+    uint64_t window_at;
+} weir_blocks_walk;
+
+void weir_blocks_walk_enter(weir_blocks_walk *walk, const weir_blocks *blocks);
+/* at.valid: there was one.  WEIR_ECORRUPT, which names the file, also for a record that is no put; WEIR_ENOMEM; errors
+ * of a file. */
+weir_err weir_blocks_walk_next(weir_blocks_walk *walk);
+void weir_blocks_walk_end(weir_blocks_walk *walk);
+
 #ifdef __cplusplus
 }
 #endif

@@ -312,5 +312,6 @@ void weir_engine_stats_get(weir_engine *engine, weir_engine_stats *statsp) {
         .taken_bytes = numbers.taken_bytes,
         .compacted_bytes = numbers.compacted_bytes,
         .compaction_cpu_us = numbers.compaction_cpu_us,
+        .merges = numbers.merges,
     };
 }

@@ -38,6 +38,7 @@
 #include <weir/store/engine/engine.h>
 
 #include "blocks.h"
+#include "merging.hh"
 #include "sorted.hh"
 #include "unfailing.h"
 
@@ -303,8 +304,11 @@ uint64_t rocks_table_bytes(const rocksdb::TableProperties &table) {
 
 class Listener : public rocksdb::EventListener {
   public:
-    Listener(weir_rocks_alarm alarm, void *context, std::shared_ptr<Work> work)
-        : alarm_(alarm), context_(context), work_(std::move(work)) {}
+    Listener(weir_rocks_alarm alarm, void *context, std::shared_ptr<Work> work, std::shared_ptr<Merging> merging)
+        : alarm_(alarm), context_(context), work_(std::move(work)), merging_(std::move(merging)) {}
+    void OnCompactionBegin(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info) override {
+        merging_->begin(db, info);
+    }
     void OnExternalFileIngested(rocksdb::DB *, const rocksdb::ExternalFileIngestionInfo &info) override {
         work_->taken_bytes += rocks_table_bytes(info.table_properties);
     }
@@ -335,6 +339,7 @@ class Listener : public rocksdb::EventListener {
     weir_rocks_alarm alarm_;
     void *context_;
     std::shared_ptr<Work> work_;
+    std::shared_ptr<Merging> merging_;
 };
 
 /* --- the checksum of a file --------------------------------------------------------------------------------------- */
@@ -354,6 +359,9 @@ class Checksum : public rocksdb::FileChecksumGenerator {
     }
     std::string GetChecksum() const override {
         return text_;
+    }
+    uint32_t value() const {
+        return crc_;
     }
     const char *Name() const override {
         return checksum_name;
@@ -427,7 +435,9 @@ rocksdb::Options rocks_options_of(const weir_rocks_opts *opts, const std::shared
     options.file_checksum_gen_factory = std::make_shared<Checksums>();
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(rocks_table_options(cache)));
     options.table_properties_collector_factories.push_back(sorted_digests(work->room, opts->last_rank));
-    if (opts->alarm) options.listeners.push_back(std::make_shared<Listener>(opts->alarm, opts->context, work));
+    /* Else RocksDB writes each file again that is 30 days old. And merging.hh has a use of its own for a file's age. */
+    options.ttl = 0;
+    options.periodic_compaction_seconds = 0;
     return options;
 }
 
@@ -443,6 +453,7 @@ using Moment = std::shared_ptr<rocksdb::ManagedSnapshot>;
 struct weir_rocks {
     rocksdb::Options options;
     std::shared_ptr<Work> work = std::make_shared<Work>();
+    std::shared_ptr<Merging> merging; /* null: it does not compact, or only RocksDB knows of it */
     std::string folder;
     std::unique_ptr<rocksdb::DB> db;
     std::atomic<bool> held{false}; /* a read was thrown out of */
@@ -619,6 +630,16 @@ rocksdb::Status rocks_check_ends(const std::string &folder) {
 
 /* --- opening and closing ------------------------------------------------------------------------------------------ */
 
+/* What merges that a crash has ended have left in a folder. */
+static std::vector<std::string> rocks_left_by_merges(const std::string &folder) {
+    std::vector<std::string> names, left;
+    (void)rocksdb::Env::Default()->GetChildren(folder, &names); /* an opening says what is wrong */
+    for (const auto &name : names)
+        if (name.rfind(merging_file_begin, 0) == 0 && ends_with(name, merging_file_end))
+            left.push_back(folder + "/" + name);
+    return left;
+}
+
 bool weir_rocks_cache_open(uint64_t bytes, weir_rocks_cache **cachep, weir_rocks_status *status) {
     *cachep = nullptr;
     return guarded("cache", status, nullptr, [&] {
@@ -644,11 +665,20 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
                                      : std::make_shared<FilterRoom>(own_cache_bytes - own_cache_bytes / cache_share);
         db->options = rocks_options_of(opts, opts->cache ? opts->cache->cache : nullptr, db->work);
         db->work->options = sorted_options(db->options);
+        if (opts->alarm) {
+            db->merging = std::make_shared<Merging>(db->options);
+            db->options.listeners.push_back(
+                std::make_shared<Listener>(opts->alarm, opts->context, db->work, db->merging));
+            db->options.compaction_service = db->merging;
+        }
         db->folder = folder;
+        std::vector<std::string> left = rocks_left_by_merges(folder);
         s = opts->read_only ? rocksdb::DB::OpenForReadOnly(db->options, folder, &opened)
                             : rocksdb::DB::Open(db->options, folder, &opened);
         if (!s.ok()) return s;
         db->db.reset(opened);
+        for (const auto &path : left) /* those of whoever had it open before */
+            if (!opts->read_only) unlink(path.c_str());
         if (opts->alarm) db->work->look_at_files(opened);
         *dbp = db.release();
         return s;
@@ -657,6 +687,7 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
 
 void weir_rocks_close(weir_rocks *db) {
     Inside here;
+    if (db && db->merging) db->merging->stop();
     if (!torn && !(db && db->held)) delete db;
 }
 
@@ -1126,6 +1157,22 @@ static rocksdb::Status rocks_check_blocks(const weir_rocks *db, const std::strin
     return s.ok() ? reader->VerifyChecksum() : s;
 }
 
+static bool rocks_has_checksum(const rocksdb::LiveFileMetaData &file) {
+    uint32_t crc;
+    return file.file_checksum_func_name == checksum_name || merging_checksum(file, &crc);
+}
+
+static uint32_t rocks_checksum_of(const rocksdb::LiveFileMetaData &file) {
+    uint32_t crc = 0;
+    if (file.file_checksum_func_name != checksum_name) {
+        (void)merging_checksum(file, &crc);
+        return crc;
+    }
+    for (char byte : file.file_checksum)
+        crc = crc << 8 | static_cast<unsigned char>(byte);
+    return crc;
+}
+
 /* Every byte: also those of a footer that are never read, and a field that RocksDB leaves out of a block's checksum. */
 static rocksdb::Status rocks_check_bytes(const rocksdb::LiveFileMetaData &file, const std::string &path, bool direct) {
     constexpr size_t alignment = 4096;
@@ -1144,13 +1191,8 @@ static rocksdb::Status rocks_check_bytes(const rocksdb::LiveFileMetaData &file, 
         if (s.ok() && got.size() % alignment) break; /* its end: what is behind it cannot be asked for directly */
     }
     if (!s.ok()) return s;
-    sum.Finalize();
-    if (sum.GetChecksum() == file.file_checksum) return s;
+    if (sum.value() == rocks_checksum_of(file)) return s;
     return rocksdb::Status::Corruption("the checksum of the file is not the one that it was written with", path);
-}
-
-static bool rocks_has_checksum(const rocksdb::LiveFileMetaData &file) {
-    return file.file_checksum_func_name == checksum_name;
 }
 
 /* From the disk: what the kernel remembers may be better. Some file systems have no other way. */
@@ -1222,5 +1264,6 @@ void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp) {
     numbers.taken_bytes = db->work->taken_bytes;
     numbers.compacted_bytes = db->work->compacted_bytes;
     numbers.compaction_cpu_us = db->work->compaction_cpu_us;
+    numbers.merges = db->merging ? db->merging->merges() : 0;
     *numbersp = numbers;
 }

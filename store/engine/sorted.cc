@@ -266,17 +266,17 @@ SortedFile::~SortedFile() {
     room_->give_back(taken_);
 }
 
-/* Whether they are what blocks.h reads: an index in one block or of parts, whose keys are ours and whose values have no
- * length before them (that is what the flag of deltas means where each key is whole). */
-bool SortedFile::has_our_blocks(bool *in_parts) const {
-    const auto &said = properties_->user_collected_properties;
+/* An index in one block or of parts, whose keys are ours and whose values have no length before them (that is what the
+ * flag of deltas means where each key is whole). */
+bool sorted_has_our_blocks(const rocksdb::TableProperties &properties, bool *in_parts) {
+    const auto &said = properties.user_collected_properties;
     const auto type = said.find(rocksdb::BlockBasedTablePropertyNames::kIndexType);
     if (type == said.end() || type->second.size() != sizeof(uint32_t)) return false;
     const uint32_t kind = weir_get_u32(reinterpret_cast<const uint8_t *>(type->second.data()));
     *in_parts = kind == rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
     return (*in_parts || kind == rocksdb::BlockBasedTableOptions::kBinarySearch) &&
-           properties_->compression_name == "NoCompression" && properties_->index_key_is_user_key == 1 &&
-           properties_->index_value_is_delta_encoded == 1;
+           properties.compression_name == "NoCompression" && properties.index_key_is_user_key == 1 &&
+           properties.index_value_is_delta_encoded == 1;
 }
 
 uint64_t SortedFile::index_guess() const {
@@ -285,7 +285,8 @@ uint64_t SortedFile::index_guess() const {
 
 bool SortedFile::may_have_blocks_now() const {
     bool in_parts;
-    return !blocks_ && is_filtered() && has_our_blocks(&in_parts) && room_->has_index_room(index_guess());
+    return !blocks_ && is_filtered() && sorted_has_our_blocks(*properties_, &in_parts) &&
+           room_->has_index_room(index_guess());
 }
 
 /* A file without a filter would be read for each vertex that it does not have. What fails here leaves the file to
@@ -293,7 +294,8 @@ bool SortedFile::may_have_blocks_now() const {
 void SortedFile::open_blocks(const std::string &path) {
     weir_blocks *blocks = nullptr;
     bool in_parts;
-    if (!is_filtered() || !has_our_blocks(&in_parts) || !room_->change_index(0, index_guess())) return;
+    if (!is_filtered() || !sorted_has_our_blocks(*properties_, &in_parts) || !room_->change_index(0, index_guess()))
+        return;
     weir_err err = weir_blocks_open(path.c_str(), in_parts, &blocks);
     const uint64_t bytes = err ? 0 : weir_blocks_bytes(blocks);
     if (!room_->change_index(index_guess(), bytes) || err) {

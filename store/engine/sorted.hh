@@ -74,6 +74,9 @@ rocksdb::TableFactory *sorted_table_factory(const rocksdb::BlockBasedTableOption
 std::shared_ptr<rocksdb::TablePropertiesCollectorFactory> sorted_digests(std::shared_ptr<FilterRoom> room,
                                                                          weir_engine_last_rank last_rank);
 
+/* Whether a file's blocks are what blocks.h reads. *in_parts: its index is. */
+bool sorted_has_our_blocks(const rocksdb::TableProperties &properties, bool *in_parts);
+
 /* Those of the database, for who reads its files: without its listeners. */
 rocksdb::Options sorted_options(rocksdb::Options options);
 
@@ -120,7 +123,6 @@ class SortedFile {
         }
     };
     void open_blocks(const std::string &path);
-    bool has_our_blocks(bool *in_parts) const;
     uint64_t index_guess() const;
 
     friend class SortedList;

@@ -62,6 +62,7 @@ typedef struct weir_engine_stats {
     uint64_t taken_bytes;       /* files that came in            */
     uint64_t compacted_bytes;   /* written by compactions        */
     uint64_t compaction_cpu_us; /* of the threads that compacted */
+    uint64_t merges;            /* compactions that were not left to RocksDB */
 } weir_engine_stats;
 
 weir_err weir_engine_cache_open(uint64_t bytes, weir_engine_cache **cachep);

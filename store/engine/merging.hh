@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * merging.hh - merges files of a database in the place of RocksDB.
+ *
+ * RocksDB decides which files are merged, and when; it takes what comes of it in and removes what it was made of, in one
+ * step, as ever. Only the work between is done here, by blocks_merge.h and blocks_writer.h, which know what the records of a
+ * store are: puts of short keys, uncompressed, of which the last one counts. RocksDB's own way must expect anything,
+ * and takes three times as long.
+ *
+ *     OnCompactionBegin ─► begin: what is to be merged ─► StartV2 ─► WaitForCompleteV2: new files      (one thread)
+ *                                                            └─ anything unusual, or a failure: RocksDB does it
+ *
+ * So nothing that fails here fails anything: RocksDB meets the same damage, or the same full disk, and says so. It has
+ * this hook for machines elsewhere that merge; what they answer has no place for a file's checksum, so that is where
+ * the time of the oldest data would be, which nothing asks for (rocks.cc turns off what would).
+ */
+#ifndef WEIR_STORE_ENGINE_MERGING_HH
+#define WEIR_STORE_ENGINE_MERGING_HH
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <rocksdb/db.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/options.h>
+
+/* How files that are not in the database yet are named; what a crash leaves of them is removed at the next opening. */
+constexpr char merging_file_begin[] = "merge-", merging_file_end[] = ".tmp";
+
+/* The CRC-32C of a file that was written here. false: it was not. */
+bool merging_checksum(const rocksdb::LiveFileMetaData &file, uint32_t *crc);
+
+class Merging : public rocksdb::CompactionService {
+  public:
+    /* options: those of the database, but for this. */
+    explicit Merging(const rocksdb::Options &options);
+    const char *Name() const override {
+        return "WeirMerging";
+    }
+    /* By the thread that is to merge. */
+    void begin(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info) noexcept;
+    /* What is under way ends soon, and RocksDB, which is to be closed, ends it. */
+    void stop() {
+        stopped_ = true;
+    }
+    uint64_t merges() const {
+        return merges_;
+    }
+    rocksdb::CompactionServiceJobStatus StartV2(const rocksdb::CompactionServiceJobInfo &info,
+                                                const std::string &input) override;
+    rocksdb::CompactionServiceJobStatus WaitForCompleteV2(const rocksdb::CompactionServiceJobInfo &info,
+                                                          std::string *result) override;
+
+  private:
+    const rocksdb::Options options_;
+    std::atomic<bool> stopped_{false};
+    std::atomic<uint64_t> merges_{0}, files_{0};
+};
+
+#endif /* WEIR_STORE_ENGINE_MERGING_HH */

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * merge_test.c - what merges make without RocksDB, against all that was ever written, and read by RocksDB alone.
+ */
+#include "fixture.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/rng.h>
+
+#include "rocks_checksums.h"
+#include "rocks_filters.h"
+
+#define KEY_MAX     64u
+#define RECORDS_MAX 40000u
+#define FILES       24u
+#define KEYS_A_FILE 1200u
+#define VERTICES    3000u
+#define VALUE_MAX   9000u /* more than two blocks */
+#define BLOCK_BYTES 4096u
+#define FLIPS       60u
+#define MIB         (1u << 20)
+#define FILE_BYTES  (64u * MIB) /* of what merges make, but for level 0 */
+#define SOUGHT      4000u
+
+typedef struct record {
+    uint8_t key[KEY_MAX];
+    uint32_t key_length, value_length, seed; /* of its value, which differs each time that it is written */
+} record;
+
+typedef struct world {
+    weir_rng rng;
+    weir_engine *engine;
+    record *records; /* what the engine must have, in the order of keys once world_sort was called */
+    size_t count;
+    uint32_t value_max, seeds;
+} world;
+
+static int by_key(const void *a, const void *b) {
+    const record *x = a, *y = b;
+    uint32_t least = x->key_length < y->key_length ? x->key_length : y->key_length;
+    int order = memcmp(x->key, y->key, least);
+    return order ? order : (x->key_length > y->key_length) - (x->key_length < y->key_length);
+}
+
+static int by_key_the_last_first(const void *a, const void *b) {
+    const record *x = a, *y = b;
+    int order = by_key(a, b);
+    return order ? order : (x->seed < y->seed) - (x->seed > y->seed);
+}
+
+/* Of a key that was written again the last counts. */
+static void world_sort(world *w) {
+    size_t kept = 0;
+    qsort(w->records, w->count, sizeof *w->records, by_key_the_last_first);
+    for (size_t i = 0; i < w->count; i++)
+        if (kept == 0 || by_key(&w->records[kept - 1], &w->records[i]) != 0) w->records[kept++] = w->records[i];
+    w->count = kept;
+}
+
+static void value_of(const record *r, uint8_t *value) {
+    weir_rng rng = weir_rng_stream(r->seed, 0, 0);
+    for (uint32_t i = 0; i < r->value_length; i++)
+        value[i] = (uint8_t)weir_rng_below(&rng, UINT8_MAX + 1);
+}
+
+/* Short ones, which lie before all others (engine.h), those that are just a prefix, and long ones, of which some vertices
+ * have very many; bytes of 0 and 255 are among them. */
+static void make_key(world *w, record *r) {
+    static const uint32_t lengths[] = {1, 3, 8, 16, 17, 22, 38, 57, KEY_MAX};
+    uint64_t vertex = weir_rng_below(&w->rng, 4) ? weir_rng_below(&w->rng, VERTICES) : weir_rng_below(&w->rng, 3);
+    weir_rng of_vertex = weir_rng_stream(vertex, 1, 0);
+    r->key_length = lengths[weir_rng_below(&w->rng, sizeof lengths / sizeof lengths[0])];
+    for (uint32_t i = 0; i < r->key_length; i++) {
+        uint64_t byte = i < WEIR_ENGINE_PREFIX_BYTES ? weir_rng_below(&of_vertex, 6) : weir_rng_below(&w->rng, 6);
+        r->key[i] = byte == 5 ? UINT8_MAX : (uint8_t)byte;
+    }
+    r->key[0] = r->key_length < WEIR_ENGINE_PREFIX_BYTES ? 'A' : 'K';
+}
+
+/* Between the short ones and the others. */
+static void make_wall(record *r) {
+    r->key_length = WEIR_ENGINE_PREFIX_BYTES;
+    memset(r->key, 'B', r->key_length);
+}
+
+static void write_one(world *w) {
+    const size_t begin = w->count;
+    weir_engine_writer *writer;
+    uint8_t value[VALUE_MAX];
+    for (uint32_t i = 0; i < KEYS_A_FILE; i++) {
+        record *r = &w->records[w->count++];
+        assert_true(w->count <= RECORDS_MAX);
+        if (i == 0)
+            make_wall(r);
+        else if (begin && weir_rng_below(&w->rng, 10) == 0)
+            *r = w->records[weir_rng_below(&w->rng, begin)];
+        else
+            make_key(w, r);
+        bool large = weir_rng_below(&w->rng, 200) == 0;
+        r->value_length = (uint32_t)weir_rng_below(&w->rng, (large ? VALUE_MAX : w->value_max) + 1);
+        r->seed = ++w->seeds;
+    }
+    qsort(w->records + begin, KEYS_A_FILE, sizeof *w->records, by_key_the_last_first);
+    assert_ok(weir_engine_writer_open(w->engine, &writer));
+    for (size_t i = begin; i < w->count; i++) {
+        const record *r = &w->records[i];
+        if (i > begin && by_key(r - 1, r) == 0) continue;
+        value_of(r, value);
+        assert_ok(weir_engine_writer_add(writer, r->key, r->key_length, value, r->value_length));
+    }
+    assert_ok(weir_engine_writer_ingest(writer));
+}
+
+static void world_open(world *w) {
+    *w = (world){.rng = weir_rng_stream(weir_test_seed(), 0, 0), .value_max = 120};
+    w->records = malloc(RECORDS_MAX * sizeof *w->records);
+    assert_non_null(w->records);
+    w->engine = engine_open(true);
+}
+
+static void world_fill(world *w, uint32_t count) {
+    for (uint32_t file = 0; file < count; file++)
+        write_one(w);
+    world_sort(w);
+}
+
+static void world_close(world *w) {
+    weir_engine_close(w->engine);
+    free(w->records);
+}
+
+static uint64_t merges_of(weir_engine *engine) {
+    weir_engine_stats stats;
+    weir_engine_stats_get(engine, &stats);
+    return stats.merges;
+}
+
+static void world_merge(world *w) {
+    uint64_t before = merges_of(w->engine);
+    assert_ok(weir_engine_compact(w->engine));
+    assert_true(merges_of(w->engine) > before);
+}
+
+/* --- what is read ------------------------------------------------------------------------------------------------- */
+
+static void is_at(const weir_engine_cursor *cursor, const record *r) {
+    uint8_t value[VALUE_MAX];
+    size_t length;
+    assert_true(weir_engine_cursor_valid(cursor));
+    const void *key = weir_engine_cursor_key(cursor, &length);
+    assert_int_equal(length, r->key_length);
+    assert_memory_equal(key, r->key, length);
+    const void *there = weir_engine_cursor_value(cursor, &length);
+    assert_int_equal(length, r->value_length);
+    value_of(r, value);
+    assert_memory_equal(there, value, length);
+}
+
+static void all_is_there(const world *w) {
+    weir_engine_cursor *cursor;
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_SCAN, &cursor));
+    weir_engine_cursor_seek(cursor, "", 0);
+    for (size_t i = 0; i < w->count; i++, weir_engine_cursor_next(cursor))
+        is_at(cursor, &w->records[i]);
+    assert_false(weir_engine_cursor_valid(cursor));
+    assert_ok(weir_engine_cursor_err(cursor));
+    weir_engine_cursor_close(cursor);
+}
+
+/* The first record that is not less than a key, which need not be there. */
+static size_t place_of(const world *w, const record *sought) {
+    size_t low = 0, high = w->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (by_key(&w->records[middle], sought) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool has_prefix_of(const record *r, const record *other) {
+    return r->key_length >= WEIR_ENGINE_PREFIX_BYTES && memcmp(r->key, other->key, WEIR_ENGINE_PREFIX_BYTES) == 0;
+}
+
+/* In both directions, of keys that are there and keys that are not, whose prefix may be there or not. */
+static void each_key_is_found(world *w) {
+    weir_engine_cursor *point, *probe;
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &point));
+    assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_PROBE, &probe));
+    for (uint32_t i = 0; i < SOUGHT; i++) {
+        record sought;
+        make_key(w, &sought);
+        if (i % 2) sought = w->records[weir_rng_below(&w->rng, w->count)];
+        const size_t at = place_of(w, &sought);
+        const bool is_there = at < w->count && by_key(&w->records[at], &sought) == 0;
+        weir_engine_cursor_seek(probe, sought.key, sought.key_length);
+        assert_int_equal(weir_engine_cursor_valid(probe), at < w->count);
+        if (at < w->count) is_at(probe, &w->records[at]);
+        if (sought.key_length < WEIR_ENGINE_PREFIX_BYTES) continue;
+        const size_t last = is_there ? at : at - 1; /* SIZE_MAX: nothing is before it */
+        const bool goes_on = at < w->count && has_prefix_of(&w->records[at], &sought);
+        const bool goes_back = last != SIZE_MAX && has_prefix_of(&w->records[last], &sought);
+        weir_engine_cursor_seek(point, sought.key, sought.key_length);
+        assert_int_equal(weir_engine_cursor_valid(point), goes_on);
+        if (goes_on) is_at(point, &w->records[at]);
+        weir_engine_cursor_seek_last(point, sought.key, sought.key_length);
+        assert_int_equal(weir_engine_cursor_valid(point), goes_back);
+        if (goes_back) is_at(point, &w->records[last]);
+    }
+    assert_ok(weir_engine_cursor_err(point));
+    assert_ok(weir_engine_cursor_err(probe));
+    weir_engine_cursor_close(point);
+    weir_engine_cursor_close(probe);
+}
+
+static bool goes_on(void *context, uint64_t bytes) {
+    (void)context;
+    (void)bytes;
+    return true;
+}
+
+/* No file has changed on the disk, either. */
+static void is_as_written(world *w) {
+    all_is_there(w);
+    each_key_is_found(w);
+    assert_ok(weir_engine_scrub(w->engine, goes_on, NULL));
+    weir_engine_close(w->engine);
+    assert_true(rocks_checksums(weir_test_path("engine")) > 0);
+    w->engine = engine_open(false);
+}
+
+/* --- the cases ---------------------------------------------------------------------------------------------------- */
+
+static void what_is_merged_is_what_was_written(void **state) {
+    (void)state;
+    world w;
+    world_open(&w);
+    for (int round = 0; round < 3; round++) { /* the second time with files of level 0 and with what merges have made */
+        world_fill(&w, FILES / 3);
+        world_merge(&w);
+        is_as_written(&w);
+    }
+    world_close(&w);
+}
+
+/* The way of RocksDB's own choice, when there are so many files. */
+static void they_are_merged_by_themselves(void **state) {
+    (void)state;
+    weir_engine_stats stats;
+    world w;
+    world_open(&w);
+    world_fill(&w, FILES);
+    do
+        weir_engine_stats_get(w.engine, &stats);
+    while (stats.jobs);
+    assert_true(stats.merges > 0 && stats.live_files < FILES);
+    is_as_written(&w);
+    world_close(&w);
+}
+
+static void one_record_is_merged(void **state) {
+    (void)state;
+    world w;
+    world_open(&w);
+    write_one(&w);
+    w.records[0] = (record){.key = "K", .key_length = 1, .value_length = 3, .seed = ++w.seeds};
+    w.count = 1;
+    weir_engine_close(w.engine);
+    w.engine = engine_open_at("one", true);
+    for (int again = 0; again < 2; again++) {
+        weir_engine_writer *writer;
+        uint8_t value[VALUE_MAX];
+        w.records[0].seed += (uint32_t)again;
+        value_of(&w.records[0], value);
+        assert_ok(weir_engine_writer_open(w.engine, &writer));
+        assert_ok(weir_engine_writer_add(writer, w.records[0].key, 1, value, 3));
+        assert_ok(weir_engine_writer_ingest(writer));
+    }
+    world_merge(&w);
+    all_is_there(&w);
+    world_close(&w);
+}
+
+/* What is larger than a file of a level is many, and each begins behind the end of the one before. */
+static void much_becomes_several_files(void **state) {
+    (void)state;
+    weir_engine_stats stats;
+    world w;
+    world_open(&w);
+    w.value_max = VALUE_MAX;
+    for (int round = 0; round < 2; round++) {
+        world_fill(&w, FILES / 2);
+        world_merge(&w);
+        all_is_there(&w);
+        each_key_is_found(&w);
+    }
+    weir_engine_stats_get(w.engine, &stats);
+    assert_true(stats.live_bytes > FILE_BYTES);
+    assert_in_range(stats.live_files, stats.live_bytes / FILE_BYTES + 1, stats.live_bytes / FILE_BYTES + 2);
+    is_as_written(&w);
+    world_close(&w);
+}
+
+/* RocksDB alone finds what is there, and its reader of filters passes over what is not: of 99 in 100 it knows. */
+static void rocksdb_reads_the_filters(void **state) {
+    (void)state;
+    world w;
+    uint64_t asked, saved;
+    uint8_t *keys = malloc(SOUGHT * WEIR_ENGINE_PREFIX_BYTES);
+    size_t there = 0;
+    assert_non_null(keys);
+    world_open(&w);
+    world_fill(&w, FILES);
+    world_merge(&w);
+    for (uint32_t i = 0; i < SOUGHT; i++) {
+        record sought;
+        do
+            make_key(&w, &sought);
+        while (sought.key_length < WEIR_ENGINE_PREFIX_BYTES);
+        sought.key_length = WEIR_ENGINE_PREFIX_BYTES;
+        if (i % 2) sought.key[4 + weir_rng_below(&w.rng, 8)] = 'x';
+        const size_t at = place_of(&w, &sought);
+        there += at < w.count && by_key(&w.records[at], &sought) == 0;
+        memcpy(keys + i * WEIR_ENGINE_PREFIX_BYTES, sought.key, WEIR_ENGINE_PREFIX_BYTES);
+    }
+    weir_engine_close(w.engine);
+    int64_t found = rocks_filters(weir_test_path("engine"), WEIR_ENGINE_PREFIX_BYTES, keys, WEIR_ENGINE_PREFIX_BYTES,
+                                  SOUGHT, &asked, &saved);
+    assert_int_equal(found, there);
+    assert_true(there > SOUGHT / 10 && asked >= SOUGHT / 2);
+    assert_true(saved > SOUGHT / 2 - SOUGHT / 2 * 3 / 100);
+    free(keys);
+    free(w.records);
+}
+
+/* A failure of ours is none: RocksDB makes what we could not, and nothing of ours is left. */
+static void what_fails_is_left_to_rocksdb(void **state) {
+    (void)state;
+    uint64_t left_to_it = 0;
+    for (uint64_t nth = 1, failed = 1; failed; nth++) {
+        char spec[64];
+        world w;
+        files left = {.folder = weir_test_path("engine"), .with = "merge-"};
+        world_open(&w);
+        world_fill(&w, 3);
+        snprintf(spec, sizeof spec, "any:%llu:EIO:once:/merge-", (unsigned long long)nth);
+        assert_ok(weir_fault_arm(spec));
+        assert_ok(weir_engine_compact(w.engine));
+        failed = weir_fault_seen() >= nth;
+        assert_ok(weir_fault_arm(NULL));
+        assert_true(failed || merges_of(w.engine) == 1);
+        left_to_it += merges_of(w.engine) == 0;
+        assert_ok(weir_folder_list(left.folder, files_take, &left));
+        assert_int_equal(left.count, 0);
+        is_as_written(&w);
+        world_close(&w);
+        assert_ok(weir_folder_remove(left.folder));
+        assert_true(nth < 100);
+    }
+    assert_true(left_to_it >= 4); /* an opening, a cut, a write, a sync; what was synced is closed in any case */
+}
+
+/* ENGINE-N3: what was damaged before it was merged is damage still. */
+static void n3_damage_is_not_merged_away(void **state) {
+    (void)state;
+    world w;
+    files f;
+    world_open(&w);
+    world_fill(&w, 4);
+    weir_engine_close(w.engine);
+    files_find(&f, "engine", ".sst");
+    flip(f.paths[1], size_of(f.paths[1]) / 3, 2);
+    w.engine = engine_open(false);
+    assert_err(weir_engine_compact(w.engine), WEIR_ECORRUPT, "");
+    assert_int_equal(merges_of(w.engine), 0);
+    assert_err(weir_engine_health(w.engine), WEIR_ECORRUPT, "");
+    world_close(&w);
+}
+
+/* ENGINE-N3: each bit of what merges make is looked at. */
+static void n3_a_flipped_bit_of_a_merged_file_is_found(void **state) {
+    (void)state;
+    world w;
+    files f;
+    world_open(&w);
+    world_fill(&w, 4);
+    world_merge(&w);
+    weir_engine_close(w.engine);
+    for (unsigned flipped = 0; flipped < FLIPS; flipped++) {
+        files_find(&f, "engine", ".sst");
+        const char *path = f.paths[weir_rng_below(&w.rng, f.count)];
+        long from_end = flipped % 2 ? 1 + (long)weir_rng_below(&w.rng, 2000) : 0; /* properties and footer */
+        long at = from_end ? size_of(path) - from_end : (long)weir_rng_below(&w.rng, (uint64_t)size_of(path));
+        int bit = (int)weir_rng_below(&w.rng, 8);
+        const weir_engine_opts opts = {.create = false};
+        flip(path, at, bit);
+        weir_err err = weir_engine_open(weir_test_path("engine"), &opts, &w.engine);
+        if (!err) {
+            err = weir_engine_scrub(w.engine, goes_on, NULL);
+            weir_engine_close(w.engine);
+        }
+        assert_err(err, WEIR_ECORRUPT, "");
+        flip(path, at, bit);
+    }
+    w.engine = engine_open(false);
+    is_as_written(&w);
+    world_close(&w);
+}
+
+/* RocksDB's threads are not those of a child: so each is the first of its process that opens an engine. */
+static void is_killed_at(const char *point) {
+    files left = {.folder = weir_test_path("engine"), .with = "merge-"};
+    const size_t bytes = RECORDS_MAX * sizeof(record);
+    world *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    record *records = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status;
+    assert_true(w != MAP_FAILED && records != MAP_FAILED);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        *w = (world){.rng = weir_rng_stream(weir_test_seed(), 0, 0), .value_max = 120, .records = records};
+        w->engine = engine_open(true);
+        world_fill(w, 4);
+        if (weir_fault_kill_arm(point)) _exit(1);
+        (void)weir_engine_compact(w->engine);
+        _exit(2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        w->engine = engine_open(false);
+        assert_ok(weir_folder_list(left.folder, files_take, &left));
+        assert_int_equal(left.count, 0);
+        all_is_there(w);
+        world_merge(w);
+        is_as_written(w);
+        weir_engine_close(w->engine);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    munmap(records, bytes);
+    munmap(w, sizeof *w);
+    assert_ok(weir_folder_remove(left.folder));
+}
+
+static void killed_while_it_merges(void **state) {
+    (void)state;
+    is_killed_at("engine.merging:1");
+    is_killed_at("engine.merged:1");
+}
+
+/* A closing does not wait for a large merge. What was begun is begun again. */
+static void a_closing_ends_it(void **state) {
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        world w;
+        files left = {.folder = weir_test_path("engine"), .with = "merge-"};
+        world_open(&w);
+        world_fill(&w, FILES);
+        weir_engine_close(w.engine); /* sixteen and more: something is being merged, or will be */
+        assert_ok(weir_folder_list(left.folder, files_take, &left));
+        assert_int_equal(left.count, 0);
+        w.engine = engine_open(false);
+        is_as_written(&w);
+        world_close(&w);
+        assert_ok(weir_folder_remove(left.folder));
+    }
+}
+
+WEIR_TESTS(WEIR_CASE(what_is_merged_is_what_was_written), WEIR_CASE(they_are_merged_by_themselves),
+           WEIR_CASE(one_record_is_merged), WEIR_CASE(much_becomes_several_files), WEIR_CASE(rocksdb_reads_the_filters),
+           WEIR_CASE(what_fails_is_left_to_rocksdb), WEIR_CASE(n3_damage_is_not_merged_away),
+           WEIR_CASE(n3_a_flipped_bit_of_a_merged_file_is_found), WEIR_CASE(killed_while_it_merges),
+           WEIR_CASE(a_closing_ends_it))
