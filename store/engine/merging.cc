@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
@@ -113,6 +114,17 @@ std::string key_with(const rocksdb::Slice &key, uint64_t sequence) {
     return key.ToString() + slice_of(suffix, sizeof suffix).ToString();
 }
 
+/* RocksDB tells blocks in its cache apart by the session that has written a file, and the file's number in that. A reader
+ * of single files has neither, and takes all for one. So each file is of a session of its own: digits of base 36. */
+std::string session_new() {
+    constexpr size_t length = 24; /* at most */
+    std::string session;
+    for (char digit : rocksdb::Env::Default()->GenerateUniqueId())
+        if (weir_hex_digit(digit) >= 0 && session.size() < length)
+            session.push_back("0123456789ABCDEF"[weir_hex_digit(digit)]);
+    return session;
+}
+
 weir_err put_property(weir_blocks_writer *writer, const std::string &name, const std::string &value) {
     return weir_blocks_writer_property(writer, name.c_str(), value.data(), value.size());
 }
@@ -196,6 +208,8 @@ weir_err Outputs::finish() {
     said[Names::kCompression] = "NoCompression";
     said[Names::kColumnFamilyName] = rocksdb::kDefaultColumnFamilyName;
     said[Names::kColumnFamilyId] = std::string(1, 0);
+    said[Names::kDbSessionId] = session_new();
+    said[Names::kOriginalFileNumber] = std::string(1, 1);
     for (const auto &one : said)
         if (!err) err = put_property(writer_.get(), one.first, one.second);
     Output &output = all_.back();
