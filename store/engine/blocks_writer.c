@@ -16,6 +16,7 @@
 #include "blocks_format.h"
 
 #define BLOCK_BYTES       4096u
+#define BLOCK_BYTES_LEAST (BLOCK_BYTES / 10 * 9)
 #define PART_BYTES        8192u
 #define FLUSH_BYTES       (1u << 20)
 #define RESTART_INTERVAL  16u                              /* so many keys rest on one that is whole */
@@ -179,16 +180,22 @@ static void writer_parts_free(blocks_parts *parts) {
 
 /* --- the index ---------------------------------------------------------------------------------------------------- */
 
-/* A short key that is not less than the last one, and less than the next. */
+/* A short key that is not less than the last one, and less than the next: the index is kept in memory. Where they differ
+ * first there may be no number between; then any byte behind that can be greater. */
 static size_t writer_key_between(const uint8_t *last, size_t last_length, const uint8_t *next, size_t next_length,
                                  uint8_t *between) {
-    size_t same = 0, least = last_length < next_length ? last_length : next_length;
+    size_t at = 0, least = last_length < next_length ? last_length : next_length;
     memcpy(between, last, last_length);
-    while (same < least && last[same] == next[same])
-        same++;
-    if (same == least || last[same] == UINT8_MAX || last[same] + 1 >= next[same]) return last_length;
-    between[same]++;
-    return same + 1;
+    while (at < least && last[at] == next[at])
+        at++;
+    if (at == least) return last_length; /* the next one only goes on */
+    WEIR_ASSERT(last[at] < next[at]);
+    if (last[at] + 1 == next[at]) at++;
+    while (at < last_length && last[at] == UINT8_MAX)
+        at++;
+    if (at == last_length) return last_length;
+    between[at]++;
+    return at + 1;
 }
 
 static weir_err writer_end_index_part(weir_blocks_writer *w, const uint8_t *key, size_t key_length) {
@@ -327,7 +334,8 @@ weir_err weir_blocks_writer_add(weir_blocks_writer *writer, const void *key, siz
     memcpy(whole, key, key_length);
     weir_put_u64(whole + key_length, sequence << 8 | WEIR_BLOCKS_KIND_PUT);
     const size_t grown = writer->out.length - writer->block_begin + writer->restart_count * sizeof(uint32_t);
-    if (writer->restart_count && grown + key_length + value_length > BLOCK_BYTES) err = writer_end_data(writer);
+    bool is_full = grown > BLOCK_BYTES_LEAST && grown + key_length + value_length > BLOCK_BYTES;
+    if (is_full) err = writer_end_data(writer);
     if (!err && writer->has_ended) err = writer_index_ended(writer, key, key_length);
     if (!err) err = writer_filter_key(writer, key, key_length);
     if (err) return err;
