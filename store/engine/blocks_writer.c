@@ -22,6 +22,7 @@
 #define RESTART_INTERVAL  16u                              /* so many keys rest on one that is whole */
 #define RESTARTS_MAX      (BLOCK_BYTES / RESTART_INTERVAL) /* no entry is shorter than a byte        */
 #define NUMBER_BYTES_MAX  10u
+#define INDEX_WHOLE       0u
 #define INDEX_IN_PARTS    2u
 #define FILTER_LINE_BYTES 64u
 #define FILTER_BITS       10u
@@ -55,6 +56,7 @@ typedef struct blocks_property {
 
 struct weir_blocks_writer {
     weir_file *file;
+    bool in_parts;
     weir_buf out;       /* what is not in the file yet, and at its end the block that grows, … */
     size_t block_begin; /* … which begins here */
     uint64_t flushed;   /* bytes that are in the file */
@@ -70,8 +72,8 @@ struct weir_blocks_writer {
     blocks_list index;
     blocks_parts indices;
 
-    uint64_t hashes[FILTER_PREFIXES], prefixes;
-    size_t hash_count;
+    uint64_t *hashes, prefixes;
+    size_t hash_count, hash_room;
     blocks_parts filters;
 
     blocks_property properties[PROPERTIES_MAX];
@@ -115,6 +117,11 @@ static void writer_list_clear(blocks_list *list) {
     weir_buf_clear(&list->restarts);
 }
 
+static void writer_list_free(blocks_list *list) {
+    weir_buf_free(&list->entries);
+    weir_buf_free(&list->restarts);
+}
+
 static weir_err writer_flush(weir_blocks_writer *w) {
     weir_err err = weir_buf_err(&w->out);
     if (!err && w->out.length) err = weir_file_append(w->file, w->out.bytes, w->out.length);
@@ -143,6 +150,11 @@ static weir_err writer_put_block(weir_blocks_writer *w, const void *bytes, size_
     return writer_end_block(w, placep);
 }
 
+static weir_err writer_put_list(weir_blocks_writer *w, blocks_list *list, weir_blocks_place *placep) {
+    weir_err err = writer_list_end(list);
+    return err ? err : writer_put_block(w, list->entries.bytes, list->entries.length, placep);
+}
+
 /* --- parts: they wait until the blocks before them are written --------------------------------------------------- */
 
 static weir_err writer_parts_add(blocks_parts *parts, const void *bytes, size_t length, const uint8_t *key,
@@ -155,7 +167,7 @@ static weir_err writer_parts_add(blocks_parts *parts, const void *bytes, size_t 
     return weir_buf_err(&parts->waits);
 }
 
-/* And behind them where they are, which is what *placep is of. */
+/* All of them, and an index of where they are; or the only one there is. *placep: where the reader begins. */
 static weir_err writer_put_parts(weir_blocks_writer *w, const blocks_parts *parts, weir_blocks_place *placep) {
     uint8_t where[2 * NUMBER_BYTES_MAX];
     blocks_list list = {0};
@@ -166,10 +178,9 @@ static weir_err writer_put_parts(weir_blocks_writer *w, const blocks_parts *part
         uint8_t *end = writer_put_number(writer_put_number(where, placep->offset), placep->bytes);
         if (!err) writer_list_add(&list, part->key, part->key_length, where, (size_t)(end - where), false);
     }
-    if (!err) err = writer_list_end(&list);
-    if (!err) err = writer_put_block(w, list.entries.bytes, list.entries.length, placep);
-    weir_buf_free(&list.entries);
-    weir_buf_free(&list.restarts);
+    WEIR_ASSERT(err || w->in_parts || parts->count == 1);
+    if (!err && w->in_parts) err = writer_put_list(w, &list, placep);
+    writer_list_free(&list);
     return err;
 }
 
@@ -216,8 +227,8 @@ static weir_err writer_index_ended(weir_blocks_writer *w, const uint8_t *next, s
     uint8_t *end = writer_put_number(writer_put_number(where, w->ended.offset), w->ended.bytes);
     writer_list_add(&w->index, key, length, where, (size_t)(end - where), false);
     w->has_ended = false;
-    bool full = w->index.entries.length + w->index.restarts.length >= PART_BYTES;
-    return full || !next ? writer_end_index_part(w, key, length) : WEIR_OK;
+    bool is_full = w->in_parts && w->index.entries.length + w->index.restarts.length >= PART_BYTES;
+    return is_full || !next ? writer_end_index_part(w, key, length) : WEIR_OK;
 }
 
 /* --- the filter --------------------------------------------------------------------------------------------------- */
@@ -265,8 +276,9 @@ static weir_err writer_filter_key(weir_blocks_writer *w, const uint8_t *key, siz
     const bool has_last = w->last_length >= WEIR_ENGINE_PREFIX_BYTES;
     if (length < WEIR_ENGINE_PREFIX_BYTES || (has_last && memcmp(key, w->last, WEIR_ENGINE_PREFIX_BYTES) == 0))
         return WEIR_OK;
+    if (!WEIR_GROW(w->hashes, w->hash_room, w->hash_count)) return WEIR_NOMEM("for the filter of a file");
     w->hashes[w->hash_count++] = writer_hash(key);
-    if (w->hash_count == FILTER_PREFIXES) {
+    if (w->in_parts && w->hash_count == FILTER_PREFIXES) {
         err = writer_end_filter_part(w, w->last, w->last_length);
         w->hashes[w->hash_count++] = writer_hash(key);
         if (has_last) w->hashes[w->hash_count++] = writer_hash(w->last);
@@ -276,10 +288,11 @@ static weir_err writer_filter_key(weir_blocks_writer *w, const uint8_t *key, siz
 
 /* --- records ------------------------------------------------------------------------------------------------------ */
 
-weir_err weir_blocks_writer_open(const char *path, weir_blocks_writer **writerp) {
+weir_err weir_blocks_writer_open(const char *path, bool in_parts, weir_blocks_writer **writerp) {
     *writerp = NULL;
     weir_blocks_writer *w = weir_calloc(1, sizeof *w);
     if (!w) return WEIR_NOMEM("while writing %s", path);
+    w->in_parts = in_parts;
     weir_err err = weir_file_open(path, WEIR_FILE_OPEN_OR_CREATE, &w->file);
     if (!err) err = weir_file_truncate(w->file, 0);
     if (err) {
@@ -377,7 +390,7 @@ static weir_err writer_own_properties(weir_blocks_writer *w, uint64_t filter_byt
         {"rocksdb.raw.value.size", w->value_bytes},
         {"rocksdb.data.size", w->data_bytes},
         {"rocksdb.index.size", index_bytes},
-        {"rocksdb.index.partitions", w->indices.count},
+        {"rocksdb.index.partitions", w->in_parts ? w->indices.count : 0},
         {"rocksdb.index.key.is.user.key", 1},
         {"rocksdb.index.value.is.delta.encoded", 1},
         {"rocksdb.num.entries", w->records},
@@ -396,7 +409,7 @@ static weir_err writer_own_properties(weir_blocks_writer *w, uint64_t filter_byt
         uint8_t *end = writer_put_number(bytes, numbers[i].number);
         err = weir_blocks_writer_property(w, numbers[i].name, bytes, (size_t)(end - bytes));
     }
-    weir_put_u32(bytes, INDEX_IN_PARTS);
+    weir_put_u32(bytes, w->in_parts ? INDEX_IN_PARTS : INDEX_WHOLE);
     if (!err) err = weir_blocks_writer_property(w, "rocksdb.block.based.table.index.type", bytes, sizeof(uint32_t));
     if (!err) err = weir_blocks_writer_property(w, "rocksdb.block.based.table.whole.key.filtering", "0", 1);
     if (!err) err = weir_blocks_writer_property(w, "rocksdb.block.based.table.prefix.filtering", "1", 1);
@@ -410,29 +423,26 @@ static weir_err writer_put_properties(weir_blocks_writer *w, weir_blocks_place *
         const blocks_property *p = &w->properties[i];
         writer_list_add(&list, p->name, strlen(p->name), w->property_values.bytes + p->begin, p->length, true);
     }
-    weir_err err = writer_list_end(&list);
-    if (!err) err = writer_put_block(w, list.entries.bytes, list.entries.length, placep);
-    weir_buf_free(&list.entries);
-    weir_buf_free(&list.restarts);
+    weir_err err = writer_put_list(w, &list, placep);
+    writer_list_free(&list);
     return err;
 }
 
 /* The names of the blocks that are not found by an index, and the footer, which says where this is. */
 static weir_err writer_put_names(weir_blocks_writer *w, const weir_blocks_place *filter,
                                  const weir_blocks_place *properties, const weir_blocks_place *index) {
-    static const char filter_name[] = "partitionedfilter." WEIR_BLOCKS_FILTER_NAME;
+    const char *filter_name =
+        w->in_parts ? "partitionedfilter." WEIR_BLOCKS_FILTER_NAME : "fullfilter." WEIR_BLOCKS_FILTER_NAME;
     static const char properties_name[] = "rocksdb.properties";
     uint8_t where[2 * NUMBER_BYTES_MAX], footer[WEIR_BLOCKS_FOOTER_BYTES] = {WEIR_BLOCKS_CHECKSUM_XXH3};
     blocks_list list = {0};
     weir_blocks_place names;
     uint8_t *end = writer_put_number(writer_put_number(where, filter->offset), filter->bytes);
-    if (filter->bytes) writer_list_add(&list, filter_name, sizeof filter_name - 1, where, (size_t)(end - where), true);
+    if (filter->bytes) writer_list_add(&list, filter_name, strlen(filter_name), where, (size_t)(end - where), true);
     end = writer_put_number(writer_put_number(where, properties->offset), properties->bytes);
     writer_list_add(&list, properties_name, sizeof properties_name - 1, where, (size_t)(end - where), true);
-    weir_err err = writer_list_end(&list);
-    if (!err) err = writer_put_block(w, list.entries.bytes, list.entries.length, &names);
-    weir_buf_free(&list.entries);
-    weir_buf_free(&list.restarts);
+    weir_err err = writer_put_list(w, &list, &names);
+    writer_list_free(&list);
     if (err) return err;
     end = writer_put_number(writer_put_number(footer + 1, names.offset), names.bytes);
     writer_put_number(writer_put_number(end, index->offset), index->bytes);
@@ -467,8 +477,8 @@ void weir_blocks_writer_close(weir_blocks_writer *writer) {
     if (!writer) return;
     if (writer->file) (void)weir_file_close(writer->file); /* what matters is synced */
     weir_buf_free(&writer->out);
-    weir_buf_free(&writer->index.entries);
-    weir_buf_free(&writer->index.restarts);
+    writer_list_free(&writer->index);
+    weir_free(writer->hashes);
     writer_parts_free(&writer->indices);
     writer_parts_free(&writer->filters);
     weir_buf_free(&writer->property_values);

@@ -2,7 +2,7 @@
 /*
  * blocks_writer.h - writes a sorted file as RocksDB writes one, without it.
  *
- *     data blocks │ filter in parts │ index of those │ index in parts │ index of those │ properties │ names │ footer
+ *     data blocks │ filter │ index │ properties │ names │ footer       in parts: each of both is parts, and an index of those
  *
  * RocksDB, and blocks.h, read it: blocks of 4 KiB that are not compressed, an index of users' keys, and a filter of the
  * prefixes (WEIR_ENGINE_PREFIX_BYTES) of all keys that are as long as that. What it is told to is written as properties,
@@ -13,6 +13,7 @@
 #ifndef WEIR_STORE_ENGINE_BLOCKS_WRITER_H
 #define WEIR_STORE_ENGINE_BLOCKS_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,8 +28,9 @@ typedef struct weir_blocks_writer weir_blocks_writer;
 /* RocksDB looks for a filter of prefixes under the name of what makes it. */
 #define WEIR_BLOCKS_FILTER_NAME "rocksdb.BuiltinBloomFilter"
 
-/* An old file of that path is overwritten.  WEIR_ENOMEM; errors of a file. */
-weir_err weir_blocks_writer_open(const char *path, weir_blocks_writer **writerp);
+/* An old file of that path is overwritten. in_parts: index and filter are, so that a reader of a large file needs not
+ * have all of both in memory.  WEIR_ENOMEM; errors of a file. */
+weir_err weir_blocks_writer_open(const char *path, bool in_parts, weir_blocks_writer **writerp);
 /* A key of 1 to WEIR_BLOCKS_KEY_MAX bytes, which is greater than the one before (assertions).  WEIR_ENOMEM; errors of a
  * file. */
 weir_err weir_blocks_writer_add(weir_blocks_writer *writer, const void *key, size_t key_length, uint64_t sequence,

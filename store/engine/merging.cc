@@ -9,10 +9,6 @@
 
 #include <unistd.h>
 
-#include <rocksdb/env.h>
-#include <rocksdb/filter_policy.h>
-#include <rocksdb/slice_transform.h>
-#include <rocksdb/table.h>
 #include <rocksdb/table_properties.h>
 
 #include <weir/store/base/bytes.h>
@@ -21,8 +17,8 @@
 
 #include "blocks_format.h"
 #include "blocks_merge.h"
-#include "blocks_writer.h"
 #include "sorted.hh"
+#include "sorted_writer.hh"
 
 namespace {
 
@@ -54,12 +50,6 @@ struct Output {
 struct CloseMerge {
     void operator()(weir_blocks_merge *merge) const {
         weir_blocks_merge_close(merge);
-    }
-};
-
-struct CloseWriter {
-    void operator()(weir_blocks_writer *writer) const {
-        weir_blocks_writer_close(writer);
     }
 };
 
@@ -114,21 +104,6 @@ std::string key_with(const rocksdb::Slice &key, uint64_t sequence) {
     return key.ToString() + slice_of(suffix, sizeof suffix).ToString();
 }
 
-/* RocksDB tells blocks in its cache apart by the session that has written a file, and the file's number in that. A reader
- * of single files has neither, and takes all for one. So each file is of a session of its own: digits of base 36. */
-std::string session_new() {
-    constexpr size_t length = 24; /* at most */
-    std::string session;
-    for (char digit : rocksdb::Env::Default()->GenerateUniqueId())
-        if (weir_hex_digit(digit) >= 0 && session.size() < length)
-            session.push_back("0123456789ABCDEF"[weir_hex_digit(digit)]);
-    return session;
-}
-
-weir_err put_property(weir_blocks_writer *writer, const std::string &name, const std::string &value) {
-    return weir_blocks_writer_property(writer, name.c_str(), value.data(), value.size());
-}
-
 /* Writes one file after the other. */
 class Outputs {
   public:
@@ -155,66 +130,40 @@ class Outputs {
     const std::string folder_;
     std::atomic<uint64_t> *files_;
     const uint64_t bytes_max_;
-    std::unique_ptr<weir_blocks_writer, CloseWriter> writer_;
-    std::vector<std::unique_ptr<rocksdb::TablePropertiesCollector>> collectors_;
+    std::unique_ptr<SortedWriter> writer_; /* null: between two files */
     std::vector<Output> all_;
     bool taken_ = false;
 };
 
 weir_err Outputs::begin(const weir_blocks_merge_record &record) {
-    weir_blocks_writer *writer = nullptr;
     Output output;
     output.name = merging_file_begin + std::to_string((*files_)++) + merging_file_end;
     output.smallest = key_with(slice_of(record.key, record.key_length), record.sequence);
     all_.push_back(output);
     weir_kill_point("engine.merging");
-    weir_err err = weir_blocks_writer_open((folder_ + "/" + output.name).c_str(), &writer);
-    writer_.reset(writer);
-    collectors_.clear();
-    for (const auto &factory : options_.table_properties_collector_factories)
-        collectors_.emplace_back(factory->CreateTablePropertiesCollector({}));
-    return err;
+    writer_ = std::make_unique<SortedWriter>(options_, SortedWriter::merged);
+    return writer_->open(folder_ + "/" + output.name);
 }
 
 weir_err Outputs::add(const weir_blocks_merge_record &record) {
     weir_err err = WEIR_OK;
-    if (writer_ && weir_blocks_writer_bytes(writer_.get()) >= bytes_max_) err = finish();
+    if (writer_ && writer_->bytes() >= bytes_max_) err = finish();
     if (!err && !writer_) err = begin(record);
     if (err) return err;
     Output &output = all_.back();
     const rocksdb::Slice key = slice_of(record.key, record.key_length);
-    for (const auto &collector : collectors_)
-        (void)collector->AddUserKey(key, slice_of(record.value, record.value_length), rocksdb::kEntryPut,
-                                    record.sequence, 0);
     output.least_sequence = std::min(output.least_sequence, record.sequence);
     output.greatest_sequence = std::max(output.greatest_sequence, record.sequence);
     output.largest.assign(key.data(), key.size());
     output.last_sequence = record.sequence;
-    return weir_blocks_writer_add(writer_.get(), record.key, record.key_length, record.sequence, record.value,
-                                  record.value_length);
+    return writer_->add(key, record.sequence, slice_of(record.value, record.value_length));
 }
 
 weir_err Outputs::finish() {
-    using Names = rocksdb::TablePropertiesNames;
-    const auto *table = options_.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
-    weir_err err = WEIR_OK;
     if (!writer_) return WEIR_OK;
-    rocksdb::UserCollectedProperties said;
-    for (const auto &collector : collectors_)
-        (void)collector->Finish(&said);
-    said[Names::kComparator] = options_.comparator->Name();
-    said[Names::kPrefixExtractorName] = options_.prefix_extractor->AsString();
-    said[Names::kFilterPolicy] = table->filter_policy->Name();
-    said[Names::kCompression] = "NoCompression";
-    said[Names::kColumnFamilyName] = rocksdb::kDefaultColumnFamilyName;
-    said[Names::kColumnFamilyId] = std::string(1, 0);
-    said[Names::kDbSessionId] = session_new();
-    said[Names::kOriginalFileNumber] = std::string(1, 1);
-    for (const auto &one : said)
-        if (!err) err = put_property(writer_.get(), one.first, one.second);
     Output &output = all_.back();
     output.largest = key_with(output.largest, output.last_sequence);
-    if (!err) err = weir_blocks_writer_finish(writer_.get(), &output.bytes, &output.crc);
+    weir_err err = writer_->finish(&output.bytes, &output.crc);
     writer_.reset();
     return err;
 }

@@ -27,7 +27,6 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/sst_file_reader.h>
-#include <rocksdb/sst_file_writer.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -40,6 +39,7 @@
 #include "blocks.h"
 #include "merging.hh"
 #include "sorted.hh"
+#include "sorted_writer.hh"
 #include "unfailing.h"
 
 namespace {
@@ -211,6 +211,15 @@ rocksdb::Status fault_armed(const char *path) {
     return rocksdb::Status::IOError(path, strerror(failure));
 }
 
+rocksdb::Status status_of(weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    if (!err) return rocksdb::Status::OK();
+    if (weir_err_is(err, WEIR_ENOMEM)) return rocksdb::Status::MemoryLimit(); /* which needs none */
+    weir_err_sentence(err, sentence, sizeof sentence);
+    if (weir_err_is(err, WEIR_EFULL)) return rocksdb::Status::NoSpace(sentence);
+    return weir_err_is(err, WEIR_ECORRUPT) ? rocksdb::Status::Corruption(sentence) : rocksdb::Status::IOError(sentence);
+}
+
 /* Runs call, which returns a Status. Nothing is thrown out of here. Without a path no test can fail it. *left becomes
  * true if the call was thrown out of; NULL: what that leaves behind is in no other call's way. */
 template <typename Call>
@@ -350,15 +359,16 @@ constexpr char checksum_name[] = "FileChecksumCrc32c";
 
 class Checksum : public rocksdb::FileChecksumGenerator {
   public:
+    explicit Checksum(uint32_t crc = 0) : crc_(crc) {}
     void Update(const char *data, size_t n) override {
         crc_ = weir_crc32c(crc_, data, n);
     }
-    void Finalize() override {
-        for (int shift = 24; shift >= 0; shift -= 8)
-            text_.push_back(static_cast<char>(crc_ >> shift));
-    }
+    void Finalize() override {}
     std::string GetChecksum() const override {
-        return text_;
+        std::string text;
+        for (int shift = 24; shift >= 0; shift -= 8)
+            text.push_back(static_cast<char>(crc_ >> shift));
+        return text;
     }
     uint32_t value() const {
         return crc_;
@@ -368,8 +378,7 @@ class Checksum : public rocksdb::FileChecksumGenerator {
     }
 
   private:
-    uint32_t crc_ = 0;
-    std::string text_;
+    uint32_t crc_;
 };
 
 class Checksums : public rocksdb::FileChecksumGenFactory {
@@ -495,23 +504,17 @@ static void moment_forget(weir_rocks *db) {
 }
 
 /* A seal is small: its index and filter are whole, and those of a file of up to 96 MiB (one and a half write buffers)
- * stay in memory for as long as it is at level 0. */
-static rocksdb::Options rocks_options_of_seal(rocksdb::Options options) {
-    rocksdb::BlockBasedTableOptions table = *options.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
-    table.index_type = rocksdb::BlockBasedTableOptions::kBinarySearch;
-    table.partition_filters = false;
-    options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-    return options;
-}
-
+ * stay in memory for as long as it is at level 0. Its pages stay in the page cache: whoever takes the file in reads it,
+ * and so do the readers of what is newest. */
 struct weir_rocks_writer {
     weir_rocks *db;
-    rocksdb::SstFileWriter writer;
-    std::atomic<bool> held{false}; /* it was thrown out of, in the middle of a block */
-    /* Its pages stay in the page cache: whoever takes the file in reads it, and so do the readers of what is newest. */
-    weir_rocks_writer(weir_rocks *of, bool in_parts)
-        : db(of),
-          writer(rocksdb::EnvOptions(), in_parts ? of->options : rocks_options_of_seal(of->options), nullptr, false) {}
+    std::string path;
+    SortedWriter writer;
+    uint64_t bytes = 0;            /* once it is finished … */
+    uint32_t crc = 0;              /* … with this checksum  */
+    std::atomic<bool> held{false}; /* it was thrown out of */
+    weir_rocks_writer(weir_rocks *of, const char *at, bool in_parts)
+        : db(of), path(at), writer(of->options, in_parts ? SortedWriter::taken_in_parts : SortedWriter::taken) {}
 };
 
 namespace {
@@ -815,17 +818,9 @@ bool weir_rocks_cursor_next_file(weir_rocks_cursor *cursor, uint64_t *rankp) {
            found;
 }
 
-static rocksdb::Status blocks_status(weir_err err) {
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    if (!err) return rocksdb::Status::OK();
-    if (weir_err_is(err, WEIR_ENOMEM)) return rocksdb::Status::MemoryLimit(); /* which needs none */
-    weir_err_sentence(err, sentence, sizeof sentence);
-    return weir_err_is(err, WEIR_ECORRUPT) ? rocksdb::Status::Corruption(sentence) : rocksdb::Status::IOError(sentence);
-}
-
 void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t length) {
     cursor_guarded(cursor, [&] {
-        if (cursor->by_blocks) return blocks_status(weir_blocks_cursor_seek(&cursor->blocks, key, length));
+        if (cursor->by_blocks) return status_of(weir_blocks_cursor_seek(&cursor->blocks, key, length));
         cursor->iterator->Seek(slice_of(key, length));
         return rocksdb::Status::OK();
     });
@@ -833,7 +828,7 @@ void weir_rocks_cursor_seek(weir_rocks_cursor *cursor, const void *key, size_t l
 
 void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, size_t length) {
     cursor_guarded(cursor, [&] {
-        if (cursor->by_blocks) return blocks_status(weir_blocks_cursor_seek_last(&cursor->blocks, key, length));
+        if (cursor->by_blocks) return status_of(weir_blocks_cursor_seek_last(&cursor->blocks, key, length));
         cursor->iterator->SeekForPrev(slice_of(key, length));
         return rocksdb::Status::OK();
     });
@@ -841,7 +836,7 @@ void weir_rocks_cursor_seek_last(weir_rocks_cursor *cursor, const void *key, siz
 
 void weir_rocks_cursor_previous(weir_rocks_cursor *cursor) {
     cursor_guarded(cursor, [&] {
-        if (cursor->by_blocks) return blocks_status(weir_blocks_cursor_previous(&cursor->blocks));
+        if (cursor->by_blocks) return status_of(weir_blocks_cursor_previous(&cursor->blocks));
         cursor->iterator->Prev();
         return rocksdb::Status::OK();
     });
@@ -849,7 +844,7 @@ void weir_rocks_cursor_previous(weir_rocks_cursor *cursor) {
 
 void weir_rocks_cursor_next(weir_rocks_cursor *cursor) {
     cursor_guarded(cursor, [&] {
-        if (cursor->by_blocks) return blocks_status(weir_blocks_cursor_next(&cursor->blocks));
+        if (cursor->by_blocks) return status_of(weir_blocks_cursor_next(&cursor->blocks));
         cursor->iterator->Next();
         return rocksdb::Status::OK();
     });
@@ -905,8 +900,8 @@ bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, wei
                             weir_rocks_status *status) {
     *writerp = nullptr;
     return guarded(path, status, nullptr, [&] {
-        Kept<weir_rocks_writer> writer(new weir_rocks_writer(db, in_parts));
-        rocksdb::Status s = writer->writer.Open(path);
+        Kept<weir_rocks_writer> writer(new weir_rocks_writer(db, path, in_parts));
+        rocksdb::Status s = status_of(writer->writer.open(path));
         if (s.ok()) *writerp = writer.release();
         return s;
     });
@@ -914,16 +909,18 @@ bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, wei
 
 bool weir_rocks_writer_add(weir_rocks_writer *writer, const void *key, size_t key_length, const void *value,
                            size_t value_length, weir_rocks_status *status) {
-    return guarded(writer->db->folder.c_str(), status, &writer->held,
-                   [&] { return writer->writer.Put(slice_of(key, key_length), slice_of(value, value_length)); });
+    return guarded(writer->db->folder.c_str(), status, &writer->held, [&] {
+        return status_of(writer->writer.add(slice_of(key, key_length), 0, slice_of(value, value_length)));
+    });
 }
 
 uint64_t weir_rocks_writer_bytes(const weir_rocks_writer *writer) {
-    return const_cast<weir_rocks_writer *>(writer)->writer.FileSize();
+    return writer->bytes ? writer->bytes : writer->writer.bytes();
 }
 
 bool weir_rocks_writer_finish(weir_rocks_writer *writer, weir_rocks_status *status) {
-    return guarded(writer->db->folder.c_str(), status, &writer->held, [&] { return writer->writer.Finish(); });
+    return guarded(writer->db->folder.c_str(), status, &writer->held,
+                   [&] { return status_of(writer->writer.finish(&writer->bytes, &writer->crc)); });
 }
 
 void weir_rocks_writer_close(weir_rocks_writer *writer) {
@@ -931,11 +928,20 @@ void weir_rocks_writer_close(weir_rocks_writer *writer) {
     if (writer && !writer->held) delete writer;
 }
 
-bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status) {
+/* RocksDB would read all of the file for its checksum, and once more after it has written a number into it; without
+ * that its manifest has both. */
+bool weir_rocks_ingest(weir_rocks_writer *writer, weir_rocks_status *status) {
+    weir_rocks *db = writer->db;
     return write_guarded(db, status, [&] {
-        rocksdb::IngestExternalFileOptions options;
-        options.move_files = true;
-        rocksdb::Status s = db->db->IngestExternalFile({path}, options);
+        rocksdb::IngestExternalFileArg file;
+        file.column_family = db->db->DefaultColumnFamily();
+        file.external_files = {writer->path};
+        file.options.move_files = true;
+        file.options.write_global_seqno = false;
+        file.options.verify_file_checksum = false;
+        file.files_checksums = {Checksum(writer->crc).GetChecksum()};
+        file.files_checksum_func_names = {checksum_name};
+        rocksdb::Status s = db->db->IngestExternalFiles({file});
         if (s.ok()) moment_forget(db);
         if (s.ok()) db->work->look_at_files(db->db.get());
         return s;

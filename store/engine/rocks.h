@@ -107,8 +107,8 @@ uint64_t weir_rocks_writer_bytes(const weir_rocks_writer *writer);
 /* Whole and on the disk. */
 bool weir_rocks_writer_finish(weir_rocks_writer *writer, weir_rocks_status *status);
 void weir_rocks_writer_close(weir_rocks_writer *writer);
-/* Links the file into the store: all of it is seen, or nothing. */
-bool weir_rocks_ingest(weir_rocks *db, const char *path, weir_rocks_status *status);
+/* Links the finished file into the store: all of it is seen, or nothing. */
+bool weir_rocks_ingest(weir_rocks_writer *writer, weir_rocks_status *status);
 
 /* The same by way of a memtable and its flush: to take a file in, RocksDB looks for what overlaps with it, and cannot
  * while that is damaged. Memory for all of the file. After a failure none of it is seen, until one that has all of it
