@@ -45,8 +45,9 @@ typedef struct ingest_context {
     weir_bench_sample ran_sample;
 } ingest_context;
 
-/* ingest_limits.c: the same records, straight into the engine's sorted files, or into memtables.  */
+/* ingest_limits.c: the same records, straight into sorted files of RocksDB or of the engine, or into memtables.  */
 weir_err weir_ingest_bench_sorted(void *context, uint64_t round, weir_bench_sample *samplep);
+weir_err weir_ingest_bench_engine(void *context, uint64_t round, weir_bench_sample *samplep);
 weir_err weir_ingest_bench_memtable(void *context, uint64_t round, weir_bench_sample *samplep);
 
 /* ingest_kafka.c: the payments into a topic of their own; read and mapped, and nothing else; the topic's end. */
