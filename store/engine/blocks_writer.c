@@ -335,7 +335,7 @@ static void writer_put_entry(weir_blocks_writer *w, const uint8_t *key, size_t k
     memcpy(to, head, (size_t)(end - head));
     to += end - head;
     memcpy(to, key + shared, key_length - shared);
-    memcpy(to + key_length - shared, value, value_length);
+    if (value_length) memcpy(to + key_length - shared, value, value_length); /* of nothing there may be no address */
     weir_buf_commit(&w->out, (size_t)(end - head) + key_length - shared + value_length);
 }
 

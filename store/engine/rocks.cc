@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocks.cc - a guard around each call of RocksDB. See rocks.h. With sorted.cc it is the only C++ of the store. */
+/* rocks.cc - a guard around each call of RocksDB. See rocks.h. What is C++ in the store is here, or in files that this
+ * one includes. */
 #include "rocks.h"
 
 #include <atomic>
