@@ -111,18 +111,6 @@ static bool blocks_take_restarts(const uint8_t *block, size_t bytes, uint32_t *r
 
 /* --- the index ---------------------------------------------------------------------------------------------------- */
 
-static int blocks_compare(const uint8_t *a, size_t a_length, const uint8_t *b, size_t b_length) {
-    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
-    return order ? order : a_length < b_length ? -1 : a_length > b_length;
-}
-
-static uint64_t blocks_begin_of(const uint8_t *key, size_t length) {
-    uint64_t begin = 0;
-    for (size_t i = 0; i < sizeof begin; i++)
-        begin = begin << 8 | (i < length ? key[i] : 0);
-    return begin;
-}
-
 typedef struct blocks_index_entry {
     uint8_t key[WEIR_BLOCKS_KEY_MAX];
     size_t key_length;
@@ -146,14 +134,15 @@ static weir_err blocks_add(weir_blocks *b, const blocks_index_entry *e) {
         b->keys.length > UINT32_MAX - WEIR_BLOCKS_KEY_MAX)
         return WEIR_ERR(WEIR_EVERSION, "%s has larger blocks, or more", weir_file_path(b->file));
     size_t last = b->count ? b->key_ends[b->count - 1] : 0, before = b->count > 1 ? b->key_ends[b->count - 2] : 0;
-    if (b->count && blocks_compare((const uint8_t *)b->keys.bytes + before, last - before, e->key, e->key_length) >= 0)
+    if (b->count &&
+        weir_blocks_compare((const uint8_t *)b->keys.bytes + before, last - before, e->key, e->key_length) >= 0)
         return blocks_damaged(b, "an index is not in order", e->place.offset);
     if (!WEIR_GROW(b->begins, b->begins_room, b->count) || !WEIR_GROW(b->places, b->places_room, b->count) ||
         !WEIR_GROW(b->key_ends, b->ends_room, b->count))
         return WEIR_NOMEM("for the index of %s", weir_file_path(b->file));
     weir_buf_append(&b->keys, e->key, e->key_length);
     if (weir_buf_err(&b->keys)) return weir_buf_err(&b->keys);
-    b->begins[b->count] = blocks_begin_of(e->key, e->key_length);
+    b->begins[b->count] = weir_blocks_begin_of(e->key, e->key_length);
     b->places[b->count] = e->place.offset << 24 | e->place.bytes;
     b->key_ends[b->count++] = (uint32_t)b->keys.length;
     return WEIR_OK;
@@ -272,7 +261,7 @@ static void blocks_guess(const weir_blocks *b, uint64_t begin, size_t *lowp, siz
 /* The first block that may have the key, or what comes behind it; count: none. The numbers, which lie side by side,
  * decide but for the keys of a vertex that fills blocks. */
 static size_t blocks_find(const weir_blocks *b, const uint8_t *key, size_t length) {
-    const uint64_t begin = blocks_begin_of(key, length);
+    const uint64_t begin = weir_blocks_begin_of(key, length);
     size_t low = 0, high = b->count;
     blocks_guess(b, begin, &low, &high);
     while (low < high) {
@@ -280,7 +269,7 @@ static size_t blocks_find(const weir_blocks *b, const uint8_t *key, size_t lengt
         bool less = b->begins[middle] < begin;
         if (b->begins[middle] == begin) {
             const uint8_t *there = blocks_key_at(b, middle, &length_there);
-            less = blocks_compare(there, length_there, key, length) < 0;
+            less = weir_blocks_compare(there, length_there, key, length) < 0;
         }
         if (less)
             low = middle + 1;
@@ -362,7 +351,7 @@ static bool blocks_cursor_approach(weir_blocks_cursor *c, const uint8_t *key, si
         c->at = c->room + offset;
         c->key_length = 0;
         if (!blocks_cursor_take(c)) return false;
-        if (blocks_compare(c->key, c->key_length, key, length) < 0)
+        if (weir_blocks_compare(c->key, c->key_length, key, length) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -408,7 +397,7 @@ weir_err weir_blocks_cursor_seek(weir_blocks_cursor *cursor, const void *key, si
     if (!err && !blocks_cursor_approach(cursor, key, length)) err = blocks_cursor_damaged(cursor);
     while (!err && !end) {
         err = blocks_cursor_step(cursor, &end);
-        if (!err && !end && blocks_compare(cursor->key, cursor->key_length, key, length) >= 0) break;
+        if (!err && !end && weir_blocks_compare(cursor->key, cursor->key_length, key, length) >= 0) break;
     }
     cursor->valid = !err && !end && blocks_has_prefix(cursor, cursor->key, cursor->key_length); /* BLOCKS-B2 */
     return err;
@@ -424,7 +413,7 @@ weir_err weir_blocks_cursor_next(weir_blocks_cursor *cursor) {
     memcpy(last, cursor->key, length);
     do {
         err = blocks_cursor_step(cursor, &end);
-    } while (!err && !end && blocks_compare(cursor->key, cursor->key_length, last, length) == 0);
+    } while (!err && !end && weir_blocks_compare(cursor->key, cursor->key_length, last, length) == 0);
     cursor->valid = !err && !end && blocks_has_prefix(cursor, cursor->key, cursor->key_length); /* BLOCKS-B2 */
     return err;
 }
@@ -441,7 +430,7 @@ static weir_err blocks_cursor_find_last(weir_blocks_cursor *c, const uint8_t *ke
     if (!blocks_cursor_approach(c, key, length)) return blocks_cursor_damaged(c);
     while (c->at < c->end) {
         if (!blocks_cursor_take(c)) return blocks_cursor_damaged(c);
-        int order = blocks_compare(c->key, c->key_length, key, length);
+        int order = weir_blocks_compare(c->key, c->key_length, key, length);
         if (order > 0 || (order == 0 && !with_it)) break;
         last_length = c->key_length;
         memcpy(last, c->key, last_length);
@@ -451,7 +440,7 @@ static weir_err blocks_cursor_find_last(weir_blocks_cursor *c, const uint8_t *ke
     if (!blocks_cursor_approach(c, last, last_length)) return blocks_cursor_damaged(c);
     do {
         if (c->at >= c->end || !blocks_cursor_take(c)) return blocks_cursor_damaged(c);
-    } while (blocks_compare(c->key, c->key_length, last, last_length) < 0);
+    } while (weir_blocks_compare(c->key, c->key_length, last, last_length) < 0);
     return WEIR_OK;
 }
 
@@ -460,7 +449,7 @@ static bool blocks_cursor_goes_back(const weir_blocks_cursor *c, size_t block) {
     size_t length;
     if (block == 0) return false;
     const uint8_t *end = blocks_key_at(c->blocks, block - 1, &length);
-    return blocks_compare(end, length, c->prefix, WEIR_ENGINE_PREFIX_BYTES) >= 0;
+    return weir_blocks_compare(end, length, c->prefix, WEIR_ENGINE_PREFIX_BYTES) >= 0;
 }
 
 static weir_err blocks_cursor_go_before(weir_blocks_cursor *c, const uint8_t *key, size_t length, bool with_it) {

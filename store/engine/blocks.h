@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocks.h - a sorted file that RocksDB has written, read block by block without it.
+ * blocks.h - a sorted file in RocksDB's format, read block by block without it.
  *
  * A reader of one vertex visits dozens of files for a few records each. RocksDB makes an iterator for each visit, looks
  * for the block in its cache, and gives the new block a place there, which throws out another one. That takes several
@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <weir/store/base/err.h>
 #include <weir/store/engine/engine.h>
@@ -44,6 +45,21 @@ typedef struct weir_blocks weir_blocks;
 typedef struct weir_blocks_place {
     uint64_t offset, bytes;
 } weir_blocks_place;
+
+/* In the order of a file. */
+static inline int weir_blocks_compare(const uint8_t *a, size_t a_length, const uint8_t *b, size_t b_length) {
+    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    return order ? order : a_length < b_length ? -1 : a_length > b_length;
+}
+/* The first eight bytes of a key as a number, in the same order. */
+static inline uint64_t weir_blocks_begin_of(const uint8_t *key, size_t length) {
+    uint64_t begin = 0;
+    if (length >= sizeof begin)
+        memcpy(&begin, key, sizeof begin); /* so many bytes as the compiler knows */
+    else
+        memcpy(&begin, key, length);
+    return __builtin_bswap64(begin);
+}
 
 /* Whether a block, with its trailer behind it, has the checksum that it was written with. bytes: without the
  * trailer. */

@@ -35,17 +35,12 @@ static bool merge_is_over(const merge_run *run) {
     return !run->walk.at.valid;
 }
 
-static int merge_compare_keys(const uint8_t *a, size_t a_length, const uint8_t *b, size_t b_length) {
-    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
-    return order ? order : (a_length > b_length) - (a_length < b_length);
-}
-
 /* Whether a's record comes before b's: of the same key the one that was written last. */
 static bool merge_is_before(const merge_run *a, const merge_run *b) {
     if (a->begin != b->begin) return a->begin < b->begin;
     if (merge_is_over(a) || merge_is_over(b)) return !merge_is_over(a);
     const weir_blocks_cursor *x = &a->walk.at, *y = &b->walk.at;
-    int order = merge_compare_keys(x->key, x->key_length, y->key, y->key_length);
+    int order = weir_blocks_compare(x->key, x->key_length, y->key, y->key_length);
     return order ? order < 0 : a->sequence > b->sequence;
 }
 
@@ -66,9 +61,8 @@ static weir_err merge_step(merge_run *run) {
     }
     run->begin = UINT64_MAX;
     if (err || merge_is_over(run)) return err;
-    const weir_blocks_cursor *at = &run->walk.at; /* its key has room for more than these bytes */
-    run->begin = __builtin_bswap64(weir_get_u64(at->key));
-    if (at->key_length < sizeof run->begin) run->begin &= ~(UINT64_MAX >> 8 * at->key_length);
+    const weir_blocks_cursor *at = &run->walk.at;
+    run->begin = weir_blocks_begin_of(at->key, at->key_length);
     run->sequence = run->file->has_sequence ? run->file->sequence : weir_get_u64(at->key + at->key_length) >> 8;
     return WEIR_OK;
 }
@@ -137,7 +131,7 @@ weir_err weir_blocks_merge_next(weir_blocks_merge *merge, weir_blocks_merge_reco
             at = &run->walk.at;
         }
         if (err || merge_is_over(run)) break;
-        int order = merge->has_last ? merge_compare_keys(at->key, at->key_length, merge->last, merge->last_length) : 1;
+        int order = merge->has_last ? weir_blocks_compare(at->key, at->key_length, merge->last, merge->last_length) : 1;
         if (order < 0) err = WEIR_ERR(WEIR_ECORRUPT, "the keys of %s are not in order", run->file->path);
         *foundp = order > 0;
         merge->has_last = true;

@@ -175,8 +175,9 @@ static weir_err writer_put_parts(weir_blocks_writer *w, const blocks_parts *part
     for (size_t i = 0; !err && i < parts->count; i++) {
         const blocks_part *part = &parts->parts[i];
         err = writer_put_block(w, parts->waits.bytes + part->begin, part->bytes, placep);
+        if (err) break;
         uint8_t *end = writer_put_number(writer_put_number(where, placep->offset), placep->bytes);
-        if (!err) writer_list_add(&list, part->key, part->key_length, where, (size_t)(end - where), false);
+        writer_list_add(&list, part->key, part->key_length, where, (size_t)(end - where), false);
     }
     WEIR_ASSERT(err || w->in_parts || parts->count == 1);
     if (!err && w->in_parts) err = writer_put_list(w, &list, placep);
@@ -239,6 +240,8 @@ static uint64_t writer_fold(const uint8_t *bytes, uint64_t one, uint64_t other) 
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+_Static_assert(WEIR_ENGINE_PREFIX_BYTES == 17, "the hash below is of so many bytes");
+
 /* RocksDB's hash of 17 bytes: XXH3 as it was before its first release, which ends in another factor than it has now. */
 static uint64_t writer_hash(const uint8_t prefix[WEIR_ENGINE_PREFIX_BYTES]) {
     uint64_t hash = WEIR_ENGINE_PREFIX_BYTES * 0x9e3779b185ebca87u;
@@ -269,20 +272,19 @@ static weir_err writer_end_filter_part(weir_blocks_writer *w, const uint8_t *key
     return err;
 }
 
-/* A prefix lies in one part. The part before it has it, too, because a seek to a bare prefix may be led there; and so
- * has that behind it, for who goes backwards from there. */
+/* A prefix lies in one part, which ends at its last key. The part behind it has it, too, for who goes backwards from
+ * there. */
 static weir_err writer_filter_key(weir_blocks_writer *w, const uint8_t *key, size_t length) {
     weir_err err = WEIR_OK;
     const bool has_last = w->last_length >= WEIR_ENGINE_PREFIX_BYTES;
     if (length < WEIR_ENGINE_PREFIX_BYTES || (has_last && memcmp(key, w->last, WEIR_ENGINE_PREFIX_BYTES) == 0))
         return WEIR_OK;
-    if (!WEIR_GROW(w->hashes, w->hash_room, w->hash_count)) return WEIR_NOMEM("for the filter of a file");
-    w->hashes[w->hash_count++] = writer_hash(key);
-    if (w->in_parts && w->hash_count == FILTER_PREFIXES) {
+    if (w->in_parts && w->hash_count >= FILTER_PREFIXES) {
         err = writer_end_filter_part(w, w->last, w->last_length);
-        w->hashes[w->hash_count++] = writer_hash(key);
         if (has_last) w->hashes[w->hash_count++] = writer_hash(w->last);
     }
+    if (!WEIR_GROW(w->hashes, w->hash_room, w->hash_count)) return WEIR_NOMEM("for the filter of a file");
+    w->hashes[w->hash_count++] = writer_hash(key);
     return err;
 }
 
@@ -453,7 +455,7 @@ static weir_err writer_put_names(weir_blocks_writer *w, const weir_blocks_place 
 }
 
 weir_err weir_blocks_writer_finish(weir_blocks_writer *writer, uint64_t *bytesp, uint32_t *crcp) {
-    weir_blocks_place filter = {0}, index, properties;
+    weir_blocks_place filter = {0}, index = {0}, properties = {0};
     WEIR_ASSERT(writer->records > 0);
     weir_err err = writer_end_data(writer);
     writer->data_bytes = writer->flushed + writer->out.length;

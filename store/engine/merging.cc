@@ -14,6 +14,7 @@
 #include <weir/store/base/bytes.h>
 #include <weir/store/base/err.h>
 #include <weir/store/base/fault.h>
+#include <weir/store/base/log.h>
 
 #include "blocks_format.h"
 #include "blocks_merge.h"
@@ -24,10 +25,12 @@ namespace {
 
 constexpr uint64_t checksum_mark = 0x77656972ull << 32; /* a year that no data is of */
 constexpr size_t records_between_looks = 1024;
+constexpr uint64_t index_grows = 2;         /* in memory */
+constexpr uint64_t indices_max = 64u << 20; /* of memory: those of the files that are open at once */
 
 struct Input {
     std::string path;
-    uint64_t bytes, sequence;
+    uint64_t bytes, index_bytes, sequence;
     bool in_parts, has_sequence;
     size_t run;
 };
@@ -58,11 +61,23 @@ bool input_of(const rocksdb::LiveFileMetaData &file, const rocksdb::TablePropert
     static const char came_in[] = "rocksdb.external_sst_file.version";
     input->path = file.db_path + file.name;
     input->bytes = file.size;
+    input->index_bytes = properties.index_size * index_grows;
     input->has_sequence = properties.user_collected_properties.count(came_in) > 0;
     input->sequence = file.largest_seqno;
     return sorted_has_our_blocks(properties, &input->in_parts) && properties.num_deletions == 0 &&
            properties.num_merge_operands == 0 && properties.num_range_deletions == 0 &&
            (!input->has_sequence || file.smallest_seqno == file.largest_seqno);
+}
+
+/* Of each run one file is open at a time, with its index in memory. */
+uint64_t indices_of(const std::vector<Input> &inputs) {
+    uint64_t bytes = 0, largest = 0;
+    for (size_t i = 0; i < inputs.size(); i++) {
+        bool begins = i > 0 && inputs[i].run != inputs[i - 1].run;
+        bytes += begins ? largest : 0;
+        largest = begins ? inputs[i].index_bytes : std::max(largest, inputs[i].index_bytes);
+    }
+    return bytes + largest;
 }
 
 /* Null: RocksDB does it. Who reads as of a moment keeps older records alive, which are dropped here. */
@@ -89,7 +104,8 @@ std::unique_ptr<Plan> plan_of(rocksdb::DB *db, const rocksdb::CompactionJobInfo 
         input.run = i == 0 ? 0 : made->inputs[i - 1].run + !beside;
         made->inputs.push_back(std::move(input));
     }
-    return made->inputs.empty() ? nullptr : std::move(made);
+    bool is_ours = !made->inputs.empty() && indices_of(made->inputs) <= indices_max;
+    return is_ours ? std::move(made) : nullptr;
 }
 
 /* --- what comes of it --------------------------------------------------------------------------------------------- */
@@ -107,8 +123,8 @@ std::string key_with(const rocksdb::Slice &key, uint64_t sequence) {
 /* Writes one file after the other. */
 class Outputs {
   public:
-    Outputs(const rocksdb::Options &options, const Plan &plan, std::atomic<uint64_t> *files)
-        : options_(options), folder_(plan.folder), files_(files),
+    Outputs(const rocksdb::Options &options, const Plan &plan)
+        : options_(options), folder_(plan.folder),
           bytes_max_(plan.output_level > 0 ? options.target_file_size_base : UINT64_MAX) {}
     ~Outputs() {
         for (const Output &one : all_)
@@ -128,7 +144,6 @@ class Outputs {
 
     const rocksdb::Options &options_;
     const std::string folder_;
-    std::atomic<uint64_t> *files_;
     const uint64_t bytes_max_;
     std::unique_ptr<SortedWriter> writer_; /* null: between two files */
     std::vector<Output> all_;
@@ -137,7 +152,8 @@ class Outputs {
 
 weir_err Outputs::begin(const weir_blocks_merge_record &record) {
     Output output;
-    output.name = merging_file_begin + std::to_string((*files_)++) + merging_file_end;
+    /* A name that never comes again: an opening removes those that it has found before. */
+    output.name = merging_file_begin + sorted_session_new() + merging_file_end;
     output.smallest = key_with(slice_of(record.key, record.key_length), record.sequence);
     all_.push_back(output);
     weir_kill_point("engine.merging");
@@ -187,8 +203,7 @@ std::string said_of(const Output &output, uint64_t now_s) {
 }
 
 /* In the words of RocksDB's options, behind the version of this format. */
-std::string answer(const Plan &plan, const std::vector<Output> &outputs, uint64_t records_in, uint64_t records_out,
-                   uint64_t cpu_us) {
+std::string answer(const Plan &plan, const std::vector<Output> &outputs, uint64_t records, uint64_t cpu_us) {
     uint64_t read = 0, written = 0;
     std::string files;
     for (const Input &input : plan.inputs)
@@ -198,10 +213,9 @@ std::string answer(const Plan &plan, const std::vector<Output> &outputs, uint64_
         files += (files.empty() ? "" : ":") + said_of(output, static_cast<uint64_t>(time(nullptr)));
     }
     return std::string("\1\0\0\0", 4) + "output_files={" + files + "};output_path=" + hex(plan.folder) + ";" +
-           member("output_level", static_cast<uint64_t>(plan.output_level)) +
-           member("num_output_records", records_out) + member("total_bytes", written) + member("bytes_read", read) +
-           member("bytes_written", written) + "stats={" + member("cpu_micros", cpu_us) +
-           member("num_input_records", records_in) + member("num_output_records", records_out) + "};";
+           member("output_level", static_cast<uint64_t>(plan.output_level)) + member("num_output_records", records) +
+           member("total_bytes", written) + member("bytes_read", read) + member("bytes_written", written) + "stats={" +
+           member("cpu_micros", cpu_us) + member("num_output_records", records) + "};";
 }
 
 uint64_t cpu_now_us() {
@@ -250,7 +264,7 @@ void Merging::begin(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info) noe
 rocksdb::CompactionServiceJobStatus Merging::StartV2(const rocksdb::CompactionServiceJobInfo &info,
                                                      const std::string &input) {
     bool whole = input.find("has_begin=false") != std::string::npos && input.find("has_end=false") != std::string::npos;
-    bool ours = planned && planned->job == info.job_id && whole;
+    bool ours = planned && planned->job == info.job_id && planned->folder == info.db_name && whole;
     if (!ours) planned.reset();
     return ours ? rocksdb::CompactionServiceJobStatus::kSuccess : rocksdb::CompactionServiceJobStatus::kUseLocal;
 }
@@ -261,15 +275,16 @@ rocksdb::CompactionServiceJobStatus Merging::WaitForCompleteV2(const rocksdb::Co
     const uint64_t begin_us = cpu_now_us();
     uint64_t records = 0;
     try {
-        Outputs outputs(options_, *own, &files_);
+        Outputs outputs(options_, *own);
         weir_err err = merge_all(*own, stopped_, &outputs, &records);
         if (!err) {
-            *result = answer(*own, outputs.all(), records, records, cpu_now_us() - begin_us);
+            *result = answer(*own, outputs.all(), records, cpu_now_us() - begin_us);
             outputs.taken();
             weir_kill_point("engine.merged");
             merges_++;
             return rocksdb::CompactionServiceJobStatus::kSuccess;
         }
+        if (!stopped_) weir_log_error("engine.not_merged", err);
     } catch (...) {
         result->clear();
     }

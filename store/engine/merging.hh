@@ -10,8 +10,8 @@
  *     OnCompactionBegin ─► begin: what is to be merged ─► StartV2 ─► WaitForCompleteV2: new files      (one thread)
  *                                                            └─ anything unusual, or a failure: RocksDB does it
  *
- * So nothing that fails here fails anything: RocksDB meets the same damage, or the same full disk, and says so. It has
- * this hook for machines elsewhere that merge; what they answer has no place for a file's checksum, so that is where
+ * So nothing that fails here fails anything: it is logged, and RocksDB meets the same damage, or the same full disk, and
+ * stops. It has this hook for machines elsewhere that merge; what they answer has no place for a file's checksum, so that is where
  * the time of the oldest data would be, which nothing asks for (rocks.cc turns off what would).
  */
 #ifndef WEIR_STORE_ENGINE_MERGING_HH
@@ -56,7 +56,7 @@ class Merging : public rocksdb::CompactionService {
   private:
     const rocksdb::Options options_;
     std::atomic<bool> stopped_{false};
-    std::atomic<uint64_t> merges_{0}, files_{0};
+    std::atomic<uint64_t> merges_{0};
 };
 
 #endif /* WEIR_STORE_ENGINE_MERGING_HH */

@@ -72,7 +72,7 @@ constexpr size_t log_files = 2;
  *   of a write   a writer in a queue, too, for which the next one would wait for ever: RocksDB is only read from (torn)
  *   of a list    of files or of their properties, and of an opening for reading only, a locked mutex or a version that
  *                stays: they wait for as long as it takes
- *   of a file    that no database knows yet nothing but itself: it is not destroyed
+ *   of a file    that is read by itself nothing but its reader: that is not destroyed
  *
  * and the end of the process takes it away. */
 constexpr size_t reserve_bytes = 4u << 20;
@@ -440,7 +440,7 @@ rocksdb::Options rocks_options_of(const weir_rocks_opts *opts, const std::shared
     options.info_log_level = rocksdb::WARN_LEVEL;
     options.stats_dump_period_sec = 0; /* it prints them with lengths that it does not look at */
     options.stats_persist_period_sec = 0;
-    options.verify_sst_unique_id_in_manifest = true;
+    options.verify_sst_unique_id_in_manifest = true; /* it knows none of what merging.hh has made; a scrub does */
     options.force_consistency_checks = true;
     options.file_checksum_gen_factory = std::make_shared<Checksums>();
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(rocks_table_options(cache)));
@@ -511,9 +511,8 @@ struct weir_rocks_writer {
     weir_rocks *db;
     std::string path;
     SortedWriter writer;
-    uint64_t bytes = 0;            /* once it is finished … */
-    uint32_t crc = 0;              /* … with this checksum  */
-    std::atomic<bool> held{false}; /* it was thrown out of */
+    uint64_t bytes = 0; /* once it is finished … */
+    uint32_t crc = 0;   /* … with this checksum  */
     weir_rocks_writer(weir_rocks *of, const char *at, bool in_parts)
         : db(of), path(at), writer(of->options, in_parts ? SortedWriter::taken_in_parts : SortedWriter::taken) {}
 };
@@ -901,7 +900,7 @@ bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, wei
                             weir_rocks_status *status) {
     *writerp = nullptr;
     return guarded(path, status, nullptr, [&] {
-        Kept<weir_rocks_writer> writer(new weir_rocks_writer(db, path, in_parts));
+        auto writer = std::make_unique<weir_rocks_writer>(db, path, in_parts);
         rocksdb::Status s = status_of(writer->writer.open(path));
         if (s.ok()) *writerp = writer.release();
         return s;
@@ -910,7 +909,7 @@ bool weir_rocks_writer_open(weir_rocks *db, const char *path, bool in_parts, wei
 
 bool weir_rocks_writer_add(weir_rocks_writer *writer, const void *key, size_t key_length, const void *value,
                            size_t value_length, weir_rocks_status *status) {
-    return guarded(writer->db->folder.c_str(), status, &writer->held, [&] {
+    return guarded(writer->db->folder.c_str(), status, nullptr, [&] {
         return status_of(writer->writer.add(slice_of(key, key_length), 0, slice_of(value, value_length)));
     });
 }
@@ -920,13 +919,13 @@ uint64_t weir_rocks_writer_bytes(const weir_rocks_writer *writer) {
 }
 
 bool weir_rocks_writer_finish(weir_rocks_writer *writer, weir_rocks_status *status) {
-    return guarded(writer->db->folder.c_str(), status, &writer->held,
+    return guarded(writer->db->folder.c_str(), status, nullptr,
                    [&] { return status_of(writer->writer.finish(&writer->bytes, &writer->crc)); });
 }
 
 void weir_rocks_writer_close(weir_rocks_writer *writer) {
     Inside here;
-    if (writer && !writer->held) delete writer;
+    delete writer;
 }
 
 /* RocksDB would read all of the file for its checksum, and once more after it has written a number into it; without

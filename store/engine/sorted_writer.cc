@@ -2,6 +2,8 @@
 /* sorted_writer.cc - see sorted_writer.hh. */
 #include "sorted_writer.hh"
 
+#include <utility>
+
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
@@ -10,11 +12,7 @@
 
 #include <weir/store/base/bytes.h>
 
-namespace {
-
-/* RocksDB tells blocks in its cache apart by the session that has written a file, and the file's number in that. A reader
- * of single files has neither, and takes all for one. So each file is of a session of its own: digits of base 36. */
-std::string session_new() {
+std::string sorted_session_new() {
     constexpr size_t length = 24; /* at most */
     std::string session;
     for (char digit : rocksdb::Env::Default()->GenerateUniqueId())
@@ -22,6 +20,8 @@ std::string session_new() {
             session.push_back("0123456789ABCDEF"[weir_hex_digit(digit)]);
     return session;
 }
+
+namespace {
 
 /* What RocksDB asks for in a file that comes in: how old it is as a kind of file, and room for its records' number,
  * which stays 0 there. */
@@ -53,7 +53,10 @@ weir_err SortedWriter::finish(uint64_t *bytes, uint32_t *crc) {
     const auto *table = options_.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
     rocksdb::UserCollectedProperties said;
     weir_err err = WEIR_OK;
-    for (const auto &collector : collectors_)
+    if (!writer_) return WEIR_ERR(WEIR_EIO, "a file that was not finished cannot be");
+    const auto writer = std::move(writer_);
+    const auto collectors = std::move(collectors_);
+    for (const auto &collector : collectors)
         (void)collector->Finish(&said);
     said[Names::kComparator] = options_.comparator->Name();
     said[Names::kPrefixExtractorName] = options_.prefix_extractor->AsString();
@@ -61,11 +64,14 @@ weir_err SortedWriter::finish(uint64_t *bytes, uint32_t *crc) {
     said[Names::kCompression] = "NoCompression";
     said[Names::kColumnFamilyName] = rocksdb::kDefaultColumnFamilyName;
     said[Names::kColumnFamilyId] = std::string(1, 0);
-    said[Names::kDbSessionId] = session_new();
+    /* RocksDB tells blocks in its cache apart by the session that has written a file, and the file's number in that. A
+     * reader of single files has neither, and takes all for one. So each file is of a session of its own. */
+    said[Names::kDbId] = "Weir";
+    said[Names::kDbSessionId] = sorted_session_new();
     said[Names::kOriginalFileNumber] = std::string(1, 1);
     if (use_ != merged) say_that_it_comes_in(&said);
     for (const auto &one : said)
         if (!err)
-            err = weir_blocks_writer_property(writer_.get(), one.first.c_str(), one.second.data(), one.second.size());
-    return err ? err : weir_blocks_writer_finish(writer_.get(), bytes, crc);
+            err = weir_blocks_writer_property(writer.get(), one.first.c_str(), one.second.data(), one.second.size());
+    return err ? err : weir_blocks_writer_finish(writer.get(), bytes, crc);
 }

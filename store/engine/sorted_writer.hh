@@ -21,6 +21,9 @@
 
 #include "blocks_writer.h"
 
+/* Digits of base 36, as RocksDB names a session of a database; those of no other. */
+std::string sorted_session_new();
+
 class SortedWriter {
   public:
     enum Use {
@@ -30,7 +33,8 @@ class SortedWriter {
     };
     /* options: those of the database, borrowed. */
     SortedWriter(const rocksdb::Options &options, Use use) : options_(options), use_(use) {}
-    /* Calls and errors are those of blocks_writer.h. */
+    /* Calls and errors are those of blocks_writer.h. After finish, whatever comes of it, nothing is kept, and only
+     * finish may be called again, which fails then. */
     weir_err open(const std::string &path);
     weir_err add(const rocksdb::Slice &key, uint64_t sequence, const rocksdb::Slice &value);
     uint64_t bytes() const {

@@ -5,6 +5,7 @@
 #include "fixture.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -13,12 +14,13 @@
 
 #include "rocks_checksums.h"
 #include "rocks_filters.h"
+#include "rocks_old.h"
 
 #define KEY_MAX     64u
-#define RECORDS_MAX 40000u
+#define RECORDS_MAX 80000u
 #define FILES       24u
-#define KEYS_A_FILE 1200u
-#define VERTICES    3000u
+#define KEYS_A_FILE 2000u
+#define VERTICES    60000u
 #define VALUE_MAX   9000u /* more than two blocks */
 #define BLOCK_BYTES 4096u
 #define FLIPS       60u
@@ -110,6 +112,7 @@ static void write_one(world *w) {
         r->seed = ++w->seeds;
     }
     qsort(w->records + begin, KEYS_A_FILE, sizeof *w->records, by_key_the_last_first);
+    if (!w->engine) return; /* whoever asks writes them himself */
     assert_ok(weir_engine_writer_open(w->engine, &writer));
     for (size_t i = begin; i < w->count; i++) {
         const record *r = &w->records[i];
@@ -118,6 +121,20 @@ static void write_one(world *w) {
         assert_ok(weir_engine_writer_add(writer, r->key, r->key_length, value, r->value_length));
     }
     assert_ok(weir_engine_writer_ingest(writer));
+}
+
+/* Of those of a file, the at-th. false: it was put again in the same file. */
+static bool old_record(void *context, size_t at, const void **key, size_t *key_length, const void **value,
+                       size_t *value_length) {
+    static uint8_t bytes[VALUE_MAX];
+    const world *w = context;
+    const record *r = &w->records[at];
+    value_of(r, bytes);
+    *key = r->key;
+    *key_length = r->key_length;
+    *value = bytes;
+    *value_length = r->value_length;
+    return at == 0 || by_key(r - 1, r) != 0;
 }
 
 static void world_open(world *w) {
@@ -312,9 +329,18 @@ static void much_becomes_several_files(void **state) {
     world_close(&w);
 }
 
+static uint32_t prefixes_of(const world *w) {
+    uint32_t count = 0;
+    for (size_t i = 1; i < w->count; i++)
+        count +=
+            w->records[i].key_length >= WEIR_ENGINE_PREFIX_BYTES && !has_prefix_of(&w->records[i - 1], &w->records[i]);
+    return count;
+}
+
 /* RocksDB alone finds what is there, and its reader of filters passes over what is not: of 99 in 100 it knows. */
 static void rocksdb_reads_the_filters(void **state) {
     (void)state;
+    const uint32_t prefixes_of_a_part = 8192 * 8 / 10;
     world w;
     uint64_t asked, saved;
     uint8_t *keys = malloc(SOUGHT * WEIR_ENGINE_PREFIX_BYTES);
@@ -323,6 +349,7 @@ static void rocksdb_reads_the_filters(void **state) {
     world_open(&w);
     world_fill(&w, FILES);
     world_merge(&w);
+    assert_true(prefixes_of(&w) > 2 * prefixes_of_a_part);
     for (uint32_t i = 0; i < SOUGHT; i++) {
         record sought;
         do
@@ -400,9 +427,8 @@ static void files_are_told_apart_without_room(void **state) {
     weir_engine_cache_close(cache);
 }
 
-/* A failure of ours is none: RocksDB makes what we could not, and nothing of ours is left. */
-static void what_fails_is_left_to_rocksdb(void **state) {
-    (void)state;
+/* A failure of ours is none: RocksDB makes what we could not, and nothing of ours is left. Returns how often it did. */
+static uint64_t fail_each(const char *of) {
     uint64_t left_to_it = 0;
     for (uint64_t nth = 1, failed = 1; failed; nth++) {
         char spec[64];
@@ -410,7 +436,7 @@ static void what_fails_is_left_to_rocksdb(void **state) {
         files left = {.folder = weir_test_path("engine"), .with = "merge-"};
         world_open(&w);
         world_fill(&w, 3);
-        snprintf(spec, sizeof spec, "any:%llu:EIO:once:/merge-", (unsigned long long)nth);
+        snprintf(spec, sizeof spec, "any:%llu:EIO:once:%s", (unsigned long long)nth, of);
         assert_ok(weir_fault_arm(spec));
         assert_ok(weir_engine_compact(w.engine));
         failed = weir_fault_seen() >= nth;
@@ -424,7 +450,33 @@ static void what_fails_is_left_to_rocksdb(void **state) {
         assert_ok(weir_folder_remove(left.folder));
         assert_true(nth < 100);
     }
-    assert_true(left_to_it >= 4); /* an opening, a cut, a write, a sync; what was synced is closed in any case */
+    return left_to_it;
+}
+
+static void what_fails_is_left_to_rocksdb(void **state) {
+    (void)state;
+    assert_true(fail_each("/merge-") >= 4);  /* an opening, a cut, a write, a sync; what was synced is closed anyhow */
+    assert_true(fail_each(".sst") >= 3 * 4); /* of each file it is opened, and its end, index and blocks are read */
+}
+
+static void each_failing_allocation_is_left_to_rocksdb(void **state) {
+    (void)state;
+    uint64_t left_to_it = 0, all = 1;
+    for (uint64_t nth = 1; all; nth += 1 + nth / 8) {
+        world w;
+        world_open(&w);
+        world_fill(&w, 3);
+        weir_alloc_fail_nth(nth);
+        assert_ok(weir_engine_compact(w.engine));
+        all = weir_alloc_failed();
+        weir_alloc_fail_nth(0);
+        left_to_it += merges_of(w.engine) == 0;
+        assert_true(all || merges_of(w.engine) == 1);
+        is_as_written(&w);
+        world_close(&w);
+        assert_ok(weir_folder_remove(weir_test_path("engine")));
+    }
+    assert_true(left_to_it > 5);
 }
 
 /* ENGINE-N3: what was damaged before it was merged is damage still. */
@@ -474,43 +526,67 @@ static void n3_a_flipped_bit_of_a_merged_file_is_found(void **state) {
     world_close(&w);
 }
 
-/* RocksDB's threads are not those of a child: so each is the first of its process that opens an engine. */
-static void is_killed_at(const char *point) {
-    files left = {.folder = weir_test_path("engine"), .with = "merge-"};
+static world *world_shared(void) {
     const size_t bytes = RECORDS_MAX * sizeof(record);
     world *w = mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     record *records = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int status;
     assert_true(w != MAP_FAILED && records != MAP_FAILED);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        *w = (world){.rng = weir_rng_stream(weir_test_seed(), 0, 0), .value_max = 120, .records = records};
-        w->engine = engine_open(true);
-        world_fill(w, 4);
-        if (weir_fault_kill_arm(point)) _exit(1);
-        (void)weir_engine_compact(w->engine);
-        _exit(2);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        w->engine = engine_open(false);
-        assert_ok(weir_folder_list(left.folder, files_take, &left));
-        assert_int_equal(left.count, 0);
-        all_is_there(w);
-        world_merge(w);
-        is_as_written(w);
-        weir_engine_close(w->engine);
+    *w = (world){.rng = weir_rng_stream(weir_test_seed(), 0, 0), .value_max = 120, .records = records};
+    return w;
+}
+
+/* RocksDB's threads are not those of a child: so each is the first of its process that opens an engine. */
+static int status_of_child(void (*child)(world *w, const char *point), world *w, const char *point) {
+    int status;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        child(w, point);
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    munmap(records, bytes);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void fill_and_merge_nothing(world *w, const char *point) {
+    (void)point;
+    const weir_engine_opts opts = {.create = true, .bulk = true};
+    assert_ok(weir_engine_open(weir_test_path("engine"), &opts, &w->engine));
+    world_fill(w, FILES);
+    weir_engine_close(w->engine);
+}
+
+/* There are so many files that a merge begins while it is opened. */
+static void open_and_wait_for_merges(world *w, const char *point) {
+    weir_engine_stats stats;
+    if (point) assert_ok(weir_fault_kill_arm(point));
+    w->engine = engine_open(false);
+    do
+        weir_engine_stats_get(w->engine, &stats);
+    while (stats.jobs);
+}
+
+static void open_and_look(world *w, const char *point) {
+    files left = {.folder = weir_test_path("engine"), .with = "merge-"};
+    open_and_wait_for_merges(w, point);
+    assert_true(merges_of(w->engine) > 0);
+    assert_ok(weir_folder_list(left.folder, files_take, &left));
+    assert_int_equal(left.count, 0);
+    is_as_written(w);
+    weir_engine_close(w->engine);
+}
+
+static void is_killed_at(const char *point) {
+    world *w = world_shared();
+    assert_int_equal(status_of_child(fill_and_merge_nothing, w, NULL), 0);
+    for (int again = 0; again < 3; again++) {
+        int status = status_of_child(open_and_wait_for_merges, w, point);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    assert_int_equal(status_of_child(open_and_look, w, NULL), 0);
+    munmap(w->records, RECORDS_MAX * sizeof(record));
     munmap(w, sizeof *w);
-    assert_ok(weir_folder_remove(left.folder));
+    assert_ok(weir_folder_remove(weir_test_path("engine")));
 }
 
 static void killed_while_it_merges(void **state) {
@@ -519,26 +595,77 @@ static void killed_while_it_merges(void **state) {
     is_killed_at("engine.merged:1");
 }
 
-/* A closing does not wait for a large merge. What was begun is begun again. */
+/* Holds the first piece that a merge writes up until the engine is being closed, and counts those after it. */
+static struct {
+    atomic_bool writes, closing;
+    atomic_uint pieces;
+} held_up;
+
+static void hold_up(void *context, weir_fault_op op, const char *path) {
+    (void)context;
+    if (op != WEIR_FAULT_WRITE || !strstr(path, "/merge-")) return;
+    if (atomic_fetch_add(&held_up.pieces, 1)) return;
+    atomic_store(&held_up.writes, true);
+    while (!atomic_load(&held_up.closing))
+        usleep(1000);
+    usleep(200000); /* in which the closing comes to wait for this; were it slower, more pieces would be written */
+}
+
+/* A closing does not wait for a large merge to its end. What was begun is begun again. */
 static void a_closing_ends_it(void **state) {
     (void)state;
-    for (int round = 0; round < 5; round++) {
+    world w;
+    files left = {.folder = weir_test_path("engine"), .with = "merge-"};
+    world_open(&w);
+    w.value_max = 4000;
+    weir_fault_watch(hold_up, NULL);
+    world_fill(&w, 16);
+    while (!atomic_load(&held_up.writes))
+        usleep(1000);
+    weir_engine_stats stats;
+    weir_engine_stats_get(w.engine, &stats);
+    assert_true(stats.live_bytes > 20 * MIB); /* a piece is one of them */
+    atomic_store(&held_up.closing, true);
+    weir_engine_close(w.engine);
+    weir_fault_watch(NULL, NULL);
+    assert_true(atomic_load(&held_up.pieces) < 10);
+    assert_ok(weir_folder_list(left.folder, files_take, &left));
+    assert_int_equal(left.count, 0);
+    w.engine = engine_open(false);
+    is_as_written(&w);
+    world_close(&w);
+}
+
+/* --- stores of before --------------------------------------------------------------------------------------------- */
+
+/* What RocksDB has written, with numbers of its own or in the file, is merged; what is compressed RocksDB merges. */
+static void files_of_rocksdb_are_merged(void **state) {
+    (void)state;
+    for (int compressed = 0; compressed < 2; compressed++) {
         world w;
-        files left = {.folder = weir_test_path("engine"), .with = "merge-"};
         world_open(&w);
-        world_fill(&w, FILES);
-        weir_engine_close(w.engine); /* sixteen and more: something is being merged, or will be */
-        assert_ok(weir_folder_list(left.folder, files_take, &left));
-        assert_int_equal(left.count, 0);
+        weir_engine_close(w.engine);
+        assert_ok(weir_folder_remove(weir_test_path("engine")));
+        for (uint32_t file = 0; file < 6; file++) {
+            const size_t begin = w.count;
+            w.engine = NULL;
+            write_one(&w);
+            assert_int_equal(rocks_old(weir_test_path("engine"), compressed, file, begin, w.count, old_record, &w), 0);
+        }
+        world_sort(&w);
         w.engine = engine_open(false);
+        all_is_there(&w);
+        assert_ok(weir_engine_compact(w.engine));
+        assert_int_equal(merges_of(w.engine), compressed ? 0 : 1);
         is_as_written(&w);
         world_close(&w);
-        assert_ok(weir_folder_remove(left.folder));
+        assert_ok(weir_folder_remove(weir_test_path("engine")));
     }
 }
 
 WEIR_TESTS(WEIR_CASE(what_is_merged_is_what_was_written), WEIR_CASE(they_are_merged_by_themselves),
            WEIR_CASE(one_record_is_merged), WEIR_CASE(much_becomes_several_files), WEIR_CASE(rocksdb_reads_the_filters),
            WEIR_CASE(files_are_told_apart_without_room), WEIR_CASE(what_fails_is_left_to_rocksdb),
+           WEIR_CASE(each_failing_allocation_is_left_to_rocksdb), WEIR_CASE(files_of_rocksdb_are_merged),
            WEIR_CASE(n3_damage_is_not_merged_away), WEIR_CASE(n3_a_flipped_bit_of_a_merged_file_is_found),
            WEIR_CASE(killed_while_it_merges), WEIR_CASE(a_closing_ends_it))

@@ -50,8 +50,7 @@ weir_err weir_fault_from_environment(void);
 weir_err weir_fault_arm(const char *spec);
 weir_err weir_fault_kill_arm(const char *spec);
 /* What an operation on path shall do: 0 goes on, else the errno to fail with. For READ and WRITE *bytesp may be
- * shortened, to 0 too: a WRITE really moves that many bytes before the failure, if any; a READ that fails moves none,
- * nor does the WRITE of a sorted file by RocksDB, which goes by the errno alone.
+ * shortened, to 0 too: a WRITE really moves that many bytes before the failure, if any; a READ that fails moves none.
  * Called by sys.c, folder.c and store/engine only.  [any] */
 int weir_fault_check(weir_fault_op op, const char *path, size_t *bytesp);
 /* How many operations that the spec means were checked since it was armed: tests loop "fail the N-th" until this
