@@ -29,6 +29,27 @@ static void newer_file_wins_and_points_are_found(void **state) {
     weir_engine_close(engine);
 }
 
+/* Sixteen runs of which each is larger than the one that came after it: RocksDB says that one job is due, for ever. */
+static void what_will_not_be_done_is_not_due(void **state) {
+    (void)state;
+    enum { RUNS = 16, SMALLEST = 1000, LOOKS_MAX = 5000 };
+    weir_engine *engine = engine_open(true);
+    weir_engine_stats stats;
+    double records = SMALLEST;
+    for (int run = 0; run < RUNS; run++)
+        records *= 1.2;
+    for (int run = 0; run < RUNS; run++, records /= 1.2)
+        assert_ok(write_file(engine, (uint64_t)records, "value"));
+    for (int look = 0; look < LOOKS_MAX; look++) {
+        weir_engine_stats_get(engine, &stats);
+        if (stats.jobs == 0) break;
+        usleep(1000);
+    }
+    assert_int_equal(stats.jobs, 0);
+    assert_int_equal(stats.live_files, RUNS);
+    weir_engine_close(engine);
+}
+
 /* What is due beside a compaction that was asked for ends by itself. */
 static void what_came_in_and_what_compactions_wrote_is_counted(void **state) {
     (void)state;
@@ -393,8 +414,9 @@ static void checkpoints_beside_readers_end_and_are_whole(void **state) {
 
 WEIR_TESTS(WEIR_CASE(checkpoints_beside_readers_end_and_are_whole), WEIR_CASE(newer_file_wins_and_points_are_found),
            WEIR_CASE(no_part_of_a_filter_hides_a_key), WEIR_CASE(what_came_in_and_what_compactions_wrote_is_counted),
-           WEIR_CASE(n1_a_file_is_seen_whole_or_not_at_all), WEIR_CASE(n2_what_ingest_returned_for_survives_a_kill),
-           WEIR_CASE(n3_a_flipped_bit_is_an_error), WEIR_CASE(n3_an_opening_bears_any_bit_of_what_describes_a_file),
+           WEIR_CASE(what_will_not_be_done_is_not_due), WEIR_CASE(n1_a_file_is_seen_whole_or_not_at_all),
+           WEIR_CASE(n2_what_ingest_returned_for_survives_a_kill), WEIR_CASE(n3_a_flipped_bit_is_an_error),
+           WEIR_CASE(n3_an_opening_bears_any_bit_of_what_describes_a_file),
            WEIR_CASE(n1_a_file_that_was_not_taken_is_not_seen), WEIR_CASE(keys_that_do_not_rise_are_refused),
            WEIR_CASE(bad_folders_are_one_sentence_each), WEIR_CASE(full_disk_changes_nothing),
            WEIR_CASE(what_is_thrown_away_takes_no_other_file_with_it))
