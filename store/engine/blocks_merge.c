@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocks_merge.c - see blocks_merge.h. The fronts of the runs are the leaves of a tree of which each inner node keeps the loser of the
- * two that met there: the next record takes one comparison a level, from its leaf to the root.
+ * blocks_merge.c - see blocks_merge.h. The fronts of the runs are the leaves of a tree of which each inner node keeps
+ * the loser of the two that met there: the next record takes one comparison a level, from its leaf to the root.
  */
 #include "blocks_merge.h"
 

@@ -192,8 +192,8 @@ static void writer_parts_free(blocks_parts *parts) {
 
 /* --- the index ---------------------------------------------------------------------------------------------------- */
 
-/* A short key that is not less than the last one, and less than the next: the index is kept in memory. Where they differ
- * first there may be no number between; then any byte behind that can be greater. */
+/* A short key that is not less than the last one, and less than the next: the index is kept in memory. Where they
+ * differ first there may be no number between; then any byte behind that can be greater. */
 static size_t writer_key_between(const uint8_t *last, size_t last_length, const uint8_t *next, size_t next_length,
                                  uint8_t *between) {
     size_t at = 0, least = last_length < next_length ? last_length : next_length;

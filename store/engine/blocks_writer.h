@@ -2,11 +2,11 @@
 /*
  * blocks_writer.h - writes a sorted file as RocksDB writes one, without it.
  *
- *     data blocks │ filter │ index │ properties │ names │ footer       in parts: each of both is parts, and an index of those
+ *     data blocks │ filter │ index │ properties │ names │ footer      in parts: filter and index are, with an index of each
  *
- * RocksDB, and blocks.h, read it: blocks of 4 KiB that are not compressed, an index of users' keys, and a filter of the
- * prefixes (WEIR_ENGINE_PREFIX_BYTES) of all keys that are as long as that. What it is told to is written as properties,
- * beside those that say how the file is made.
+ * RocksDB, and blocks.h, read it: blocks of 4 KiB that are not compressed, an index of users' keys, and a filter of
+ * the prefixes (WEIR_ENGINE_PREFIX_BYTES) of all keys that are as long as that. What it is told to is written as
+ * properties, beside those that say how the file is made.
  *
  * A writer belongs to one thread.
  */
@@ -31,8 +31,8 @@ typedef struct weir_blocks_writer weir_blocks_writer;
 /* An old file of that path is overwritten. in_parts: index and filter are, so that a reader of a large file needs not
  * have all of both in memory.  WEIR_ENOMEM; errors of a file. */
 weir_err weir_blocks_writer_open(const char *path, bool in_parts, weir_blocks_writer **writerp);
-/* A key of 1 to WEIR_BLOCKS_KEY_MAX bytes (an assertion), which is greater than the one before: the caller sees to that.
- * WEIR_ENOMEM; errors of a file. */
+/* A key of 1 to WEIR_BLOCKS_KEY_MAX bytes (an assertion), which is greater than the one before: the caller sees to
+ * that.  WEIR_ENOMEM; errors of a file. */
 weir_err weir_blocks_writer_add(weir_blocks_writer *writer, const void *key, size_t key_length, uint64_t sequence,
                                 const void *value, size_t value_length);
 /* Of the file so far; index and filter, which come last, are not among them. */

@@ -2,10 +2,10 @@
 /*
  * ingest_limits.c - the records of the payments, without the payments: what bounds ingest, and what it must beat.
  *
- * One thread a shard, as ours has. Sorted files are as many as ours seals; RocksDB's have its own defaults and a filter,
- * and nothing of ours, while the engine's have what its readers need. The plain way is one database a shard, batches of
- * 1000 records in the order of events, memtables of 64 MiB, no log of its own (the events are in one), flushed at the
- * end.
+ * One thread a shard, as ours has. Sorted files are as many as ours seals; RocksDB's have its own defaults and a
+ * filter, and nothing of ours, while the engine's have what its readers need. The plain way is one database a shard,
+ * batches of 1000 records in the order of events, memtables of 64 MiB, no log of its own (the events are in one),
+ * flushed at the end.
  */
 #include <stdio.h>
 

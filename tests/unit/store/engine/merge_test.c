@@ -73,8 +73,8 @@ static void value_of(const record *r, uint8_t *value) {
         value[i] = (uint8_t)weir_rng_below(&rng, UINT8_MAX + 1);
 }
 
-/* Short ones, which lie before all others (engine.h), those that are just a prefix, and long ones, of which some vertices
- * have very many; bytes of 0 and 255 are among them. */
+/* Short ones, which lie before all others (engine.h), those that are just a prefix, and long ones, of which some
+ * vertices have very many; bytes of 0 and 255 are among them. */
 static void make_key(world *w, record *r) {
     static const uint32_t lengths[] = {1, 3, 8, 16, 17, 22, 38, 57, KEY_MAX};
     uint64_t vertex = weir_rng_below(&w->rng, 4) ? weir_rng_below(&w->rng, VERTICES) : weir_rng_below(&w->rng, 3);
