@@ -640,7 +640,7 @@ static std::vector<std::string> rocks_left_by_merges(const std::string &folder) 
     (void)rocksdb::Env::Default()->GetChildren(folder, &names); /* an opening says what is wrong */
     for (const auto &name : names)
         if (name.rfind(merging_file_begin, 0) == 0 && ends_with(name, merging_file_end))
-            left.push_back(folder + "/" + name);
+            left.push_back(std::string(folder).append("/").append(name));
     return left;
 }
 

@@ -35,11 +35,11 @@ static void what_will_not_be_done_is_not_due(void **state) {
     enum { RUNS = 16, SMALLEST = 1000, LOOKS_MAX = 5000 };
     weir_engine *engine = engine_open(true);
     weir_engine_stats stats;
-    double records = SMALLEST;
-    for (int run = 0; run < RUNS; run++)
-        records *= 1.2;
-    for (int run = 0; run < RUNS; run++, records /= 1.2)
-        assert_ok(write_file(engine, (uint64_t)records, "value"));
+    uint64_t records[RUNS] = {SMALLEST};
+    for (int run = 1; run < RUNS; run++)
+        records[run] = records[run - 1] * 6 / 5;
+    for (int run = RUNS; run--;)
+        assert_ok(write_file(engine, records[run], "value"));
     for (int look = 0; look < LOOKS_MAX; look++) {
         weir_engine_stats_get(engine, &stats);
         if (stats.jobs == 0) break;
