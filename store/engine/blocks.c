@@ -19,7 +19,6 @@
 #define BLOCK_BYTES_MAX (1u << 24) /* so that place and length are one number */
 #define OFFSET_MAX      ((uint64_t)1 << 40)
 #define ROOM_SPARE      4u /* blocks differ a little in size */
-#define WALK_BYTES      (256u << 10)
 
 #define GUESSES     4u /* of where a key lies: each leaves twice the square root of what was left before */
 #define NEAR_BLOCKS 8u /* whose numbers lie in one line of memory, or two */
@@ -494,7 +493,8 @@ void weir_blocks_walk_end(weir_blocks_walk *walk) {
 /* Reads on from this block; blocks lie side by side, so that the next ones come with it. */
 static weir_err blocks_walk_read(weir_blocks_walk *walk, weir_blocks_place place) {
     const weir_blocks *b = walk->at.blocks;
-    const size_t wanted = place.bytes + WEIR_BLOCKS_TRAILER_BYTES, room = wanted < WALK_BYTES ? WALK_BYTES : wanted;
+    const size_t wanted = place.bytes + WEIR_BLOCKS_TRAILER_BYTES,
+                 room = wanted < WEIR_BLOCKS_WALK_BYTES ? WEIR_BLOCKS_WALK_BYTES : wanted;
     if (walk->window_room < room) {
         weir_free(walk->window);
         walk->window = weir_malloc(room);

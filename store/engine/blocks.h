@@ -115,8 +115,10 @@ weir_err weir_blocks_cursor_seek_last(weir_blocks_cursor *cursor, const void *ke
 weir_err weir_blocks_cursor_previous(weir_blocks_cursor *cursor);
 void weir_blocks_cursor_end(weir_blocks_cursor *cursor);
 
-/* Over all records of a file, in their order and many blocks at a time, for who merges files: next is what comes first.
- * All 0 is one that stands in no file, and what it has of memory it keeps from one file to the next. */
+/* Over all records of a file, in their order and many blocks at a time, for who merges files: the first call of next
+ * stands at the first record. All 0 is one that stands in no file; its window of WEIR_BLOCKS_WALK_BYTES, or of a larger
+ * block, it keeps from one file to the next. */
+#define WEIR_BLOCKS_WALK_BYTES (256u << 10)
 typedef struct weir_blocks_walk {
     weir_blocks_cursor at; /* valid, key and value are to be read, and the 8 bytes behind the key */
     uint8_t *window;       /* what was read of the file last */

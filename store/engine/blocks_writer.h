@@ -2,7 +2,7 @@
 /*
  * blocks_writer.h - writes a sorted file as RocksDB writes one, without it.
  *
- *     data blocks │ filter │ index │ properties │ names │ footer        in parts: filter and index are
+ *     data blocks │ filter │ index │ properties │ names │ footer        in_parts: both are several blocks
  *
  * RocksDB, and blocks.h, read it: blocks of 4 KiB that are not compressed, an index of users' keys, and a filter of
  * the prefixes (WEIR_ENGINE_PREFIX_BYTES) of all keys that are as long as that. What it is told to is written as

@@ -16,6 +16,7 @@
 #include <weir/store/base/fault.h>
 #include <weir/store/base/log.h>
 
+#include "blocks.h"
 #include "blocks_format.h"
 #include "blocks_merge.h"
 #include "sorted.hh"
@@ -25,24 +26,24 @@ namespace {
 
 constexpr uint64_t checksum_mark = 0x77656972ull << 32; /* a year that no data is of */
 constexpr size_t records_between_looks = 1024;
-constexpr uint64_t index_grows = 2;         /* in memory */
-constexpr uint64_t indices_max = 64u << 20; /* of memory: those of the files that are open at once */
+constexpr uint64_t memory_max = 64u << 20; /* for the indices and windows of the files that are open at once */
 
 struct Input {
     std::string path;
-    uint64_t bytes, index_bytes, sequence;
+    uint64_t bytes, open_bytes, sequence;
     bool in_parts, has_sequence;
     size_t run;
 };
 
-/* What this thread is to merge next. */
+/* What a thread is to merge next. */
 struct Plan {
     uint64_t job = 0;
     std::string folder;
     int output_level = 0;
     std::vector<Input> inputs;
 };
-thread_local std::unique_ptr<Plan> planned;
+thread_local Plan
+    *planned; /* of this thread; one with a destructor would need memory to be registered, or end the process */
 
 struct Output {
     std::string name, smallest, largest; /* keys as RocksDB has them, with the number of their write */
@@ -61,7 +62,7 @@ bool input_of(const rocksdb::LiveFileMetaData &file, const rocksdb::TablePropert
     static const char came_in[] = "rocksdb.external_sst_file.version";
     input->path = file.db_path + file.name;
     input->bytes = file.size;
-    input->index_bytes = properties.index_size * index_grows;
+    input->open_bytes = properties.index_size * sorted_index_grows + WEIR_BLOCKS_WALK_BYTES;
     input->has_sequence = properties.user_collected_properties.count(came_in) > 0;
     input->sequence = file.largest_seqno;
     return sorted_has_our_blocks(properties, &input->in_parts) && properties.num_deletions == 0 &&
@@ -69,23 +70,26 @@ bool input_of(const rocksdb::LiveFileMetaData &file, const rocksdb::TablePropert
            (!input->has_sequence || file.smallest_seqno == file.largest_seqno);
 }
 
-/* Of each run one file is open at a time, with its index in memory. */
-uint64_t indices_of(const std::vector<Input> &inputs) {
+/* Of each run one file is open at a time. */
+uint64_t memory_of(const std::vector<Input> &inputs) {
     uint64_t bytes = 0, largest = 0;
     for (size_t i = 0; i < inputs.size(); i++) {
         bool begins = i > 0 && inputs[i].run != inputs[i - 1].run;
         bytes += begins ? largest : 0;
-        largest = begins ? inputs[i].index_bytes : std::max(largest, inputs[i].index_bytes);
+        largest = begins ? inputs[i].open_bytes : std::max(largest, inputs[i].open_bytes);
     }
     return bytes + largest;
 }
 
-/* Null: RocksDB does it. Who reads as of a moment keeps older records alive, which are dropped here. */
-std::unique_ptr<Plan> plan_of(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info) {
+/* Null: RocksDB does it, and *why says why. Who reads as of a moment keeps older records alive, which are dropped
+ * here. */
+std::unique_ptr<Plan> plan_of(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info, const char **why) {
     std::vector<rocksdb::LiveFileMetaData> live;
     auto made = std::make_unique<Plan>();
     uint64_t moments = 1;
+    *why = "somebody reads as of a moment";
     if (!db->GetIntProperty(rocksdb::DB::Properties::kNumSnapshots, &moments) || moments > 0) return nullptr;
+    *why = "a file is of another kind";
     db->GetLiveFilesMetaData(&live);
     made->job = static_cast<uint64_t>(info.job_id) << 32;
     made->folder = db->GetName();
@@ -99,13 +103,14 @@ std::unique_ptr<Plan> plan_of(rocksdb::DB *db, const rocksdb::CompactionJobInfo 
             if (file.file_number == of.file_number && properties != info.table_properties.end())
                 known = input_of(file, *properties->second, &input);
         if (!known) return nullptr;
-        /* Files of a level begin behind each other, but for those of level 0. */
+        /* Its level counts from that of the first input. Files of a level begin behind each other, but at level 0. */
         bool beside = i > 0 && of.level == info.input_file_infos[i - 1].level && info.base_input_level + of.level > 0;
         input.run = i == 0 ? 0 : made->inputs[i - 1].run + !beside;
         made->inputs.push_back(std::move(input));
     }
-    bool is_ours = !made->inputs.empty() && indices_of(made->inputs) <= indices_max;
-    return is_ours ? std::move(made) : nullptr;
+    *why = "it would take too much memory";
+    bool fits = !made->inputs.empty() && memory_of(made->inputs) <= memory_max;
+    return fits ? std::move(made) : nullptr;
 }
 
 /* --- what comes of it --------------------------------------------------------------------------------------------- */
@@ -153,7 +158,7 @@ class Outputs {
 weir_err Outputs::begin(const weir_blocks_merge_record &record) {
     Output output;
     /* A name that never comes again: an opening removes those that it has found before. */
-    output.name = merging_file_begin + sorted_session_new() + merging_file_end;
+    output.name = merging_file_begin + sorted_unique_name() + merging_file_end;
     output.smallest = key_with(slice_of(record.key, record.key_length), record.sequence);
     all_.push_back(output);
     weir_kill_point("engine.merging");
@@ -253,11 +258,18 @@ bool merging_checksum(const rocksdb::LiveFileMetaData &file, uint32_t *crc) {
 Merging::Merging(const rocksdb::Options &options) : options_(options) {}
 
 void Merging::begin(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info) noexcept {
+    const char *why = "memory is short";
+    delete planned;
+    planned = nullptr;
+    if (stopped_) return;
     try {
-        planned = stopped_ ? nullptr : plan_of(db, info);
+        planned = plan_of(db, info, &why).release();
     } catch (...) {
-        planned.reset();
+        planned = nullptr;
     }
+    if (!planned)
+        weir_log_write(WEIR_LOG_INFO, "engine.merge_left", nullptr, 0, "RocksDB merges %zu files itself: %s",
+                       info.input_files.size(), why);
 }
 
 /* A part of a job is not for here: it begins or ends at a key. */
@@ -265,15 +277,15 @@ rocksdb::CompactionServiceJobStatus Merging::StartV2(const rocksdb::CompactionSe
                                                      const std::string &input) {
     bool whole = input.find("has_begin=false") != std::string::npos && input.find("has_end=false") != std::string::npos;
     bool ours = planned && planned->job == info.job_id && planned->folder == info.db_name && whole;
-    if (!ours) planned.reset();
     return ours ? rocksdb::CompactionServiceJobStatus::kSuccess : rocksdb::CompactionServiceJobStatus::kUseLocal;
 }
 
 rocksdb::CompactionServiceJobStatus Merging::WaitForCompleteV2(const rocksdb::CompactionServiceJobInfo &,
                                                                std::string *result) {
-    const std::unique_ptr<Plan> own = std::move(planned);
+    const std::unique_ptr<Plan> own(planned);
     const uint64_t begin_us = cpu_now_us();
     uint64_t records = 0;
+    planned = nullptr;
     try {
         Outputs outputs(options_, *own);
         weir_err err = merge_all(*own, stopped_, &outputs, &records);

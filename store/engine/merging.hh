@@ -2,17 +2,17 @@
 /*
  * merging.hh - merges files of a database in the place of RocksDB.
  *
- * RocksDB decides which files are merged, and when; it takes what comes of it in and removes what it was made of, in one
- * step, as ever. Only the work between is done here, by blocks_merge.h and blocks_writer.h, which know what the records of a
- * store are: puts of short keys, uncompressed, of which the last one counts. RocksDB's own way must expect anything,
- * and takes three times as long.
+ * RocksDB decides which files are merged, and when; it takes what comes of it in and removes what it was made of, in
+ * one step, as ever. Only the work between is done here, by blocks_merge.h and blocks_writer.h, which know what the
+ * records of a store are: puts of short keys, uncompressed, of which the last one counts. RocksDB must expect anything,
+ * and takes four times as long.
  *
- *     OnCompactionBegin ─► begin: what is to be merged ─► StartV2 ─► WaitForCompleteV2: new files      (one thread)
+ *     OnCompactionBegin ─► begin: what is to be merged ─► StartV2 ─► WaitForCompleteV2: new files     (one thread)
  *                                                            └─ anything unusual, or a failure: RocksDB does it
  *
  * So nothing that fails here fails anything: it is logged, and RocksDB meets the same damage, or the same full disk, and
- * stops. It has this hook for machines elsewhere that merge; what they answer has no place for a file's checksum, so that is where
- * the time of the oldest data would be, which nothing asks for (rocks.cc turns off what would).
+ * stops. RocksDB made this hook for merging on other machines. Its answer has no field for a file's checksum, so we put
+ * that where the time of the oldest data belongs: nothing reads that time (rocks.cc turns off what would).
  */
 #ifndef WEIR_STORE_ENGINE_MERGING_HH
 #define WEIR_STORE_ENGINE_MERGING_HH

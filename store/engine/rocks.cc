@@ -249,8 +249,8 @@ rocksdb::Slice slice_of(const void *bytes, size_t length) {
     return rocksdb::Slice(static_cast<const char *>(bytes), length);
 }
 
-/* What RocksDB has written since a database was opened, what its compactions took of the processor, and its files one
- * by one, as readers see them; null: those are not known. */
+/* What came in and was merged since a database was opened, what merges took of the processor, and its files one by
+ * one, as readers see them; null: those are not known. */
 struct Work {
     std::atomic<uint64_t> taken_bytes{0}, compacted_bytes{0}, compaction_cpu_us{0};
     std::mutex mutex;         /* guards what looks for files */
@@ -355,7 +355,7 @@ class Listener : public rocksdb::EventListener {
 
 /* --- the checksum of a file --------------------------------------------------------------------------------------- */
 
-/* Each byte that is written, by a seal or a compaction, is in it. RocksDB's own, which has the same name and the same
+/* Each byte of a file is in it; this is for files that RocksDB writes itself. RocksDB's own, which has the same name and the same
  * value, is by a table in Debian's build: ten times as slow as the processor's instruction. */
 constexpr char checksum_name[] = "FileChecksumCrc32c";
 
@@ -441,7 +441,7 @@ rocksdb::Options rocks_options_of(const weir_rocks_opts *opts, const std::shared
     options.info_log_level = rocksdb::WARN_LEVEL;
     options.stats_dump_period_sec = 0; /* it prints them with lengths that it does not look at */
     options.stats_persist_period_sec = 0;
-    options.verify_sst_unique_id_in_manifest = true; /* it knows none of what merging.hh has made; a scrub does */
+    options.verify_sst_unique_id_in_manifest = true; /* of merged files it has none: a scrub compares their checksums */
     options.force_consistency_checks = true;
     options.file_checksum_gen_factory = std::make_shared<Checksums>();
     options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(rocks_table_options(cache)));
@@ -464,7 +464,7 @@ using Moment = std::shared_ptr<rocksdb::ManagedSnapshot>;
 struct weir_rocks {
     rocksdb::Options options;
     std::shared_ptr<Work> work = std::make_shared<Work>();
-    std::shared_ptr<Merging> merging; /* null: it does not compact, or only RocksDB knows of it */
+    std::shared_ptr<Merging> merging; /* null: opened for a look only */
     std::string folder;
     std::unique_ptr<rocksdb::DB> db;
     std::atomic<bool> held{false}; /* a read was thrown out of */
@@ -506,8 +506,8 @@ static void moment_forget(weir_rocks *db) {
 }
 
 /* A seal is small: its index and filter are whole, and those of a file of up to 96 MiB (one and a half write buffers)
- * stay in memory for as long as it is at level 0. Its pages stay in the page cache: whoever takes the file in reads it,
- * and so do the readers of what is newest. */
+ * stay in memory for as long as it is at level 0. Its pages stay in the page cache, where the readers of what is newest
+ * find them, and the next merge. */
 struct weir_rocks_writer {
     weir_rocks *db;
     std::string path;
@@ -598,8 +598,8 @@ rocksdb::Status footer_check_meta_blocks(const rocksdb::RandomAccessFile &file, 
     return s.ok() && !block_properties_are_as_written(&block) ? damaged : s;
 }
 
-/* What an opening reads and trusts: it has no checksum, or is used before that is compared. RocksDB asks for as much memory
- * as a footer says: what that throws out of an opening for reading only is a mutex that it destroys locked, and waits
+/* What an opening reads and trusts: it has no checksum, or is used before that is compared. RocksDB asks for as much
+ * memory as a footer says: what that throws out of an opening for reading only is a mutex that it destroys locked, and waits
  * for. And of damaged properties it may write where they say, or end the process by an assertion. Any other damage
  * RocksDB finds itself. Also of a file that a crash has left and the database does not have: which it has is known only
  * once it is open. */
@@ -1263,17 +1263,18 @@ void weir_rocks_numbers_get(weir_rocks *db, weir_rocks_numbers *numbersp) {
                 numbers.level0_files++;
             else
                 levels.insert(file.level);
+        /* At exactly runs_max runs RocksDB says that a compaction is due; where each run is larger than all newer ones it
+         * never does it. What is due is asked first: what begins meanwhile is counted as running. */
+        uint64_t due = 0;
+        db->db->GetIntProperty(rocksdb::DB::Properties::kCompactionPending, &due);
+        if (numbers.level0_files + levels.size() > runs_max) numbers.jobs += due;
         for (const auto &name :
-             {rocksdb::DB::Properties::kNumRunningCompactions, rocksdb::DB::Properties::kNumRunningFlushes,
-              rocksdb::DB::Properties::kMemTableFlushPending}) {
+             {rocksdb::DB::Properties::kMemTableFlushPending, rocksdb::DB::Properties::kNumRunningFlushes,
+              rocksdb::DB::Properties::kNumRunningCompactions}) {
             uint64_t jobs = 0;
             db->db->GetIntProperty(name, &jobs);
             numbers.jobs += jobs;
         }
-        /* At just so many runs it says that something is due, but where no two are alike it does nothing. */
-        uint64_t due = 0;
-        db->db->GetIntProperty(rocksdb::DB::Properties::kCompactionPending, &due);
-        if (numbers.level0_files + levels.size() > runs_max) numbers.jobs += due;
         return rocksdb::Status::OK();
     });
     numbers.taken_bytes = db->work->taken_bytes;

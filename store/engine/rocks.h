@@ -59,7 +59,7 @@ typedef struct weir_rocks_opts {
 
 typedef struct weir_rocks_numbers {
     uint64_t live_bytes, live_files, keys_estimate, level0_files, compaction_bytes;
-    uint64_t jobs; /* flushes and compactions that run or are due */
+    uint64_t jobs; /* that run or are due: engine.h */
     /* since it was opened; of databases with an alarm */
     uint64_t taken_bytes, compacted_bytes, compaction_cpu_us;
     uint64_t merges; /* of the compactions those that merging.hh has made */

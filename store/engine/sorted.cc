@@ -20,7 +20,6 @@ constexpr char rank_name[] = "weir.rank", last_rank_name[] = "weir.last_rank", f
 constexpr size_t rank_bytes = 8, line_bytes = 64;
 constexpr unsigned bits_a_prefix = 10, bits_set = 6;
 constexpr size_t prefixes_max = 3200000; /* of a filter */
-constexpr uint64_t index_grows = 2;      /* in memory, as ours, it is about so many times as long as in the file */
 constexpr uint64_t kept_for_filters = 8; /* of the room that part: files that come in have filters first */
 constexpr int64_t promise_us = 3600 * WEIR_US_PER_S;
 constexpr size_t looks_at_once = 32; /* a list may end with the first of them */
@@ -280,7 +279,7 @@ bool sorted_has_our_blocks(const rocksdb::TableProperties &properties, bool *in_
 }
 
 uint64_t SortedFile::index_guess() const {
-    return properties_->index_size * index_grows;
+    return properties_->index_size * sorted_index_grows;
 }
 
 bool SortedFile::may_have_blocks_now() const {

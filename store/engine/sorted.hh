@@ -39,6 +39,9 @@
 /* Bytes of a file's properties, at most; our filter is one of them. A file that says it has more is damaged. */
 constexpr uint64_t sorted_meta_block_max = 8u << 20;
 
+/* An index in memory, as blocks.h has it, is about so many times as long as in the file. */
+constexpr uint64_t sorted_index_grows = 2;
+
 /* Memory for the filters and the indices of all open files. A file that is written is promised room for its filter, and
  * takes it when it is opened; or never, if the writing fails, so promises end after an hour. */
 class FilterRoom {

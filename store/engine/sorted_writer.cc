@@ -12,7 +12,7 @@
 
 #include <weir/store/base/bytes.h>
 
-std::string sorted_session_new() {
+std::string sorted_unique_name() {
     constexpr size_t length = 24; /* at most */
     std::string session;
     for (char digit : rocksdb::Env::Default()->GenerateUniqueId())
@@ -42,7 +42,12 @@ weir_err SortedWriter::open(const std::string &path) {
     return err;
 }
 
+weir_err SortedWriter::ended() const {
+    return WEIR_ERR(WEIR_EIO, "a sorted file that was ended, or never begun, takes nothing more");
+}
+
 weir_err SortedWriter::add(const rocksdb::Slice &key, uint64_t sequence, const rocksdb::Slice &value) {
+    if (!writer_) return ended();
     for (const auto &collector : collectors_)
         (void)collector->AddUserKey(key, value, rocksdb::kEntryPut, sequence, 0);
     return weir_blocks_writer_add(writer_.get(), key.data(), key.size(), sequence, value.data(), value.size());
@@ -53,7 +58,7 @@ weir_err SortedWriter::finish(uint64_t *bytes, uint32_t *crc) {
     const auto *table = options_.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
     rocksdb::UserCollectedProperties said;
     weir_err err = WEIR_OK;
-    if (!writer_) return WEIR_ERR(WEIR_EIO, "a file that was not finished cannot be");
+    if (!writer_) return ended();
     const auto writer = std::move(writer_);
     const auto collectors = std::move(collectors_);
     for (const auto &collector : collectors)
@@ -67,7 +72,7 @@ weir_err SortedWriter::finish(uint64_t *bytes, uint32_t *crc) {
     /* RocksDB tells blocks in its cache apart by the session that has written a file, and the file's number in that. A
      * reader of single files has neither, and takes all for one. So each file is of a session of its own. */
     said[Names::kDbId] = "Weir";
-    said[Names::kDbSessionId] = sorted_session_new();
+    said[Names::kDbSessionId] = sorted_unique_name();
     said[Names::kOriginalFileNumber] = std::string(1, 1);
     if (use_ != merged) say_that_it_comes_in(&said);
     for (const auto &one : said)

@@ -3,7 +3,7 @@
  * sorted_writer.hh - one sorted file as a database of ours wants it: what blocks_writer.h writes, with all that RocksDB
  * and sorted.hh look for in its properties.
  *
- * RocksDB's own writer takes twice as long. It writes what RocksDB merges or flushes itself.
+ * RocksDB's own writer takes twice as long; it still writes what RocksDB flushes or merges itself.
  */
 #ifndef WEIR_STORE_ENGINE_SORTED_WRITER_HH
 #define WEIR_STORE_ENGINE_SORTED_WRITER_HH
@@ -21,8 +21,8 @@
 
 #include "blocks_writer.h"
 
-/* Digits of base 36, as RocksDB names a session of a database; those of no other. */
-std::string sorted_session_new();
+/* A name that nothing else has, of digits of base 36, as RocksDB names the sessions of its databases. */
+std::string sorted_unique_name();
 
 class SortedWriter {
   public:
@@ -33,16 +33,18 @@ class SortedWriter {
     };
     /* options: those of the database, borrowed. */
     SortedWriter(const rocksdb::Options &options, Use use) : options_(options), use_(use) {}
-    /* Calls and errors are those of blocks_writer.h. After finish, whatever comes of it, nothing is kept, and only
-     * finish may be called again, which fails then. */
+    /* Calls and errors are those of blocks_writer.h. After finish, whatever comes of it, nothing is kept: any other call
+     * returns WEIR_EIO then. */
     weir_err open(const std::string &path);
     weir_err add(const rocksdb::Slice &key, uint64_t sequence, const rocksdb::Slice &value);
     uint64_t bytes() const {
-        return weir_blocks_writer_bytes(writer_.get());
+        return writer_ ? weir_blocks_writer_bytes(writer_.get()) : 0;
     }
     weir_err finish(uint64_t *bytes, uint32_t *crc);
 
   private:
+    weir_err ended() const;
+
     struct Close {
         void operator()(weir_blocks_writer *writer) const {
             weir_blocks_writer_close(writer);

@@ -21,7 +21,7 @@ typedef struct grow_row {
     uint64_t step_records;          /* of this step                                                               */
     double feed_cpu_s, feed_wall_s; /* until all of it is sealed                                                  */
     double owed_cpu_s, owed_wall_s; /* from then on, until RocksDB has nothing left to do                         */
-    double compaction_cpu_s;        /* RocksDB's own count of its compactions, within both                        */
+    double compaction_cpu_s;        /* of the threads that compacted, within both                                 */
     double so_far_cpu_s;            /* fed and owed, of all steps                             */
     uint64_t written_bytes;         /* all write calls, within both                                               */
     uint64_t compacted_bytes;       /* of them by compactions                                                     */

@@ -209,9 +209,7 @@ static void filters_pass_over_files(void **state) {
         weir_alloc_stats_get(&before);
         world_open(&w, room ? CACHE_BYTES : NO_ROOM, ANY);
         weir_engine_stats stats;
-        do /* a merge has memory of its own */
-            weir_engine_stats_get(w.engine, &stats);
-        while (stats.jobs);
+        wait_for_merges(w.engine, &stats); /* a merge has memory of its own */
         live_files = stats.live_files;
         weir_alloc_stats_get(&after);
         held[room] = after.live_bytes - before.live_bytes;
@@ -348,9 +346,7 @@ static void what_is_merged_away_is_let_go_of(void **state) {
     world_open(&w, CACHE_BYTES, IN_ORDER);
     assert_ok(weir_engine_compact(w.engine));
     weir_engine_stats stats;
-    do
-        weir_engine_stats_get(w.engine, &stats);
-    while (stats.jobs);
+    wait_for_merges(w.engine, &stats);
     unsigned open = descriptors() - before;
     assert_in_range(open, 2 * stats.live_files, 2 * stats.live_files + 16);
     assert_true(stats.live_files < 8);

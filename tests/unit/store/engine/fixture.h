@@ -63,6 +63,17 @@ static inline uint64_t count_with(weir_engine *engine, const char *value) {
     return count;
 }
 
+/* Until nothing is merged any more. */
+static inline void wait_for_merges(weir_engine *engine, weir_engine_stats *stats) {
+    enum { LOOKS_MAX = 100000 };
+    for (int look = 0; look < LOOKS_MAX; look++) {
+        weir_engine_stats_get(engine, stats);
+        if (stats->jobs == 0) return;
+        usleep(1000);
+    }
+    assert_int_equal(stats->jobs, 0);
+}
+
 /* --- damage ------------------------------------------------------------------------------------------------------ */
 
 static inline void flip(const char *path, long at, int bit) {

@@ -278,9 +278,7 @@ static void they_are_merged_by_themselves(void **state) {
     world w;
     world_open(&w);
     world_fill(&w, FILES);
-    do
-        weir_engine_stats_get(w.engine, &stats);
-    while (stats.jobs);
+    wait_for_merges(w.engine, &stats);
     assert_true(stats.merges > 0 && stats.live_files < FILES);
     is_as_written(&w);
     world_close(&w);
@@ -412,10 +410,8 @@ static void files_are_told_apart_without_room(void **state) {
     const weir_engine_opts opts = {.cache = cache};
     assert_ok(weir_engine_open(weir_test_path("engine"), &opts, &w.engine));
     for (int round = 0; round < 2; round++) {
-        world_fill(&w, 16); /* are merged, by RocksDB's choice */
-        do
-            weir_engine_stats_get(w.engine, &stats);
-        while (stats.jobs);
+        world_fill(&w, 17); /* are merged, by RocksDB's choice */
+        wait_for_merges(w.engine, &stats);
     }
     assert_true(stats.merges >= 2 && stats.live_files >= 2);
     is_read_file_by_file(&w);
@@ -561,9 +557,7 @@ static void open_and_wait_for_merges(world *w, const char *point) {
     weir_engine_stats stats;
     if (point) assert_ok(weir_fault_kill_arm(point));
     w->engine = engine_open(false);
-    do
-        weir_engine_stats_get(w->engine, &stats);
-    while (stats.jobs);
+    wait_for_merges(w->engine, &stats);
 }
 
 static void open_and_look(world *w, const char *point) {
@@ -595,7 +589,8 @@ static void killed_while_it_merges(void **state) {
     is_killed_at("engine.merged:1");
 }
 
-/* Holds the first piece that a merge writes up until the engine is being closed, and counts those after it. */
+/* Holds up the first piece that a merge writes until the engine is being closed, and those after it for a while, and
+ * counts them. */
 static struct {
     atomic_bool writes, closing;
     atomic_uint pieces;
@@ -604,11 +599,11 @@ static struct {
 static void hold_up(void *context, weir_fault_op op, const char *path) {
     (void)context;
     if (op != WEIR_FAULT_WRITE || !strstr(path, "/merge-")) return;
-    if (atomic_fetch_add(&held_up.pieces, 1)) return;
+    atomic_fetch_add(&held_up.pieces, 1);
     atomic_store(&held_up.writes, true);
     while (!atomic_load(&held_up.closing))
         usleep(1000);
-    usleep(200000); /* in which the closing comes to wait for this; were it slower, more pieces would be written */
+    usleep(200000); /* in which the closing comes to wait for the merge */
 }
 
 /* A closing does not wait for a large merge to its end. What was begun is begun again. */

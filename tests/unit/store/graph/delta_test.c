@@ -60,7 +60,7 @@ static weir_err see_list(void *context, weir_vertex vertex, weir_list list, cons
     return WEIR_OK;
 }
 
-/* RocksDB takes strictly rising keys only; a record that is left out is lost. */
+/* A sorted file takes strictly rising keys only; a record that is left out is lost. */
 static void a_seal_is_in_the_order_of_keys(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);

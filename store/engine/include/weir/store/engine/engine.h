@@ -57,7 +57,7 @@ typedef struct weir_engine_stats {
     uint64_t keys_estimate;    /* gauge                                   */
     uint64_t level0_files;     /* gauge: many of them slow reads          */
     uint64_t compaction_bytes; /* gauge: still to be compacted, estimated */
-    uint64_t jobs;             /* gauge: flushes and compactions that run or are due */
+    uint64_t jobs;             /* gauge: flushes and compactions that run or will soon */
     /* counters since RocksDB was opened: mending and replacing open it again */
     uint64_t taken_bytes;       /* files that came in            */
     uint64_t compacted_bytes;   /* written by compactions        */
