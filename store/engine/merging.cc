@@ -42,8 +42,8 @@ struct Plan {
     int output_level = 0;
     std::vector<Input> inputs;
 };
-thread_local Plan
-    *planned; /* of this thread; one with a destructor would need memory to be registered, or end the process */
+/* One with a destructor would need memory to be registered, without which the C library ends the process. */
+thread_local Plan *planned;
 
 struct Output {
     std::string name, smallest, largest; /* keys as RocksDB has them, with the number of their write */
