@@ -291,15 +291,31 @@ void weir_blocks_cursor_end(weir_blocks_cursor *cursor) {
     *cursor = (weir_blocks_cursor){0};
 }
 
+static weir_blocks_place blocks_place_at(const weir_blocks *b, size_t block) {
+    return (weir_blocks_place){b->places[block] >> 24, b->places[block] & (BLOCK_BYTES_MAX - 1)};
+}
+
 static weir_err blocks_cursor_damaged(const weir_blocks_cursor *c) {
-    return blocks_damaged(c->blocks, "a block is not one", c->blocks->places[c->block] >> 24);
+    return blocks_damaged(c->blocks, "a block is not one", blocks_place_at(c->blocks, c->block).offset);
+}
+
+/* Before the first entry of a block, whose checksum is right. */
+static weir_err blocks_cursor_begin(weir_blocks_cursor *c, size_t block, const uint8_t *bytes) {
+    const weir_blocks_place place = blocks_place_at(c->blocks, block);
+    size_t entry_bytes;
+    if (!blocks_take_restarts(bytes, place.bytes, &c->restarts, &entry_bytes))
+        return blocks_damaged(c->blocks, "a block is not one", place.offset);
+    c->block = block;
+    c->at = bytes;
+    c->end = bytes + entry_bytes;
+    c->key_length = 0;
+    return WEIR_OK;
 }
 
 /* The cursor stands before the first entry of the block. */
 static weir_err blocks_cursor_load(weir_blocks_cursor *c, size_t block) {
-    const weir_blocks_place place = {c->blocks->places[block] >> 24, c->blocks->places[block] & (BLOCK_BYTES_MAX - 1)};
+    const weir_blocks_place place = blocks_place_at(c->blocks, block);
     const size_t wanted = place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
-    size_t entry_bytes;
     c->block = SIZE_MAX; /* until this one is whole */
     if (wanted > c->room_bytes) {
         WEIR_UNPOISON(c->room, c->room_bytes);
@@ -312,14 +328,7 @@ static weir_err blocks_cursor_load(weir_blocks_cursor *c, size_t block) {
     WEIR_UNPOISON(c->room, c->room_bytes);
     weir_err err = blocks_read(c->blocks, place, c->room); /* BLOCKS-B1 */
     WEIR_POISON(c->room + place.bytes, c->room_bytes - place.bytes);
-    if (err) return err;
-    if (!blocks_take_restarts(c->room, place.bytes, &c->restarts, &entry_bytes))
-        return blocks_damaged(c->blocks, "a block is not one", place.offset);
-    c->block = block;
-    c->at = c->room;
-    c->end = c->room + entry_bytes;
-    c->key_length = 0;
-    return WEIR_OK;
+    return err ? err : blocks_cursor_begin(c, block, c->room);
 }
 
 /* The entry at `at`, of which the key before it is in `key`. false: it is not one. */
@@ -510,9 +519,8 @@ static weir_err blocks_walk_read(weir_blocks_walk *walk, weir_blocks_place place
 
 static weir_err blocks_walk_load(weir_blocks_walk *walk, size_t block) {
     weir_blocks_cursor *c = &walk->at;
-    const weir_blocks_place place = {c->blocks->places[block] >> 24, c->blocks->places[block] & (BLOCK_BYTES_MAX - 1)};
+    const weir_blocks_place place = blocks_place_at(c->blocks, block);
     const size_t wanted = place.bytes + WEIR_BLOCKS_TRAILER_BYTES;
-    size_t entry_bytes;
     weir_err err = WEIR_OK;
     bool is_there = place.offset >= walk->window_at && place.offset - walk->window_at <= walk->window_bytes &&
                     wanted <= walk->window_bytes - (place.offset - walk->window_at);
@@ -520,14 +528,7 @@ static weir_err blocks_walk_load(weir_blocks_walk *walk, size_t block) {
     if (err) return err;
     const uint8_t *bytes = walk->window + (place.offset - walk->window_at);
     err = blocks_check(c->blocks, place, bytes); /* BLOCKS-B1 */
-    if (!err && !blocks_take_restarts(bytes, place.bytes, &c->restarts, &entry_bytes))
-        err = blocks_damaged(c->blocks, "a block is not one", place.offset);
-    if (err) return err;
-    c->block = block;
-    c->at = bytes;
-    c->end = bytes + entry_bytes;
-    c->key_length = 0;
-    return WEIR_OK;
+    return err ? err : blocks_cursor_begin(c, block, bytes);
 }
 
 weir_err weir_blocks_walk_next(weir_blocks_walk *walk) {

@@ -1164,24 +1164,17 @@ static rocksdb::Status rocks_check_blocks(const weir_rocks *db, const std::strin
     return s.ok() ? reader->VerifyChecksum() : s;
 }
 
-static bool rocks_has_checksum(const rocksdb::LiveFileMetaData &file) {
-    uint32_t crc;
-    return file.file_checksum_func_name == checksum_name || merging_checksum(file, &crc);
-}
-
-static uint32_t rocks_checksum_of(const rocksdb::LiveFileMetaData &file) {
-    uint32_t crc = 0;
-    if (file.file_checksum_func_name != checksum_name) {
-        (void)merging_checksum(file, &crc);
-        return crc;
-    }
+/* false: none is known. */
+static bool rocks_checksum_of(const rocksdb::LiveFileMetaData &file, uint32_t *crc) {
+    if (file.file_checksum_func_name != checksum_name) return merging_checksum(file, crc);
+    *crc = 0;
     for (char byte : file.file_checksum)
-        crc = crc << 8 | static_cast<unsigned char>(byte);
-    return crc;
+        *crc = *crc << 8 | static_cast<unsigned char>(byte);
+    return true;
 }
 
 /* Every byte: also those of a footer that are never read, and a field that RocksDB leaves out of a block's checksum. */
-static rocksdb::Status rocks_check_bytes(const rocksdb::LiveFileMetaData &file, const std::string &path, bool direct) {
+static rocksdb::Status rocks_check_bytes(uint32_t crc, const std::string &path, bool direct) {
     constexpr size_t alignment = 4096;
     std::unique_ptr<rocksdb::RandomAccessFile> from;
     std::unique_ptr<char, decltype(&free)> part(static_cast<char *>(aligned_alloc(alignment, scrub_part)), free);
@@ -1198,17 +1191,18 @@ static rocksdb::Status rocks_check_bytes(const rocksdb::LiveFileMetaData &file, 
         if (s.ok() && got.size() % alignment) break; /* its end: what is behind it cannot be asked for directly */
     }
     if (!s.ok()) return s;
-    if (sum.value() == rocks_checksum_of(file)) return s;
+    if (sum.value() == crc) return s;
     return rocksdb::Status::Corruption("the checksum of the file is not the one that it was written with", path);
 }
 
 /* From the disk: what the kernel remembers may be better. Some file systems have no other way. */
 static rocksdb::Status rocks_check_one(const weir_rocks *db, const rocksdb::LiveFileMetaData *file,
                                        const std::string &path) {
-    bool known = file && rocks_has_checksum(*file);
-    rocksdb::Status s = known ? rocks_check_bytes(*file, path, true) : rocks_check_blocks(db, path, true);
+    uint32_t crc = 0;
+    bool known = file && rocks_checksum_of(*file, &crc);
+    rocksdb::Status s = known ? rocks_check_bytes(crc, path, true) : rocks_check_blocks(db, path, true);
     if (s.ok() || s.IsCorruption()) return s;
-    return known ? rocks_check_bytes(*file, path, false) : rocks_check_blocks(db, path, false);
+    return known ? rocks_check_bytes(crc, path, false) : rocks_check_blocks(db, path, false);
 }
 
 static bool rocks_list_files(weir_rocks *db, std::vector<rocksdb::LiveFileMetaData> *files, weir_rocks_status *status) {
@@ -1240,8 +1234,9 @@ bool weir_rocks_check_copy(weir_rocks *db, const char *name, const char *path, w
     std::vector<rocksdb::LiveFileMetaData> files;
     if (!rocks_list_files(db, &files, status)) return false;
     return guarded(path, status, nullptr, [&] {
+        uint32_t crc;
         for (const auto &file : files)
-            if (rocks_has_checksum(file) && file.name == std::string("/") + name)
+            if (rocks_checksum_of(file, &crc) && file.name == std::string("/") + name)
                 return rocks_check_one(db, &file, path);
         return rocksdb::Status::NotFound("no checksum is known of", name);
     });

@@ -17,9 +17,8 @@
 #include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
 
+#include "blocks.h"
 #include "engine_private.h"
-
-#define KEY_BYTES_MAX 64u
 
 struct weir_engine_writer {
     weir_engine *engine;
@@ -28,7 +27,7 @@ struct weir_engine_writer {
     uint64_t number, records;
     bool finished, ingested;
     size_t last_length;
-    uint8_t last_key[KEY_BYTES_MAX];
+    uint8_t last_key[WEIR_BLOCKS_KEY_MAX];
 };
 
 static void engine_writer_free(weir_engine_writer *writer) {
@@ -75,17 +74,11 @@ weir_err weir_engine_writer_open_large(weir_engine *engine, weir_engine_writer *
     return engine_writer_open(engine, true, writerp);
 }
 
-static bool engine_writer_key_rises(const weir_engine_writer *writer, const void *key, size_t length) {
-    size_t common = writer->last_length < length ? writer->last_length : length;
-    int order = memcmp(key, writer->last_key, common);
-    return writer->records == 0 || order > 0 || (order == 0 && length > writer->last_length);
-}
-
 weir_err weir_engine_writer_add(weir_engine_writer *writer, const void *key, size_t key_length, const void *value,
                                 size_t value_length) {
     weir_rocks_status status;
-    WEIR_ASSERT(!writer->finished && key_length > 0 && key_length <= KEY_BYTES_MAX);
-    if (!engine_writer_key_rises(writer, key, key_length)) {
+    WEIR_ASSERT(!writer->finished && key_length > 0 && key_length <= WEIR_BLOCKS_KEY_MAX);
+    if (writer->records && weir_blocks_compare(key, key_length, writer->last_key, writer->last_length) <= 0) {
         return WEIR_ERR(WEIR_EORDER, "record %llu of %s does not sort behind the one before it",
                         (unsigned long long)writer->records, writer->path);
     }
