@@ -118,7 +118,7 @@ weir_err weir_blocks_merge_open(const weir_blocks_merge_file *files, size_t coun
     return WEIR_OK;
 }
 
-weir_err weir_blocks_merge_next(weir_blocks_merge *merge, weir_blocks_merge_record *recordp, bool *foundp) {
+weir_err weir_blocks_merge_next(weir_blocks_merge *merge, weir_engine_record *recordp, bool *foundp) {
     weir_err err = merge->begun ? WEIR_OK : merge_begin(merge);
     *foundp = false;
     while (!err && !*foundp) {
@@ -138,7 +138,7 @@ weir_err weir_blocks_merge_next(weir_blocks_merge *merge, weir_blocks_merge_reco
         if (!*foundp) continue;
         memcpy(merge->last, at->key, at->key_length);
         merge->last_length = at->key_length;
-        *recordp = (weir_blocks_merge_record){at->key, at->value, at->key_length, at->value_length, run->sequence};
+        *recordp = (weir_engine_record){at->key, at->value, at->key_length, at->value_length, run->sequence};
     }
     return err;
 }

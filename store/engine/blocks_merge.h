@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include <weir/store/base/err.h>
+#include <weir/store/engine/engine.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,18 +33,12 @@ typedef struct weir_blocks_merge_file {
     size_t run; /* rises from 0, file by file, by at most one */
 } weir_blocks_merge_file;
 
-typedef struct weir_blocks_merge_record {
-    const uint8_t *key, *value; /* borrowed until the next */
-    size_t key_length, value_length;
-    uint64_t sequence;
-} weir_blocks_merge_record;
-
 typedef struct weir_blocks_merge weir_blocks_merge;
 
 /* WEIR_ENOMEM; errors of weir_blocks_open. */
 weir_err weir_blocks_merge_open(const weir_blocks_merge_file *files, size_t count, weir_blocks_merge **mergep);
 /* *foundp: false, it was the last.  WEIR_ECORRUPT; WEIR_ENOMEM; errors of a file. */
-weir_err weir_blocks_merge_next(weir_blocks_merge *merge, weir_blocks_merge_record *recordp, bool *foundp);
+weir_err weir_blocks_merge_next(weir_blocks_merge *merge, weir_engine_record *recordp, bool *foundp);
 void weir_blocks_merge_close(weir_blocks_merge *merge); /* NULL is allowed */
 
 #ifdef __cplusplus

@@ -115,6 +115,7 @@ weir_err weir_engine_rocks_open(weir_engine *engine, bool compacts, weir_rocks *
         .read_only = opts->read_only,
         .compacts = compacts && !opts->bulk,
         .last_rank = opts->last_rank,
+        .joining = opts->joining,
         .alarm = engine_background_failed,
         .context = engine,
     };

@@ -57,6 +57,13 @@ struct CloseMerge {
     }
 };
 
+struct CloseJoiner {
+    const weir_engine_joining *joining;
+    void operator()(void *joiner) const {
+        joining->close(joiner);
+    }
+};
+
 /* A file that came in as a whole has one number, which is the database's to know: its records have none. */
 bool input_of(const rocksdb::LiveFileMetaData &file, const rocksdb::TableProperties &properties, Input *input) {
     static const char came_in[] = "rocksdb.external_sst_file.version";
@@ -115,8 +122,8 @@ std::unique_ptr<Plan> plan_of(rocksdb::DB *db, const rocksdb::CompactionJobInfo 
 
 /* --- what comes of it --------------------------------------------------------------------------------------------- */
 
-rocksdb::Slice slice_of(const uint8_t *bytes, size_t length) {
-    return rocksdb::Slice(reinterpret_cast<const char *>(bytes), length);
+rocksdb::Slice slice_of(const void *bytes, size_t length) {
+    return rocksdb::Slice(static_cast<const char *>(bytes), length);
 }
 
 std::string key_with(const rocksdb::Slice &key, uint64_t sequence) {
@@ -135,8 +142,11 @@ class Outputs {
         for (const Output &one : all_)
             if (!taken_) unlink((folder_ + "/" + one.name).c_str());
     }
-    weir_err add(const weir_blocks_merge_record &record);
+    weir_err add(const weir_engine_record &record);
     weir_err finish();
+    uint64_t records() const {
+        return records_;
+    }
     void taken() {
         taken_ = true;
     }
@@ -145,17 +155,18 @@ class Outputs {
     }
 
   private:
-    weir_err begin(const weir_blocks_merge_record &record);
+    weir_err begin(const weir_engine_record &record);
 
     const rocksdb::Options &options_;
     const std::string folder_;
     const uint64_t bytes_max_;
     std::unique_ptr<SortedWriter> writer_; /* null: between two files */
     std::vector<Output> all_;
+    uint64_t records_ = 0;
     bool taken_ = false;
 };
 
-weir_err Outputs::begin(const weir_blocks_merge_record &record) {
+weir_err Outputs::begin(const weir_engine_record &record) {
     Output output;
     /* A name that never comes again: an opening removes those that it has found before. */
     output.name = merging_file_begin + sorted_unique_name() + merging_file_end;
@@ -166,7 +177,7 @@ weir_err Outputs::begin(const weir_blocks_merge_record &record) {
     return writer_->open(folder_ + "/" + output.name);
 }
 
-weir_err Outputs::add(const weir_blocks_merge_record &record) {
+weir_err Outputs::add(const weir_engine_record &record) {
     weir_err err = WEIR_OK;
     if (writer_ && writer_->bytes() >= bytes_max_) err = finish();
     if (!err && !writer_) err = begin(record);
@@ -177,6 +188,7 @@ weir_err Outputs::add(const weir_blocks_merge_record &record) {
     output.greatest_sequence = std::max(output.greatest_sequence, record.sequence);
     output.largest.assign(key.data(), key.size());
     output.last_sequence = record.sequence;
+    records_++;
     return writer_->add(key, record.sequence, slice_of(record.value, record.value_length));
 }
 
@@ -229,22 +241,36 @@ uint64_t cpu_now_us() {
     return static_cast<uint64_t>(now.tv_sec) * 1000000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
 }
 
-weir_err merge_all(const Plan &plan, const std::atomic<bool> &stopped, Outputs *outputs, uint64_t *records) {
+/* Called by C, through which nothing may be thrown. */
+weir_err emit(void *context, const weir_engine_record *record) noexcept {
+    try {
+        return static_cast<Outputs *>(context)->add(*record);
+    } catch (...) {
+        return WEIR_NOMEM("while merging files");
+    }
+}
+
+weir_err merge_all(const Plan &plan, const weir_engine_joining *joining, const std::atomic<bool> &stopped,
+                   Outputs *outputs) {
     std::vector<weir_blocks_merge_file> files;
     weir_blocks_merge *opened = nullptr;
-    weir_blocks_merge_record record{};
+    weir_engine_record record{};
+    void *joiner = nullptr;
+    uint64_t records = 0;
     bool found = true;
     for (const Input &input : plan.inputs)
         files.push_back({input.path.c_str(), input.in_parts, input.has_sequence, input.sequence, input.run});
     weir_err err = weir_blocks_merge_open(files.data(), files.size(), &opened);
     std::unique_ptr<weir_blocks_merge, CloseMerge> merge(opened);
+    if (!err && joining) err = joining->open(emit, outputs, &joiner);
+    std::unique_ptr<void, CloseJoiner> closed(joiner, CloseJoiner{joining});
     while (!err && found) {
-        if (*records % records_between_looks == 0 && stopped)
+        if (records++ % records_between_looks == 0 && stopped)
             return WEIR_ERR(WEIR_ECLOSED, "%s is being closed", plan.folder.c_str());
         err = weir_blocks_merge_next(merge.get(), &record, &found);
-        if (!err && found) err = outputs->add(record);
-        *records += found;
+        if (!err && found) err = joiner ? joining->add(joiner, &record) : outputs->add(record);
     }
+    if (!err && joiner) err = joining->end(joiner);
     return err ? err : outputs->finish();
 }
 
@@ -255,7 +281,8 @@ bool merging_checksum(const rocksdb::LiveFileMetaData &file, uint32_t *crc) {
     return file.oldest_ancester_time >> 32 << 32 == checksum_mark;
 }
 
-Merging::Merging(const rocksdb::Options &options) : options_(options) {}
+Merging::Merging(const rocksdb::Options &options, const weir_engine_joining *joining)
+    : options_(options), joining_(joining) {}
 
 void Merging::begin(rocksdb::DB *db, const rocksdb::CompactionJobInfo &info) noexcept {
     const char *why = "memory is short";
@@ -284,13 +311,12 @@ rocksdb::CompactionServiceJobStatus Merging::WaitForCompleteV2(const rocksdb::Co
                                                                std::string *result) {
     const std::unique_ptr<Plan> own(planned);
     const uint64_t begin_us = cpu_now_us();
-    uint64_t records = 0;
     planned = nullptr;
     try {
         Outputs outputs(options_, *own);
-        weir_err err = merge_all(*own, stopped_, &outputs, &records);
+        weir_err err = merge_all(*own, joining_, stopped_, &outputs);
         if (!err) {
-            *result = answer(*own, outputs.all(), records, cpu_now_us() - begin_us);
+            *result = answer(*own, outputs.all(), outputs.records(), cpu_now_us() - begin_us);
             outputs.taken();
             weir_kill_point("engine.merged");
             merges_++;

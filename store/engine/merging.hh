@@ -26,6 +26,8 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 
+#include <weir/store/engine/engine.h>
+
 /* How files that are not in the database yet are named; what a crash leaves of them is removed at the next opening. */
 constexpr char merging_file_begin[] = "merge-", merging_file_end[] = ".tmp";
 
@@ -34,8 +36,8 @@ bool merging_checksum(const rocksdb::LiveFileMetaData &file, uint32_t *crc);
 
 class Merging : public rocksdb::CompactionService {
   public:
-    /* options: those of the database, but for this. */
-    explicit Merging(const rocksdb::Options &options);
+    /* options: those of the database, but for this. joining: null, records stay as they are. */
+    Merging(const rocksdb::Options &options, const weir_engine_joining *joining);
     const char *Name() const override {
         return "WeirMerging";
     }
@@ -55,6 +57,7 @@ class Merging : public rocksdb::CompactionService {
 
   private:
     const rocksdb::Options options_;
+    const weir_engine_joining *const joining_;
     std::atomic<bool> stopped_{false};
     std::atomic<uint64_t> merges_{0};
 };

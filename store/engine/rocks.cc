@@ -670,7 +670,7 @@ bool weir_rocks_open(const char *folder, const weir_rocks_opts *opts, weir_rocks
         db->options = rocks_options_of(opts, opts->cache ? opts->cache->cache : nullptr, db->work);
         db->work->options = sorted_options(db->options);
         if (opts->alarm) {
-            db->merging = std::make_shared<Merging>(db->options);
+            db->merging = std::make_shared<Merging>(db->options, opts->joining);
             db->options.listeners.push_back(
                 std::make_shared<Listener>(opts->alarm, opts->context, db->work, db->merging));
             db->options.compaction_service = db->merging;

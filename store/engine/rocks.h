@@ -53,6 +53,7 @@ typedef struct weir_rocks_opts {
     weir_rocks_cache *cache; /* NULL: a small one of its own  */
     bool create, read_only, compacts;
     weir_engine_last_rank last_rank;
+    const weir_engine_joining *joining;
     weir_rocks_alarm alarm; /* NULL: for a look only; its files are not read one by one */
     void *context;
 } weir_rocks_opts;

@@ -132,20 +132,15 @@ static weir_err cold_page_merge(weir_cold_page *page, weir_entry *fresh, size_t 
     return WEIR_OK;
 }
 
-/* Entries of a bundle's value, which is gone when the cursor moves: so rows are copied. */
-static weir_err cold_page_put(weir_cold_page *page, weir_entry *fresh, size_t count, const uint8_t *value,
-                              size_t length) {
-    size_t from = cold_page_place(page, &fresh[0]);
-    weir_err err = cold_page_merge(page, fresh, count);
-    for (size_t i = from; !err && i < page->count; i++) {
-        weir_entry *e = &page->entries[i];
-        if (e->row_length == 0 || e->row < value || e->row >= value + length) continue;
-        void *copy = weir_arena_alloc_aligned(page->arena, 1, e->row_length);
-        if (copy) {
-            e->row = memcpy(copy, e->row, e->row_length);
-        } else {
-            err = WEIR_ARENA_ERR(page->arena, COLD_NO_ROOM);
-        }
+/* Entries of a bundle's value, which is gone when the cursor moves: so they get rows of their own, those that find no
+ * place in the page, too, which are few. */
+static weir_err cold_page_put(weir_cold_page *page, weir_entry *fresh, size_t count) {
+    const size_t bytes = weir_entries_row_bytes(fresh, count);
+    uint8_t *rows = bytes ? weir_arena_alloc_aligned(page->arena, 1, bytes) : NULL;
+    weir_err err = bytes && !rows ? WEIR_ARENA_ERR(page->arena, COLD_NO_ROOM) : WEIR_OK;
+    if (!err) {
+        weir_entries_own_rows(fresh, count, rows);
+        err = cold_page_merge(page, fresh, count);
     }
     page->lost = err && page->if_it_fits;
     return page->lost ? WEIR_OK : err;
@@ -226,7 +221,7 @@ static weir_err cold_pass_take(const cold_pass *p, weir_cold_page *pages, size_t
         bool goes_on = !end && reader.list == pages[at].list;
         if (count > 0 && (!goes_on || count == WEIR_BUNDLE_ENTRIES_MAX)) {
             const weir_entry *next = &fresh[count];
-            err = cold_page_put(&pages[at], fresh, count, value, length);
+            err = cold_page_put(&pages[at], fresh, count);
             if (!end) fresh[0] = *next;
             count = 0;
         }
@@ -240,7 +235,7 @@ static weir_err cold_pass_take(const cold_pass *p, weir_cold_page *pages, size_t
         count += !full;
         end = full && page_count == 1; /* what follows in its list is older still */
     }
-    return err || count == 0 ? err : cold_page_put(&pages[at], fresh, count, value, length);
+    return err || count == 0 ? err : cold_page_put(&pages[at], fresh, count);
 }
 
 /* --- pages ------------------------------------------------------------------------------------------------------ */

@@ -27,6 +27,7 @@
 
 #include "cold.h"
 #include "graph_private.h"
+#include "joining.h"
 
 #define DELTA_SHARE   4u /* of what a shard's delta may have: the server goes on beside it */
 #define DELTA_MIN     (1u << 20)
@@ -66,7 +67,8 @@ weir_err weir_graph_repair_path(const weir_graph *graph, uint32_t shard, const c
 }
 
 static weir_err repair_open_engine(weir_graph_repair *repair, bool create) {
-    const weir_engine_opts opts = {.cache = repair->blocks, .create = create, .last_rank = weir_bundle_last_rank};
+    const weir_engine_opts opts = {
+        .cache = repair->blocks, .create = create, .last_rank = weir_bundle_last_rank, .joining = &weir_joining};
     return weir_engine_open(repair->folder, &opts, &repair->engine);
 }
 

@@ -17,6 +17,7 @@
 #include <weir/store/format/key.h>
 
 #include "cold.h"
+#include "joining.h"
 #include "shard.h"
 
 #define QUEUE_BATCHES  64u
@@ -582,7 +583,8 @@ weir_err weir_shard_open(const weir_shard_opts *opts, weir_shard **shardp) {
     weir_engine_opts engine_opts = {.cache = opts->blocks,
                                     .create = opts->create,
                                     .read_only = opts->read_only,
-                                    .last_rank = weir_bundle_last_rank};
+                                    .last_rank = weir_bundle_last_rank,
+                                    .joining = &weir_joining};
     weir_err err = weir_engine_open(opts->folder, &engine_opts, &shard->engine);
     if (!err) err = weir_cache_open(opts->cache_bytes - remains_bytes, opts->window, &shard->cache);
     if (!err) err = weir_remains_open(remains_bytes, shard->cache, &shard->remains);

@@ -12,6 +12,7 @@
 
 #include "bundling.h"
 #include "cold.h"
+#include "joining.h"
 #include "trim.h"
 
 #define GATHERED_MAX      131072u     /* entries of a vertex … */
@@ -94,7 +95,8 @@ static weir_err trim_take_in(weir_engine_writer **sealed, size_t *countp) {
 }
 
 static weir_err trim_open_engine(weir_trim *trim, bool create) {
-    const weir_engine_opts opts = {.cache = trim->blocks, .create = create, .last_rank = weir_bundle_last_rank};
+    const weir_engine_opts opts = {
+        .cache = trim->blocks, .create = create, .last_rank = weir_bundle_last_rank, .joining = &weir_joining};
     return weir_engine_open(trim->folder, &opts, &trim->fresh);
 }
 

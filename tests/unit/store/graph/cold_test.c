@@ -12,6 +12,7 @@
 
 #include "cold.h"
 #include "delta.h"
+#include "joining.h"
 
 #define SEALS       12u
 #define VERTICES    6u
@@ -24,6 +25,7 @@
 static const weir_list lists[] = {WEIR_LIST_EDGES(0, WEIR_IN), EDGES, WEIR_LIST_FEATURES, WEIR_LIST_LABEL(1),
                                   WEIR_LIST_PUTS};
 #define LISTS (sizeof lists / sizeof lists[0])
+static const uint8_t row[] = "a row of some bytes";
 
 typedef struct record {
     weir_vertex vertex;
@@ -69,7 +71,6 @@ static int64_t draw_time(weir_rng *rng, uint64_t seal) {
 static weir_mutation draw_mutation(world *w, uint64_t seal, uint64_t n) {
     weir_rng *rng = &w->rng;
     uint64_t kind = n == VERTICES ? 1 : weir_rng_below(rng, LISTS + 1);
-    static const uint8_t row[] = "a row of some bytes";
     weir_mutation m = {.kind = WEIR_PUT_EDGE,
                        .vertex = vertex_at(n),
                        .neighbor = vertex_at(100 + weir_rng_below(rng, 20)),
@@ -153,7 +154,8 @@ static void seal(world *w, uint64_t turn) {
 
 static world *world_open(void) {
     static world w;
-    const weir_engine_opts opts = {.create = true, .last_rank = weir_bundle_last_rank};
+    const weir_engine_opts opts = {.create = true, .last_rank = weir_bundle_last_rank, .joining = &weir_joining};
+    weir_engine_stats stats;
     size_t kept = 1;
     w = (world){.rng = weir_rng_stream(weir_test_seed(), 1, 0)};
     w.records = malloc(RECORDS_MAX * sizeof *w.records);
@@ -163,6 +165,8 @@ static world *world_open(void) {
         seal(&w, turn);
         if (turn == SEALS / 2) assert_ok(weir_engine_compact(w.engine));
     }
+    weir_engine_stats_get(w.engine, &stats);
+    assert_true(stats.merges > 0); /* so bundles were joined */
     qsort(w.records, w.count, sizeof *w.records, order);
     for (size_t i = 1; i < w.count; i++)
         if (order(&w.records[kept - 1], &w.records[i]) != 0) w.records[kept++] = w.records[i];
@@ -209,8 +213,12 @@ static void same_page(const weir_cold_page *page, const record *records, size_t 
     assert_true(page->count >= (count < wanted ? count : wanted) && page->count <= page->capacity);
     assert_true(page->more || page->count == count);
     assert_true(!page->more || page->count >= wanted); /* a bundle beside a name may have nothing of the list */
-    for (size_t i = 0; i < page->count; i++)
-        assert_int_equal(weir_entry_order(&page->entries[i], &records[i].entry), 0);
+    for (size_t i = 0; i < page->count; i++) {
+        const weir_entry *e = &page->entries[i];
+        assert_int_equal(weir_entry_order(e, &records[i].entry), 0);
+        assert_true(e->row_length == 0 || e->row_length >= sizeof row); /* with the type before it */
+        if (e->row_length) assert_memory_equal(e->row + e->row_length - sizeof row, row, sizeof row);
+    }
 }
 
 /* Several lists in one pass, some of them in memory that is too small at first. */

@@ -43,12 +43,31 @@ typedef struct weir_engine_cache weir_engine_cache; /* one block cache for many 
  * each key that has a rank, when a file is written.  [any] */
 typedef uint64_t (*weir_engine_last_rank)(const void *key, size_t length);
 
+/* What stands one behind the other when files are merged, in the order of keys, may become something else: each of what
+ * comes in and out is a put, and what comes out rises in its keys, too, and lies within the same prefix. The number of
+ * a record that is made of several is the greatest of theirs.  [any] thread merges, one at a time with one state. */
+typedef struct weir_engine_record {
+    const void *key, *value; /* borrowed until the next */
+    size_t key_length, value_length;
+    uint64_t sequence;
+} weir_engine_record;
+
+typedef weir_err (*weir_engine_emit)(void *context, const weir_engine_record *record);
+
+typedef struct weir_engine_joining {
+    weir_err (*open)(weir_engine_emit emit, void *context, void **statep);
+    weir_err (*add)(void *state, const weir_engine_record *record);
+    weir_err (*end)(void *state); /* nothing more comes */
+    void (*close)(void *state);   /* NULL is allowed    */
+} weir_engine_joining;
+
 typedef struct weir_engine_opts {
-    weir_engine_cache *cache;        /* borrowed; NULL: a small one of its own                 */
-    bool create;                     /* makes it when it is not there                          */
-    bool read_only;                  /* for tools: another process may have it open            */
-    bool bulk;                       /* no compaction on its own: for tests and benches        */
-    weir_engine_last_rank last_rank; /* NULL: not known */
+    weir_engine_cache *cache;           /* borrowed; NULL: a small one of its own                 */
+    bool create;                        /* makes it when it is not there                          */
+    bool read_only;                     /* for tools: another process may have it open            */
+    bool bulk;                          /* no compaction on its own: for tests and benches        */
+    weir_engine_last_rank last_rank;    /* NULL: not known */
+    const weir_engine_joining *joining; /* NULL: records stay as they are */
 } weir_engine_opts;
 
 typedef struct weir_engine_stats {

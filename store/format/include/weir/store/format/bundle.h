@@ -5,7 +5,8 @@
  * A record a key costs a sorted file the same whatever is in it, and most of what a vertex gets comes together: a
  * payment's name, row and edges by one event, a merchant's edges by the hundred in each seal. So a seal writes one
  * bundle of each list, or a few of a long one; and of a vertex that it names, which most have never been met before,
- * one of all of its lists that are short. Bundles never change: a merge of files carries them along.
+ * one of all of its lists that are short. Bundles never change: a merge of files carries them along, or puts fewer in
+ * their place that say the same (joining.h of the graph).
  *
  *   key     'V' | vertex 16 | part 4 | span 1 | ~newest 8 | turn 4 | hash 8 = 42
  *   value   how much older the oldest entry is 1 to 10 |
