@@ -24,7 +24,9 @@ typedef struct aggregate_set {
 
 typedef struct aggregate_scratch {
     aggregate_set set;
+    /* Of the window at hand: aggregates of one feature share what was decoded of it, each its own part. */
     float numbers[WEIR_AGGREGATE_EDGES];
+    uint32_t numbers_of, number_count; /* the feature, and how many of its edges */
     uint64_t codes[WEIR_AGGREGATE_EDGES];
     weir_sample_window windows[ROWS_AT_ONCE];
     int64_t since_us[ROWS_AT_ONCE];
@@ -141,36 +143,82 @@ static double aggregate_distinct_codes(const aggregate_reading *r, uint32_t coun
     return different;
 }
 
+/* The feature's numbers of the newest `count` edges of the window. */
+static weir_err aggregate_decode(const aggregate_reading *r, uint32_t feature, uint32_t count) {
+    aggregate_scratch *s = r->a->scratch;
+    if (s->numbers_of != feature) s->number_count = 0;
+    s->numbers_of = feature;
+    if (s->number_count >= count) return WEIR_OK;
+    weir_sample_window more = weir_sample_window_part(r->window, s->number_count, count);
+    weir_err err = r->a->source->numbers(r->a->source, r->ask, &more, feature, s->numbers + s->number_count);
+    s->number_count = err ? 0 : count;
+    return err;
+}
+
+static double aggregate_deviation(const float *numbers, uint32_t count, double mean, uint32_t present) {
+    double squares = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!isnan(numbers[i])) squares += ((double)numbers[i] - mean) * ((double)numbers[i] - mean);
+    return sqrt(squares / present);
+}
+
 /* From the newest to the oldest in doubles: the same order, so the same bits, in every source. */
 static double aggregate_of_numbers(weir_schema_function function, const float *numbers, uint32_t count) {
-    double sum = 0, largest = -INFINITY;
+    double sum = 0, largest = -INFINITY, least = INFINITY;
     uint32_t present = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (isnan(numbers[i])) continue;
         present++;
         sum += (double)numbers[i];
         if ((double)numbers[i] > largest) largest = (double)numbers[i];
+        if ((double)numbers[i] < least) least = (double)numbers[i];
     }
     if (function == WEIR_SCHEMA_SUM) return sum;
     if (!present) return (double)NAN;
-    return function == WEIR_SCHEMA_MAX ? largest : sum / present;
+    if (function == WEIR_SCHEMA_MAX) return largest;
+    if (function == WEIR_SCHEMA_MIN) return least;
+    return function == WEIR_SCHEMA_MEAN ? sum / present : aggregate_deviation(numbers, count, sum / present, present);
+}
+
+/* In seconds. Where there is no edge, the last one was before the window and the first one is yet to come. */
+static double aggregate_age(const aggregate_reading *r, const weir_schema_aggregate *aggregate, uint32_t count) {
+    bool last = aggregate->function == WEIR_SCHEMA_SINCE_LAST;
+    if (!count) return last ? (double)aggregate->window_us * 1e-6 : 0;
+    int64_t time_us = aggregate_time_at(r->window, last ? 0 : count - 1);
+    WEIR_ASSERT(time_us < r->before_us); /* AGGREGATE-G1 */
+    return (double)((uint64_t)r->before_us - (uint64_t)time_us) * 1e-6;
 }
 
 static weir_err aggregate_evaluate(const aggregate_reading *r, const weir_schema_aggregate *aggregate, double *valuep) {
-    weir_sample_window part = *r->window;
     aggregate_scratch *s = r->a->scratch;
+    const uint32_t count = aggregate_edges_since(r->window, aggregate_window_begin(aggregate, r->before_us));
+    weir_sample_window part;
     weir_err err = WEIR_OK;
-    part.count = aggregate_edges_since(r->window, aggregate_window_begin(aggregate, r->before_us));
-    if (aggregate->function == WEIR_SCHEMA_COUNT) {
-        *valuep = part.count;
-    } else if (aggregate->function == WEIR_SCHEMA_DISTINCT && aggregate->of == WEIR_SCHEMA_NONE) {
-        *valuep = aggregate_distinct_neighbors(r, part.count);
-    } else if (aggregate->function == WEIR_SCHEMA_DISTINCT) {
+    switch (aggregate->function) {
+    case WEIR_SCHEMA_COUNT:
+        *valuep = count;
+        break;
+    case WEIR_SCHEMA_SINCE_LAST:
+    case WEIR_SCHEMA_SINCE_FIRST:
+        *valuep = aggregate_age(r, aggregate, count);
+        break;
+    case WEIR_SCHEMA_DISTINCT:
+        if (aggregate->of == WEIR_SCHEMA_NONE) {
+            *valuep = aggregate_distinct_neighbors(r, count);
+            break;
+        }
+        part = weir_sample_window_part(r->window, 0, count);
         err = r->a->source->codes(r->a->source, r->ask, &part, aggregate->of, s->codes);
-        if (!err) *valuep = aggregate_distinct_codes(r, part.count);
-    } else {
-        err = r->a->source->numbers(r->a->source, r->ask, &part, aggregate->of, s->numbers);
-        if (!err) *valuep = aggregate_of_numbers(aggregate->function, s->numbers, part.count);
+        if (!err) *valuep = aggregate_distinct_codes(r, count);
+        break;
+    case WEIR_SCHEMA_SUM:
+    case WEIR_SCHEMA_MEAN:
+    case WEIR_SCHEMA_MAX:
+    case WEIR_SCHEMA_MIN:
+    case WEIR_SCHEMA_DEVIATION:
+        err = aggregate_decode(r, aggregate->of, count);
+        if (!err) *valuep = aggregate_of_numbers(aggregate->function, s->numbers, count);
+        break;
     }
     return err;
 }
@@ -204,6 +252,7 @@ static weir_err aggregate_read_group(weir_aggregates *a, const weir_sample_ask *
     for (uint32_t row = 0; !err && row < ask->count; row++) {
         aggregate_reading r = {a, ask, &windows[row], ask->before_us[row]};
         uint32_t column = 0;
+        a->scratch->numbers_of = WEIR_SCHEMA_NONE;
         WEIR_ASSERT(windows[row].count <= WEIR_AGGREGATE_EDGES); /* AGGREGATE-G2 */
         for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(a->schema); i++) {
             const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);

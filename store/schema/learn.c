@@ -40,6 +40,8 @@ static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggreg
     bool distinct = aggregate->function == WEIR_SCHEMA_DISTINCT;
     aggregate->of = WEIR_SCHEMA_NONE;
     if (aggregate->function == WEIR_SCHEMA_COUNT) return weir_schema_refuse(def, "of", "for a count");
+    if (aggregate->function == WEIR_SCHEMA_SINCE_LAST || aggregate->function == WEIR_SCHEMA_SINCE_FIRST)
+        return weir_schema_refuse(def, "of", "for a time since an edge");
     if (!node && distinct) return WEIR_OK; // of neighbours
     weir_err err = weir_schema_need(def, "of", &node);
     if (!err)

@@ -193,16 +193,17 @@ static const char *feature_of_kind(maker *m, const node *owner, const char *kind
 }
 
 static void add_function(maker *m, node *aggregate, const node *relation) {
-    static const char *const words[] = {"sum", "mean", "max"};
+    static const char *const words[] = {"sum", "mean", "max", "min", "deviation"};
+    static const char *const words_alone[] = {"count", "since_last", "since_first"};
     const char *number = feature_of_kind(m, relation, "number"), *category = feature_of_kind(m, relation, "category");
     if (number) {
-        add_text(m, aggregate, "function", words[below(m, 3)]);
+        add_text(m, aggregate, "function", words[below(m, 5)]);
         add_text(m, aggregate, "of", number);
     } else if (chance(m, 50)) {
         add_text(m, aggregate, "function", "distinct");
         if (category) add_text(m, aggregate, "of", category);
     } else {
-        add_text(m, aggregate, "function", "count");
+        add_text(m, aggregate, "function", words_alone[below(m, 3)]);
     }
 }
 

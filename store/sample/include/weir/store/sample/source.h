@@ -36,6 +36,20 @@ typedef struct weir_sample_window {
     uint32_t count;
 } weir_sample_window;
 
+/* Its edges [begin, end). */
+static inline weir_sample_window weir_sample_window_part(const weir_sample_window *window, uint32_t begin,
+                                                         uint32_t end) {
+    weir_sample_window part = *window;
+    part.neighbors += (size_t)begin * window->stride;
+    part.times += (size_t)begin * window->stride;
+    if (window->events) part.events += begin;
+    if (window->edges) part.edges += begin;
+    if (window->places) part.places += begin;
+    part.first += begin;
+    part.count = end - begin;
+    return part;
+}
+
 #define WEIR_SAMPLE_ASK_MAX 64u
 
 /* What is asked of many parents at once, so that their memory can be fetched side by side. A source calls them by what

@@ -124,7 +124,11 @@ typedef enum weir_schema_function {
     WEIR_SCHEMA_SUM,
     WEIR_SCHEMA_MEAN,
     WEIR_SCHEMA_MAX,
-    WEIR_SCHEMA_DISTINCT /* how many different neighbours, or values of a category */
+    WEIR_SCHEMA_DISTINCT, /* how many different neighbours, or values of a category */
+    WEIR_SCHEMA_MIN,
+    WEIR_SCHEMA_DEVIATION,
+    WEIR_SCHEMA_SINCE_LAST, /* seconds from the newest edge to t; without one, the window's */
+    WEIR_SCHEMA_SINCE_FIRST /* seconds from the oldest edge to t; without one, 0            */
 } weir_schema_function;
 
 /* A function of (vertex, relation, time t): over the edges with t - window <= time < t, of very many of them over the
