@@ -595,6 +595,9 @@ static bool read_is_for_a_long_pass(weir_shard *shard, const weir_list_query *qu
 static weir_err read_list(weir_shard *shard, const weir_list_query *query, weir_delta *const deltas[2],
                           weir_arena *arena, read_merged *out) {
     size_t capacity = query->limit;
+    /* A list that once was a long pass is one again for who begins at its newest entries. */
+    if (!query->hidden_too && weir_remains_may_have(shard->remains, query->vertex, query->list))
+        capacity += SPARE_ENTRIES;
     weir_err err = read_list_once(shard, query, deltas, capacity, arena, out);
     while (!err && out->lacking) {
         capacity = capacity == query->limit ? capacity + SPARE_ENTRIES : capacity * 4;

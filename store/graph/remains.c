@@ -25,7 +25,8 @@ typedef struct remains_block {
 
 typedef struct remains_set {
     remains_block *ways[WAYS];
-    unsigned next; /* the one that makes room */
+    unsigned next;      /* the one that makes room                         */
+    atomic_uint filled; /* of the ways; looked at without the lock, as count */
 } remains_set;
 
 struct weir_remains {
@@ -56,9 +57,13 @@ void weir_remains_close(weir_remains *remains) {
     weir_free(remains);
 }
 
+static remains_set *remains_set_of(weir_remains *r, weir_vertex vertex, weir_list list) {
+    return &r->sets[weir_cache_mix(vertex, list) % r->set_count];
+}
+
 /* The place of the list, under the lock; NULL: nothing is kept of it. */
 static remains_block **remains_find(weir_remains *r, weir_vertex vertex, weir_list list) {
-    remains_set *s = &r->sets[weir_cache_mix(vertex, list) % r->set_count];
+    remains_set *s = remains_set_of(r, vertex, list);
     for (size_t way = 0; way < WAYS; way++)
         if (s->ways[way] && s->ways[way]->vertex == vertex && s->ways[way]->list == list) return &s->ways[way];
     return NULL;
@@ -66,17 +71,21 @@ static remains_block **remains_find(weir_remains *r, weir_vertex vertex, weir_li
 
 /* A place for a list of which nothing is kept: one that is free, or the next in turn. */
 static remains_block **remains_place(weir_remains *r, weir_vertex vertex, weir_list list) {
-    remains_set *s = &r->sets[weir_cache_mix(vertex, list) % r->set_count];
+    remains_set *s = remains_set_of(r, vertex, list);
     for (size_t way = 0; way < WAYS; way++)
         if (!s->ways[way]) return &s->ways[way];
     return &s->ways[s->next++ % WAYS];
 }
 
-static void remains_clear(weir_remains *r, remains_block **place) {
-    WEIR_ASSERT(weir_mutex_held(&r->mutex));
-    if (*place) atomic_fetch_sub_explicit(&r->count, 1, memory_order_relaxed);
+/* Puts a block, or nothing, in the place of what is there. */
+static void remains_set_place(weir_remains *r, remains_block **place, remains_block *block) {
+    const remains_block *of = *place ? *place : block;
+    WEIR_ASSERT(weir_mutex_held(&r->mutex) && of);
+    int more = (block != NULL) - (*place != NULL);
+    atomic_fetch_add_explicit(&r->count, (size_t)more, memory_order_relaxed);
+    atomic_fetch_add_explicit(&remains_set_of(r, of->vertex, of->list)->filled, (unsigned)more, memory_order_relaxed);
     weir_free(*place);
-    *place = NULL;
+    *place = block;
 }
 
 /* As many of them as a block may hold; with fewer than there are it does not reach the end. */
@@ -116,14 +125,16 @@ void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex
         of_as_much && (old->span.complete || remains_reach(old, b->span.newer_than_us) ||
                        (is_longer && (!b->span.complete || old->span.newer_than_us < b->span.newer_than_us)));
     if (weir_cache_epoch(remains->cache) == epoch && !says_no_less) { /* GRAPH-S5 */
-        if (!place) place = remains_place(remains, vertex, list);
-        remains_clear(remains, place);
-        *place = b;
-        atomic_fetch_add_explicit(&remains->count, 1, memory_order_relaxed);
+        remains_set_place(remains, place ? place : remains_place(remains, vertex, list), b);
         b = NULL;
     }
     weir_mutex_unlock(&remains->mutex);
     weir_free(b);
+}
+
+bool weir_remains_may_have(weir_remains *remains, weir_vertex vertex, weir_list list) {
+    return atomic_load_explicit(&remains->count, memory_order_relaxed) > 0 &&
+           atomic_load_explicit(&remains_set_of(remains, vertex, list)->filled, memory_order_relaxed) > 0;
 }
 
 bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list list, int64_t before_us,
@@ -173,6 +184,6 @@ bool weir_remains_marks_may_have(const weir_remains_marks *marks, weir_vertex ve
 void weir_remains_drop(weir_remains *remains, weir_vertex vertex, weir_list list) {
     weir_mutex_lock(&remains->mutex);
     remains_block **place = remains_find(remains, vertex, list);
-    if (place) remains_clear(remains, place);
+    if (place) remains_set_place(remains, place, NULL);
     weir_mutex_unlock(&remains->mutex);
 }

@@ -38,6 +38,8 @@ void weir_remains_close(weir_remains *remains);
  * memory.  [any] */
 void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex, weir_list list,
                        const weir_remains_span *span, const weir_entry *entries, size_t count);
+/* Without a lock: whether it is worth to ask for what is kept of the list before anything else.  [any] */
+bool weir_remains_may_have(weir_remains *remains, weir_vertex vertex, weir_list list);
 /* false: nothing is kept of the list that answers the question. Else up to capacity entries; span->complete: behind
  * them there is nothing that is newer than newer_than_us.  [any] */
 bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list list, int64_t before_us,
