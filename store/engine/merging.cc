@@ -162,6 +162,7 @@ class Outputs {
     const uint64_t bytes_max_;
     std::unique_ptr<SortedWriter> writer_; /* null: between two files */
     std::vector<Output> all_;
+    std::string last_key_;
     uint64_t records_ = 0;
     bool taken_ = false;
 };
@@ -178,15 +179,17 @@ weir_err Outputs::begin(const weir_engine_record &record) {
 }
 
 weir_err Outputs::add(const weir_engine_record &record) {
+    const rocksdb::Slice key = slice_of(record.key, record.key_length);
     weir_err err = WEIR_OK;
+    if (records_ > 0 && key.compare(last_key_) <= 0)
+        return WEIR_ERR(WEIR_EORDER, "records that were joined are not in the order of their keys");
     if (writer_ && writer_->bytes() >= bytes_max_) err = finish();
     if (!err && !writer_) err = begin(record);
     if (err) return err;
     Output &output = all_.back();
-    const rocksdb::Slice key = slice_of(record.key, record.key_length);
     output.least_sequence = std::min(output.least_sequence, record.sequence);
     output.greatest_sequence = std::max(output.greatest_sequence, record.sequence);
-    output.largest.assign(key.data(), key.size());
+    last_key_.assign(key.data(), key.size());
     output.last_sequence = record.sequence;
     records_++;
     return writer_->add(key, record.sequence, slice_of(record.value, record.value_length));
@@ -195,7 +198,7 @@ weir_err Outputs::add(const weir_engine_record &record) {
 weir_err Outputs::finish() {
     if (!writer_) return WEIR_OK;
     Output &output = all_.back();
-    output.largest = key_with(output.largest, output.last_sequence);
+    output.largest = key_with(last_key_, output.last_sequence);
     weir_err err = writer_->finish(&output.bytes, &output.crc);
     writer_.reset();
     return err;

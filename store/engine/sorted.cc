@@ -96,11 +96,12 @@ class Digest : public rocksdb::TablePropertiesCollector {
   public:
     Digest(std::shared_ptr<FilterRoom> room, weir_engine_last_rank last_rank)
         : room_(std::move(room)), filters_(!room_->is_full()), last_rank_of_(last_rank) {}
-    rocksdb::Status AddUserKey(const rocksdb::Slice &key, const rocksdb::Slice &, rocksdb::EntryType,
+    rocksdb::Status AddUserKey(const rocksdb::Slice &key, const rocksdb::Slice &value, rocksdb::EntryType,
                                rocksdb::SequenceNumber, uint64_t) override {
         if (key.size() < WEIR_ENGINE_RANK_AT + rank_bytes) return rocksdb::Status::OK();
         rank_ = std::min(rank_, sorted_rank_read(key.data() + WEIR_ENGINE_RANK_AT));
-        if (last_rank_of_) last_rank_ = std::max(last_rank_, last_rank_of_(key.data(), key.size()));
+        if (last_rank_of_)
+            last_rank_ = std::max(last_rank_, last_rank_of_(key.data(), key.size(), value.data(), value.size()));
         bool again = !hashes_.empty() && memcmp(key.data(), last_, sizeof last_) == 0;
         if (!filters_ || again) return rocksdb::Status::OK();
         memcpy(last_, key.data(), sizeof last_);

@@ -70,14 +70,13 @@ int64_t weir_bundle_reach(uint8_t span, int64_t time_us) {
 
 /* What is not the key of a bundle may hold entries of any time. Notes of events have offsets in the place of times: by
  * those, every file that has notes would reach back to 1970. */
-uint64_t weir_bundle_last_rank(const void *key, size_t length) {
+uint64_t weir_bundle_last_rank(const void *key, size_t length, const void *value, size_t value_length) {
     weir_bundle_key of;
-    uint64_t last;
+    uint64_t older_us, last;
     if (!weir_bundle_key_read(key, length, &of)) return UINT64_MAX;
     if (of.part == WEIR_BUNDLE_PART(WEIR_LIST_EVENTS)) return 0;
-    if (of.span + 1u >= WEIR_BUNDLE_SPANS) return UINT64_MAX;
-    return __builtin_add_overflow(weir_bundle_rank(of.newest_us), bundle_span_us(of.span) - 1, &last) ? UINT64_MAX
-                                                                                                      : last;
+    if (!bundle_read_number(value, (const uint8_t *)value + value_length, &older_us)) return UINT64_MAX;
+    return __builtin_add_overflow(weir_bundle_rank(of.newest_us), older_us, &last) ? UINT64_MAX : last;
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */

@@ -9,10 +9,12 @@
 
 #include <weir/store/base/assert.h>
 
-/* Of a list that is one bundle a seal, as most are, a merged file has bundles of many seals, of all widths: they share
- * few spans, because a reader seeks once for each, and passing some bundles in vain costs less. */
+/* Lists that are one bundle, as most are in a seal and many in a merged file, are of all widths: they share few spans,
+ * because a reader seeks once for each, and passing some bundles in vain costs less. */
 #define LONE_SPANS      2u /* only each second span … */
 #define LONE_SPAN_LEAST 4u /* … from about a second on */
+#define SPANS_BOUNDED   (WEIR_BUNDLE_SPANS - 1u)
+#define FEW_BUNDLES     4u /* that a reader of the past may have to pass in vain */
 #define SPANS_ALIKE     2u /* a bundle may be so many spans wider than the least of its list, and yet have its span */
 
 static weir_err bundling_end(weir_bundling *b, weir_bundle_key of) {
@@ -55,19 +57,29 @@ static weir_err bundling_name(weir_bundling *b, weir_vertex vertex, const weir_n
     return bundling_end(b, (weir_bundle_key){.vertex = vertex, .part = WEIR_BUNDLE_NAMED, .span = span});
 }
 
-/* Where the bundle begins that ends before `end`: of what lies there, oldest first, the newest. */
+static uint8_t bundling_span_at(const weir_bundling_list *l, uint32_t begin, uint32_t end) {
+    return weir_bundle_span(l->entries[end - 1].time_us, l->entries[begin].time_us);
+}
+
+/* Where the bundle begins that ends before `end`: of what lies there, oldest first, the newest. Of a long list none is
+ * wider than the last span that has a bound: a reader of the past would have to pass all that are newer. */
 static uint32_t bundling_begin(const weir_bundling_list *l, uint32_t end) {
     WEIR_ASSERT(end > 0);
-    uint32_t bundles = (end + WEIR_BUNDLE_ENTRIES_MAX - 1) / WEIR_BUNDLE_ENTRIES_MAX, begin = end;
+    const bool is_long = l->count > FEW_BUNDLES * WEIR_BUNDLE_ENTRIES_MAX;
+    uint32_t bundles = (end + WEIR_BUNDLE_ENTRIES_MAX - 1) / WEIR_BUNDLE_ENTRIES_MAX, begin = end - 1;
     uint32_t share = (end + bundles - 1) / bundles;
-    size_t row_bytes = 0;
-    while (begin > 0 && end - begin < share && row_bytes < WEIR_BUNDLE_ROWS_MAX)
+    size_t row_bytes = l->entries[begin].row_length;
+    while (begin > 0 && end - begin < share && row_bytes < WEIR_BUNDLE_ROWS_MAX &&
+           (!is_long || bundling_span_at(l, begin - 1, end) < SPANS_BOUNDED))
         row_bytes += l->entries[--begin].row_length;
     return begin;
 }
 
-static uint8_t bundling_span_at(const weir_bundling_list *l, uint32_t begin, uint32_t end) {
-    return weir_bundle_span(l->entries[end - 1].time_us, l->entries[begin].time_us);
+uint32_t weir_bundling_count(const weir_bundling_list *list) {
+    uint32_t count = 0;
+    for (uint32_t end = list->count; end > 0; end = bundling_begin(list, end))
+        count++;
+    return count;
 }
 
 /* A reader seeks once for each span, so bundles about as wide as each other have one; a wide one, of an entry that came

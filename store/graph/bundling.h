@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bundling.h - what a vertex has, as the bundles of a sorted file: of a seal, or of a shard that is written anew. */
+/* bundling.h - what a vertex has, as the bundles of a sorted file: of a seal, of a shard that is written anew, of files
+ * that are merged. */
 #ifndef WEIR_STORE_BUNDLING_H
 #define WEIR_STORE_BUNDLING_H
 
@@ -29,5 +30,8 @@ typedef struct weir_bundling {
 /* name: NULL if this does not name the vertex.  WEIR_ENOMEM; what visit returns. */
 weir_err weir_bundling_vertex(weir_bundling *bundling, weir_vertex vertex, const weir_name *name,
                               const weir_bundling_list *lists, size_t count);
+
+/* How many bundles a list is, without a name. */
+uint32_t weir_bundling_count(const weir_bundling_list *list);
 
 #endif /* WEIR_STORE_BUNDLING_H */

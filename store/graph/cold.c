@@ -139,7 +139,7 @@ static weir_err cold_page_put(weir_cold_page *page, weir_entry *fresh, size_t co
     uint8_t *rows = bytes ? weir_arena_alloc_aligned(page->arena, 1, bytes) : NULL;
     weir_err err = bytes && !rows ? WEIR_ARENA_ERR(page->arena, COLD_NO_ROOM) : WEIR_OK;
     if (!err) {
-        weir_entries_own_rows(fresh, count, rows);
+        if (rows) weir_entries_own_rows(fresh, count, rows);
         err = cold_page_merge(page, fresh, count);
     }
     page->lost = err && page->if_it_fits;

@@ -14,7 +14,7 @@
 
 #include "bundling.h"
 
-#define WAITING_MAX       256u                          /* bundles of a list … */
+#define WAITING_MAX       2048u                         /* bundles of a list … */
 #define WAITING_BYTES_MAX (128u << 10)                  /* … and their bytes: a longer one is let through */
 #define PART_END          (1u + WEIR_VERTEX_BYTES + 4u) /* what keys of a list have in common: kind, vertex, part */
 
@@ -44,26 +44,28 @@ static weir_engine_record joining_record_at(const joiner *j, size_t at) {
     return (weir_engine_record){key, key + r->key_length, r->key_length, r->value_length, r->sequence};
 }
 
-static weir_err joining_emit_as_they_are(joiner *j) {
+/* What waits, as it came. */
+static weir_err joining_let_through(joiner *j) {
     weir_err err = WEIR_OK;
     for (size_t i = 0; !err && i < j->count; i++) {
         const weir_engine_record record = joining_record_at(j, i);
         err = j->emit(j->context, &record);
     }
+    j->count = 0;
+    weir_buf_clear(&j->bytes);
     return err;
 }
 
 /* false: one of them is damaged, or there was no memory; then nothing is joined. */
-static bool joining_take_apart(joiner *j) {
+static bool joining_take_apart(joiner *j, weir_bundle_key *keyp) {
     j->entry_count = 0;
     for (size_t i = 0; i < j->count; i++) {
         const weir_engine_record record = joining_record_at(j, i);
         weir_bundle_reader reader;
-        weir_bundle_key key;
         weir_bundle_step step = WEIR_BUNDLE_ENTRY;
-        if (!weir_bundle_key_read(record.key, record.key_length, &key) ||
-            !weir_bundle_check(&key, record.value, record.value_length) ||
-            !weir_bundle_open(&reader, &key, record.value, record.value_length))
+        if (!weir_bundle_key_read(record.key, record.key_length, keyp) ||
+            !weir_bundle_check(keyp, record.value, record.value_length) ||
+            !weir_bundle_open(&reader, keyp, record.value, record.value_length))
             return false; /* JOIN-J2 */
         while (step == WEIR_BUNDLE_ENTRY) {
             if (!WEIR_GROW(j->entries, j->entry_room, j->entry_count)) return false;
@@ -79,10 +81,9 @@ static int joining_compare(const void *a, const void *b) {
     return weir_entry_order(b, a);
 }
 
-/* Oldest first, as a seal has them, and each once: of records that are the same, the one that says more. Those of most
- * lists came newest first. */
+/* Oldest first, as bundling takes them. Seals follow one another, so most lists come newest first and need no more than
+ * to be turned round. */
 static void joining_put_in_order(joiner *j) {
-    size_t kept = 0;
     bool in_order = true;
     for (size_t low = 0, high = j->entry_count; low + 1 < high; low++) {
         const weir_entry first = j->entries[low];
@@ -92,6 +93,11 @@ static void joining_put_in_order(joiner *j) {
     for (size_t i = 1; in_order && i < j->entry_count; i++)
         in_order = joining_compare(&j->entries[i - 1], &j->entries[i]) <= 0;
     if (!in_order) qsort(j->entries, j->entry_count, sizeof *j->entries, joining_compare);
+}
+
+/* Of records that are the same, the one that says more. */
+static void joining_leave_out_same(joiner *j) {
+    size_t kept = 0;
     for (size_t i = 0; i < j->entry_count; i++) {
         weir_entry *last = kept ? &j->entries[kept - 1] : NULL;
         if (!last || weir_entry_order(last, &j->entries[i]) != 0)
@@ -99,7 +105,7 @@ static void joining_put_in_order(joiner *j) {
         else if (weir_entry_says_more(&j->entries[i], last))
             *last = j->entries[i];
     }
-    WEIR_ASSERT(kept > 0 && kept <= j->entry_count); /* JOIN-J1 */
+    WEIR_ASSERT(kept <= j->entry_count); /* JOIN-J1 */
     j->entry_count = kept;
 }
 
@@ -110,29 +116,21 @@ static weir_err joining_emit_bundle(void *context, const uint8_t *key, size_t ke
     return j->emit(j->context, &record);
 }
 
-/* Whether what waits would be half as many bundles, or fewer. Those that are full, or nearly, gain nothing. */
-static bool joining_gains(const joiner *j) {
-    const size_t bundles = (j->entry_count + WEIR_BUNDLE_ENTRIES_MAX - 1) / WEIR_BUNDLE_ENTRIES_MAX;
-    return 2 * bundles <= j->count;
-}
-
-static weir_err joining_emit_anew(joiner *j) {
-    const weir_engine_record first = joining_record_at(j, 0);
-    weir_bundle_key key;
-    bool is_one = weir_bundle_key_read(first.key, first.key_length, &key);
-    WEIR_ASSERT(is_one);
-    joining_put_in_order(j);
-    const weir_bundling_list list = {key.part - 1u, (uint32_t)j->entry_count, j->entries};
-    return weir_bundling_vertex(&j->bundling, key.vertex, NULL, &list, 1);
-}
-
+/* What waits, as few bundles where it becomes half as many: where they are full, or wide, nothing is gained. */
 static weir_err joining_end_part(joiner *j) {
+    weir_bundle_key key;
+    weir_err err = WEIR_OK;
     j->sequence = 0;
-    bool anew = j->count > 1 && joining_take_apart(j) && joining_gains(j);
-    weir_err err = anew ? joining_emit_anew(j) : joining_emit_as_they_are(j);
-    j->count = 0;
-    weir_buf_clear(&j->bytes);
-    return err;
+    if (j->count > 1 && joining_take_apart(j, &key)) {
+        joining_put_in_order(j);
+        joining_leave_out_same(j);
+        const weir_bundling_list list = {key.part - 1u, (uint32_t)j->entry_count, j->entries};
+        if (2 * weir_bundling_count(&list) <= j->count) {
+            err = weir_bundling_vertex(&j->bundling, key.vertex, NULL, &list, 1);
+            j->count = 0;
+        }
+    }
+    return err ? err : joining_let_through(j);
 }
 
 /* Notes of events are found by their keys, and a name has one bundle, or a few. */
@@ -143,11 +141,13 @@ static bool joining_may_join(const weir_engine_record *record) {
 }
 
 static weir_err joining_wait(joiner *j, const weir_engine_record *record) {
-    j->waiting[j->count++] = (joining_record){j->bytes.length, (uint32_t)record->key_length,
-                                              (uint32_t)record->value_length, record->sequence};
+    j->waiting[j->count] = (joining_record){j->bytes.length, (uint32_t)record->key_length,
+                                            (uint32_t)record->value_length, record->sequence};
     weir_buf_append(&j->bytes, record->key, record->key_length);
     weir_buf_append(&j->bytes, record->value, record->value_length);
-    return weir_buf_err(&j->bytes);
+    if (weir_buf_err(&j->bytes)) return WEIR_NOMEM("to join bundles");
+    j->count++;
+    return WEIR_OK;
 }
 
 static weir_err joining_add(void *state, const weir_engine_record *record) {
@@ -163,9 +163,7 @@ static weir_err joining_add(void *state, const weir_engine_record *record) {
     }
     const size_t bytes = j->bytes.length + record->key_length + record->value_length;
     if (!j->lets_through && (j->count == WAITING_MAX || bytes > WAITING_BYTES_MAX)) {
-        err = joining_emit_as_they_are(j);
-        j->count = 0;
-        weir_buf_clear(&j->bytes);
+        err = joining_let_through(j);
         j->lets_through = true;
     }
     if (err) return err;

@@ -10,7 +10,8 @@
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   JOIN-J1  What comes out has the entries that went in, each once, in the order of keys.
+ *   JOIN-J1  What comes out has the entries that went in and no others, in the order of keys; what is bundled anew has
+ *            each once.
  *   JOIN-J2  A bundle that is not as it was written comes out as it went in, so that who reads it finds the damage.
  */
 #ifndef WEIR_STORE_JOINING_H

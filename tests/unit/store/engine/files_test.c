@@ -45,10 +45,14 @@ static uint64_t rank_of(const uint8_t key[KEY_BYTES]) {
 }
 
 /* Every other value has ranks up to so many more than its key's. */
-static uint64_t last_rank(const void *key, size_t length) {
-    const uint8_t *bytes = key;
+static uint64_t last_rank_of(const uint8_t *key) {
+    return rank_of(key) + (key[KEY_BYTES - 1] % 2 ? WIDE : 0);
+}
+
+static uint64_t last_rank(const void *key, size_t length, const void *value, size_t value_length) {
     assert_int_equal(length, KEY_BYTES);
-    return rank_of(bytes) + (bytes[KEY_BYTES - 1] % 2 ? WIDE : 0);
+    assert_true(value || value_length == 0);
+    return last_rank_of(key);
 }
 
 static int order(const void *a, const void *b) {
@@ -155,12 +159,12 @@ static unsigned read_all(const world *w, weir_engine_cursor *cursor, const uint8
         assert_true(rank >= last);
         for (size_t i = 0; i < count; i++)
             assert_true(seen[i] || rank_of(w->keys[begin + i]) >= rank ||
-                        last_rank(w->keys[begin + i], KEY_BYTES) < from_rank);
+                        last_rank_of(w->keys[begin + i]) < from_rank);
         read_file(w, cursor, prefix, rank, begin, count, seen);
     }
     assert_ok(weir_engine_cursor_err(cursor));
     for (size_t i = 0; i < count; i++)
-        assert_true(seen[i] || last_rank(w->keys[begin + i], KEY_BYTES) < from_rank);
+        assert_true(seen[i] || last_rank_of(w->keys[begin + i]) < from_rank);
     return taken;
 }
 

@@ -475,6 +475,69 @@ static void each_failing_allocation_is_left_to_rocksdb(void **state) {
     assert_true(left_to_it > 5);
 }
 
+/* --- a joiner ----------------------------------------------------------------------------------------------------- */
+
+typedef enum slip { NO_SLIP, AT_OPEN, AT_ADD, AT_END, OUT_OF_ORDER, SLIPS } slip;
+
+static slip slips;
+
+/* Holds each record back until the next one comes. */
+typedef struct holder {
+    weir_engine_emit emit;
+    void *context;
+    uint8_t key[KEY_MAX], value[VALUE_MAX];
+    weir_engine_record held;
+    uint64_t count;
+} holder;
+
+static weir_err holder_open(weir_engine_emit emit, void *context, void **statep) {
+    if (slips == AT_OPEN) return WEIR_NOMEM("for a joiner of a test");
+    holder *h = *statep = weir_calloc(1, sizeof *h);
+    if (!h) return WEIR_NOMEM("for a joiner of a test");
+    h->emit = emit;
+    h->context = context;
+    return WEIR_OK;
+}
+
+static weir_err holder_add(void *state, const weir_engine_record *one) {
+    holder *h = state;
+    bool at_slip = ++h->count == 20;
+    if (at_slip && slips == AT_ADD) return WEIR_ERR(WEIR_EIO, "a joiner of a test slips");
+    if (at_slip && slips == OUT_OF_ORDER) return h->emit(h->context, one); /* before the one that is held */
+    weir_err err = h->held.key ? h->emit(h->context, &h->held) : WEIR_OK;
+    assert_true(one->key_length <= sizeof h->key && one->value_length <= sizeof h->value);
+    memcpy(h->key, one->key, one->key_length);
+    memcpy(h->value, one->value, one->value_length);
+    h->held = *one;
+    h->held.key = h->key;
+    h->held.value = h->value;
+    return err;
+}
+
+static weir_err holder_end(void *state) {
+    holder *h = state;
+    if (slips == AT_END) return WEIR_ERR(WEIR_EIO, "a joiner of a test slips");
+    return h->held.key ? h->emit(h->context, &h->held) : WEIR_OK;
+}
+
+static void a_joiner_that_slips_leaves_it_to_rocksdb(void **state) {
+    (void)state;
+    static const weir_engine_joining joining = {holder_open, holder_add, holder_end, weir_free};
+    const weir_engine_opts opts = {.joining = &joining};
+    for (slips = NO_SLIP; slips < SLIPS; slips++) {
+        world w;
+        world_open(&w);
+        weir_engine_close(w.engine);
+        assert_ok(weir_engine_open(weir_test_path("engine"), &opts, &w.engine));
+        world_fill(&w, 3);
+        assert_ok(weir_engine_compact(w.engine));
+        assert_int_equal(merges_of(w.engine), slips == NO_SLIP);
+        is_as_written(&w);
+        world_close(&w);
+        assert_ok(weir_folder_remove(weir_test_path("engine")));
+    }
+}
+
 /* ENGINE-N3: what was damaged before it was merged is damage still. */
 static void n3_damage_is_not_merged_away(void **state) {
     (void)state;
@@ -661,6 +724,7 @@ static void files_of_rocksdb_are_merged(void **state) {
 WEIR_TESTS(WEIR_CASE(what_is_merged_is_what_was_written), WEIR_CASE(they_are_merged_by_themselves),
            WEIR_CASE(one_record_is_merged), WEIR_CASE(much_becomes_several_files), WEIR_CASE(rocksdb_reads_the_filters),
            WEIR_CASE(files_are_told_apart_without_room), WEIR_CASE(what_fails_is_left_to_rocksdb),
-           WEIR_CASE(each_failing_allocation_is_left_to_rocksdb), WEIR_CASE(files_of_rocksdb_are_merged),
-           WEIR_CASE(n3_damage_is_not_merged_away), WEIR_CASE(n3_a_flipped_bit_of_a_merged_file_is_found),
-           WEIR_CASE(killed_while_it_merges), WEIR_CASE(a_closing_ends_it))
+           WEIR_CASE(each_failing_allocation_is_left_to_rocksdb), WEIR_CASE(a_joiner_that_slips_leaves_it_to_rocksdb),
+           WEIR_CASE(files_of_rocksdb_are_merged), WEIR_CASE(n3_damage_is_not_merged_away),
+           WEIR_CASE(n3_a_flipped_bit_of_a_merged_file_is_found), WEIR_CASE(killed_while_it_merges),
+           WEIR_CASE(a_closing_ends_it))

@@ -152,6 +152,19 @@ static void seal(world *w, uint64_t turn) {
     weir_delta_release(delta);
 }
 
+static size_t bundles_of(weir_engine *engine) {
+    static const uint8_t kind = WEIR_BUNDLE_KIND;
+    weir_engine_cursor *cursor;
+    size_t count = 0;
+    assert_ok(weir_engine_cursor_open(engine, WEIR_ENGINE_SCAN, &cursor));
+    weir_engine_cursor_seek(cursor, &kind, sizeof kind);
+    for (; weir_engine_cursor_valid(cursor); weir_engine_cursor_next(cursor))
+        count++;
+    assert_ok(weir_engine_cursor_err(cursor));
+    weir_engine_cursor_close(cursor);
+    return count;
+}
+
 static world *world_open(void) {
     static world w;
     const weir_engine_opts opts = {.create = true, .last_rank = weir_bundle_last_rank, .joining = &weir_joining};
@@ -163,10 +176,12 @@ static world *world_open(void) {
     assert_ok(weir_engine_open(weir_test_path("cold"), &opts, &w.engine));
     for (uint64_t turn = 0; turn < SEALS; turn++) {
         seal(&w, turn);
-        if (turn == SEALS / 2) assert_ok(weir_engine_compact(w.engine));
+        if (turn != SEALS / 2) continue;
+        size_t before = bundles_of(w.engine);
+        assert_ok(weir_engine_compact(w.engine));
+        weir_engine_stats_get(w.engine, &stats);
+        assert_true(stats.merges > 0 && bundles_of(w.engine) < before); /* they were joined */
     }
-    weir_engine_stats_get(w.engine, &stats);
-    assert_true(stats.merges > 0); /* so bundles were joined */
     qsort(w.records, w.count, sizeof *w.records, order);
     for (size_t i = 1; i < w.count; i++)
         if (order(&w.records[kept - 1], &w.records[i]) != 0) w.records[kept++] = w.records[i];
@@ -422,6 +437,25 @@ static void what_is_too_old_is_not_read(void **state) {
     weir_engine_close(engine);
 }
 
+/* A bundle of many seals says how old it is, so a reader of the past is not put before the file that has it. */
+static void what_was_joined_is_no_older_than_it_is(void **state) {
+    (void)state;
+    const int64_t day_us = 86400000000, t = 1700000000000000;
+    const weir_engine_opts opts = {
+        .create = true, .bulk = true, .last_rank = weir_bundle_last_rank, .joining = &weir_joining};
+    weir_engine *engine;
+    assert_ok(weir_engine_open(weir_test_path("joined"), &opts, &engine));
+    for (int64_t day = 0; day < 40; day++) {
+        const weir_mutation edge = edge_at(t + day * day_us, (uint64_t)day + 1);
+        seal_edges(engine, &edge, 1);
+    }
+    assert_ok(weir_engine_compact(engine));
+    assert_int_equal(bundles_of(engine), 1);
+    assert_int_equal(files_for(engine, t), 1);
+    assert_int_equal(files_for(engine, t - 1), 0);
+    weir_engine_close(engine);
+}
+
 /* Of some of the lists of a vertex, against a look at all that was sealed. */
 static void the_oldest_is_what_was_sealed(void **state) {
     (void)state;
@@ -548,5 +582,6 @@ static void a_key_that_is_cut_short_is_damaged(void **state) {
 
 WEIR_TESTS(WEIR_CASE(a_key_that_is_cut_short_is_damaged), WEIR_CASE(a_page_is_what_was_sealed),
            WEIR_CASE(pages_of_one_pass_are_what_was_sealed), WEIR_CASE(a_page_ends_where_the_next_file_begins),
-           WEIR_CASE(what_is_too_old_is_not_read), WEIR_CASE(the_oldest_is_what_was_sealed),
-           WEIR_CASE(a_scan_is_all_that_was_sealed), WEIR_CASE(a_name_is_found_however_many_carry_it))
+           WEIR_CASE(what_is_too_old_is_not_read), WEIR_CASE(what_was_joined_is_no_older_than_it_is),
+           WEIR_CASE(the_oldest_is_what_was_sealed), WEIR_CASE(a_scan_is_all_that_was_sealed),
+           WEIR_CASE(a_name_is_found_however_many_carry_it))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/store/base/alloc.h>
 #include <weir/store/base/rng.h>
 
 #include "bundling.h"
@@ -32,11 +33,11 @@ typedef struct kept {
     uint8_t *value;
 } kept;
 
-typedef struct pile {
+typedef struct heap {
     kept records[RECORDS_MAX];
     size_t count;
     uint64_t sequence; /* of those that come */
-} pile;
+} heap;
 
 /* What a vertex has: an entry of a list, as often as it was said. */
 typedef struct told {
@@ -48,7 +49,7 @@ typedef struct told {
 static told naive[ENTRIES_MAX], found[ENTRIES_MAX];
 static const uint8_t rows[4][2] = {{0, 9}, {1, 9}, {2, 9}, {3, 9}}; /* what a row says hangs on its event */
 
-static void keep(pile *p, const void *key, size_t key_length, const void *value, size_t length, uint64_t sequence) {
+static void keep(heap *p, const void *key, size_t key_length, const void *value, size_t length, uint64_t sequence) {
     assert_true(p->count < RECORDS_MAX && key_length <= sizeof p->records[0].key);
     kept *k = &p->records[p->count++];
     *k = (kept){.key_length = key_length, .length = length, .sequence = sequence, .value = malloc(length + 1)};
@@ -57,20 +58,20 @@ static void keep(pile *p, const void *key, size_t key_length, const void *value,
     memcpy(k->value, value, length);
 }
 
-static void forget(pile *p) {
+static void forget(heap *p) {
     for (size_t i = 0; i < p->count; i++)
         free(p->records[i].value);
     p->count = 0;
 }
 
 static weir_err see_sealed(void *context, const uint8_t *key, size_t key_length, const uint8_t *value, size_t length) {
-    pile *p = context;
+    heap *p = context;
     keep(p, key, key_length, value, length, p->sequence);
     return WEIR_OK;
 }
 
 static weir_err see_joined(void *context, const weir_engine_record *r) {
-    pile *p = context;
+    heap *p = context;
     if (p->count) {
         const kept *last = &p->records[p->count - 1];
         size_t least = last->key_length < r->key_length ? last->key_length : r->key_length;
@@ -88,7 +89,7 @@ static int by_key(const void *a, const void *b) {
 }
 
 /* As a merge gives them: in the order of keys, of each key the one that was written last. */
-static void join(pile *in, pile *out) {
+static void join(heap *in, heap *out) {
     void *joiner;
     qsort(in->records, in->count, sizeof in->records[0], by_key);
     assert_ok(weir_joining.open(see_joined, out, &joiner));
@@ -145,7 +146,7 @@ static weir_entry random_entry(weir_rng *rng, weir_list list, int64_t around_us)
 }
 
 /* Writes a seal's bundles of one vertex; returns how many entries of it are in `naive` then. */
-static size_t seal(weir_rng *rng, weir_vertex vertex, uint32_t most, pile *p, size_t told_count) {
+static size_t seal(weir_rng *rng, weir_vertex vertex, uint32_t most, heap *p, size_t told_count) {
     static weir_entry entries[LISTS][1 << 12];
     weir_bundling_list of[LISTS];
     weir_bundling bundling = {.visit = see_sealed, .context = p};
@@ -171,7 +172,7 @@ static size_t seal(weir_rng *rng, weir_vertex vertex, uint32_t most, pile *p, si
 }
 
 /* Takes all apart. */
-static size_t find(const pile *p) {
+static size_t find(const heap *p) {
     size_t count = 0;
     for (size_t i = 0; i < p->count; i++) {
         const kept *k = &p->records[i];
@@ -192,7 +193,7 @@ static size_t find(const pile *p) {
 static void j1_what_comes_out_is_what_went_in(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 1, 0);
-    static pile in, out, again;
+    static heap in, out, again;
     for (unsigned round = 0; round < ROUNDS; round++) {
         size_t count = 0, seals = 1 + weir_rng_below(&rng, SEALS_MAX);
         uint32_t most = 1u << weir_rng_below(&rng, 6);
@@ -217,48 +218,124 @@ static void j1_what_comes_out_is_what_went_in(void **state) {
     }
 }
 
-/* One edge a seal, as most lists have. */
-static void seal_edges(pile *p, weir_vertex vertex, unsigned seals, uint32_t each) {
+/* A seal after the other, each with so many edges, so far apart. */
+typedef struct edges {
+    weir_vertex vertex;
+    unsigned seals;
+    uint32_t each, row_length;
+    int64_t apart_us;
+} edges;
+
+static void seal_edges(heap *p, edges of) {
+    static const uint8_t long_row[WEIR_BUNDLE_ROWS_MAX];
     weir_bundling bundling = {.visit = see_sealed, .context = p};
     weir_entry entries[WEIR_BUNDLE_ENTRIES_MAX];
-    for (unsigned s = 0; s < seals; s++) {
+    for (unsigned s = 0; s < of.seals; s++) {
         p->sequence = s + 1;
-        for (uint32_t i = 0; i < each; i++)
-            entries[i] = (weir_entry){.time_us = now_us + (s * each + i) * 1000000ll, .event = i + 1, .neighbor = 5};
-        const weir_bundling_list list = {lists[0], each, entries};
-        assert_ok(weir_bundling_vertex(&bundling, vertex, NULL, &list, 1));
+        for (uint32_t i = 0; i < of.each; i++)
+            entries[i] = (weir_entry){.time_us = now_us + (s * of.each + i) * of.apart_us,
+                                      .event = i + 1,
+                                      .neighbor = 5,
+                                      .row = of.row_length ? long_row : NULL,
+                                      .row_length = of.row_length & INT32_MAX};
+        const weir_bundling_list list = {lists[0], of.each, entries};
+        assert_ok(weir_bundling_vertex(&bundling, of.vertex, NULL, &list, 1));
     }
     weir_buf_free(&bundling.bundle.value);
 }
 
-static void few_bundles_are_left_and_full_ones_stay(void **state) {
-    (void)state;
-    static pile in, out;
-    seal_edges(&in, 1, 100, 1);                      /* a hundred bundles: two are left */
-    seal_edges(&in, 2, 16, WEIR_BUNDLE_ENTRIES_MAX); /* full ones */
-    seal_edges(&in, 3, 1, 3);                        /* alone */
-    seal_edges(&in, 4, 1000, 1);                     /* longer than what waits */
-    size_t before = in.count;
-    assert_int_equal(before, 100 + 16 + 1 + 1000);
-    join(&in, &out);
-    assert_int_equal(out.count, 2 + 16 + 1 + 1000);
-    assert_true(out.records[0].sequence == 100 && out.records[1].sequence == 100); /* the greatest of theirs */
-    for (size_t i = 2; i < out.count; i++) {
-        const kept *same = &in.records[i + 98];
-        assert_true(by_key(&out.records[i], same) == 0 && out.records[i].sequence == same->sequence);
-        assert_memory_equal(out.records[i].value, same->value, same->length);
+#define SECOND_US 1000000ll
+#define DAY_US    (86400 * SECOND_US)
+
+static void same_records(const heap *out, size_t at, const heap *in, size_t in_at, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const kept *a = &out->records[at + i], *b = &in->records[in_at + i];
+        assert_true(by_key(a, b) == 0 && a->sequence == b->sequence && a->length == b->length);
+        assert_memory_equal(a->value, b->value, a->length);
     }
+}
+
+static void few_bundles_are_left_and_what_gains_nothing_stays(void **state) {
+    (void)state;
+    static heap in, out;
+    seal_edges(&in, (edges){1, 100, 1, 0, SECOND_US});                      /* two are left  */
+    seal_edges(&in, (edges){2, 16, WEIR_BUNDLE_ENTRIES_MAX, 0, SECOND_US}); /* full          */
+    seal_edges(&in, (edges){3, 1, 3, 0, SECOND_US});                        /* alone         */
+    seal_edges(&in, (edges){4, 20, 1, WEIR_BUNDLE_ROWS_MAX, SECOND_US});    /* full of rows  */
+    seal_edges(&in, (edges){5, 300, 1, 0, 30 * DAY_US});                    /* far apart     */
+    seal_edges(&in, (edges){6, 3000, 1, 0, SECOND_US});                     /* too long to wait */
+    join(&in, &out);
+    assert_int_equal(out.count, 2 + 16 + 1 + 20 + 300 + 3000);
+    assert_true(out.records[0].sequence == 100 && out.records[1].sequence == 100); /* the greatest of theirs */
+    same_records(&out, 2, &in, 100, out.count - 2);
     forget(&in);
     forget(&out);
+}
+
+/* A reader of the past passes all that is newer in a span without a bound. */
+static void none_is_wider_than_a_reader_of_the_past_may_pass(void **state) {
+    (void)state;
+    static heap in, out;
+    seal_edges(&in, (edges){1, 1000, 1, 0, DAY_US});
+    join(&in, &out);
+    assert_true(out.count >= 1000 / 13 && out.count <= 1000 / 10); /* some 12 days each */
+    for (size_t i = 0; i < out.count; i++) {
+        weir_bundle_key key;
+        assert_true(weir_bundle_key_read(out.records[i].key, out.records[i].key_length, &key));
+        assert_true(key.span < WEIR_BUNDLE_SPANS - 1);
+    }
+    assert_int_equal(find(&out), 1000);
+    forget(&in);
+    forget(&out);
+}
+
+static void what_was_said_thrice_is_kept_once(void **state) {
+    (void)state;
+    static heap in, out;
+    for (unsigned again = 0; again < 3; again++) {
+        seal_edges(&in, (edges){1, 5 + again, 2, 0, SECOND_US});
+        seal_edges(&in, (edges){2, 1, 20 + again, 0, SECOND_US});
+    }
+    join(&in, &out);
+    assert_int_equal(out.count, 2);
+    assert_int_equal(find(&out), 7 * 2 + 22);
+    forget(&in);
+    forget(&out);
+}
+
+/* Then the merge is RocksDB's, or a list goes on as it is. */
+static void each_failing_allocation_is_told_or_does_no_harm(void **state) {
+    (void)state;
+    static heap in, out;
+    seal_edges(&in, (edges){1, 100, 1, 0, SECOND_US});
+    qsort(in.records, in.count, sizeof in.records[0], by_key);
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth++) {
+        void *joiner = NULL;
+        weir_alloc_fail_nth(nth);
+        weir_err err = weir_joining.open(see_joined, &out, &joiner);
+        for (size_t i = 0; !err && i < in.count; i++) {
+            const kept *k = &in.records[i];
+            err = weir_joining.add(joiner, &(weir_engine_record){k->key, k->value, k->key_length, k->length, 1});
+        }
+        if (!err) err = weir_joining.end(joiner);
+        weir_joining.close(joiner);
+        failed = weir_alloc_failed();
+        weir_alloc_fail_nth(0);
+        assert_true(!err || (failed && weir_err_is(err, WEIR_ENOMEM)));
+        if (!err) assert_int_equal(find(&out), 100);
+        forget(&out);
+    }
+    forget(&in);
 }
 
 static void j2_damage_goes_on_as_it_is(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 2, 0);
-    static pile in, out;
+    static heap in, out;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        seal_edges(&in, 1, 10, 2);
-        seal_edges(&in, 2, 10, 2);
+        seal_edges(&in, (edges){1, 10, 2, 0, SECOND_US});
+        seal_edges(&in, (edges){2, 10, 2, 0, SECOND_US});
         kept *damaged = &in.records[weir_rng_below(&rng, 10)];
         if (weir_rng_below(&rng, 2))
             damaged->value[weir_rng_below(&rng, damaged->length)] ^= (uint8_t)(1u << weir_rng_below(&rng, 8));
@@ -278,13 +355,19 @@ static void j2_damage_goes_on_as_it_is(void **state) {
 
 static void what_is_no_bundle_goes_through(void **state) {
     (void)state;
-    static pile in, out;
+    static heap in, out;
     static const uint8_t offset[WEIR_BUNDLE_KEY_BYTES] = {'O', 1, 2, 3}, deleted[] = "Tdeleted at some time     ";
-    seal_edges(&in, 1, 5, 1);
+    uint8_t no_key[WEIR_BUNDLE_KEY_BYTES] = {WEIR_BUNDLE_KIND, 255};
+    no_key[WEIR_BUNDLE_NEWEST_AT - 1] = WEIR_BUNDLE_SPANS; /* there is no such span */
+    seal_edges(&in, (edges){1, 5, 1, 0, SECOND_US});
     keep(&in, offset, sizeof offset, "x", 1, 7);
     keep(&in, deleted, sizeof deleted - 1, "", 0, 8);
+    keep(&in, no_key, sizeof no_key, "y", 1, 9);
+    no_key[sizeof no_key - 1] = 1;
+    keep(&in, no_key, sizeof no_key, "y", 1, 10);
     join(&in, &out);
-    assert_int_equal(out.count, 3);
+    assert_int_equal(out.count, 5);
+    assert_true(out.records[3].sequence == 9 && out.records[4].sequence == 10);
     assert_true(out.records[0].sequence == 7 && out.records[1].sequence == 8 && out.records[2].sequence == 5);
     forget(&in);
     forget(&out);
@@ -297,9 +380,9 @@ static weir_err refuse(void *context, const weir_engine_record *record) {
 
 static void who_takes_nothing_more_is_told_nothing_more(void **state) {
     (void)state;
-    static pile in;
-    seal_edges(&in, 1, 3, 1);
-    seal_edges(&in, 2, 1, 1);
+    static heap in;
+    seal_edges(&in, (edges){1, 3, 1, 0, SECOND_US});
+    seal_edges(&in, (edges){2, 1, 1, 0, SECOND_US});
     for (unsigned left = 1; left <= 2; left++) {
         unsigned takes = left;
         void *joiner;
@@ -317,6 +400,7 @@ static void who_takes_nothing_more_is_told_nothing_more(void **state) {
     forget(&in);
 }
 
-WEIR_TESTS(WEIR_CASE(j1_what_comes_out_is_what_went_in), WEIR_CASE(few_bundles_are_left_and_full_ones_stay),
-           WEIR_CASE(j2_damage_goes_on_as_it_is), WEIR_CASE(what_is_no_bundle_goes_through),
-           WEIR_CASE(who_takes_nothing_more_is_told_nothing_more))
+WEIR_TESTS(WEIR_CASE(j1_what_comes_out_is_what_went_in), WEIR_CASE(few_bundles_are_left_and_what_gains_nothing_stays),
+           WEIR_CASE(none_is_wider_than_a_reader_of_the_past_may_pass), WEIR_CASE(what_was_said_thrice_is_kept_once),
+           WEIR_CASE(each_failing_allocation_is_told_or_does_no_harm), WEIR_CASE(j2_damage_goes_on_as_it_is),
+           WEIR_CASE(what_is_no_bundle_goes_through), WEIR_CASE(who_takes_nothing_more_is_told_nothing_more))

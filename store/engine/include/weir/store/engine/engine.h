@@ -41,11 +41,14 @@ typedef struct weir_engine_cache weir_engine_cache; /* one block cache for many 
 
 /* A value may hold things of several ranks, the least of which is its key's. Returns the greatest, or more. Called for
  * each key that has a rank, when a file is written.  [any] */
-typedef uint64_t (*weir_engine_last_rank)(const void *key, size_t length);
+typedef uint64_t (*weir_engine_last_rank)(const void *key, size_t length, const void *value, size_t value_length);
 
-/* What stands one behind the other when files are merged, in the order of keys, may become something else: each of what
- * comes in and out is a put, and what comes out rises in its keys, too, and lies within the same prefix. The number of
- * a record that is made of several is the greatest of theirs.  [any] thread merges, one at a time with one state. */
+/* A hook that may put other records in the place of some that stand side by side, while files are merged. All are puts.
+ * `add` copies what it keeps; it and `end` call emit as often as they like, and return its error at once. After an
+ * error only `close` is called. What is emitted rises strictly in its keys; a record made of several has the greatest
+ * of their numbers. Its key may lie outside of those of the merge's input, but then within a prefix of theirs: RocksDB
+ * takes no file into the level that a merge writes to, as each file that comes in overlaps all others. Called by a
+ * thread of RocksDB. */
 typedef struct weir_engine_record {
     const void *key, *value; /* borrowed until the next */
     size_t key_length, value_length;

@@ -23,9 +23,9 @@
  * 4 ms, 16 ms and so on, four times as much each, to 12.7 days; or without bound. So a reader as of a time seeks,
  * within each span, the first bundle that may have an older entry, and is done when what it has is newer than the next
  * bundle. However far back it looks, it passes few bundles in vain, and those by their first number; an entry that came
- * years late makes one bundle wide, which has a span of its own. `turn` counts the bundles of a list and a span in one
- * seal. The hash is of key and value: two seals may have bundles that are alike in all else, and none may take the
- * other's place.
+ * years late makes one bundle wide, which has a span of its own. `turn` counts the bundles of a list and a span that
+ * were made at once. The hash is of key and value: two seals may have bundles that are alike in all else, and none may
+ * take the other's place.
  *
  * Every function is [any].
  */
@@ -64,9 +64,9 @@ void weir_bundle_key_write(const weir_bundle_key *key, uint8_t bytes[WEIR_BUNDLE
 bool weir_bundle_key_read(const void *bytes, size_t length, weir_bundle_key *keyp);
 /* The eight bytes of a key that say its newest time, as a number: what is newer has less. */
 uint64_t weir_bundle_rank(int64_t newest_us);
-/* The rank of the oldest entry of the bundle that has this key, or a rank behind it; of notes of events, which
- * nobody looks for by rank, 0; of what is not the key of a bundle UINT64_MAX. */
-uint64_t weir_bundle_last_rank(const void *key, size_t length);
+/* The rank of the oldest entry of a bundle; of notes of events, which nobody looks for by rank, 0; of what is not the
+ * key of a bundle, or damaged, UINT64_MAX. */
+uint64_t weir_bundle_last_rank(const void *key, size_t length, const void *value, size_t value_length);
 /* The least span that a bundle with these times may have. */
 uint8_t weir_bundle_span(int64_t newest_us, int64_t oldest_us);
 /* The latest time that the newest entry of a bundle of this span may have, if it has one of time_us. */
