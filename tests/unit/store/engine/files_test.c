@@ -158,8 +158,7 @@ static unsigned read_all(const world *w, weir_engine_cursor *cursor, const uint8
     for (; weir_engine_cursor_next_file(cursor, &rank); taken++, last = rank) {
         assert_true(rank >= last);
         for (size_t i = 0; i < count; i++)
-            assert_true(seen[i] || rank_of(w->keys[begin + i]) >= rank ||
-                        last_rank_of(w->keys[begin + i]) < from_rank);
+            assert_true(seen[i] || rank_of(w->keys[begin + i]) >= rank || last_rank_of(w->keys[begin + i]) < from_rank);
         read_file(w, cursor, prefix, rank, begin, count, seen);
     }
     assert_ok(weir_engine_cursor_err(cursor));
