@@ -260,13 +260,17 @@ weir_bundle_step weir_bundle_next(weir_bundle_reader *r, weir_entry *e) {
     return WEIR_BUNDLE_ENTRY;
 }
 
+bool weir_bundle_is_as_written(const weir_bundle_key *key, const void *value, size_t length) {
+    return key->hash == bundle_hash(key, value, length);
+}
+
 bool weir_bundle_check(const weir_bundle_key *key, const void *value, size_t length) {
     weir_bundle_reader reader;
     weir_entry last = {0}, e;
     weir_list list = UINT32_MAX;
     int64_t newest_us = INT64_MIN, oldest_us = INT64_MAX;
     weir_bundle_step step;
-    if (key->hash != bundle_hash(key, value, length) || !weir_bundle_open(&reader, key, value, length)) return false;
+    if (!weir_bundle_is_as_written(key, value, length) || !weir_bundle_open(&reader, key, value, length)) return false;
     while ((step = weir_bundle_next(&reader, &e)) == WEIR_BUNDLE_ENTRY) {
         if (list != UINT32_MAX && reader.list < list) return false;
         if (list == reader.list && weir_entry_order(&last, &e) >= 0) return false;

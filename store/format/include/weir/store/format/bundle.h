@@ -113,7 +113,9 @@ typedef struct weir_bundle_reader {
 /* false: damaged. */
 bool weir_bundle_open(weir_bundle_reader *reader, const weir_bundle_key *key, const void *value, size_t length);
 weir_bundle_step weir_bundle_next(weir_bundle_reader *reader, weir_entry *entryp);
-/* Whether key and value are those of a bundle that was written so, in every byte. */
+/* Whether key and value belong together, in every byte. */
+bool weir_bundle_is_as_written(const weir_bundle_key *key, const void *value, size_t length);
+/* The same, and what they say is what a bundle may say. */
 bool weir_bundle_check(const weir_bundle_key *key, const void *value, size_t length);
 
 #ifdef __cplusplus
