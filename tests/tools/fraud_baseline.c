@@ -7,6 +7,7 @@
  * AUROC and average precision for every seed, and with --kinds the AUROC of each kind of fraud against all honest
  * payments. With --check it fails when the row says too much or the counts say too little.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ typedef struct settings {
     int64_t days, warm_days, test_days;
     int rounds, seeds;
     bool kinds, check, gains;
+    const char *rows; /* where to write all rows, and train nothing; NULL: nowhere */
 } settings;
 
 /* Payments behind the warm-up, oldest first. */
@@ -266,11 +268,30 @@ static weir_err check(const result *r) {
     return WEIR_OK;
 }
 
+/* The rows of all payments in their order, FEATURES_END floats each: what tests/accuracy/trees.py learns from. */
+static weir_err write_rows(const settings *s, const dataset *d) {
+    FILE *file = fopen(s->rows, "wb");
+    if (!file) return WEIR_ERR(WEIR_EIO, "%s cannot be written: %s", s->rows, strerror(errno));
+    size_t written = fwrite(d->rows, FEATURES_END * sizeof *d->rows, d->count, file);
+    bool closed = fclose(file) == 0;
+    if (written < d->count || !closed) return WEIR_ERR(WEIR_EIO, "%s cannot be written; is the disk full?", s->rows);
+    printf("%zu rows of %d columns in %s:", d->count, (int)FEATURES_END, s->rows);
+    for (int i = 0; i < FEATURES_END; i++)
+        printf(" %s", feature_names[i]);
+    printf("\n");
+    return WEIR_OK;
+}
+
 static weir_err run_seed(settings *s, uint64_t seed) {
     s->sim.seed = seed;
     dataset d;
     result results[SETS];
     weir_err err = dataset_make(s, &d);
+    if (s->rows) {
+        if (!err) err = write_rows(s, &d);
+        dataset_free(&d);
+        return err;
+    }
     if (!err && (d.train == 0 || d.train == d.count))
         err = WEIR_ERR(WEIR_EUSAGE, "no payments to train or to test on; give more days");
     for (int set = 0; !err && set < SETS; set++) {
@@ -283,7 +304,8 @@ static weir_err run_seed(settings *s, uint64_t seed) {
 }
 
 static const char usage[] = "usage: fraud_baseline [--accounts N] [--days N] [--warm N] [--test N] [--rounds N]\n"
-                            "                      [--seeds N] [--seed N] [--kinds] [--gains] [--check]\n";
+                            "                      [--seeds N] [--seed N] [--kinds] [--gains] [--check]\n"
+                            "                      [--rows FILE]   write every payment's columns, train nothing\n";
 
 static bool take_number(const char *name, char **argv, int *i, int64_t *valuep) {
     if (strcmp(argv[*i], name) != 0 || !argv[*i + 1]) return false;
@@ -299,7 +321,9 @@ static weir_err parse_arguments(char **argv, settings *s) {
             take_number("--rounds", argv, &i, &rounds) || take_number("--seeds", argv, &i, &seeds) ||
             take_number("--seed", argv, &i, &seed))
             continue;
-        if (strcmp(argv[i], "--kinds") == 0)
+        if (strcmp(argv[i], "--rows") == 0 && argv[i + 1])
+            s->rows = argv[++i];
+        else if (strcmp(argv[i], "--kinds") == 0)
             s->kinds = true;
         else if (strcmp(argv[i], "--gains") == 0)
             s->gains = true;
