@@ -26,6 +26,7 @@ struct weir_inputs {
     uint64_t vertices[INPUTS_AT_ONCE]; /* of a block */
     weir_vertex ids[INPUTS_AT_ONCE];
     int64_t before_us[INPUTS_AT_ONCE];
+    uint64_t events[INPUTS_AT_ONCE];
     const float **matrices; /* [type * WEIR_NN_MATRICES_MAX + matrix], of the source */
 };
 
@@ -98,9 +99,7 @@ static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, con
     weir_err err = WEIR_OK;
     WEIR_ASSERT(of->targets == (of->type == weir_nn_target_type(in->shape))); // INPUTS-I1
     WEIR_ASSERT(of->count <= INPUTS_AT_ONCE && inputs->feature_count <= type->feature_count);
-    if (inputs->aggregate_count)
-        err = weir_aggregates_read(in->aggregates, of->type, of->vertices, of->ids, of->before_us, of->count,
-                                   in->aggregated);
+    if (inputs->aggregate_count) err = weir_aggregates_read(in->aggregates, of, in->aggregated);
     if (!err) err = in->source->features(in->source, of, in->values);
     for (uint32_t i = 0; !err && i < of->count; i++)
         inputs_put(inputs, type->features, in->values + (size_t)i * type->feature_count,
@@ -120,6 +119,7 @@ static weir_err inputs_take_rows(weir_inputs *in, const weir_sample_vertices *of
         some.vertices = of->vertices ? of->vertices + begin : NULL;
         some.ids = of->ids ? of->ids + begin : NULL;
         some.before_us = of->before_us + begin;
+        some.events = of->events ? of->events + begin : NULL;
         if (to.numbers) to.numbers += (size_t)begin * inputs->width;
         if (to.slots) to.slots += (size_t)begin * inputs->category_count;
         err = inputs_take(in, &some, &to);
@@ -144,6 +144,7 @@ static weir_err inputs_take_block(weir_inputs *in, const weir_block_view *view, 
     weir_sample_vertices of = {.vertices = wide ? NULL : in->vertices,
                                .ids = wide ? in->ids : NULL,
                                .before_us = in->before_us,
+                               .events = in->events,
                                .type = (uint16_t)type,
                                .targets = type == weir_nn_target_type(in->shape)};
     weir_err err = WEIR_OK;
@@ -162,6 +163,7 @@ static weir_err inputs_take_block(weir_inputs *in, const weir_block_view *view, 
             else
                 in->vertices[i] = view->vertices[node];
             in->before_us[i] = view->before_us[view->groups[node]];
+            in->events[i] = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET;
         }
         if (rows) to.places = rows + begin;
         if (!rows && to.numbers) to.numbers += (size_t)begin * inputs->width;

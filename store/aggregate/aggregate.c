@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aggregate.c - the aggregates of a type are grouped by (relation, direction): each window is read once, from its
+ * aggregate.c - the aggregates of a type are grouped by (relation, direction, pair): each window is read once, from its
  * newest edge on, and each aggregate uses the part that its own window covers.
  */
 #include <math.h>
@@ -11,6 +11,7 @@
 #include <weir/store/base/assert.h>
 
 #define ROWS_AT_ONCE 64u                         /* parents that a source takes at a time */
+#define END_EDGES    16u                         /* of a target, among which the one to an end of a pair is */
 #define SET_SLOTS    (WEIR_AGGREGATE_EDGES * 2u) /* a power of two */
 
 /* The values seen so far; a slot is valid only in its own round, so that nothing has to be cleared. Of the slots a
@@ -22,6 +23,21 @@ typedef struct aggregate_set {
     uint32_t mask; /* of the slots that it uses */
 } aggregate_set;
 
+/* Targets of which both ends are known: so many of the rows at hand. */
+typedef struct aggregate_pairs {
+    uint32_t count;
+    uint32_t rows[ROWS_AT_ONCE];
+    int64_t before_us[ROWS_AT_ONCE];
+    uint64_t firsts[ROWS_AT_ONCE]; /* as a source over arrays calls them, or: */
+    weir_vertex first_ids[ROWS_AT_ONCE];
+    weir_vertex seconds[ROWS_AT_ONCE];
+} aggregate_pairs;
+
+typedef struct aggregate_column {
+    uint64_t neighbor;
+    int64_t time_us;
+} aggregate_column;
+
 typedef struct aggregate_scratch {
     aggregate_set set;
     /* Of the window at hand: aggregates of one feature share what was decoded of it, each its own part. */
@@ -30,6 +46,11 @@ typedef struct aggregate_scratch {
     uint64_t codes[WEIR_AGGREGATE_EDGES];
     weir_sample_window windows[ROWS_AT_ONCE];
     int64_t since_us[ROWS_AT_ONCE];
+    aggregate_pairs pairs;
+    /* The edges of a pair, out of a window of its first end; of arrays: columns and places. */
+    weir_edge edges[WEIR_AGGREGATE_EDGES];
+    aggregate_column columns[WEIR_AGGREGATE_EDGES];
+    uint64_t places[WEIR_AGGREGATE_EDGES];
 } aggregate_scratch;
 
 struct weir_aggregates {
@@ -112,11 +133,11 @@ static bool aggregate_set_add(aggregate_set *set, weir_vertex value) {
     return true;
 }
 
-static weir_vertex aggregate_neighbor_at(const aggregate_reading *r, uint32_t i) {
-    const uint8_t *at = r->window->neighbors + (size_t)i * r->window->stride;
+static weir_vertex aggregate_neighbor_at(const weir_aggregates *a, const weir_sample_window *window, uint32_t i) {
+    const uint8_t *at = window->neighbors + (size_t)i * window->stride;
     weir_vertex id;
     uint64_t index;
-    if (r->a->source->wide) {
+    if (a->source->wide) {
         memcpy(&id, at, sizeof id);
         return id;
     }
@@ -129,7 +150,7 @@ static double aggregate_distinct_neighbors(const aggregate_reading *r, uint32_t 
     uint32_t different = 0;
     aggregate_set_begin(set, count);
     for (uint32_t i = 0; i < count; i++)
-        different += aggregate_set_add(set, aggregate_neighbor_at(r, i));
+        different += aggregate_set_add(set, aggregate_neighbor_at(r->a, r->window, i));
     return different;
 }
 
@@ -225,86 +246,215 @@ static weir_err aggregate_evaluate(const aggregate_reading *r, const weir_schema
 
 /* --- groups --------------------------------------------------------------------------------------------------- */
 
-static bool aggregate_of_group(const weir_schema_aggregate *aggregate, const weir_sample_ask *ask) {
-    return aggregate->vertex == ask->type && aggregate->relation == ask->relation &&
-           (aggregate->direction == WEIR_SCHEMA_OUT) == (ask->direction == WEIR_OUT);
+/* Whether two are read from the same windows. */
+static bool aggregate_shares(const weir_schema_aggregate *x, const weir_schema_aggregate *y) {
+    return x->vertex == y->vertex && x->relation == y->relation && x->direction == y->direction &&
+           x->between[0] == y->between[0] && x->between[1] == y->between[1];
 }
 
-/* Where the longest of the group's windows begins, for each row. */
-static void aggregate_see_begins(const weir_aggregates *a, const weir_sample_ask *ask, int64_t *since_us) {
-    for (uint32_t row = 0; row < ask->count; row++)
+static weir_direction aggregate_direction(weir_schema_direction direction) {
+    return direction == WEIR_SCHEMA_OUT ? WEIR_OUT : WEIR_IN;
+}
+
+/* Where the longest of the group's windows begins, for each time. */
+static void aggregate_see_begins(const weir_aggregates *a, const weir_schema_aggregate *first, const int64_t *before_us,
+                                 uint32_t count) {
+    int64_t *since_us = a->scratch->since_us;
+    for (uint32_t row = 0; row < count; row++)
         since_us[row] = INT64_MAX;
     for (uint32_t i = 0; i < weir_schema_aggregate_count(a->schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
-        if (!aggregate_of_group(aggregate, ask)) continue;
-        for (uint32_t row = 0; row < ask->count; row++) {
-            int64_t begin_us = aggregate_window_begin(aggregate, ask->before_us[row]);
+        if (!aggregate_shares(aggregate, first)) continue;
+        for (uint32_t row = 0; row < count; row++) {
+            int64_t begin_us = aggregate_window_begin(aggregate, before_us[row]);
             if (begin_us < since_us[row]) since_us[row] = begin_us;
         }
     }
 }
 
-/* The aggregates of one relation and direction, for the vertices that were asked for. */
-static weir_err aggregate_read_group(weir_aggregates *a, const weir_sample_ask *ask, uint32_t columns, double *values) {
-    weir_sample_window *windows = a->scratch->windows;
-    aggregate_see_begins(a, ask, a->scratch->since_us);
-    weir_err err = a->source->windows(a->source, ask, windows);
-    for (uint32_t row = 0; !err && row < ask->count; row++) {
-        aggregate_reading r = {a, ask, &windows[row], ask->before_us[row]};
-        uint32_t column = 0;
-        a->scratch->numbers_of = WEIR_SCHEMA_NONE;
-        WEIR_ASSERT(windows[row].count <= WEIR_AGGREGATE_EDGES); /* AGGREGATE-G2 */
-        for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(a->schema); i++) {
-            const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
-            if (aggregate_of_group(aggregate, ask))
-                err = aggregate_evaluate(&r, aggregate, &values[row * columns + column]);
-            column += aggregate->vertex == ask->type;
-        }
+/* All aggregates of the group of one vertex, to their columns among values. */
+static weir_err aggregate_evaluate_group(const aggregate_reading *r, const weir_schema_aggregate *first,
+                                         double *values) {
+    const weir_schema *schema = r->a->schema;
+    weir_err err = WEIR_OK;
+    r->a->scratch->numbers_of = WEIR_SCHEMA_NONE;
+    WEIR_ASSERT(r->window->count <= WEIR_AGGREGATE_EDGES); /* AGGREGATE-G2 */
+    for (uint32_t i = 0, column = 0; !err && i < weir_schema_aggregate_count(schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
+        if (aggregate_shares(aggregate, first)) err = aggregate_evaluate(r, aggregate, &values[column]);
+        column += aggregate->vertex == first->vertex;
     }
     return err;
 }
 
-/* Whether this aggregate is the first of its group. */
-static bool aggregate_leads(const weir_schema *schema, uint32_t id, const weir_sample_ask *ask) {
-    for (uint32_t i = 0; i < id; i++) {
-        if (aggregate_of_group(weir_schema_aggregate_at(schema, i), ask)) return false;
+/* The aggregates of one relation and direction, of the vertices themselves. */
+static weir_err aggregate_read_group(weir_aggregates *a, const weir_schema_aggregate *first,
+                                     const weir_sample_vertices *of, uint32_t columns, double *values) {
+    weir_sample_window *windows = a->scratch->windows;
+    const weir_sample_ask ask = {.parents = of->vertices,
+                                 .parent_ids = of->ids,
+                                 .before_us = of->before_us,
+                                 .since_us = a->scratch->since_us,
+                                 .count = of->count,
+                                 .limit = WEIR_AGGREGATE_EDGES,
+                                 .relation = (uint16_t)first->relation,
+                                 .type = of->type,
+                                 .direction = aggregate_direction(first->direction)};
+    aggregate_see_begins(a, first, of->before_us, of->count);
+    weir_err err = a->source->windows(a->source, &ask, windows);
+    for (uint32_t row = 0; !err && row < of->count; row++) {
+        const aggregate_reading r = {a, &ask, &windows[row], of->before_us[row]};
+        err = aggregate_evaluate_group(&r, first, values + (size_t)row * columns);
     }
+    return err;
+}
+
+/* --- pairs ---------------------------------------------------------------------------------------------------- */
+
+/* Where the newest edge leads that a target sees along the relation to one of the ends (AGGREGATE-G3). */
+static weir_err aggregate_find_end(const weir_aggregates *a, const weir_schema_aggregate *first, uint32_t end,
+                                   const weir_sample_vertices *of, uint32_t row, bool *foundp, weir_vertex *vertexp) {
+    const uint64_t event = of->events[row];
+    const int64_t own_us = of->before_us[row], before_us = event && own_us < INT64_MAX ? own_us + 1 : own_us;
+    const weir_sample_ask ask = {.parents = of->vertices ? of->vertices + row : NULL,
+                                 .parent_ids = of->ids ? of->ids + row : NULL,
+                                 .before_us = &before_us,
+                                 .count = 1,
+                                 .limit = END_EDGES,
+                                 .relation = (uint16_t)first->between[end],
+                                 .type = of->type,
+                                 .direction = aggregate_direction(first->ends[end])};
+    weir_sample_window window;
+    *foundp = false;
+    weir_err err = a->source->windows(a->source, &ask, &window);
+    for (uint32_t i = 0; !err && !*foundp && i < window.count; i++) {
+        *foundp = aggregate_time_at(&window, i) < own_us || weir_sample_window_event(&window, i) == event;
+        if (*foundp) *vertexp = aggregate_neighbor_at(a, &window, i);
+    }
+    return err;
+}
+
+/* The pairs of those vertices that are targets and have both ends. */
+static weir_err aggregate_find_pairs(const weir_aggregates *a, const weir_schema_aggregate *first,
+                                     const weir_sample_vertices *of) {
+    aggregate_pairs *pairs = &a->scratch->pairs;
+    weir_err err = WEIR_OK;
+    pairs->count = 0;
+    for (uint32_t row = 0; !err && of->events && row < of->count; row++) {
+        weir_vertex ends[2] = {0, 0};
+        bool found = of->events[row] != WEIR_SAMPLE_NO_TARGET;
+        for (uint32_t end = 0; !err && found && end < 2; end++)
+            err = aggregate_find_end(a, first, end, of, row, &found, &ends[end]);
+        if (err || !found) continue;
+        pairs->rows[pairs->count] = row;
+        pairs->before_us[pairs->count] = of->before_us[row];
+        pairs->firsts[pairs->count] = (uint64_t)ends[0];
+        pairs->first_ids[pairs->count] = ends[0];
+        pairs->seconds[pairs->count++] = ends[1];
+    }
+    return err;
+}
+
+/* Of a window of the first end the edges to the second, in their order: a window like any other, until the next. */
+static weir_sample_window aggregate_keep(const weir_aggregates *a, const weir_sample_window *window,
+                                         weir_vertex second) {
+    aggregate_scratch *s = a->scratch;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < window->count; i++) {
+        if (aggregate_neighbor_at(a, window, i) != second) continue;
+        if (window->edges) {
+            s->edges[count++] = window->edges[i];
+            continue;
+        }
+        s->columns[count] = (aggregate_column){(uint64_t)second, aggregate_time_at(window, i)};
+        s->places[count++] = window->places ? window->places[i] : window->first + i;
+    }
+    if (window->edges)
+        return (weir_sample_window){.neighbors = (const uint8_t *)&s->edges[0].neighbor,
+                                    .times = (const uint8_t *)&s->edges[0].time_us,
+                                    .edges = s->edges,
+                                    .id = window->id,
+                                    .stride = sizeof s->edges[0],
+                                    .count = count};
+    return (weir_sample_window){.neighbors = (const uint8_t *)&s->columns[0].neighbor,
+                                .times = (const uint8_t *)&s->columns[0].time_us,
+                                .places = s->places,
+                                .id = window->id,
+                                .stride = sizeof s->columns[0],
+                                .count = count};
+}
+
+/* The aggregates of one pair of relations; NaN where a vertex is no target, or lacks an end. */
+static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggregate *first,
+                                     const weir_sample_vertices *of, uint32_t columns, double *values) {
+    const weir_schema_relation *relation = weir_schema_relation_at(a->schema, first->relation);
+    const weir_direction direction = aggregate_direction(first->direction);
+    const aggregate_pairs *pairs = &a->scratch->pairs;
+    weir_sample_window *windows = a->scratch->windows;
+    for (uint32_t i = 0, column = 0; i < weir_schema_aggregate_count(a->schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
+        for (uint32_t row = 0; row < of->count && aggregate_shares(aggregate, first); row++)
+            values[(size_t)row * columns + column] = (double)NAN;
+        column += aggregate->vertex == first->vertex;
+    }
+    weir_err err = aggregate_find_pairs(a, first, of);
+    if (err || pairs->count == 0) return err;
+    const weir_sample_ask ask = {.parents = a->source->wide ? NULL : pairs->firsts,
+                                 .parent_ids = a->source->wide ? pairs->first_ids : NULL,
+                                 .before_us = pairs->before_us,
+                                 .since_us = a->scratch->since_us,
+                                 .count = pairs->count,
+                                 .limit = WEIR_AGGREGATE_EDGES,
+                                 .relation = (uint16_t)first->relation,
+                                 .type = (uint16_t)(direction == WEIR_OUT ? relation->from : relation->to),
+                                 .direction = direction};
+    aggregate_see_begins(a, first, pairs->before_us, pairs->count);
+    err = a->source->windows(a->source, &ask, windows);
+    for (uint32_t i = 0; !err && i < pairs->count; i++) {
+        const weir_sample_window kept = aggregate_keep(a, &windows[i], pairs->seconds[i]);
+        const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i]};
+        err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
+    }
+    return err;
+}
+
+/* --- all of a type -------------------------------------------------------------------------------------------- */
+
+/* Whether this aggregate is the first of its group. */
+static bool aggregate_leads(const weir_schema *schema, uint32_t id) {
+    for (uint32_t i = 0; i < id; i++)
+        if (aggregate_shares(weir_schema_aggregate_at(schema, i), weir_schema_aggregate_at(schema, id))) return false;
     return true;
 }
 
-static weir_err aggregate_read_rows(weir_aggregates *a, weir_sample_ask *ask, uint32_t columns, double *values) {
+static weir_err aggregate_read_rows(weir_aggregates *a, const weir_sample_vertices *of, uint32_t columns,
+                                    double *values) {
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(a->schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
-        if (aggregate->vertex != ask->type) continue;
-        ask->relation = (uint16_t)aggregate->relation;
-        ask->direction = aggregate->direction == WEIR_SCHEMA_OUT ? WEIR_OUT : WEIR_IN;
-        if (aggregate_leads(a->schema, i, ask)) err = aggregate_read_group(a, ask, columns, values);
+        if (aggregate->vertex != of->type || !aggregate_leads(a->schema, i)) continue;
+        err = aggregate->between[0] == WEIR_SCHEMA_NONE ? aggregate_read_group(a, aggregate, of, columns, values)
+                                                        : aggregate_read_pairs(a, aggregate, of, columns, values);
     }
     return err;
 }
 
-weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const uint64_t *vertices,
-                              const weir_vertex *ids, const int64_t *before_us, uint32_t rows, double *values) {
-    uint32_t columns = weir_aggregates_count(aggregates->schema, vertex_type);
+weir_err weir_aggregates_read(weir_aggregates *aggregates, const weir_sample_vertices *of, double *values) {
+    uint32_t columns = weir_aggregates_count(aggregates->schema, of->type);
     weir_err err = WEIR_OK;
-    WEIR_ASSERT(aggregates->source->wide ? ids && !vertices : vertices && !ids);
+    WEIR_ASSERT(aggregates->source->wide ? of->ids && !of->vertices : of->vertices && !of->ids);
     if (columns && !aggregates->scratch) {
         aggregates->scratch = weir_calloc(1, sizeof *aggregates->scratch);
         if (!aggregates->scratch) return WEIR_NOMEM("for aggregates");
     }
-    for (uint32_t begin = 0; !err && columns && begin < rows; begin += ROWS_AT_ONCE) {
-        uint32_t left = rows - begin;
-        weir_sample_ask ask = {
-            .parents = vertices ? vertices + begin : NULL,
-            .parent_ids = ids ? ids + begin : NULL,
-            .before_us = before_us + begin,
-            .since_us = aggregates->scratch->since_us,
-            .count = left < ROWS_AT_ONCE ? left : ROWS_AT_ONCE,
-            .limit = WEIR_AGGREGATE_EDGES,
-            .type = (uint16_t)vertex_type,
-        };
-        err = aggregate_read_rows(aggregates, &ask, columns, values + (size_t)begin * columns);
+    for (uint32_t begin = 0; !err && columns && begin < of->count; begin += ROWS_AT_ONCE) {
+        weir_sample_vertices some = *of;
+        some.count = of->count - begin < ROWS_AT_ONCE ? of->count - begin : ROWS_AT_ONCE;
+        some.vertices = of->vertices ? of->vertices + begin : NULL;
+        some.ids = of->ids ? of->ids + begin : NULL;
+        some.before_us = of->before_us + begin;
+        some.events = of->events ? of->events + begin : NULL;
+        err = aggregate_read_rows(aggregates, &some, columns, values + (size_t)begin * columns);
     }
     return err;
 }

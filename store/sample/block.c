@@ -92,6 +92,7 @@ static weir_err sample_block_open(const weir_sampler *sampler, bool answers, wei
         .ids = sampler->source->wide ? b->vertices : NULL,
         .groups = b->groups,
         .before_us = b->before_us,
+        .events = b->events,
         .cut = b->cut,
         .edges = b->edges,
         .input_nodes = b->input_nodes,

@@ -165,8 +165,8 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     /* Of its own time it sees only the edges of its own event. */
     uint32_t visible = 0;
     for (uint32_t i = 0; i < window->count; i++) {
-        uint64_t event = window->edges ? window->edges[i].event : window->events ? window->events[i] : 0;
-        if (event != block->events[target] && expand_time_at(window, i) >= own_us) continue;
+        if (weir_sample_window_event(window, i) != block->events[target] && expand_time_at(window, i) >= own_us)
+            continue;
         s->draw.log_weights[visible] = s->draw.log_weights[i]; /* looked at by weighted draws only */
         s->visible[visible++] = i;
     }

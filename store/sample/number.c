@@ -173,6 +173,11 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
 
 /* --- the rows of layer 0 ------------------------------------------------------------------------------------------ */
 
+/* A target's row says more than that of the same vertex elsewhere in the block, which its pairs are not asked for. */
+static uint64_t number_event_of(const weir_block *block, uint32_t node) {
+    return node < block->view.targets ? block->events[node] : WEIR_SAMPLE_NO_TARGET;
+}
+
 TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wide) {
     weir_block *block = n->block;
     const int64_t *before_us = block->before_us;
@@ -182,7 +187,9 @@ TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wi
     for (weir_sample_wide_slot slot; (slot = number_slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
         uint32_t row = slot.node, other = block->input_nodes[row];
         if (slot.vertex != vertex) continue;
-        if (!per_time || before_us[groups[other]] == before_us[groups[node]]) return row;
+        if (!per_time || (before_us[groups[other]] == before_us[groups[node]] &&
+                          number_event_of(block, other) == number_event_of(block, node)))
+            return row;
     }
     uint32_t row = block->view.inputs++;
     number_slot_put(n, at, vertex, row, wide);

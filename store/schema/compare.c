@@ -168,6 +168,10 @@ static const char *compare_of_name(const weir_schema *schema, const weir_schema_
                : weir_schema_relation_at(schema, aggregate->relation)->features[aggregate->of].name;
 }
 
+static const char *compare_end_name(const weir_schema *schema, uint32_t relation) {
+    return relation == WEIR_SCHEMA_NONE ? "nothing" : compare_relation_name(schema, relation);
+}
+
 static weir_err compare_duration(comparer *c, const char *what, const char *key, const char *zero_word,
                                  int64_t stored_us, int64_t offered_us) {
     char stored[WEIR_SCHEMA_DURATION_BYTES], offered[WEIR_SCHEMA_DURATION_BYTES];
@@ -183,6 +187,9 @@ static weir_err compare_aggregate(comparer *c, const char *what, uint32_t stored
     if (!err)
         err = compare_word(c, what, "relation", compare_relation_name(c->stored, stored->relation),
                            compare_relation_name(c->offered, offered->relation));
+    for (size_t i = 0; !err && i < 2; i++)
+        err = compare_word(c, what, "between", compare_end_name(c->stored, stored->between[i]),
+                           compare_end_name(c->offered, offered->between[i]));
     if (!err)
         err = compare_word(c, what, "direction", weir_schema_direction_words[stored->direction],
                            weir_schema_direction_words[offered->direction]);

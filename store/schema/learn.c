@@ -34,6 +34,48 @@ static weir_err aggregate_read_direction(const weir_schema_def *def, weir_schema
     return WEIR_OK;
 }
 
+/* The type to which an edge of the relation leads from the vertex, and in which direction it is followed. */
+static weir_err aggregate_read_end(const weir_schema_def *def, const weir_yaml_node *node, uint32_t vertex,
+                                   uint32_t *relationp, weir_schema_direction *directionp, uint32_t *typep) {
+    const char *name = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
+    *relationp = weir_schema_relation_find(def->schema, name);
+    if (*relationp == WEIR_SCHEMA_NONE)
+        return WEIR_YAML_ERR(node, "%s: 'between' names two relations, and there is no relation '%s'", def->what, name);
+    const weir_schema_relation *relation = learn_relation(def, *relationp);
+    bool out = relation->from == vertex;
+    if (!out && relation->to != vertex)
+        return WEIR_YAML_ERR(node,
+                             "%s: no edge of relation '%s' touches a '%s'; name a relation that begins or ends "
+                             "there",
+                             def->what, name, weir_schema_vertex_at(def->schema, vertex)->name);
+    *directionp = out ? WEIR_SCHEMA_OUT : WEIR_SCHEMA_IN;
+    *typep = out ? relation->to : relation->from;
+    return WEIR_OK;
+}
+
+/* Edges between the two ends: from the first to the second if such edges can be, else from the second to the first. */
+static weir_err aggregate_read_between(const weir_schema_def *def, const weir_yaml_node *between,
+                                       weir_schema_aggregate *aggregate) {
+    const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
+    uint32_t types[2];
+    if (weir_yaml_node_kind(between) != WEIR_YAML_SEQUENCE || weir_yaml_count(between) != 2)
+        return WEIR_YAML_ERR(between, "%s: 'between' is a list of two relations that join a '%s' to the two ends",
+                             def->what, weir_schema_vertex_at(def->schema, aggregate->vertex)->name);
+    weir_err err = weir_schema_refuse(def, "direction", "beside 'between', which says which end is the first");
+    for (size_t i = 0; !err && i < 2; i++)
+        err = aggregate_read_end(def, weir_yaml_item(between, i), aggregate->vertex, &aggregate->between[i],
+                                 &aggregate->ends[i], &types[i]);
+    if (err) return err;
+    bool out = relation->from == types[0] && relation->to == types[1];
+    aggregate->direction = out ? WEIR_SCHEMA_OUT : WEIR_SCHEMA_IN;
+    if (out || (relation->from == types[1] && relation->to == types[0])) return WEIR_OK;
+    return WEIR_YAML_ERR(weir_schema_get(def, "relation"),
+                         "%s: relation '%s' does not join a '%s' and a '%s', to which 'between' leads; name one that "
+                         "does",
+                         def->what, relation->name, weir_schema_vertex_at(def->schema, types[0])->name,
+                         weir_schema_vertex_at(def->schema, types[1])->name);
+}
+
 static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
     const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
     const weir_yaml_node *node = weir_schema_get(def, "of");
@@ -42,7 +84,7 @@ static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggreg
     if (aggregate->function == WEIR_SCHEMA_COUNT) return weir_schema_refuse(def, "of", "for a count");
     if (aggregate->function == WEIR_SCHEMA_SINCE_LAST || aggregate->function == WEIR_SCHEMA_SINCE_FIRST)
         return weir_schema_refuse(def, "of", "for a time since an edge");
-    if (!node && distinct) return WEIR_OK; // of neighbours
+    if (!node && distinct && !weir_schema_get(def, "between")) return WEIR_OK; // of neighbours; of a pair there is one
     weir_err err = weir_schema_need(def, "of", &node);
     if (!err)
         err = weir_schema_read_feature_reference(def, "of", node, relation->name, relation->features,
@@ -79,8 +121,8 @@ static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_ag
 }
 
 weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"vertex", "relation",   "direction", "function", "of",
-                                       "window", "resolution", "normalise", NULL};
+    static const char *const keys[] = {"vertex", "between", "relation",   "direction", "function",
+                                       "of",     "window",  "resolution", "normalise", NULL};
     weir_schema_aggregate *aggregate = slot;
     const weir_yaml_node *node = NULL;
     uint32_t function = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
@@ -93,7 +135,9 @@ weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
     if (weir_schema_feature_find(vertex->features, vertex->feature_count, aggregate->name) != WEIR_SCHEMA_NONE)
         return WEIR_YAML_ERR(def->place, "%s: vertex type '%s' has a feature of this name; choose another", def->what,
                              vertex->name);
-    err = aggregate_read_direction(def, aggregate);
+    aggregate->between[0] = aggregate->between[1] = WEIR_SCHEMA_NONE;
+    const weir_yaml_node *between = weir_schema_get(def, "between");
+    err = between ? aggregate_read_between(def, between, aggregate) : aggregate_read_direction(def, aggregate);
     if (!err) err = weir_schema_need(def, "function", &node);
     if (!err) err = weir_schema_read_choice(def, "function", weir_schema_function_words, &function);
     aggregate->function = (weir_schema_function)function;

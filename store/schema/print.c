@@ -130,8 +130,17 @@ static void schema_print_aggregate(const schema_printer *p, uint32_t id) {
     const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(p->schema, id);
     const weir_schema_relation *relation = weir_schema_relation_at(p->schema, aggregate->relation);
     schema_text_line(p, "    vertex: ", weir_schema_vertex_at(p->schema, aggregate->vertex)->name);
-    schema_text_line(p, "    relation: ", relation->name);
-    schema_text_line(p, "    direction: ", weir_schema_direction_words[aggregate->direction]);
+    if (aggregate->between[0] != WEIR_SCHEMA_NONE) {
+        const char *const ends[2] = {weir_schema_relation_at(p->schema, aggregate->between[0])->name,
+                                     weir_schema_relation_at(p->schema, aggregate->between[1])->name};
+        weir_buf_text(p->out, "    between: ");
+        schema_print_values(p, &(weir_schema_values){.texts = ends, .count = 2});
+        weir_buf_text(p->out, "\n");
+        schema_text_line(p, "    relation: ", relation->name);
+    } else {
+        schema_text_line(p, "    relation: ", relation->name);
+        schema_text_line(p, "    direction: ", weir_schema_direction_words[aggregate->direction]);
+    }
     schema_text_line(p, "    function: ", weir_schema_function_words[aggregate->function]);
     if (aggregate->of != WEIR_SCHEMA_NONE) schema_text_line(p, "    of: ", relation->features[aggregate->of].name);
     schema_duration_line(p, "    window: ", aggregate->window_us, NULL);

@@ -46,6 +46,8 @@ static const char score_schema_text[] =
     "  least: {vertex: account, relation: paid_by, function: min, of: amount, window: 30m}\n"
     "  last: {vertex: shop, relation: paid_at, function: since_last, window: 1h, normalise: log-standard}\n"
     "  first: {vertex: account, relation: paid_by, function: since_first, window: 1h, resolution: 10m}\n"
+    "  met: {vertex: payment, between: [paid_by, paid_at], relation: knows, function: since_first, window: 1d}\n"
+    "  ways: {vertex: payment, between: [paid_at, paid_by], relation: knows, function: distinct, of: kind, window: 1d}\n"
     "labels: {bad: {vertex: payment, values: [no, yes], absent: no}}\n"
     "tasks: {fraud: {kind: classify, label: bad, positive: yes}}\n"
     "sources:\n"

@@ -81,7 +81,7 @@ static uint32_t asks_find(weir_train_asks *a, weir_train_kept kept, uint32_t typ
     *readp += sizeof read;
     WEIR_ASSERT(read.row == weir_train_lookahead_row(kept.lookahead, type, vertex)); /* it is drawn as it was before */
     if (read.there) return read.place;
-    const weir_train_ask keep = {read.place, 0, type, row};
+    const weir_train_ask keep = {.vertex = read.place, .type = type, .row = row};
     if (read.place != WEIR_TRAIN_NO_PLACE) weir_buf_append(&a->keeps, &keep, sizeof keep);
     return WEIR_TRAIN_CACHE_MISS;
 }
@@ -117,7 +117,7 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
             if (owner == owners->rank) {
                 a->own_rows[own++] = row - range.begin;
             } else if (place != WEIR_TRAIN_CACHE_MISS) {
-                a->hits[a->hit_count++] = (weir_train_ask){place, 0, type, row - range.begin};
+                a->hits[a->hit_count++] = (weir_train_ask){.vertex = place, .type = type, .row = row - range.begin};
                 a->owner_of[row] = owners->rank; /* nobody is asked */
             } else {
                 a->bytes[owner] += sizeof(weir_train_ask);
@@ -145,7 +145,11 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
             if (owner == owners->rank) continue;
             err = weir_train_name_of(owners, remote, type, view->vertices[node], &name);
             if (err) return err;
-            const weir_train_ask ask = {name.number, view->before_us[view->groups[node]], type, row - range.begin};
+            const weir_train_ask ask = {.vertex = name.number,
+                                        .before_us = view->before_us[view->groups[node]],
+                                        .event = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET,
+                                        .type = type,
+                                        .row = row - range.begin};
             memcpy(asks + a->places[owner], &ask, sizeof ask);
             a->places[owner] += sizeof ask;
         }
@@ -211,11 +215,13 @@ static weir_err answers_add(weir_train_answers *a, const weir_train_owners *owne
                             const weir_nn_inputs *of, const weir_train_ask *asks, uint32_t count) {
     uint64_t vertices[ANSWERS_AT_ONCE];
     int64_t before_us[ANSWERS_AT_ONCE];
+    uint64_t events[ANSWERS_AT_ONCE];
     size_t numbers = of->width * sizeof(weir_real), slots = of->category_count * sizeof(uint32_t);
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < count; i++) {
         err = weir_train_asked(owners, &asks[i], &vertices[i]);
         before_us[i] = asks[i].before_us;
+        events[i] = asks[i].event;
     }
     weir_buf_clear(&a->numbers);
     weir_buf_clear(&a->slots);
@@ -224,7 +230,7 @@ static weir_err answers_add(weir_train_answers *a, const weir_train_owners *owne
     if (!err && !(to && named)) err = WEIR_NOMEM(ASKS_NO_MEMORY);
     if (err) return err;
     const weir_sample_vertices rows = {
-        .vertices = vertices, .before_us = before_us, .count = count, .type = (uint16_t)asks[0].type};
+        .vertices = vertices, .before_us = before_us, .events = events, .count = count, .type = (uint16_t)asks[0].type};
     err = weir_inputs_rows(inputs, &rows, to, named);
     for (uint32_t i = 0; !err && i < count; i++) {
         char *packed = weir_buf_reserve(&a->answers, weir_train_row_bytes(a->wire, of) + 1);

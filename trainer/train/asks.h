@@ -28,6 +28,7 @@ typedef struct weir_train_owners {
 typedef struct weir_train_ask {
     uint64_t vertex; /* its number, or its index in the whole snapshot */
     int64_t before_us;
+    uint64_t event; /* as weir_sample_vertices.events */
     uint32_t type;
     uint32_t row; /* of the asker's type */
 } weir_train_ask;

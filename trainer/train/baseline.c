@@ -63,14 +63,18 @@ typedef struct baseline_placing {
     size_t column;
     uint64_t vertices[BASELINE_AT_ONCE];
     int64_t before_us[BASELINE_AT_ONCE];
+    uint64_t events[BASELINE_AT_ONCE];
     uint32_t targets[BASELINE_AT_ONCE];
 } baseline_placing;
 
 static weir_err baseline_place(baseline_table *t, const baseline_placing *p, float *rows) {
     const weir_nn_inputs *inputs = weir_nn_vertex(t->trained->shape, p->type);
     WEIR_ASSERT(p->count <= BASELINE_AT_ONCE && p->column + baseline_width(t, p->type) <= t->columns);
-    const weir_sample_vertices of = {
-        .vertices = p->vertices, .before_us = p->before_us, .count = p->count, .type = (uint16_t)p->type};
+    const weir_sample_vertices of = {.vertices = p->vertices,
+                                     .before_us = p->before_us,
+                                     .events = p->events,
+                                     .count = p->count,
+                                     .type = (uint16_t)p->type};
     weir_err err = weir_inputs_rows(t->inputs, &of, t->numbers, t->slots);
     for (uint32_t i = 0; !err && i < p->count; i++) {
         float *at = rows + p->targets[i] * t->columns + p->column;
@@ -98,6 +102,7 @@ static weir_err baseline_place_neighbors(baseline_table *t, uint32_t step, size_
         if (begin == end) continue;
         p->vertices[p->count] = view->vertices[edges->children[begin]];
         p->before_us[p->count] = view->before_us[target];
+        p->events[p->count] = WEIR_SAMPLE_NO_TARGET;
         p->targets[p->count++] = target;
     }
     return baseline_place(t, p, rows);
@@ -119,6 +124,7 @@ static weir_err baseline_fill(baseline_table *t) {
         for (uint32_t i = 0; i < count; i++) {
             p->vertices[i] = (uint64_t)some[i].vertex;
             p->before_us[i] = some[i].before_us;
+            p->events[i] = some[i].event;
             p->targets[i] = i;
         }
         err = baseline_place(t, p, rows);

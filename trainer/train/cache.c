@@ -129,8 +129,11 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
             if (weir_train_owner(&o->owners, c->type, c->vertex) != rank) continue;
             uint64_t name = c->vertex;
             if (o->owners.part) name = (uint64_t)weir_part_number(o->owners.part, c->type, c->vertex);
-            const weir_train_ask ask = {name, o->targets->from_us[WEIR_TARGETS_TRAIN], c->type,
-                                        cache->types[c->type].place_of[c->vertex]};
+            const weir_train_ask ask = {.vertex = name,
+                                        .before_us = o->targets->from_us[WEIR_TARGETS_TRAIN],
+                                        .event = WEIR_SAMPLE_NO_TARGET,
+                                        .type = c->type,
+                                        .row = cache->types[c->type].place_of[c->vertex]};
             weir_buf_append(&asks, &ask, sizeof ask);
             bytes[rank] += sizeof ask;
         }

@@ -22,6 +22,7 @@
 typedef struct scales_row {
     uint64_t vertex;
     int64_t before_us;
+    uint64_t event;
     uint32_t type;
 } scales_row;
 
@@ -40,13 +41,15 @@ typedef struct scales_survey {
     weir_target targets[SCALES_BATCH];
     uint64_t vertices[SCALES_BATCH];
     int64_t before_us[SCALES_BATCH];
+    uint64_t events[SCALES_BATCH];
 } scales_survey;
 
 static int scales_row_order(const void *a, const void *b) {
     const scales_row *x = a, *y = b;
     if (x->type != y->type) return x->type < y->type ? -1 : 1;
     if (x->vertex != y->vertex) return x->vertex < y->vertex ? -1 : 1;
-    return x->before_us < y->before_us ? -1 : x->before_us > y->before_us;
+    if (x->before_us != y->before_us) return x->before_us < y->before_us ? -1 : 1;
+    return x->event < y->event ? -1 : x->event > y->event;
 }
 
 static weir_err scales_collect_rows(scales_survey *s, weir_comm *comm, const weir_block_view *view) {
@@ -55,7 +58,10 @@ static weir_err scales_collect_rows(scales_survey *s, weir_comm *comm, const wei
     for (uint32_t type = 0, at = 0; !err && view && type < view->types; type++) {
         for (; at < s->asks.own_ends[type]; at++) {
             uint32_t node = view->input_nodes[view->input_ranges[type].begin + s->asks.own_rows[at]];
-            const scales_row row = {view->vertices[node], view->before_us[view->groups[node]], type};
+            const scales_row row = {.vertex = view->vertices[node],
+                                    .before_us = view->before_us[view->groups[node]],
+                                    .event = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET,
+                                    .type = type};
             weir_buf_append(&s->rows, &row, sizeof row);
         }
     }
@@ -64,7 +70,7 @@ static weir_err scales_collect_rows(scales_survey *s, weir_comm *comm, const wei
     for (size_t at = 0; !err && at < s->asked.length; at += sizeof(weir_train_ask)) {
         weir_train_ask ask;
         memcpy(&ask, s->asked.bytes + at, sizeof ask);
-        scales_row row = {.before_us = ask.before_us, .type = ask.type};
+        scales_row row = {.before_us = ask.before_us, .event = ask.event, .type = ask.type};
         err = weir_train_asked(&s->owners, &ask, &row.vertex);
         weir_buf_append(&s->rows, &row, sizeof row);
     }
@@ -80,10 +86,12 @@ static weir_err scales_learn_rows(scales_survey *s, weir_nn_learner *learner) {
     size_t count = s->rows.length / sizeof *rows;
     weir_err err = WEIR_OK;
     for (size_t at = 0; !err && at < count;) {
-        weir_sample_vertices of = {.vertices = s->vertices, .before_us = s->before_us, .type = (uint16_t)rows[at].type};
+        weir_sample_vertices of = {
+            .vertices = s->vertices, .before_us = s->before_us, .events = s->events, .type = (uint16_t)rows[at].type};
         for (; at < count && of.count < SCALES_BATCH && rows[at].type == of.type; at++) {
             if (at > 0 && scales_row_order(&rows[at - 1], &rows[at]) == 0) continue;
             s->vertices[of.count] = rows[at].vertex;
+            s->events[of.count] = rows[at].event;
             s->before_us[of.count++] = rows[at].before_us;
         }
         err = weir_inputs_learn_rows(s->inputs, &of, learner);

@@ -315,12 +315,29 @@ static weir_err training_begin(weir_trained *t) {
     return err;
 }
 
+/* A target's row is computed by its owner, who needs the edges of the target's neighbour for what is said of a pair: a
+ * part without them would take every pair for one that has never met. */
+static weir_err training_check_pairs(const weir_trained *t) {
+    const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
+    if (!t->opts.part || weir_part_depth(t->opts.part) > 0) return WEIR_OK;
+    for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
+        if (aggregate->vertex != weir_nn_target_type(t->shape) || aggregate->between[0] == WEIR_SCHEMA_NONE) continue;
+        return WEIR_ERR(WEIR_EINVAL,
+                        "aggregate '%s' looks at edges of a target's neighbours, which parts of depth 0 do not have; "
+                        "make them with `weir partition --depth 1`",
+                        aggregate->name);
+    }
+    return WEIR_OK;
+}
+
 static weir_err training_set_up(weir_trained *t) {
     const weir_targets_opts opts = {t->opts.task, t->opts.cut, t->opts.part ? t->comm : NULL};
     weir_err err = training_check_opts(&t->opts);
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err) err = training_shape_open(t);
+    if (!err) err = training_check_pairs(t);
     if (!err) err = training_channels(t);
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, t->opts.ahead, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);

@@ -37,6 +37,7 @@ typedef struct parity {
     int64_t as_of_us;
     uint64_t forgotten; /* rows of vertices that had expired */
     uint64_t known, unknown;
+    uint64_t met;      /* targets whose account knew the shop */
     weir_real *floats; /* as read here, one by one */
     uint32_t *slots;
     weir_inputs *inputs;
@@ -161,9 +162,12 @@ static uint32_t known_slot(parity *p, uint32_t type, uint64_t row) {
     return slot;
 }
 
-static void encode_vertex(parity *p, uint32_t type, uint64_t row, int64_t before_us, weir_real *numbers,
+static void encode_vertex(parity *p, uint32_t type, const weir_block_view *view, uint32_t node, weir_real *numbers,
                           uint32_t *slots) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(p->snapshot, type);
+    const uint64_t row = view->vertices[node];
+    const int64_t before_us = view->before_us[view->groups[node]];
+    const uint64_t event = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET;
     int64_t look_us = before_us + (type == SCORE_PAYMENT);
     uint64_t place;
     bool counts = weir_snapshot_span(&v->rows, row, look_us, &place);
@@ -173,7 +177,10 @@ static void encode_vertex(parity *p, uint32_t type, uint64_t row, int64_t before
     p->forgotten += !counts && first < v->rows.indptr[row + 1] && v->rows.times[first] < look_us;
     for (uint32_t i = 0; counts && i < v->column_count; i++)
         values[i] = value_at(&v->columns[i], place);
-    assert_ok(weir_aggregates_read(p->aggregates, type, &row, NULL, &before_us, 1, aggregates));
+    const weir_sample_vertices of = {
+        .vertices = &row, .before_us = &before_us, .events = &event, .count = 1, .type = (uint16_t)type};
+    assert_ok(weir_aggregates_read(p->aggregates, &of, aggregates));
+    p->met += type == SCORE_PAYMENT && aggregates[0] > 0;
     const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
     weir_nn_encode(inputs, weir_schema_vertex_at(p->world.schema, type)->features, values, aggregates, before_us,
                    numbers, slots);
@@ -228,8 +235,7 @@ static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
         for (uint32_t i = view->input_ranges[type].begin; i < view->input_ranges[type].end; i++) {
             uint32_t node = view->input_nodes[i];
             assert_true(floats + 64 < BLOCK_FLOATS && words + 64 < BLOCK_FLOATS);
-            encode_vertex(p, type, view->vertices[node], view->before_us[view->groups[node]], p->floats + floats,
-                          p->slots + words);
+            encode_vertex(p, type, view, node, p->floats + floats, p->slots + words);
             floats += inputs->width;
             words += inputs->category_count;
         }
@@ -324,7 +330,7 @@ static void run_decisions(const char *expire, bool telling) {
         edges += same_batch(&p);
     assert_true(edges > decisions); /* there was something to compare */
     assert_true((p.forgotten > 0) == (p.expires || p.telling));
-    assert_true(p.known > decisions && p.unknown > decisions);
+    assert_true(p.known > decisions && p.unknown > decisions && p.met > decisions / 10);
     parity_close(&p);
 }
 

@@ -192,14 +192,14 @@ static const char *feature_of_kind(maker *m, const node *owner, const char *kind
     return strcmp(get(get(features, name), "kind")->text, kind) == 0 ? name : NULL;
 }
 
-static void add_function(maker *m, node *aggregate, const node *relation) {
+static void add_function(maker *m, node *aggregate, const node *relation, bool pair) {
     static const char *const words[] = {"sum", "mean", "max", "min", "deviation"};
     static const char *const words_alone[] = {"count", "since_last", "since_first"};
     const char *number = feature_of_kind(m, relation, "number"), *category = feature_of_kind(m, relation, "category");
     if (number) {
         add_text(m, aggregate, "function", words[below(m, 5)]);
         add_text(m, aggregate, "of", number);
-    } else if (chance(m, 50)) {
+    } else if (chance(m, 50) && (category || !pair)) {
         add_text(m, aggregate, "function", "distinct");
         if (category) add_text(m, aggregate, "of", category);
     } else {
@@ -213,16 +213,21 @@ static node *make_aggregates(maker *m, const node *relations) {
         const char *name = pick_key(m, relations);
         const node *relation = get(relations, name);
         const char *from = get(relation, "from")->text, *to = get(relation, "to")->text;
-        bool out = chance(m, 50), loop = strcmp(from, to) == 0;
+        bool out = chance(m, 50), loop = strcmp(from, to) == 0, pair = loop && chance(m, 50);
         node *aggregate = make_node(m, MAP);
         add_text(m, aggregate, "vertex", out ? from : to);
         add_text(m, aggregate, "relation", name);
-        if (loop) {
+        if (pair) {
+            node *ends = make_node(m, LIST);
+            for (unsigned end = 0; end < 2; end++)
+                add(ends, NULL, scalar(m, name));
+            add(aggregate, "between", ends);
+        } else if (loop) {
             add_text(m, aggregate, "direction", out ? "out" : "in");
         } else {
             add_default(m, aggregate, "direction", out ? "out" : "in");
         }
-        add_function(m, aggregate, relation);
+        add_function(m, aggregate, relation, pair);
         add_text(m, aggregate, "window", weir_arena_printf(m->arena, "%uh", 1 + below(m, 900)));
         add_either(m, aggregate, "resolution", "exact", "1h");
         add_normalise(m, aggregate);

@@ -9,6 +9,8 @@
 #include <weir/store/base/clock.h>
 
 #define HOUR_US ((int64_t)3600 * 1000000)
+#define COLUMNS 13u /* of a, which has the most */
+#define ROWS    150u
 
 static const char text[] =
     "version: 1\n"
@@ -32,6 +34,11 @@ static const char text[] =
     "  spread_9h: {vertex: a, relation: ab, function: deviation, of: x, window: 9h}\n"
     "  last_4h: {vertex: a, relation: ab, function: since_last, window: 4h}\n"
     "  first_12h: {vertex: b, relation: ab, function: since_first, window: 12h, resolution: 3h}\n"
+    "  met_30h: {vertex: a, between: [aa, ab], relation: ab, function: since_first, window: 30h}\n"
+    "  meetings: {vertex: a, between: [aa, ab], relation: ab, function: count, window: 20h, resolution: 1h}\n"
+    "  spent: {vertex: a, between: [aa, ab], relation: ab, function: sum, of: x, window: 30h}\n"
+    "  ways: {vertex: a, between: [aa, ab], relation: ab, function: distinct, of: c, window: 25h}\n"
+    "  back: {vertex: b, between: [ab, ab], relation: aa, function: since_last, window: 40h}\n"
     "sources:\n"
     "  s: {topic: s, format: json, id: id, time: time, mutations: [{put_vertex: a, key: id}]}\n";
 
@@ -106,13 +113,50 @@ static int64_t begin_of(const weir_schema_aggregate *a, int64_t before_us) {
     return begin_us;
 }
 
-static void naive_walk(const world *w, const weir_schema_aggregate *a, uint64_t vertex, int64_t before_us, naive *n) {
+/* What the values are read of. A vertex is a target if it has an event, which may be 0. */
+typedef struct question {
+    uint64_t vertex, event;
+    int64_t before_us;
+} question;
+
+static bool leads_from(const plain_edge *e, weir_schema_direction direction, uint64_t vertex, uint64_t *otherp) {
+    *otherp = direction == WEIR_SCHEMA_OUT ? e->to : e->from;
+    return (direction == WEIR_SCHEMA_OUT ? e->from : e->to) == vertex;
+}
+
+/* The newest edge that the target sees; times are all different but for edges of one event. */
+static bool naive_end(const world *w, const question *q, uint32_t relation, weir_schema_direction direction,
+                      uint64_t *endp) {
+    int64_t newest_us = INT64_MIN;
+    uint64_t other;
+    for (size_t i = 0; i < w->f.plain_count[relation]; i++) {
+        const plain_edge *e = &w->f.plain[relation][i];
+        bool seen = e->time_us < q->before_us || (e->time_us == q->before_us && q->event && e->event == q->event);
+        if (!seen || !leads_from(e, direction, q->vertex, &other) || e->time_us <= newest_us) continue;
+        newest_us = e->time_us;
+        *endp = other;
+    }
+    return newest_us > INT64_MIN;
+}
+
+/* Whose edges count, and with whom; false: there is no such pair. */
+static bool naive_ends(const world *w, const weir_schema_aggregate *a, const question *q, uint64_t *ownp,
+                       uint64_t *withp) {
+    *ownp = q->vertex;
+    *withp = UINT64_MAX;
+    if (a->between[0] == WEIR_SCHEMA_NONE) return true;
+    return q->event != WEIR_SAMPLE_NO_TARGET && naive_end(w, q, a->between[0], a->ends[0], ownp) &&
+           naive_end(w, q, a->between[1], a->ends[1], withp);
+}
+
+static void naive_walk(const world *w, const weir_schema_aggregate *a, uint64_t vertex, uint64_t with,
+                       int64_t before_us, naive *n) {
     *n = (naive){.max = -INFINITY, .min = INFINITY, .newest_us = INT64_MIN, .oldest_us = INT64_MAX};
     for (size_t i = 0; i < w->f.plain_count[a->relation]; i++) {
         const plain_edge *e = &w->f.plain[a->relation][i];
-        bool out = a->direction == WEIR_SCHEMA_OUT;
-        uint64_t own = out ? e->from : e->to, other = out ? e->to : e->from;
-        if (own != vertex || e->time_us >= before_us || e->time_us < begin_of(a, before_us)) continue;
+        uint64_t other;
+        if (!leads_from(e, a->direction, vertex, &other) || (with != UINT64_MAX && other != with)) continue;
+        if (e->time_us >= before_us || e->time_us < begin_of(a, before_us)) continue;
         n->count++;
         n->newest_us = e->time_us > n->newest_us ? e->time_us : n->newest_us;
         n->oldest_us = e->time_us < n->oldest_us ? e->time_us : n->oldest_us;
@@ -131,9 +175,12 @@ static void naive_walk(const world *w, const weir_schema_aggregate *a, uint64_t 
     }
 }
 
-static double naive_value(const world *w, const weir_schema_aggregate *a, uint64_t vertex, int64_t before_us) {
+static double naive_value(const world *w, const weir_schema_aggregate *a, const question *q) {
+    const int64_t before_us = q->before_us;
+    uint64_t own, with;
     naive n;
-    naive_walk(w, a, vertex, before_us, &n);
+    if (!naive_ends(w, a, q, &own, &with)) return (double)NAN;
+    naive_walk(w, a, own, with, before_us, &n);
     switch (a->function) {
     case WEIR_SCHEMA_COUNT:
         return n.count;
@@ -157,16 +204,17 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     return a->of == WEIR_SCHEMA_NONE ? n.others : n.kinds;
 }
 
-static void check_row(const world *w, uint32_t type, uint64_t vertex, int64_t before_us, const double *row) {
+static void check_row(const world *w, uint32_t type, const question *q, const double *row, uint64_t *pairs) {
     for (uint32_t i = 0; i < weir_schema_aggregate_count(w->schema); i++) {
         const weir_schema_aggregate *a = weir_schema_aggregate_at(w->schema, i);
         if (a->vertex != type) continue;
-        double wanted = naive_value(w, a, vertex, before_us);
+        double wanted = naive_value(w, a, q);
+        *pairs += a->between[0] != WEIR_SCHEMA_NONE && wanted > 0 && a->function != WEIR_SCHEMA_SINCE_LAST;
         /* By the other formula, whose squares cancel each other out. */
         double off = a->function == WEIR_SCHEMA_DEVIATION ? 1e-6 * (1 + wanted) : 0;
         if (isnan(wanted) ? !isnan(*row) : !(fabs(*row - wanted) <= off)) {
-            fail_msg("%s of %llu before %lld: %g, not %g", a->name, (unsigned long long)vertex, (long long)before_us,
-                     *row, wanted);
+            fail_msg("%s of %llu before %lld, event %llx: %g, not %g", a->name, (unsigned long long)q->vertex,
+                     (long long)q->before_us, (unsigned long long)q->event, *row, wanted);
         }
         row++;
     }
@@ -174,41 +222,79 @@ static void check_row(const world *w, uint32_t type, uint64_t vertex, int64_t be
 
 /* --- cases -------------------------------------------------------------------------------------------------------- */
 
+/* A third are what an event of an edge has put, a third are other targets, a third are none. */
+static question some_question(const world *w, weir_rng *rng, uint32_t type, int64_t first_us) {
+    uint64_t dice = weir_rng_below(rng, 3), relation = type == 0 ? weir_rng_below(rng, 2) : 0;
+    if (dice == 0 && w->f.plain_count[relation]) {
+        const plain_edge *e = &w->f.plain[relation][weir_rng_below(rng, w->f.plain_count[relation])];
+        return (question){type == 0 ? e->from : e->to, e->event, e->time_us};
+    }
+    return (question){.vertex = weir_rng_below(rng, w->f.vertices[type]),
+                      .event = dice == 2 ? WEIR_SAMPLE_NO_TARGET : 0,
+                      .before_us = first_us + (int64_t)weir_rng_below(rng, (uint64_t)(50 * HOUR_US)) - HOUR_US};
+}
+
 static void every_function_is_a_walk_over_the_list(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    uint64_t pairs = 0;
     for (unsigned round = 0; round < 20; round++) {
         world w = {0};
-        uint64_t vertices[150];
-        int64_t before_us[150];
-        double values[150 * 9];
+        question questions[ROWS];
+        uint64_t vertices[ROWS], events[ROWS];
+        int64_t before_us[ROWS];
+        double values[ROWS * COLUMNS];
         int64_t first_us = round % 2 ? 1 - 20 * HOUR_US : 1; /* before 1970 a remainder is below 0 */
         world_open(&w, &rng, 3 + weir_rng_below(&rng, 60), (size_t)weir_rng_below(&rng, 600), first_us);
         for (uint32_t type = 0; type < 2; type++) {
             uint32_t columns = weir_aggregates_count(w.schema, type);
-            assert_int_equal(columns, type == 0 ? 9 : 3);
-            for (uint32_t i = 0; i < 150; i++) {
-                vertices[i] = weir_rng_below(&rng, w.f.vertices[type]);
-                before_us[i] = first_us + (int64_t)weir_rng_below(&rng, (uint64_t)(50 * HOUR_US)) - HOUR_US;
+            assert_int_equal(columns, type == 0 ? COLUMNS : 4);
+            for (uint32_t i = 0; i < ROWS; i++) {
+                questions[i] = some_question(&w, &rng, type, first_us);
+                vertices[i] = questions[i].vertex;
+                events[i] = questions[i].event;
+                before_us[i] = questions[i].before_us;
             }
-            assert_ok(weir_aggregates_read(w.aggregates, type, vertices, NULL, before_us, 150, values));
-            for (uint32_t i = 0; i < 150; i++)
-                check_row(&w, type, vertices[i], before_us[i], values + (size_t)i * columns);
+            const weir_sample_vertices of = {
+                .vertices = vertices, .before_us = before_us, .events = events, .count = ROWS, .type = (uint16_t)type};
+            assert_ok(weir_aggregates_read(w.aggregates, &of, values));
+            for (uint32_t i = 0; i < ROWS; i++)
+                check_row(&w, type, &questions[i], values + (size_t)i * columns, &pairs);
         }
         world_close(&w);
     }
+    assert_true(pairs > 100);
+}
+
+/* Without events no vertex is a target, and a pair is nobody's. */
+static void a_pair_is_a_targets(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(1, 0, 0);
+    world w = {0};
+    uint64_t vertex = 0, event = 0;
+    int64_t before_us = 41 * HOUR_US;
+    double values[COLUMNS];
+    world_open(&w, &rng, 2, 600, 1);
+    weir_sample_vertices of = {.vertices = &vertex, .before_us = &before_us, .count = 1};
+    assert_ok(weir_aggregates_read(w.aggregates, &of, values));
+    assert_true(isnan(values[COLUMNS - 1]) && isnan(values[COLUMNS - 4]) && !isnan(values[0]));
+    of.events = &event;
+    assert_ok(weir_aggregates_read(w.aggregates, &of, values));
+    assert_true(values[COLUMNS - 4] > 0);
+    world_close(&w);
 }
 
 static double count_of_star(size_t degree, int64_t before_us) {
     world w = {0};
     uint64_t vertex = 0;
-    double values[9];
+    double values[COLUMNS];
     fixture_star(&w.f, degree, NULL);
     decorate(&w);
     assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &w.schema));
     assert_ok(weir_sample_over_arrays(&w.f.arrays, &w.source));
     assert_ok(weir_aggregates_open(w.schema, w.source, &w.aggregates));
-    assert_ok(weir_aggregates_read(w.aggregates, 0, &vertex, NULL, &before_us, 1, values));
+    assert_ok(weir_aggregates_read(
+        w.aggregates, &(weir_sample_vertices){.vertices = &vertex, .before_us = &before_us, .count = 1}, values));
     world_close(&w);
     assert_true(values[5] == values[0]); /* all lead to another vertex */
     return values[0];
@@ -238,12 +324,14 @@ static void a_vertex_that_is_not_there_is_said(void **state) {
     world w = {0};
     uint64_t vertex = 1000;
     int64_t before_us = 1;
-    double values[9];
+    double values[COLUMNS];
     world_open(&w, &rng, 10, 20, 1);
-    weir_err err = weir_aggregates_read(w.aggregates, 0, &vertex, NULL, &before_us, 1, values);
+    weir_err err = weir_aggregates_read(
+        w.aggregates, &(weir_sample_vertices){.vertices = &vertex, .before_us = &before_us, .count = 1}, values);
     assert_true(err && weir_err_code(err) == WEIR_ECORRUPT);
     world_close(&w);
 }
 
 WEIR_TESTS(WEIR_CASE(every_function_is_a_walk_over_the_list), WEIR_CASE(g1_a_window_has_its_begin_and_not_its_end),
-           WEIR_CASE(g2_a_hub_counts_its_newest), WEIR_CASE(a_vertex_that_is_not_there_is_said))
+           WEIR_CASE(a_pair_is_a_targets), WEIR_CASE(g2_a_hub_counts_its_newest),
+           WEIR_CASE(a_vertex_that_is_not_there_is_said))

@@ -205,7 +205,8 @@ static bool has_name(fixture *f, weir_vertex vertex) {
 static void aggregates_are(fixture *f, int64_t before_us, bool told) {
     const weir_vertex payer = PAYER;
     double values[4];
-    assert_ok(weir_aggregates_read(f->aggregates, 0, NULL, &payer, &before_us, 1, values));
+    assert_ok(weir_aggregates_read(
+        f->aggregates, &(weir_sample_vertices){.ids = &payer, .before_us = &before_us, .count = 1}, values));
     assert_true(values[0] == (told ? 2 : 0) && values[1] == (told ? 6 : 0));
     assert_true(told ? values[2] == 3 : isnan(values[2]));
     assert_true(values[3] == 1);

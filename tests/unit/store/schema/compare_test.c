@@ -116,6 +116,9 @@ static void h4_aggregates(void **state) {
           "'vertex' of aggregate 'g' was 'a' and is 'b'");
     check(HEAD V R A_WITH("vertex: a, relation: q, direction: out, function: count, window: 1d, resolution: 1h") L T S,
           true, "'relation' of aggregate 'g' was 'r' and is 'q'");
+    check(HEAD V R A_WITH("vertex: a, between: [q, r], relation: r, function: sum, of: s, window: 1d, resolution: 1h")
+              L T S,
+          true, "'between' of aggregate 'g' was 'nothing' and is 'q'");
     check(HEAD V R A_WITH("vertex: a, relation: r, function: mean, of: s, window: 1d, resolution: 1h") L T S, true,
           "'function' of aggregate 'g' was 'sum' and is 'mean'");
     check(HEAD V R A_WITH("vertex: a, relation: r, function: sum, of: m, window: 1d, resolution: 1h") L T S, true,

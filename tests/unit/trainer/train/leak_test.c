@@ -173,13 +173,9 @@ static void is_a_coin(const char *who, const weir_train_metrics *m) {
                  m->auroc);
 }
 
-static void learns_nothing_from(leak which, const char *schema_text, uint32_t task) {
+static void train_on(const weir_snapshot *snapshot, uint32_t task, weir_comm *comm, weir_trained **trainedp) {
     static const uint32_t fanouts[] = {4, 4};
-    weir_snapshot *snapshot = snapshot_of(which, schema_text);
     weir_train_opts opts = weir_train_defaults();
-    weir_comm *comm = NULL;
-    weir_trained *trained = NULL;
-    weir_train_trees trees;
     opts.snapshot = snapshot;
     opts.task = task;
     opts.reach.fanouts = fanouts;
@@ -190,9 +186,17 @@ static void learns_nothing_from(leak which, const char *schema_text, uint32_t ta
     opts.rate = 0.01;
     opts.cut.warm_up = 0;
     opts.cut.validation = opts.cut.test = 0.25;
+    assert_ok(weir_train_run(comm, &opts, trainedp));
+    assert_int_equal(weir_trained_look(*trainedp).targets->count, PAYS); /* a deletion takes no target away */
+}
+
+static void learns_nothing_from(leak which, const char *schema_text, uint32_t task) {
+    weir_snapshot *snapshot = snapshot_of(which, schema_text);
+    weir_comm *comm = NULL;
+    weir_trained *trained = NULL;
+    weir_train_trees trees;
     assert_ok(weir_comm_start(NULL, NULL, &comm));
-    assert_ok(weir_train_run(comm, &opts, &trained));
-    assert_int_equal(weir_trained_look(trained).targets->count, PAYS); /* a deletion takes no target away */
+    train_on(snapshot, task, comm, &trained);
     is_a_coin("network", &weir_trained_look(trained).metrics[WEIR_TARGETS_TEST]);
     assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees));
     is_a_coin("trees", &trees.metrics[WEIR_TARGETS_TEST]);
@@ -216,6 +220,93 @@ static const char *expiring(char text[2 * sizeof learn_schema_text], const char 
     text[used] = 0;
     return text;
 }
+
+/* --- what is said of a pair --------------------------------------------------------------------------------------- */
+
+enum { PAIR_BY, PAIR_AT, PAIR_KNOWS };
+
+/* A pay is by one and at another; those of a thrown yes have met an hour before, and those of a no never did. */
+static const char pair_schema_text[] =
+    "version: 1\n"
+    "name: paired\n"
+    "vertices: {pay: {features: {x: {kind: number}}}, who: {}}\n"
+    "relations: {by: {from: pay, to: who}, at: {from: pay, to: who}, knows: {from: who, to: who}}\n"
+    "aggregates: {met: {vertex: pay, between: [by, at], relation: knows, function: count, window: 1d}}\n"
+    "labels: {bad: {vertex: pay, values: [no, yes], absent: no, lag: 1h}}\n"
+    "tasks: {bad: {kind: classify, label: bad, positive: yes}}\n"
+    "sources: {s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}}\n";
+
+static void pair_edge(learn_world *w, uint16_t relation, weir_vertex from, weir_vertex to, int64_t time_us,
+                      uint64_t event) {
+    weir_mutation m[2] = {{.kind = WEIR_PUT_EDGE, .type = relation, .vertex = from, .time_us = time_us}};
+    m[0].neighbor = to;
+    m[0].event = event;
+    m[1] = m[0];
+    m[1].direction = WEIR_IN;
+    m[1].vertex = to;
+    m[1].neighbor = from;
+    learn_submit(w, m, 2);
+}
+
+/* own: who it is at is said by the pay's own event, else by another one, so long after it. */
+static void pair_world(learn_world *w, int64_t leak_us, bool own) {
+    for (uint64_t n = 0; n < PAYS; n++) {
+        int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
+        double x = weir_rng_normal(&w->rng);
+        bool yes = weir_rng_below(&w->rng, 2);
+        weir_vertex pay = learn_vertex(LEARN_PAY, n), by = learn_vertex(LEARN_WHO, n);
+        weir_vertex known = learn_vertex(LEARN_WHO, PAYS + n), other = learn_vertex(LEARN_WHO, 2 * PAYS + n);
+        pair_edge(w, PAIR_KNOWS, by, known, t - 3600 * LEARN_SECOND, w->offset + 1);
+        learn_put(w, LEARN_PAY, n, t, &x);
+        uint64_t event = w->offset;
+        pair_edge(w, PAIR_BY, pay, by, t, event);
+        pair_edge(w, PAIR_AT, pay, yes ? known : other, t + leak_us, own ? event : w->offset + 1);
+        if (yes) learn_label(w, LEARN_BAD, n, "yes", t + LEAK_US);
+    }
+}
+
+/* By trees on the target's own row, which has nothing of the edges but what is said of the pair. */
+static void pair_is_seen(int64_t leak_us, bool own, bool seen) {
+    weir_snapshot *snapshot;
+    weir_comm *comm = NULL;
+    weir_trained *trained = NULL;
+    weir_train_trees trees;
+    learn_world w;
+    char out[4096];
+    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
+    learn_open(&w, pair_schema_text, weir_test_seed());
+    pair_world(&w, leak_us, own);
+    learn_build(&w, out, LEARN_START_US + (int64_t)PAYS * 60 * LEARN_SECOND + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    train_on(snapshot, 0, comm, &trained);
+    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees));
+    const weir_train_metrics *metrics = &trees.metrics[WEIR_TARGETS_TEST];
+    if (!seen)
+        is_a_coin("trees", metrics);
+    else if (!(metrics->average_precision > 0.99))
+        fail_msg("the pair tells %.3f", metrics->average_precision);
+    weir_trained_close(trained);
+    weir_comm_stop(comm);
+    weir_snapshot_close(snapshot);
+}
+
+static void a_pair_of_its_own_event(void **state) {
+    (void)state;
+    pair_is_seen(0, true, true);
+}
+
+static void a_pair_by_an_edge_of_its_moment(void **state) {
+    (void)state;
+    pair_is_seen(0, false, false);
+}
+
+static void a_pair_by_an_edge_after(void **state) {
+    (void)state;
+    pair_is_seen(1, false, false);
+}
+
+/* --- cases -------------------------------------------------------------------------------------------------------- */
 
 static void an_update_of_the_target(void **state) {
     (void)state;
@@ -268,7 +359,8 @@ static void an_update_of_what_has_expired(void **state) {
     learns_nothing_from(UPDATE_NEIGHBOR, expiring(text, "700s"), LEARN_TASK_BAD);
 }
 
-WEIR_TESTS(WEIR_CASE(an_update_of_the_target), WEIR_CASE(an_update_of_a_neighbour), WEIR_CASE(a_deletion_of_the_target),
-           WEIR_CASE(a_deletion_of_a_neighbour), WEIR_CASE(a_deletion_of_an_edge), WEIR_CASE(more_labels),
-           WEIR_CASE(a_second_put), WEIR_CASE(a_second_put_of_what_would_expire),
+WEIR_TESTS(WEIR_CASE(a_pair_of_its_own_event), WEIR_CASE(a_pair_by_an_edge_of_its_moment),
+           WEIR_CASE(a_pair_by_an_edge_after), WEIR_CASE(an_update_of_the_target), WEIR_CASE(an_update_of_a_neighbour),
+           WEIR_CASE(a_deletion_of_the_target), WEIR_CASE(a_deletion_of_a_neighbour), WEIR_CASE(a_deletion_of_an_edge),
+           WEIR_CASE(more_labels), WEIR_CASE(a_second_put), WEIR_CASE(a_second_put_of_what_would_expire),
            WEIR_CASE(an_update_of_what_has_expired))

@@ -9,11 +9,15 @@
  * Nothing is kept: an aggregate is a function of (vertex, relation, t) over the edges that a source shows before t.
  * So a replay, a snapshot and the live store cannot disagree, and nothing that comes later can leak into the past.
  *
+ *   target ──between[0]──► first end ──relation, before t──► second end ◄──between[1]── target        a pair
+ *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
  *   AGGREGATE-G1  The value depends on the edges with begin <= time < t only.
  *   AGGREGATE-G2  Of a vertex with more than WEIR_AGGREGATE_EDGES such edges, the newest WEIR_AGGREGATE_EDGES count, in
- *                 every source: a hub costs no more than that.
+ *                 every source: a hub costs no more than that. Of a pair these are edges of its first end.
+ *   AGGREGATE-G3  The ends of a pair are told by what a target sees: its newest edges before t, and those of its own
+ *                 event, whose time is t. Another event's edges of that moment say nothing.
  *
  * THREADS: a handle belongs to one thread at a time, as its source does.
  */
@@ -40,11 +44,10 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 void weir_aggregates_close(weir_aggregates *aggregates);
 /* How many aggregates a vertex of this type has.  [any] */
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
-/* values: rows × weir_aggregates_count, in the schema's order; NaN where there is none (mean and max of no number).
- * All vertices are of one type; a source over arrays takes indices (vertices), one over a graph takes ids, and the
- * other is NULL. The first time takes memory.  WEIR_ENOMEM; errors of the source.  [owner] */
-weir_err weir_aggregates_read(weir_aggregates *aggregates, uint32_t vertex_type, const uint64_t *vertices,
-                              const weir_vertex *ids, const int64_t *before_us, uint32_t rows, double *values);
+/* values: of->count × weir_aggregates_count, in the schema's order; NaN where there is none: mean and max of no number,
+ * and what is said of a pair if the vertex is no target (of->events) or lacks an end. The first time takes memory.
+ * WEIR_ENOMEM; errors of the source.  [owner] */
+weir_err weir_aggregates_read(weir_aggregates *aggregates, const weir_sample_vertices *of, double *values);
 
 #ifdef __cplusplus
 }

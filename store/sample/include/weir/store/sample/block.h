@@ -79,6 +79,7 @@ typedef struct weir_block_view {
     const weir_vertex *ids;         /* of each node, over a graph: its id; else NULL                              */
     const uint32_t *groups;         /* of each node: its target; 0 under `shared`                                 */
     const int64_t *before_us;       /* of each target                                                             */
+    const uint64_t *events;         /* of each target: its own event, or 0; targets are the first nodes           */
     const uint8_t *cut;             /* of each target: edges_max ended its tree                                   */
     const weir_block_edges *edges;  /* one a step                                                                 */
     /* After weir_block_inputs: */

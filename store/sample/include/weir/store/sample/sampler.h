@@ -86,7 +86,7 @@ weir_err weir_sample_answer(weir_sampler *sampler, uint32_t step, const weir_sam
                             weir_block *block, const uint64_t **neighborsp);
 
 /* Numbers the distinct vertices of the block, by type: the rows that layer 0 reads. per_time: a vertex seen at two
- * times is two rows, for features that change.  [owner] */
+ * times is two rows, for features that change, and so is one that is a target and also below another.  [owner] */
 void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time);
 
 #ifdef __cplusplus

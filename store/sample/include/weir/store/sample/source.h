@@ -50,6 +50,12 @@ static inline weir_sample_window weir_sample_window_part(const weir_sample_windo
     return part;
 }
 
+/* The event of one of its edges; 0 in arrays that have none. */
+static inline uint64_t weir_sample_window_event(const weir_sample_window *window, uint32_t i) {
+    if (window->edges) return window->edges[i].event;
+    return window->events ? window->events[i] : 0;
+}
+
 #define WEIR_SAMPLE_ASK_MAX 64u
 
 /* What is asked of many parents at once, so that their memory can be fetched side by side. A source calls them by what
@@ -71,10 +77,14 @@ typedef struct weir_sample_vertices {
     const uint64_t *vertices; /* arrays  */
     const weir_vertex *ids;   /* a graph */
     const int64_t *before_us;
+    /* Which of them are targets, each with its own event or 0, and which are WEIR_SAMPLE_NO_TARGET. NULL: none is. */
+    const uint64_t *events;
     uint32_t count;
     uint16_t type;
-    bool targets; /* what was put at that very time counts, too: a target comes with its row */
+    bool targets; /* of the targets' type: what was put at that very time counts, too: a target comes with its row */
 } weir_sample_vertices;
+
+#define WEIR_SAMPLE_NO_TARGET UINT64_MAX
 
 typedef struct weir_target {
     weir_vertex vertex; /* as the source calls it */
