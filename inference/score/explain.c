@@ -6,6 +6,9 @@
  *           ├─ without edge 1       below: what an edge leads to does not depend on the target, so only the rows of
  *           ├─ …                    targets are computed again. One forward pass answers all of it.
  *           └─ without its own row
+ *
+ * What the target's row says of a pair came by two of these edges: a variant that lacks one of them knows nothing of the
+ * pair either, so it has a row of its own.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,9 +29,19 @@ typedef struct explain_widening {
     uint32_t target_type;
     uint32_t targets; /* of the wider block             */
     uint32_t shift;   /* of nodes behind the targets    */
-    uint32_t blanks;  /* input rows of which everything is missing: one an explained target */
-    bool starved;     /* some allocation failed         */
+    uint32_t blanks;  /* input rows that variants have of their own, in which something is missing */
+    struct explain_blank *blank_rows;
+    bool starved; /* some allocation failed         */
 } explain_widening;
+
+#define EXPLAIN_NONE UINT32_MAX
+#define EXPLAIN_ALL  (UINT32_MAX - 1)
+
+/* The row of a target, of the block, without what an edge of the step has told, or without anything. */
+typedef struct explain_blank {
+    uint32_t row;
+    uint32_t step; /* EXPLAIN_ALL: nothing is left */
+} explain_blank;
 
 static void *explain_grab(explain_widening *w, size_t count, size_t size) {
     void *memory = weir_arena_alloc(w->arena, count * size);
@@ -49,10 +62,38 @@ static bool explain_has_parents(const weir_block_edges *e) {
     return e->parent_end > e->parent_begin;
 }
 
+/* Whether the number says something of a pair to which an edge of the step leads. */
+static bool explain_is_told_by(const explain_widening *w, const weir_nn_number *number, uint32_t step) {
+    uint32_t steps;
+    const weir_sample_step *s = &weir_nn_steps(w->shape, &steps)[step];
+    if (number->kind != WEIR_NN_AGGREGATE) return false;
+    const weir_schema_aggregate *of = weir_schema_aggregate_at(w->schema, number->source);
+    for (uint32_t end = 0; end < 2; end++) {
+        weir_direction direction = of->ends[end] == WEIR_SCHEMA_OUT ? WEIR_OUT : WEIR_IN;
+        if (of->between[end] == s->relation && direction == s->direction) return true;
+    }
+    return false;
+}
+
+/* The edge of the step by which a target knows of pairs: the newest one. EXPLAIN_NONE: it tells nothing of any. */
+static uint32_t explain_telling_edge(const explain_widening *w, uint32_t step, uint32_t target) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(w->shape, w->target_type);
+    const weir_block_edges *e = &w->from->edges[step];
+    bool tells = false;
+    for (uint32_t i = 0; i < inputs->number_count; i++)
+        tells = tells || explain_is_told_by(w, &inputs->numbers[i], step);
+    if (!tells || e->offsets[target] == e->offsets[target + 1]) return EXPLAIN_NONE;
+    uint32_t newest = e->offsets[target];
+    for (uint32_t i = newest; i < e->offsets[target + 1]; i++)
+        if (e->times[i] > e->times[newest]) newest = i;
+    return newest;
+}
+
 /* A first edge of a target: which of them it is, in the order of the steps, and when it came to be. */
 typedef struct explain_edge {
     int64_t time_us;
     uint32_t nth;
+    uint32_t step; /* if it tells of pairs, else EXPLAIN_NONE */
 } explain_edge;
 
 static int explain_by_newest(const void *a, const void *b) {
@@ -76,8 +117,9 @@ static void explain_choose_edges(explain_widening *w, uint32_t target, weir_scor
     for (uint32_t s = 0; s < steps; s++) {
         const weir_block_edges *e = &w->from->edges[s];
         if (!explain_has_parents(e)) continue;
+        const uint32_t telling = explain_telling_edge(w, s, target);
         for (uint32_t i = e->offsets[target]; i < e->offsets[target + 1]; i++, nth++)
-            edges[nth] = (explain_edge){e->times[i], nth};
+            edges[nth] = (explain_edge){e->times[i], nth, i == telling ? s : EXPLAIN_NONE};
     }
     WEIR_ASSERT(nth == count);
     if (count > WEIR_SCORE_EDGES_MAX) qsort(edges, count, sizeof *edges, explain_by_newest);
@@ -86,6 +128,11 @@ static void explain_choose_edges(explain_widening *w, uint32_t target, weir_scor
     uint32_t tried = count < WEIR_SCORE_EDGES_MAX ? count : WEIR_SCORE_EDGES_MAX;
     place->untried = count - tried;
     place->variants = tried + 1;
+    place->steps = explain_grab(w, tried, sizeof *place->steps);
+    for (uint32_t i = 0; i < tried && !w->starved; i++) {
+        place->steps[i] = edges[i].step;
+        w->blanks += edges[i].step != EXPLAIN_NONE;
+    }
 }
 
 /* Each target with its variants behind it: one a first edge that is tried, and one without its row. */
@@ -101,27 +148,34 @@ static void explain_place_targets(explain_widening *w) {
     w->shift = w->targets - w->from->targets;
 }
 
-/* Blank rows stand behind those of the target's type, and push the rows behind them on. */
+/* Rows of variants stand behind those of the target's type, and push the rows behind them on. */
 static uint32_t explain_row_of(const explain_widening *w, uint32_t row) {
     return row < w->from->input_ranges[w->target_type].end ? row : row + w->blanks;
 }
 
 static void explain_widen_nodes(explain_widening *w) {
     const weir_block_view *from = w->from;
-    uint32_t nodes = from->nodes + w->shift, blank = from->input_ranges[w->target_type].end;
+    uint32_t nodes = from->nodes + w->shift, blanks = 0, first_blank = from->input_ranges[w->target_type].end;
     uint32_t *groups = explain_grab(w, nodes, sizeof *groups), *input_of = explain_grab(w, nodes, sizeof *input_of);
     int64_t *before_us = explain_grab(w, w->targets, sizeof *before_us);
+    w->blank_rows = explain_grab(w, w->blanks, sizeof *w->blank_rows);
     if (w->starved) return;
     for (uint32_t i = 0; i < from->targets; i++) {
         weir_score_place place = w->wide->places[i];
         for (uint32_t at = place.base; at <= place.base + place.variants; at++) {
+            const uint32_t variant = at - place.base;
+            uint32_t step = variant == 0 ? EXPLAIN_NONE : EXPLAIN_ALL;
+            if (variant && variant < place.variants) step = place.steps[variant - 1];
             groups[at] = at;
             input_of[at] = explain_row_of(w, from->input_of[i]);
             before_us[at] = from->before_us[i];
+            if (step == EXPLAIN_NONE) continue;
+            WEIR_ASSERT(blanks < w->blanks);
+            w->blank_rows[blanks] = (explain_blank){from->input_of[i] - from->input_ranges[w->target_type].begin, step};
+            input_of[at] = first_blank + blanks++;
         }
-        if (place.variants) input_of[place.base + place.variants] = blank++;
     }
-    WEIR_ASSERT(blank == from->input_ranges[w->target_type].end + w->blanks);
+    WEIR_ASSERT(blanks == w->blanks);
     for (uint32_t n = from->targets; n < from->nodes; n++) {
         groups[n + w->shift] = w->wide->places[from->groups[n]].base;
         input_of[n + w->shift] = explain_row_of(w, from->input_of[n]);
@@ -239,7 +293,7 @@ static void explain_widen_deep(explain_widening *w, uint32_t step, weir_block_ed
     }
 }
 
-/* The rows of the target's type, and behind them the blank ones: every value is missing. */
+/* The rows of the target's type, and behind them those of variants, in which some values are missing or all. */
 static void explain_widen_rows(explain_widening *w) {
     const weir_nn_inputs *inputs = weir_nn_vertex(w->shape, w->target_type);
     const weir_schema_feature *features = weir_schema_vertex_at(w->schema, w->target_type)->features;
@@ -250,9 +304,22 @@ static void explain_widen_rows(explain_widening *w) {
     if (w->starved) return;
     memcpy(numbers, w->inputs->numbers[w->target_type], rows * inputs->width * sizeof *numbers);
     memcpy(slots, w->inputs->slots[w->target_type], rows * inputs->category_count * sizeof *slots);
-    for (size_t i = rows; i < all; i++)
-        weir_nn_encode(inputs, features, NULL, NULL, 0, numbers + i * inputs->width,
-                       slots + i * inputs->category_count);
+    for (size_t i = rows; i < all; i++) {
+        const explain_blank *blank = &w->blank_rows[i - rows];
+        weir_real *row = numbers + i * inputs->width;
+        uint32_t *row_slots = slots + i * inputs->category_count;
+        WEIR_ASSERT(blank->row < rows);
+        if (blank->step == EXPLAIN_ALL) {
+            weir_nn_encode(inputs, features, NULL, NULL, 0, row, row_slots);
+            continue;
+        }
+        memcpy(row, numbers + (size_t)blank->row * inputs->width, inputs->width * sizeof *row);
+        memcpy(row_slots, slots + (size_t)blank->row * inputs->category_count,
+               inputs->category_count * sizeof *row_slots);
+        for (uint32_t n = 0; n < inputs->number_count; n++)
+            if (explain_is_told_by(w, &inputs->numbers[n], blank->step))
+                row[inputs->numbers[n].column] = 0; /* missing */ /* missing */
+    }
     w->wide->inputs.numbers[w->target_type] = numbers;
     w->wide->inputs.slots[w->target_type] = slots;
 }

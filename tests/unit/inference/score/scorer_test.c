@@ -238,6 +238,58 @@ static void c5_a_reason_is_the_logit_without_its_edge(void **state) {
     assert_true(fabs(whole - top.change - star_logit(seed, named, NULL, NULL)) <= NEAR);
 }
 
+typedef struct known {
+    double logit, changes[SCORE_RELATIONS]; /* of the edge of each relation */
+    uint32_t reasons;
+} known;
+
+/* An account that has known the shop for an hour pays there, or it pays nowhere, or nobody pays. */
+static known known_score(uint64_t seed, const char *folder, bool by, bool at) {
+    scoring s;
+    score_event e;
+    weir_mutation *m;
+    char key[SCORE_VERTEX_KEY];
+    score_world_open(&s.world, seed, weir_test_path(folder));
+    weir_vertex account = score_vertex(&s.world, SCORE_ACCOUNT, 1, key),
+                shop = score_vertex(&s.world, SCORE_SHOP, 1, key);
+    e = (score_event){.time_us = s.world.now_us - 3600000000, .id = 1};
+    score_edge(&e, SCORE_KNOWS, account, shop);
+    score_other_half(&e);
+    score_event_store(&s.world, &e, 0);
+    e = (score_event){.time_us = s.world.now_us, .id = 2};
+    e.payment = score_put(&s.world, &e, SCORE_PAYMENT, 1, &m);
+    if (by) score_edge(&e, SCORE_PAID_BY, e.payment, account);
+    if (by) score_other_half(&e);
+    if (at) score_edge(&e, SCORE_PAID_AT, e.payment, shop);
+    if (at) score_other_half(&e);
+    score_event_store(&s.world, &e, 1);
+    s.world.events = 2;
+    assert_ok(weir_graph_drain(s.world.graph));
+    score_net_open(&s.net, s.world.schema, score_steps, SCORE_STEPS, seed);
+    s.model = score_model_of(&s.net, s.world.schema, "1");
+    assert_ok(weir_scorer_open(s.world.graph, &s.scorer));
+    assert_ok(weir_arena_open(1u << 20, &s.arena));
+    weir_score_ask ask = ask_for(&s, e.payment);
+    ask.reasons = 2;
+    weir_score score = run_one(&s, &ask);
+    known k = {.logit = score.logit, .reasons = score.reason_count};
+    for (uint32_t i = 0; i < score.reason_count; i++)
+        k.changes[score.reasons[i].relation] = score.reasons[i].change;
+    scoring_close(&s);
+    return k;
+}
+
+/* With an edge goes what was known by it of a pair: the score is that of a payment that never had it. */
+static void c5_a_pair_goes_with_its_edge(void **state) {
+    (void)state;
+    uint64_t seed = weir_test_seed();
+    const known whole = known_score(seed, "whole", true, true), nowhere = known_score(seed, "nowhere", true, false),
+                nobody = known_score(seed, "nobody", false, true);
+    assert_int_equal(whole.reasons, 2);
+    assert_true(fabs(whole.logit - whole.changes[SCORE_PAID_AT] - nowhere.logit) <= NEAR);
+    assert_true(fabs(whole.logit - whole.changes[SCORE_PAID_BY] - nobody.logit) <= NEAR);
+}
+
 /* A payment with MANY edges to accounts, and as many newer ones to shops; one of the newer ones is left out. */
 #define MANY (WEIR_SCORE_EDGES_MAX - 40)
 
@@ -521,7 +573,8 @@ static void a_model_of_an_import_s_matrix_is_refused(void **state) {
 WEIR_TESTS(WEIR_CASE(a_deadline_is_of_the_whole_round), WEIR_CASE(what_is_not_finite_is_no_answer),
            WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
            WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
-           WEIR_CASE(c5_of_very_many_edges_the_newest_are_tried), WEIR_CASE(reasons_leave_the_score_alone),
-           WEIR_CASE(a_budget_gives_a_smaller_tree), WEIR_CASE(each_of_a_batch_has_its_own_budget),
-           WEIR_CASE(embeddings_are_the_last_layer), WEIR_CASE(every_allocation_may_fail),
-           WEIR_CASE(a_model_of_another_schema_is_refused), WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))
+           WEIR_CASE(c5_a_pair_goes_with_its_edge), WEIR_CASE(c5_of_very_many_edges_the_newest_are_tried),
+           WEIR_CASE(reasons_leave_the_score_alone), WEIR_CASE(a_budget_gives_a_smaller_tree),
+           WEIR_CASE(each_of_a_batch_has_its_own_budget), WEIR_CASE(embeddings_are_the_last_layer),
+           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(a_model_of_another_schema_is_refused),
+           WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))

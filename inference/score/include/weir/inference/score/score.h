@@ -16,7 +16,8 @@
  *   SCORE-C3  An ask's answer does not depend on who else is in the batch (up to the order in which a GEMM sums); but
  *             where asks have deadlines, its effort may.
  *   SCORE-C4  Every answer of a request comes from one model, whatever is swapped meanwhile.
- *   SCORE-C5  A change that a reason names is the logit less the logit of the same tree without that edge.
+ *   SCORE-C5  A change that a reason names is the logit less the logit of the same tree without that edge, and without
+ *             what the target's row says of a pair that was known by it.
  *
  * THREADS: a scorer belongs to one thread at a time; a model is read-only and counted, [any].
  */
