@@ -80,7 +80,7 @@ def learn(rows, labels, train, validation, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("folder", help="of payments.jsonl and chargebacks.jsonl: weir simulate payments --to file:FOLDER")
+    parser.add_argument("folder", help="what weir simulate payments --to file:FOLDER has written")
     parser.add_argument("rows", help="columns of all payments: fraud_baseline --warm 0 --test 0 --rows FILE")
     parser.add_argument("--seeds", type=int, default=3, help="of the trees, each a row (default: 3)")
     arguments = parser.parse_args()

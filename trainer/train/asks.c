@@ -86,6 +86,38 @@ static uint32_t asks_find(weir_train_asks *a, weir_train_kept kept, uint32_t typ
     return WEIR_TRAIN_CACHE_MISS;
 }
 
+/* What the others own, to each at its place. bytes: of all. */
+static weir_err asks_lay_out(weir_train_asks *a, const weir_train_owners *owners, const weir_train_remote *remote,
+                             const weir_block_view *view, uint64_t bytes) {
+    uint64_t place = 0;
+    for (uint32_t rank = 0; rank < owners->ranks; rank++) {
+        a->places[rank] = place;
+        place += a->bytes[rank];
+    }
+    WEIR_ASSERT(place == bytes);
+    char *asks = weir_buf_reserve(&a->asks, bytes + 1);
+    if (!asks) return weir_buf_err(&a->asks);
+    for (uint32_t type = 0; bytes && type < view->types; type++) {
+        weir_block_range range = view->input_ranges[type];
+        for (uint32_t row = range.begin; row < range.end; row++) {
+            uint32_t owner = a->owner_of[row], node = view->input_nodes[row];
+            weir_train_name name;
+            if (owner == owners->rank) continue;
+            weir_err err = weir_train_name_of(owners, remote, type, view->vertices[node], &name);
+            if (err) return err;
+            const weir_train_ask ask = {.vertex = name.number,
+                                        .before_us = view->before_us[view->groups[node]],
+                                        .event = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET,
+                                        .type = type,
+                                        .row = row - range.begin};
+            memcpy(asks + a->places[owner], &ask, sizeof ask);
+            a->places[owner] += sizeof ask;
+        }
+    }
+    weir_buf_commit(&a->asks, bytes);
+    return WEIR_OK;
+}
+
 weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, weir_train_kept kept,
                               const weir_train_remote *remote, const weir_block_view *view) {
     uint64_t bytes = 0;
@@ -126,36 +158,12 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
         a->own_ends[type] = own;
     }
 
-    /* What the others own, to each at its place. */
-    for (uint32_t rank = 0; rank < owners->ranks; rank++) {
-        a->places[rank] = bytes;
+    for (uint32_t rank = 0; rank < owners->ranks; rank++)
         bytes += a->bytes[rank];
-    }
     WEIR_ASSERT(own + a->hit_count + bytes / sizeof(weir_train_ask) == view->inputs); /* TRAIN-E4 */
     WEIR_ASSERT(!kept.lookahead || read == a->reads.length);
     err = weir_buf_err(&a->keeps);
-    if (err) return err;
-    char *asks = weir_buf_reserve(&a->asks, bytes + 1);
-    if (!asks) return weir_buf_err(&a->asks);
-    for (uint32_t type = 0; bytes && type < view->types; type++) {
-        weir_block_range range = view->input_ranges[type];
-        for (uint32_t row = range.begin; row < range.end; row++) {
-            uint32_t owner = a->owner_of[row], node = view->input_nodes[row];
-            weir_train_name name;
-            if (owner == owners->rank) continue;
-            err = weir_train_name_of(owners, remote, type, view->vertices[node], &name);
-            if (err) return err;
-            const weir_train_ask ask = {.vertex = name.number,
-                                        .before_us = view->before_us[view->groups[node]],
-                                        .event = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET,
-                                        .type = type,
-                                        .row = row - range.begin};
-            memcpy(asks + a->places[owner], &ask, sizeof ask);
-            a->places[owner] += sizeof ask;
-        }
-    }
-    weir_buf_commit(&a->asks, bytes);
-    return WEIR_OK;
+    return err ? err : asks_lay_out(a, owners, remote, view, bytes);
 }
 
 weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, weir_train_asks *asks) {

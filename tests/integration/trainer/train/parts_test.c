@@ -311,7 +311,7 @@ static void judged_as_on_the_whole(void **state) {
 /* --- what a rank keeps of others ---------------------------------------------------------------------------------- */
 
 #define CORA_WIDTH 1433u
-#define ASK_BYTES  24u /* vertex, time, type and place */
+#define ASK_BYTES  32u /* vertex, time, event, type and place */
 
 typedef struct kept {
     double loss[64], rows[64], asked[64], kept[64];

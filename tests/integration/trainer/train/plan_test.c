@@ -175,7 +175,7 @@ static void make_payments(void) {
             "cd $folder && weir='%s'; \"$weir\" simulate payments --days 60 --accounts 200 --fraud-rate 0.02 --seed 1 "
             "--to file:out && \"$weir\" load --schema payments --data d out/*.jsonl && \"$weir\" snapshot build "
             "payments --path d/store && \"$weir\" partition payments --parts 3 "
-            "--depth 0 --out shallow",
+            "--out cut",
             weir_test_program()),
         NULL);
 }
@@ -195,7 +195,7 @@ static void payments_as_planned(void **state) {
     make_payments();
     as_planned(&(sample){"payments", "--batch 32 --negatives 150", 1});
     as_planned(&(sample){"payments", "--batch 32 --negatives 150", 3});
-    as_planned(&(sample){"--parts shallow", "--batch 32 --negatives 150 --wire half", 3});
+    as_planned(&(sample){"--parts cut", "--batch 32 --negatives 150 --fanouts 6,4,3 --wire half", 3});
 }
 
 /* Memory of batches and layers is most of what there is. */
@@ -227,7 +227,7 @@ static void embeddings_as_planned(void **state) {
     make_payments();
     as_planned(&(sample){"payments", options, 1});
     as_planned(&(sample){"payments", options, 3});
-    as_planned(&(sample){"--parts shallow", options, 3});
+    as_planned(&(sample){"--parts cut", options, 3});
     json_t *none = plan_of(&(sample){"payments", "--batch 64 --negatives 150", 1});
     json_t *one = plan_of(&(sample){"payments", options, 1}), *three = plan_of(&(sample){"payments", options, 3});
     double rest = moments_of(none, 0), all = moments_of(one, 0) - rest, sum = 0;

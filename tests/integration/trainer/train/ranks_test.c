@@ -314,7 +314,7 @@ static void watch(const char *delay_us) {
     assert_int_equal(setenv("WEIR_TEST_MPI_DELAY_US", delay_us, 1), 0);
 }
 
-#define ASK_BYTES 24u /* vertex, time, type and place */
+#define ASK_BYTES 32u /* vertex, time, event, type and place */
 #define PAY_BYTES 8u  /* a number and its flag        */
 #define WHO_BYTES 12u /* and an aggregate             */
 

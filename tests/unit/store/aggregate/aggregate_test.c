@@ -266,6 +266,38 @@ static void every_function_is_a_walk_over_the_list(void **state) {
     assert_true(pairs > 100);
 }
 
+static void plain_list(world *w, uint32_t relation, const plain_edge *edges, size_t count) {
+    w->f.plain[relation] = fixture_array(count, sizeof *edges);
+    memcpy(w->f.plain[relation], edges, count * sizeof *edges);
+    w->f.plain_count[relation] = count;
+}
+
+/* Vertex 0 came at 50 with event 9, to 1; at 40 it led to shop 1, which 1 knows, and at 50 another event led to 0. */
+static void g3_ends_are_told_by_its_own_event(void **state) {
+    (void)state;
+    static const plain_edge aa[] = {{0, 1, 50, 9, 1}, {0, 2, 50, 8, 1}, {0, 2, 60, 9, 1}};
+    static const plain_edge ab[] = {{0, 1, 40, 3, 1}, {0, 0, 50, 7, 1}, {1, 1, 30, 4, 1}, {1, 0, 20, 5, 1},
+                                    {1, 0, 21, 6, 1}, {2, 0, 22, 1, 1}, {2, 1, 23, 2, 1}};
+    const uint64_t vertices[] = {0, 0, 0}, events[] = {9, 8, 0};
+    const int64_t before_us[] = {50, 50, 50};
+    const weir_sample_vertices of = {.vertices = vertices, .before_us = before_us, .events = events, .count = 3};
+    double values[3 * COLUMNS];
+    world w = {.f = {.vertices = {3, 2}}};
+    plain_list(&w, 0, ab, sizeof ab / sizeof *ab);
+    plain_list(&w, 1, aa, sizeof aa / sizeof *aa);
+    fixture_close_lists(&w.f);
+    decorate(&w);
+    assert_ok(weir_schema_parse("t.yaml", text, strlen(text), &w.schema));
+    assert_ok(weir_sample_over_arrays(&w.f.arrays, &w.source));
+    assert_ok(weir_aggregates_open(w.schema, w.source, &w.aggregates));
+    assert_ok(weir_aggregates_read(w.aggregates, &of, values));
+    const double *meetings = values + COLUMNS - 3;
+    assert_true(meetings[0] == 1);             /* 1 and shop 1, not shop 0, where it was twice */
+    assert_true(meetings[COLUMNS] == 1);       /* by event 8: 2 and shop 1                     */
+    assert_true(isnan(meetings[2 * COLUMNS])); /* of none: before 50 it led to nobody          */
+    world_close(&w);
+}
+
 /* Without events no vertex is a target, and a pair is nobody's. */
 static void a_pair_is_a_targets(void **state) {
     (void)state;
@@ -333,5 +365,5 @@ static void a_vertex_that_is_not_there_is_said(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(every_function_is_a_walk_over_the_list), WEIR_CASE(g1_a_window_has_its_begin_and_not_its_end),
-           WEIR_CASE(a_pair_is_a_targets), WEIR_CASE(g2_a_hub_counts_its_newest),
-           WEIR_CASE(a_vertex_that_is_not_there_is_said))
+           WEIR_CASE(a_pair_is_a_targets), WEIR_CASE(g3_ends_are_told_by_its_own_event),
+           WEIR_CASE(g2_a_hub_counts_its_newest), WEIR_CASE(a_vertex_that_is_not_there_is_said))
