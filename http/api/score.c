@@ -156,12 +156,17 @@ static weir_err score_job_ask_vertices(score_job *job, const weir_score_model *m
     weir_api_score_ask *ask = &job->ask;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < ask->count; i++) {
+        const weir_vertex vertex = weir_api_vertex_id(job->api, &ask->vertices[i]);
+        weir_arena *arena = weir_http_arena(job->request);
+        if (job->embedding) {
+            err = weir_score_ask_embedding(job->api->graph, model, (uint16_t)ask->vertices[i].type, vertex,
+                                           weir_api_now(job->api), arena, &ask->asks[i]);
+            continue;
+        }
         if (ask->vertices[i].type != weir_nn_target_type(shape))
-            return WEIR_ERR(job->embedding ? WEIR_ENOTFOUND : WEIR_EDATA,
-                            "the model scores vertices of type %s, not of type %s",
+            return WEIR_ERR(WEIR_EDATA, "the model scores vertices of type %s, not of type %s",
                             weir_nn_vertex(shape, weir_nn_target_type(shape))->name, ask->vertices[i].type_name);
-        err = weir_score_ask_vertex(job->api->graph, model, weir_api_vertex_id(job->api, &ask->vertices[i]),
-                                    weir_api_now(job->api), weir_http_arena(job->request), &ask->asks[i]);
+        err = weir_score_ask_vertex(job->api->graph, model, vertex, weir_api_now(job->api), arena, &ask->asks[i]);
     }
     return err;
 }

@@ -59,7 +59,8 @@ static void forward_apply(const forward_pass *p, uint32_t rows, uint32_t k, cons
 
 /* --- what the batch brings --------------------------------------------------------------------------------------- */
 
-static weir_err forward_check_batch(const forward_pass *p) {
+/* inner: the vertices at its first nodes are no targets. */
+static weir_err forward_check_batch(const forward_pass *p, bool inner) {
     const weir_block_view *b = p->block;
     const weir_nn_shape *s = p->shape;
     if (b->hops != s->layers || b->types != s->types || b->steps != s->step_count)
@@ -72,7 +73,7 @@ static weir_err forward_check_batch(const forward_pass *p) {
         return WEIR_ERR(WEIR_EINVAL, "embeddings that are shared out come with the batch where the network is a share, "
                                      "and else are its own; give those that belong to it");
     weir_block_range targets = b->ranges[s->target_type];
-    if (targets.end - targets.begin != b->targets)
+    if (!inner && targets.end - targets.begin != b->targets)
         return WEIR_ERR(WEIR_EINVAL,
                         "a block with targets that are not of type '%s'; the network answers for these alone",
                         s->vertices[s->target_type].name);
@@ -332,30 +333,39 @@ static void forward_head(forward_pass *p) {
     p->k->bias(rows, s->outputs, p->params + p->nn->plan.head_bias, p->logits);
 }
 
+/* From the batch to the rows of a layer. */
+static weir_err forward_run(forward_pass *p, const weir_nn_drop *drop, uint32_t layers, bool inner) {
+    WEIR_ASSERT(p->w->nn == p->nn && layers <= p->shape->layers);
+    p->tape = &p->w->tape;
+    weir_err err = weir_nn_workspace_begin(p->w); /* first: what is refused leaves no tape either */
+    if (!err) err = forward_check_batch(p, inner);
+    if (err) return err;
+    *p->tape = (weir_nn_tape){.block = p->block, .drop = drop ? *drop : (weir_nn_drop){0}};
+
+    forward_bring(p);
+    if (!p->starved) forward_encode(p);
+    if (!p->starved) forward_edge_means(p);
+    for (uint32_t layer = 1; layer <= layers && !p->starved; layer++)
+        forward_layer_run(p, layer);
+    if (!p->starved && !inner) forward_head(p);
+    if (!p->starved) return WEIR_OK;
+    return WEIR_NOMEM("for a batch of %u targets and %u nodes; lower the batch or the fan-outs", p->block->targets,
+                      p->block->nodes);
+}
+
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings) {
     const weir_nn_shape *shape = nn->shape;
-    forward_pass p = {
-        .nn = nn, .shape = shape, .k = nn->kernels, .params = params, .batch = batch, .block = batch->block};
-    p.w = workspace;
-    p.tape = &workspace->tape;
-    WEIR_ASSERT(workspace->nn == nn);
-    weir_err err = weir_nn_workspace_begin(workspace); /* first: what is refused leaves no tape either */
-    if (!err) err = forward_check_batch(&p);
+    forward_pass p = {.nn = nn,
+                      .shape = shape,
+                      .k = nn->kernels,
+                      .params = params,
+                      .batch = batch,
+                      .block = batch->block,
+                      .w = workspace};
+    weir_err err = forward_run(&p, drop, shape->layers, false);
     if (err) return err;
-    *p.tape = (weir_nn_tape){.block = batch->block, .drop = drop ? *drop : (weir_nn_drop){0}};
-
-    forward_bring(&p);
-    if (!p.starved) forward_encode(&p);
-    if (!p.starved) forward_edge_means(&p);
-    for (uint32_t layer = 1; layer <= shape->layers && !p.starved; layer++)
-        forward_layer_run(&p, layer);
-    if (!p.starved) forward_head(&p);
-    if (p.starved)
-        return WEIR_NOMEM("for a batch of %u targets and %u nodes; lower the batch or the fan-outs", p.block->targets,
-                          p.block->nodes);
-
     size_t rows = p.block->targets, size = sizeof(weir_real);
     nn->kernels->to_host(logits, p.logits, rows * shape->outputs * size);
     if (embeddings)
@@ -363,4 +373,23 @@ weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_
     err = nn->kernels->finish();
     workspace->taped = !err && workspace->keeps_tape;
     return err;
+}
+
+weir_err weir_nn_embed(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch, uint32_t hop,
+                       weir_nn_workspace *workspace, weir_real *embeddings) {
+    const weir_nn_shape *shape = nn->shape;
+    forward_pass p = {.nn = nn,
+                      .shape = shape,
+                      .k = nn->kernels,
+                      .params = params,
+                      .batch = batch,
+                      .block = batch->block,
+                      .w = workspace};
+    WEIR_ASSERT(hop < shape->layers);
+    weir_err err = forward_run(&p, NULL, shape->layers - hop, true);
+    if (err) return err;
+    WEIR_ASSERT(p.block->hop_end[hop] == p.block->targets);
+    nn->kernels->to_host(embeddings, p.tape->layers[shape->layers - hop - 1].out,
+                         (size_t)p.block->targets * shape->hidden * sizeof *embeddings);
+    return nn->kernels->finish();
 }

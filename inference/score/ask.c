@@ -18,6 +18,32 @@ static weir_err score_ask_own_event(weir_graph *graph, uint32_t type, weir_arena
     return err;
 }
 
+static weir_err score_ask_unknown(const weir_graph *graph, uint32_t type) {
+    return WEIR_ERR(WEIR_ENOTFOUND, "no such %s: no event has named it yet, or it was deleted or has expired",
+                    weir_schema_vertex_at(weir_graph_schema(graph), type)->name);
+}
+
+weir_err weir_score_ask_embedding(weir_graph *graph, const weir_score_model *model, uint16_t type, weir_vertex vertex,
+                                  int64_t now_us, weir_arena *arena, weir_score_ask *askp) {
+    const weir_nn_shape *shape = weir_score_model_shape(model);
+    int64_t first_us;
+    bool known;
+    *askp = (weir_score_ask){.vertex = vertex, .time_us = now_us, .embedding = true, .inner = true, .type = type};
+    if (type == weir_nn_target_type(shape)) {
+        weir_err err = weir_score_ask_vertex(graph, model, vertex, now_us, arena, askp);
+        askp->embedding = true;
+        return err;
+    }
+    if (type >= weir_nn_types(shape) || weir_nn_hop_of(shape, type) >= weir_nn_layers(shape))
+        return WEIR_ERR(WEIR_ENOTFOUND,
+                        "the model has no embedding of a %s: it scores %s, and no layer of its network stands where it "
+                        "meets others",
+                        weir_schema_vertex_at(weir_graph_schema(graph), type)->name,
+                        weir_nn_vertex(shape, weir_nn_target_type(shape))->name);
+    weir_err err = weir_graph_first_put(graph, vertex, WEIR_BEFORE_ALL, arena, &known, &first_us);
+    return err || known ? err : score_ask_unknown(graph, type);
+}
+
 weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
                                weir_arena *arena, weir_score_ask *askp) {
     uint32_t type = weir_nn_target_type(weir_score_model_shape(model));
@@ -25,10 +51,7 @@ weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model,
     *askp = (weir_score_ask){.vertex = vertex, .time_us = now_us};
     weir_err err = weir_graph_first_put(graph, vertex, WEIR_BEFORE_ALL, arena, &known, &askp->time_us);
     if (err) return err;
-    if (!known) {
-        return WEIR_ERR(WEIR_ENOTFOUND, "no such %s: no event has named it yet, or it was deleted or has expired",
-                        weir_schema_vertex_at(weir_graph_schema(graph), type)->name);
-    }
+    if (!known) return score_ask_unknown(graph, type);
     if (model->at_label || askp->time_us >= INT64_MAX - 1) {
         askp->time_us = now_us;
         return WEIR_OK;

@@ -7,8 +7,8 @@
  *           ├─ …                    targets are computed again. One forward pass answers all of it.
  *           └─ without its own row
  *
- * What the target's row says of a pair came by two of these edges: a variant that lacks one of them knows nothing of the
- * pair either, so it has a row of its own.
+ * What the target's row says of a pair came by two of these edges: a variant that lacks one of them knows nothing of
+ * the pair either, so it has a row of its own.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -47,6 +47,7 @@ struct weir_scorer {
     /* Of the model at hand. */
     weir_score_model *model;
     scorer_reach reaches[WEIR_SCORE_EFFORTS];
+    scorer_reach inner[WEIR_SAMPLE_HOPS_MAX]; /* of vertices that stand so many hops from a target */
     weir_nn_workspace *workspace;
     weir_inputs *inputs;
     const weir_block_view *view; /* of the last pass */
@@ -62,12 +63,17 @@ typedef struct scorer_round {
 
 /* --- the model at hand -------------------------------------------------------------------------------------------- */
 
+static void scorer_close_reach(scorer_reach *r) {
+    weir_block_close(r->block);
+    weir_sampler_close(r->sampler);
+    *r = (scorer_reach){0};
+}
+
 static void scorer_forget_model(weir_scorer *s) {
-    for (uint32_t i = 0; i < WEIR_SCORE_EFFORTS; i++) {
-        weir_block_close(s->reaches[i].block);
-        weir_sampler_close(s->reaches[i].sampler);
-        s->reaches[i] = (scorer_reach){0};
-    }
+    for (uint32_t i = 0; i < WEIR_SCORE_EFFORTS; i++)
+        scorer_close_reach(&s->reaches[i]);
+    for (uint32_t i = 0; i < WEIR_SAMPLE_HOPS_MAX; i++)
+        scorer_close_reach(&s->inner[i]);
     weir_inputs_close(s->inputs);
     weir_nn_workspace_close(s->workspace);
     weir_score_model_drop(s->model);
@@ -149,6 +155,13 @@ static bool scorer_is_finite(const weir_score *score) {
     return finite && isfinite(score->own_change);
 }
 
+static weir_err scorer_too_large(const weir_score_model *model) {
+    return WEIR_ERR(WEIR_EUNAVAILABLE,
+                    "model %s gives a score that is not a finite number, because its weights are too large; train it "
+                    "again with a lower rate, or go back to the previous model with `weir model rollback`",
+                    model->version);
+}
+
 /* --- one pass ----------------------------------------------------------------------------------------------------- */
 
 typedef struct scorer_pass {
@@ -212,11 +225,7 @@ static weir_err scorer_answer(scorer_pass *p, uint32_t i) {
     if (place.variants)
         err = weir_score_reasons_of(shape, weir_score_overlay_source(s->overlay), p->view, p->wide, p->logits, i,
                                     ask->reasons, s->arena, score);
-    if (err || scorer_is_finite(score)) return err;
-    return WEIR_ERR(WEIR_EUNAVAILABLE,
-                    "model %s gives a score that is not a finite number, because its weights are too large; train it "
-                    "again with a lower rate, or go back to the previous model with `weir model rollback`",
-                    s->model->version);
+    return err || scorer_is_finite(score) ? err : scorer_too_large(s->model);
 }
 
 static weir_err scorer_read_inputs(weir_scorer *s, const weir_nn_shape *shape, const weir_block_view *view,
@@ -276,6 +285,53 @@ static weir_err scorer_compute(scorer_pass *p) {
     for (uint32_t i = 0; !err && i < p->round->count; i++)
         err = scorer_answer(p, i);
     return err;
+}
+
+/* --- a vertex that is no target ----------------------------------------------------------------------------------- */
+
+static weir_err scorer_open_inner(weir_scorer *s, uint32_t hop, scorer_reach *r) {
+    const weir_nn_shape *shape = weir_score_model_shape(s->model);
+    weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
+    const weir_sample_opts opts = {.steps = steps,
+                                   .step_count = weir_nn_steps_from(shape, hop, steps),
+                                   .window = weir_nn_window(shape),
+                                   .targets_max = 1,
+                                   .seed = s->model->opts.seed};
+    if (r->block) return WEIR_OK;
+    weir_err err = r->sampler ? WEIR_OK : weir_sampler_open(&opts, weir_score_overlay_source(s->overlay), &r->sampler);
+    return err ? err : weir_block_open(r->sampler, &r->block);
+}
+
+/* Its tree is what would lie below it in a target's tree at the ask's time, and its embedding what the network would
+ * say of it there. */
+static weir_err scorer_run_inner(weir_scorer *s, const weir_score_ask *ask, weir_score *score) {
+    const weir_nn_shape *shape = weir_score_model_shape(s->model);
+    const uint32_t hop = weir_nn_hop_of(shape, ask->type);
+    const weir_target target = {.vertex = ask->vertex, .before_us = ask->time_us, .type = ask->type};
+    weir_score_inputs inputs;
+    weir_block_view view;
+    if (hop == 0 || hop >= weir_nn_layers(shape))
+        return WEIR_ERR(WEIR_EINVAL, "vertex type %u has no embedding that is not a target's", ask->type);
+    scorer_reach *r = &s->inner[hop];
+    weir_score_overlay_show(s->overlay, NULL, 0);
+    s->view = NULL;
+    weir_err err = scorer_open_inner(s, hop, r);
+    if (!err) err = weir_sample(r->sampler, &target, 1, r->block);
+    if (err) return err;
+    weir_block_inputs(r->sampler, r->block, true);
+    err = weir_nn_lift(shape, weir_block_look(r->block), hop, s->arena, &view);
+    if (!err) err = scorer_read_inputs(s, shape, &view, &inputs);
+    weir_real *embedding = weir_arena_alloc(s->arena, weir_nn_hidden(shape) * sizeof *embedding);
+    if (!err && !embedding) err = WEIR_ARENA_ERR(s->arena, SCORER_NO_ROOM);
+    if (err) return err;
+    const weir_nn_batch batch = {
+        .block = &view, .numbers = inputs.numbers, .slots = inputs.slots, .edges = inputs.edges};
+    err = weir_nn_embed(s->model->opts.nn, s->model->opts.params, &batch, hop, s->workspace, embedding);
+    *score = (weir_score){.decision = scorer_decision_of(s->model, ask),
+                          .nodes = view.nodes,
+                          .embedding = embedding,
+                          .embedding_width = weir_nn_hidden(shape)};
+    return err || scorer_is_finite(score) ? err : scorer_too_large(s->model);
 }
 
 /* --- rounds ------------------------------------------------------------------------------------------------------- */
@@ -387,7 +443,14 @@ weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const wei
                                    weir_score_overlay_source(scorer->overlay), &scorer->inputs);
         if (!err) scorer->model = weir_score_model_share(model);
     }
-    for (uint32_t left = count; !err && left;) {
+    uint32_t left = count;
+    for (uint32_t i = 0; !err && i < count; i++) {
+        if (!asks[i].inner) continue;
+        err = scorer_run_inner(scorer, &asks[i], &scores[i]);
+        taken[i] = true;
+        left--;
+    }
+    while (!err && left) {
         scorer_round round = {.count = 0};
         for (uint32_t i = 0; i < count; i++) {
             if (taken[i] || !scorer_fits(&round, &asks[i])) continue;

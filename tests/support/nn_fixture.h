@@ -169,10 +169,9 @@ static inline void nn_fill_step(nn_fixture *f, uint32_t step) {
     }
 }
 
-static inline void nn_sample(nn_fixture *f, const weir_target *targets, uint32_t count) {
-    assert_ok(weir_sample(f->sampler, targets, count, f->block));
-    weir_block_inputs(f->sampler, f->block, false);
-    f->batch.block = weir_block_look(f->block);
+/* Random inputs for this block. */
+static inline void nn_bring(nn_fixture *f, const weir_block_view *block) {
+    f->batch.block = block;
     for (uint32_t t = 0; t < 3; t++)
         nn_fill_type(f, t);
     for (uint32_t s = 0; s < sizeof nn_steps / sizeof *nn_steps; s++)
@@ -180,6 +179,12 @@ static inline void nn_sample(nn_fixture *f, const weir_target *targets, uint32_t
     f->batch.numbers = (const weir_real *const *)f->numbers;
     f->batch.slots = (const uint32_t *const *)f->slots;
     f->batch.edges = (const weir_real *const *)f->edges;
+}
+
+static inline void nn_sample(nn_fixture *f, const weir_target *targets, uint32_t count) {
+    assert_ok(weir_sample(f->sampler, targets, count, f->block));
+    weir_block_inputs(f->sampler, f->block, false);
+    nn_bring(f, weir_block_look(f->block));
 }
 
 static inline void nn_targets(nn_fixture *f, weir_target *targets, uint32_t count) {
@@ -358,14 +363,15 @@ static inline void naive_dropout(const nn_fixture *f, const weir_nn_drop *drop, 
     free(mask);
 }
 
-/* drop may be NULL. logits: targets x outputs. */
-static inline void naive_forward(const nn_fixture *f, const double *params, const weir_nn_drop *drop, double *logits) {
+/* The rows of the last of so many layers, to be freed. */
+static inline double *naive_layers(const nn_fixture *f, const double *params, const weir_nn_drop *drop,
+                                   uint32_t layers) {
     const weir_block_view *v = f->batch.block;
-    uint32_t hidden = weir_nn_hidden(f->shape), outputs = weir_nn_outputs(f->shape);
+    uint32_t hidden = weir_nn_hidden(f->shape);
     double *below = fixture_array((size_t)v->nodes * naive_stride(f, 1), sizeof *below);
     for (uint32_t n = 0; n < v->nodes; n++)
         naive_encode(f, params, n, below + n * naive_stride(f, 1));
-    for (uint32_t layer = 1; layer <= v->hops; layer++) {
+    for (uint32_t layer = 1; layer <= layers; layer++) {
         double *out = fixture_array((size_t)v->nodes * hidden, sizeof *out);
         for (uint32_t n = 0; n < v->hop_end[v->hops - layer]; n++)
             naive_layer(f, params, layer, n, below, out + n * hidden);
@@ -373,6 +379,14 @@ static inline void naive_forward(const nn_fixture *f, const double *params, cons
         free(below);
         below = out;
     }
+    return below;
+}
+
+/* drop may be NULL. logits: targets x outputs. */
+static inline void naive_forward(const nn_fixture *f, const double *params, const weir_nn_drop *drop, double *logits) {
+    const weir_block_view *v = f->batch.block;
+    uint32_t hidden = weir_nn_hidden(f->shape), outputs = weir_nn_outputs(f->shape);
+    double *below = naive_layers(f, params, drop, v->hops);
     memset(logits, 0, v->targets * outputs * sizeof *logits);
     for (uint32_t t = 0; t < v->targets; t++) {
         double one = 1;

@@ -117,6 +117,41 @@ static void an_event_is_judged_before_it_is_stored(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
+static json_t *embedding_of(const serve_child *child, const char *path) {
+    http_answer answer;
+    serve_get(child, path, &answer);
+    if (answer.status != 200) fail_msg("%s: %d: %s", path, answer.status, answer.body);
+    json_t *root = json_loads(answer.body, 0, NULL);
+    assert_true(json_array_size(json_object_get(root, "embedding")) > 1);
+    answer_free(&answer);
+    return root;
+}
+
+/* Of the payment as of its own time, of its account as of now: a payment more is a new one of the account alone. */
+static void what_a_model_meets_has_an_embedding(void **state) {
+    (void)state;
+    static const char payment[] = "/v1/embeddings/payment/p1", account[] = "/v1/embeddings/account/a1";
+    serve_child child;
+    char id[WEIR_MODEL_ID_MAX];
+    register_make(weir_test_path("data/models"), 16, 5, id);
+    start(&child, true);
+    store_event(&child, 0, "/v1/vertices/payment/p1");
+    json_t *of_payment = embedding_of(&child, payment), *of_account = embedding_of(&child, account);
+    assert_string_equal(json_string_value(json_object_get(of_payment, "time")), "2026-01-05T10:00:00.000000Z");
+    assert_string_not_equal(json_string_value(json_object_get(of_account, "time")), "2026-01-05T10:00:00.000000Z");
+    assert_string_equal(json_string_value(json_object_get(of_account, "type")), "account");
+    store_event(&child, 1, "/v1/vertices/payment/p2");
+    json_t *payment_again = embedding_of(&child, payment), *account_again = embedding_of(&child, account);
+    assert_true(json_equal(json_object_get(of_payment, "embedding"), json_object_get(payment_again, "embedding")));
+    assert_false(json_equal(json_object_get(of_account, "embedding"), json_object_get(account_again, "embedding")));
+    serve_expect_get(&child, "/v1/embeddings/account/nobody", 404, "no such account");
+    json_decref(of_payment);
+    json_decref(of_account);
+    json_decref(payment_again);
+    json_decref(account_again);
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
 static const char *neighborhood_of(json_t *root) {
     return json_string_value(json_object_get(json_array_get(json_object_get(root, "scores"), 0), "neighborhood"));
 }
@@ -519,7 +554,7 @@ static void swaps_under_load_fail_no_request(void **state) {
 
 WEIR_TESTS(WEIR_CASE(an_event_is_refused_as_the_log_would), WEIR_CASE(a_pipe_in_the_place_of_a_model_hangs_nothing),
            WEIR_CASE(what_others_may_write_is_refused), WEIR_CASE(an_event_is_judged_before_it_is_stored),
-           WEIR_CASE(more_nodes_than_are_wanted_are_not_looked_at), WEIR_CASE(a3_what_freshness_says_is_in_the_score),
-           WEIR_CASE(bodies_that_are_refused), WEIR_CASE(bad_models_leave_the_good_one),
-           WEIR_CASE(an_unsigned_model_is_refused_by_default), WEIR_CASE(keys_beside_the_data_may_come_after_the_start),
-           WEIR_CASE(swaps_under_load_fail_no_request))
+           WEIR_CASE(what_a_model_meets_has_an_embedding), WEIR_CASE(more_nodes_than_are_wanted_are_not_looked_at),
+           WEIR_CASE(a3_what_freshness_says_is_in_the_score), WEIR_CASE(bodies_that_are_refused),
+           WEIR_CASE(bad_models_leave_the_good_one), WEIR_CASE(an_unsigned_model_is_refused_by_default),
+           WEIR_CASE(keys_beside_the_data_may_come_after_the_start), WEIR_CASE(swaps_under_load_fail_no_request))

@@ -38,6 +38,7 @@ typedef struct parity {
     uint64_t forgotten; /* rows of vertices that had expired */
     uint64_t known, unknown;
     uint64_t met;      /* targets whose account knew the shop */
+    uint64_t embedded; /* vertices that are no targets */
     weir_real *floats; /* as read here, one by one */
     uint32_t *slots;
     weir_inputs *inputs;
@@ -224,18 +225,17 @@ static void some_rows(parity *p, const weir_block_view *view, uint32_t type, uin
     free(places);
 }
 
-static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
-    const weir_real *numbers[SCORE_TYPES], *edges[SCORE_STEPS];
-    const uint32_t *slots[SCORE_TYPES];
+/* The inputs of a block into p->floats and p->slots, read one by one. */
+static void encode_block(parity *p, const weir_block_view *view, const weir_real *numbers[SCORE_TYPES],
+                         const uint32_t *slots[SCORE_TYPES], const weir_real *edges[SCORE_STEPS]) {
     size_t floats = 0, words = 0;
     for (uint32_t type = 0; type < SCORE_TYPES; type++) {
         const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
         numbers[type] = p->floats + floats;
         slots[type] = p->slots + words;
         for (uint32_t i = view->input_ranges[type].begin; i < view->input_ranges[type].end; i++) {
-            uint32_t node = view->input_nodes[i];
             assert_true(floats + 64 < BLOCK_FLOATS && words + 64 < BLOCK_FLOATS);
-            encode_vertex(p, type, view, node, p->floats + floats, p->slots + words);
+            encode_vertex(p, type, view, view->input_nodes[i], p->floats + floats, p->slots + words);
             floats += inputs->width;
             words += inputs->category_count;
         }
@@ -248,6 +248,12 @@ static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
             floats += weir_nn_edge(p->net.shape, score_steps[step].relation)->width;
         }
     }
+}
+
+static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
+    const weir_real *numbers[SCORE_TYPES], *edges[SCORE_STEPS];
+    const uint32_t *slots[SCORE_TYPES];
+    encode_block(p, view, numbers, slots, edges);
     /* The way that training takes gives the same bits as reading the arrays one by one. */
     for (uint32_t type = 0; type < SCORE_TYPES; type++) {
         const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
@@ -322,12 +328,57 @@ static uint32_t same_batch(parity *p) {
     return edges;
 }
 
+/* What the network says of an account or a shop, live as of the snapshot's time, and of the snapshot's arrays. */
+static void same_embedding(parity *p, uint32_t type, uint64_t n) {
+    char key[SCORE_VERTEX_KEY];
+    weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
+    const uint32_t hop = weir_nn_hop_of(p->net.shape, type), hidden = weir_nn_hidden(p->net.shape);
+    const weir_vertex vertex = score_vertex(&p->world, type, n, key);
+    const weir_score_ask ask = {
+        .vertex = vertex, .time_us = p->as_of_us, .embedding = true, .inner = true, .type = (uint16_t)type};
+    const weir_real *numbers[SCORE_TYPES], *edges[SCORE_STEPS];
+    const uint32_t *slots[SCORE_TYPES];
+    weir_target target = {.before_us = p->as_of_us, .type = (uint16_t)type};
+    weir_block_view lifted;
+    weir_sampler *sampler;
+    weir_block *block;
+    weir_score score;
+    uint64_t index;
+    if (!weir_snapshot_find(p->snapshot, type, vertex, &index)) return;
+    target.vertex = index;
+    weir_sample_opts opts = {.steps = steps, .window = 12, .targets_max = 1, .seed = 77};
+    opts.step_count = weir_nn_steps_from(p->net.shape, hop, steps);
+    assert_ok(weir_scorer_run(p->scorer, p->model, &ask, 1, &score));
+    assert_int_equal(score.embedding_width, hidden);
+    weir_arena_reset(p->arena);
+    assert_ok(weir_sampler_open(&opts, p->source, &sampler));
+    assert_ok(weir_block_open(sampler, &block));
+    assert_ok(weir_sample(sampler, &target, 1, block));
+    weir_block_inputs(sampler, block, true);
+    assert_ok(weir_nn_lift(p->net.shape, weir_block_look(block), hop, p->arena, &lifted));
+    assert_int_equal(score.nodes, lifted.nodes);
+    encode_block(p, &lifted, numbers, slots, edges);
+    const weir_nn_batch batch = {.block = &lifted, .numbers = numbers, .slots = slots, .edges = edges};
+    weir_real *embedding = calloc(hidden, sizeof *embedding);
+    assert_ok(weir_nn_embed(p->net.nn, p->net.params, &batch, hop, p->workspace, embedding));
+    for (uint32_t i = 0; i < hidden; i++)
+        assert_true(fabs((double)embedding[i] - (double)score.embedding[i]) <= 1e-5);
+    free(embedding);
+    weir_block_close(block);
+    weir_sampler_close(sampler);
+    p->embedded++;
+}
+
 static void run_decisions(const char *expire, bool telling) {
     parity p = {.expires = *expire != 0, .telling = telling};
     uint64_t decisions = weir_test_rounds(DECISIONS), edges = 0;
     parity_open(&p, expire);
     for (uint64_t i = 0; i < decisions; i += BATCH)
         edges += same_batch(&p);
+    for (uint64_t n = 0; !p.expires && !telling && n < p.world.accounts + p.world.shops; n++)
+        same_embedding(&p, n < p.world.accounts ? SCORE_ACCOUNT : SCORE_SHOP,
+                       n < p.world.accounts ? n : n - p.world.accounts);
+    assert_true(p.embedded > 20 || p.expires || telling);
     assert_true(edges > decisions); /* there was something to compare */
     assert_true((p.forgotten > 0) == (p.expires || p.telling));
     assert_true(p.known > decisions && p.unknown > decisions && p.met > decisions / 10);

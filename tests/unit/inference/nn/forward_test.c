@@ -37,6 +37,64 @@ static void compare_with_naive(const char *task, nn_encoders encoders, uint32_t 
     nn_close(&f);
 }
 
+/* Vertices of type b stand one hop from the targets, which are of type a: layer 1 of 2 is the last that has them. */
+static void inner_is_the_naive_network(nn_encoders encoders) {
+    nn_fixture f;
+    weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
+    weir_sample_opts opts = {.steps = steps, .window = 20, .targets_max = NN_TARGETS, .seed = weir_test_seed()};
+    weir_sampler *sampler;
+    weir_block *block;
+    weir_block_view lifted;
+    weir_arena *arena;
+    weir_nn_workspace *workspace;
+    weir_target targets[NN_TARGETS];
+    nn_open_as(&f, weir_test_seed(), "find", 13, encoders);
+    const uint32_t hidden = weir_nn_hidden(f.shape), hop = weir_nn_hop_of(f.shape, 1);
+    assert_int_equal(hop, 1);
+    assert_int_equal(weir_nn_hop_of(f.shape, 0), 0);
+    assert_int_equal(weir_nn_hop_of(f.shape, 2), UINT32_MAX);
+    opts.step_count = weir_nn_steps_from(f.shape, hop, steps);
+    assert_int_equal(opts.step_count, 2);
+    assert_ok(weir_arena_open(1u << 20, &arena));
+    assert_ok(weir_sampler_open(&opts, f.source, &sampler));
+    assert_ok(weir_block_open(sampler, &block));
+    assert_ok(weir_nn_workspace_open(f.nn, false, &workspace));
+    for (uint32_t i = 0; i < NN_TARGETS; i++)
+        targets[i] = (weir_target){.vertex = weir_rng_below(&f.rng, f.graph.vertices[1]),
+                                   .before_us = 1 + (int64_t)weir_rng_below(&f.rng, (uint64_t)NN_LAST_US),
+                                   .type = 1};
+    assert_ok(weir_sample(sampler, targets, NN_TARGETS, block));
+    weir_block_inputs(sampler, block, true);
+    assert_ok(weir_nn_lift(f.shape, weir_block_look(block), hop, arena, &lifted));
+    nn_bring(&f, &lifted);
+
+    uint64_t count = weir_nn_parameter_count(f.nn);
+    double *params = fixture_array(count, sizeof *params);
+    for (uint64_t i = 0; i < count; i++)
+        params[i] = (double)f.params[i];
+    double *naive = naive_layers(&f, params, NULL, weir_nn_layers(f.shape) - hop);
+    weir_real *embeddings = fixture_array((size_t)NN_TARGETS * hidden, sizeof *embeddings);
+    assert_ok(weir_nn_embed(f.nn, f.params, &f.batch, hop, workspace, embeddings));
+    for (uint32_t i = 0; i < NN_TARGETS * hidden; i++)
+        if (!(fabs((double)embeddings[i] - naive[i]) < 1e-5 * (1 + fabs(naive[i]))))
+            fail_msg("value %u is %.9g, and should be %.9g", i, (double)embeddings[i], naive[i]);
+    free(embeddings);
+    free(naive);
+    free(params);
+    weir_nn_workspace_close(workspace);
+    weir_block_close(block);
+    weir_sampler_close(sampler);
+    weir_arena_close(arena);
+    nn_close(&f);
+}
+
+static void inner_vertices_are_those_of_the_naive_network(void **state) {
+    (void)state;
+    inner_is_the_naive_network(NN_ALL);
+    inner_is_the_naive_network(NN_OF_CATEGORIES);
+    inner_is_the_naive_network(NN_NONE);
+}
+
 static void forward_is_the_naive_network(void **state) {
     (void)state;
     compare_with_naive("find", NN_ALL, 13);
@@ -246,9 +304,10 @@ static void every_allocation_of_open_may_fail(void **state) {
     nn_close(&f);
 }
 
-WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(forward_of_classes_is_the_naive_network),
-           WEIR_CASE(forward_without_encoders_is_the_naive_network), WEIR_CASE(n4_a_tape_changes_no_bit),
-           WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch), WEIR_CASE(n6_a_tensor_begins_by_its_name),
-           WEIR_CASE(init_is_glorot), WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one),
-           WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor), WEIR_CASE(another_block_is_refused),
-           WEIR_CASE(every_allocation_of_a_pass_may_fail), WEIR_CASE(every_allocation_of_open_may_fail))
+WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(inner_vertices_are_those_of_the_naive_network),
+           WEIR_CASE(forward_of_classes_is_the_naive_network), WEIR_CASE(forward_without_encoders_is_the_naive_network),
+           WEIR_CASE(n4_a_tape_changes_no_bit), WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch),
+           WEIR_CASE(n6_a_tensor_begins_by_its_name), WEIR_CASE(init_is_glorot),
+           WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one), WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor),
+           WEIR_CASE(another_block_is_refused), WEIR_CASE(every_allocation_of_a_pass_may_fail),
+           WEIR_CASE(every_allocation_of_open_may_fail))

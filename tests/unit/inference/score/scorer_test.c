@@ -170,6 +170,54 @@ static void events_that_cannot_be_judged(void **state) {
     scoring_close(&s);
 }
 
+/* Of an account: alone and beside scores the same bits, and another one once the account has paid again. */
+static void an_embedding_of_what_is_no_target(void **state) {
+    (void)state;
+    scoring s;
+    weir_score_ask asks[3];
+    weir_score scores[3];
+    weir_real before[64];
+    weir_mutation *m;
+    weir_vertex account = 0;
+    score_event e;
+    char key[SCORE_VERTEX_KEY];
+    bool known = false;
+    scoring_open(&s, weir_test_seed(), EVENTS);
+    for (uint64_t n = 0; !known; n++) {
+        int64_t first_us;
+        account = score_vertex(&s.world, SCORE_ACCOUNT, n, key);
+        assert_ok(weir_graph_first_put(s.world.graph, account, WEIR_BEFORE_ALL, s.arena, &known, &first_us));
+    }
+    asks[0] = some_ask(&s);
+    asks[2] = some_ask(&s);
+    assert_ok(weir_score_ask_embedding(s.world.graph, s.model, SCORE_ACCOUNT, account, s.world.now_us + 1000, s.arena,
+                                       &asks[1]));
+    assert_true(asks[1].inner && asks[1].time_us == s.world.now_us + 1000);
+    scores[1] = run_one(&s, &asks[1]);
+    assert_in_range(scores[1].embedding_width, 1, 64);
+    memcpy(before, scores[1].embedding, scores[1].embedding_width * sizeof *before);
+    assert_ok(weir_scorer_run(s.scorer, s.model, asks, 3, scores));
+    assert_memory_equal(before, scores[1].embedding, scores[1].embedding_width * sizeof *before);
+    assert_true(scores[0].nodes > 0 && scores[0].embedding == NULL && scores[1].nodes > 0);
+
+    e = (score_event){.time_us = s.world.now_us + 1, .id = 4711};
+    e.payment = score_put(&s.world, &e, SCORE_PAYMENT, s.world.events + 1, &m);
+    score_edge(&e, SCORE_PAID_BY, e.payment, account);
+    score_other_half(&e);
+    score_event_store(&s.world, &e, s.world.events);
+    assert_ok(weir_graph_drain(s.world.graph));
+    scores[1] = run_one(&s, &asks[1]);
+    assert_true(memcmp(before, scores[1].embedding, scores[1].embedding_width * sizeof *before) != 0);
+
+    assert_err(weir_score_ask_embedding(s.world.graph, s.model, SCORE_ACCOUNT, 99, 1, s.arena, &asks[0]),
+               WEIR_ENOTFOUND, "no such account");
+    assert_err(weir_score_ask_embedding(s.world.graph, s.model, SCORE_PAYMENT, 99, 1, s.arena, &asks[0]),
+               WEIR_ENOTFOUND, "no such payment");
+    asks[1].type = SCORE_PAYMENT;
+    assert_err(weir_scorer_run(s.scorer, s.model, &asks[1], 1, scores), WEIR_EINVAL, "not a target's");
+    scoring_close(&s);
+}
+
 /* --- reasons ---------------------------------------------------------------------------------------------------- */
 
 /* A payment of several accounts and at several shops, without edge `left_out`: a star. */
@@ -573,8 +621,8 @@ static void a_model_of_an_import_s_matrix_is_refused(void **state) {
 WEIR_TESTS(WEIR_CASE(a_deadline_is_of_the_whole_round), WEIR_CASE(what_is_not_finite_is_no_answer),
            WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
            WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
-           WEIR_CASE(c5_a_pair_goes_with_its_edge), WEIR_CASE(c5_of_very_many_edges_the_newest_are_tried),
-           WEIR_CASE(reasons_leave_the_score_alone), WEIR_CASE(a_budget_gives_a_smaller_tree),
-           WEIR_CASE(each_of_a_batch_has_its_own_budget), WEIR_CASE(embeddings_are_the_last_layer),
-           WEIR_CASE(every_allocation_may_fail), WEIR_CASE(a_model_of_another_schema_is_refused),
-           WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))
+           WEIR_CASE(c5_a_pair_goes_with_its_edge), WEIR_CASE(an_embedding_of_what_is_no_target),
+           WEIR_CASE(c5_of_very_many_edges_the_newest_are_tried), WEIR_CASE(reasons_leave_the_score_alone),
+           WEIR_CASE(a_budget_gives_a_smaller_tree), WEIR_CASE(each_of_a_batch_has_its_own_budget),
+           WEIR_CASE(embeddings_are_the_last_layer), WEIR_CASE(every_allocation_may_fail),
+           WEIR_CASE(a_model_of_another_schema_is_refused), WEIR_CASE(a_model_of_an_import_s_matrix_is_refused))

@@ -27,6 +27,7 @@
 
 #include <weir/inference/kernel/kernel.h>
 #include <weir/inference/nn/shape.h>
+#include <weir/store/base/arena.h>
 #include <weir/store/sample/block.h>
 
 #ifdef __cplusplus
@@ -117,6 +118,22 @@ uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings);
+
+/* --- vertices that are no targets: inner.c ------------------------------------------------------------------------ */
+
+/* How many hops from a target a type is met first, 0 for the targets' own; UINT32_MAX: never.  [any] */
+uint32_t weir_nn_hop_of(const weir_nn_shape *shape, uint32_t type);
+/* The steps below a vertex at that hop, which is less than the layers; returns how many. They sample what lies there.
+ * [any] */
+uint32_t weir_nn_steps_from(const weir_nn_shape *shape, uint32_t hop, weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX]);
+/* A block that was sampled with these, as one of the whole shape, whose hops before are empty. What is new lives in the
+ * arena, the rest is the block's.  WEIR_ELIMIT, WEIR_ENOMEM.  [any] */
+weir_err weir_nn_lift(const weir_nn_shape *shape, const weir_block_view *view, uint32_t hop, weir_arena *arena,
+                      weir_block_view *liftedp);
+/* Of a lifted block the rows of its first vertices, after the last layer that such a one has in a target's tree:
+ * targets x hidden. Errors as of weir_nn_forward.  [owner of the workspace] */
+weir_err weir_nn_embed(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch, uint32_t hop,
+                       weir_nn_workspace *workspace, weir_real *embeddings);
 
 #ifdef __cplusplus
 }

@@ -87,6 +87,9 @@ typedef struct weir_score_ask {
      * that it goes with. 0: none, and it goes with no ask that has one. */
     int64_t deadline_us;
     bool embedding;
+    /* The vertex is of this type instead, and is no target: it has an embedding, and no score. */
+    bool inner;
+    uint16_t type;
 } weir_score_ask;
 
 /* The ask for a vertex that the graph has: as of the first put of its life, with the event of the edges it was put
@@ -94,6 +97,10 @@ typedef struct weir_score_ask {
  * reports.  [any] */
 weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
                                weir_arena *arena, weir_score_ask *askp);
+/* The ask for the embedding of a vertex of any type, as of now_us where it is not what the model scores.
+ * WEIR_ENOTFOUND the graph does not know it, or no layer of the model has the type; what the graph reports.  [any] */
+weir_err weir_score_ask_embedding(weir_graph *graph, const weir_score_model *model, uint16_t type, weir_vertex vertex,
+                                  int64_t now_us, weir_arena *arena, weir_score_ask *askp);
 /* The ask for the target that an event puts, of several the first. mutations are borrowed.  WEIR_EDATA the event puts
  * none, or deletes something.  [any] */
 weir_err weir_score_ask_event(const weir_score_model *model, const weir_mutation *mutations, size_t count,

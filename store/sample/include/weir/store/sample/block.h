@@ -29,6 +29,8 @@ extern "C" {
 #define WEIR_SAMPLE_WINDOW      128u   /* newest edges of a vertex that are looked at, if nothing else is said */
 #define WEIR_SAMPLE_WINDOW_MAX  65536u /* WEIR_WINDOW_MAX of the graph, without its header */
 
+#define WEIR_SAMPLE_NO_TARGET UINT64_MAX /* in place of a target's event */
+
 typedef struct weir_block weir_block;
 
 typedef struct weir_sample_ends {

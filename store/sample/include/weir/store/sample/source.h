@@ -84,8 +84,6 @@ typedef struct weir_sample_vertices {
     bool targets; /* of the targets' type: what was put at that very time counts, too: a target comes with its row */
 } weir_sample_vertices;
 
-#define WEIR_SAMPLE_NO_TARGET UINT64_MAX
-
 typedef struct weir_target {
     weir_vertex vertex; /* as the source calls it */
     int64_t before_us;
