@@ -46,9 +46,9 @@ weir_err weir_nn_lift(const weir_nn_shape *shape, const weir_block_view *view, u
     uint64_t *events = weir_arena_calloc(arena, view->targets, sizeof *events);
     if (!ranges || !hop_end || !edges || !events)
         return WEIR_ARENA_ERR(arena, "an embedding needs more memory than a batch may use");
-    memcpy(ranges + (size_t)hop * types, view->ranges, (size_t)(view->hops + 1) * types * sizeof *ranges);
-    memcpy(hop_end + hop, view->hop_end, (view->hops + 1) * sizeof *hop_end);
-    memcpy(edges + first, view->edges, view->steps * sizeof *edges);
+    memcpy(&ranges[(size_t)hop * types], view->ranges, (size_t)(view->hops + 1) * types * sizeof *ranges);
+    memcpy(&hop_end[hop], view->hop_end, (view->hops + 1) * sizeof *hop_end);
+    memcpy(&edges[first], view->edges, view->steps * sizeof *edges);
     for (uint32_t s = 0; s < first; s++)
         edges[s].offsets = no_offsets;
     for (uint32_t i = 0; i < view->targets; i++)

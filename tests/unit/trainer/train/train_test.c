@@ -516,6 +516,69 @@ static void trees_see_no_leak_either(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+typedef void (*learn_world_fill)(learn_world *w);
+
+static double auroc_of_graph_trees(learn_world_fill fill, double *of_rowsp) {
+    weir_snapshot *snapshot;
+    char out[4096];
+    learn_world w;
+    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
+    learn_open(&w, learn_schema_text, weir_test_seed());
+    fill(&w);
+    learn_build(&w, out, LEARN_START_US + COINS * 60 * LEARN_SECOND + LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    weir_train_opts opts = opts_of(snapshot);
+    opts.epochs = 1;
+    weir_trained *trained = train(&opts);
+    *of_rowsp = trees_of(trained, WEIR_TRAIN_ROW_TREES).metrics[WEIR_TARGETS_TEST].auroc;
+    double auroc = trees_of(trained, WEIR_TRAIN_GRAPH_TREES).metrics[WEIR_TARGETS_TEST].auroc;
+    printf("AUROC of rows %.3f, with the graph %.3f\n", *of_rowsp, auroc);
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+    return auroc;
+}
+
+/* Of four neighbours of a moment all say a fourth of it, and none is the newest. */
+static void fill_by_all_neighbors(learn_world *w) {
+    for (uint64_t n = 0; n < COINS; n++) {
+        int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
+        double x = weir_rng_normal(&w->rng), sum = 0;
+        uint64_t event = 0;
+        for (uint64_t i = 0; i < 4; i++) {
+            double hint = weir_rng_normal(&w->rng);
+            sum += hint;
+            learn_put(w, LEARN_WHO, 4 * n + i, t - LEARN_SECOND, &hint);
+        }
+        learn_put(w, LEARN_PAY, n, t, &x);
+        event = w->offset;
+        for (uint64_t i = 0; i < 4; i++)
+            learn_edge_of(w, n, 4 * n + i, t, 1, event);
+        learn_label(w, LEARN_BAD, n, sum > 0 ? "yes" : "no", t + LEARN_SECOND);
+    }
+}
+
+/* What a person is, each other pay says, and is itself a coin; of those between only what the person's others say. */
+static void fill_by_the_second_hop(learn_world *w) {
+    for (uint64_t n = 0; n < COINS; n++) {
+        int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
+        uint64_t who = weir_rng_below(&w->rng, 60);
+        bool bad = who % 2, yes = n % 2 ? bad : weir_rng_below(&w->rng, 2);
+        double x = n % 2 ? 0 : bad ? 3 : -3;
+        learn_put(w, LEARN_PAY, n, t, &x);
+        learn_edge_of(w, n, who, t, 1, w->offset);
+        learn_label(w, LEARN_BAD, n, yes ? "yes" : "no", t + LEARN_SECOND);
+    }
+}
+
+static void trees_see_all_neighbours_and_theirs(void **state) {
+    (void)state;
+    double of_rows;
+    assert_true(auroc_of_graph_trees(fill_by_all_neighbors, &of_rows) > 0.9);
+    assert_true(fabs(of_rows - 0.5) < 0.2);
+    assert_true(auroc_of_graph_trees(fill_by_the_second_hop, &of_rows) > 0.75);
+    assert_true(of_rows < 0.7);
+}
+
 /* A target that says nothing of itself: only its neighbours can be learnt from. */
 static void trees_of_a_target_without_columns(void **state) {
     (void)state;
@@ -560,4 +623,5 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range),
            WEIR_CASE(what_is_invalid_later_is_no_wrong_usage), WEIR_CASE(a_plan_that_pretends_has_no_local_batches),
            WEIR_CASE(numbers_that_are_none), WEIR_CASE(trees_see_neighbours_only_with_the_graph),
-           WEIR_CASE(trees_see_no_leak_either), WEIR_CASE(trees_of_a_target_without_columns))
+           WEIR_CASE(trees_see_all_neighbours_and_theirs), WEIR_CASE(trees_see_no_leak_either),
+           WEIR_CASE(trees_of_a_target_without_columns))
