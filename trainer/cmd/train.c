@@ -321,7 +321,7 @@ static const weir_option options[] = {
     {"key", 'k', "FILE", "sign the model with this secret key, made by weir model keygen (default: do not sign it)",
      NULL},
     {"task", 't', "NAME", "task of the schema (default: its only one)", NULL},
-    {"epochs", 'e', "N", "epochs at most (default: 20)", NULL},
+    {"epochs", 'e', "N", "epochs at most (default: 100)", NULL},
     {"patience", 0, "N", "stop after N epochs without a better validation; 0: never (default: 5)", NULL},
     {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
     {"batches", 0, "KIND",

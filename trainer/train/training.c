@@ -20,7 +20,7 @@ weir_train_opts weir_train_defaults(void) {
     return (weir_train_opts){
         .reach = {.fanouts = fanouts, .layers = 2},
         .hidden = 64,
-        .epochs = 20,
+        .epochs = 100, /* patience ends it, not this */
         .batch = 512,
         .ahead = WEIR_BATCHES_AHEAD,
         .patience = 5,
