@@ -35,11 +35,10 @@ weir_err weir_score_ask_embedding(weir_graph *graph, const weir_score_model *mod
         return err;
     }
     if (type >= weir_nn_types(shape) || weir_nn_hop_of(shape, type) >= weir_nn_layers(shape))
-        return WEIR_ERR(WEIR_ENOTFOUND,
-                        "the model has no embedding of a %s: it scores %s, and no layer of its network stands where it "
-                        "meets others",
-                        weir_schema_vertex_at(weir_graph_schema(graph), type)->name,
-                        weir_nn_vertex(shape, weir_nn_target_type(shape))->name);
+        return WEIR_ERR(
+            WEIR_ENOTFOUND,
+            "the model has no embedding of a %s: its network meets that type at the last hop only, or never",
+            weir_schema_vertex_at(weir_graph_schema(graph), type)->name);
     weir_err err = weir_graph_first_put(graph, vertex, WEIR_BEFORE_ALL, arena, &known, &first_us);
     return err || known ? err : score_ask_unknown(graph, type);
 }

@@ -68,21 +68,21 @@ static bool explain_is_told_by(const explain_widening *w, const weir_nn_number *
     const weir_sample_step *s = &weir_nn_steps(w->shape, &steps)[step];
     if (number->kind != WEIR_NN_AGGREGATE) return false;
     const weir_schema_aggregate *of = weir_schema_aggregate_at(w->schema, number->source);
-    for (uint32_t end = 0; end < 2; end++) {
-        weir_direction direction = of->ends[end] == WEIR_SCHEMA_OUT ? WEIR_OUT : WEIR_IN;
-        if (of->between[end] == s->relation && direction == s->direction) return true;
-    }
-    return false;
+    return s->direction == WEIR_OUT && (of->between[0] == s->relation || of->between[1] == s->relation);
 }
 
-/* The edge of the step by which a target knows of pairs: the newest one. EXPLAIN_NONE: it tells nothing of any. */
+/* The edge of the step by which a target knows of pairs: its newest one. EXPLAIN_NONE: the step tells nothing of any,
+ * or only some of many edges were drawn, and that one need not be among them. */
 static uint32_t explain_telling_edge(const explain_widening *w, uint32_t step, uint32_t target) {
     const weir_nn_inputs *inputs = weir_nn_vertex(w->shape, w->target_type);
     const weir_block_edges *e = &w->from->edges[step];
     bool tells = false;
     for (uint32_t i = 0; i < inputs->number_count; i++)
         tells = tells || explain_is_told_by(w, &inputs->numbers[i], step);
-    if (!tells || e->offsets[target] == e->offsets[target + 1]) return EXPLAIN_NONE;
+    uint32_t steps, drawn = e->offsets[target + 1] - e->offsets[target];
+    const weir_sample_step *of = &weir_nn_steps(w->shape, &steps)[step];
+    bool chosen = of->strategy == WEIR_SAMPLE_UNIFORM || of->strategy == WEIR_SAMPLE_WEIGHTED;
+    if (!tells || drawn == 0 || (chosen && drawn >= of->fanout)) return EXPLAIN_NONE;
     uint32_t newest = e->offsets[target];
     for (uint32_t i = newest; i < e->offsets[target + 1]; i++)
         if (e->times[i] > e->times[newest]) newest = i;
@@ -318,7 +318,7 @@ static void explain_widen_rows(explain_widening *w) {
                inputs->category_count * sizeof *row_slots);
         for (uint32_t n = 0; n < inputs->number_count; n++)
             if (explain_is_told_by(w, &inputs->numbers[n], blank->step))
-                row[inputs->numbers[n].column] = 0; /* missing */ /* missing */
+                row[inputs->numbers[n].column] = 0; /* missing */
     }
     w->wide->inputs.numbers[w->target_type] = numbers;
     w->wide->inputs.slots[w->target_type] = slots;
@@ -346,6 +346,8 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
     wide->view.inputs = view->inputs + w.blanks;
     wide->view.input_nodes = NULL;
     wide->view.vertices = NULL;
+    wide->view.ids = NULL;
+    wide->view.events = NULL;
     wide->view.cut = NULL;
     explain_widen_nodes(&w);
     if (!w.starved) explain_widen_ranges(&w);

@@ -2,8 +2,9 @@
 /*
  * overlay.c - a source that shows a target what its own event says, which is not stored yet: its edges, and its row.
  *
- * Only the look that the sampler takes at a target with an event of its own (one parent, right behind its time) sees
- * them: everything else in its tree is older than the event, and other targets of the batch must not see it (SCORE-C3).
+ * Only the looks at a target with an event of its own (one parent, right behind its time) see them: the sampler's, and
+ * those for the ends of its pairs. Everything else in its tree is older than the event, and other targets of the batch
+ * must not see it (SCORE-C3).
  */
 #include <string.h>
 

@@ -45,7 +45,7 @@ typedef struct weir_score_place {
     uint32_t base;        /* as it is                                                                      */
     uint32_t variants;    /* behind it: one for each first edge that is tried; then one without its own row */
     uint32_t *variant_of; /* of each first edge, by the steps: which variant lacks it; UINT32_MAX: none     */
-    uint32_t *steps;      /* of each of these: whose step's pairs it lacks with its edge; UINT32_MAX: none      */
+    uint32_t *steps;      /* of each of these: the edge's step, if the edge tells of pairs; else UINT32_MAX       */
     uint32_t untried;     /* first edges that are too many: the oldest                                      */
 } weir_score_place;
 

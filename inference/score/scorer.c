@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <weir/inference/inputs/inputs.h>
+#include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
@@ -92,7 +93,9 @@ static weir_err scorer_open_reach(weir_scorer *s, weir_score_effort effort, scor
     weir_sample_opts opts = {.steps = steps,
                              .window = weir_nn_window(shape),
                              .targets_max = WEIR_SCORE_BATCH_MAX,
-                             .seed = s->model->opts.seed};
+                             .seed = s->model->opts.seed,
+                             .own_rows =
+                                 weir_aggregates_of_pairs(weir_graph_schema(s->graph), weir_nn_target_type(shape))};
     if (r->block) return WEIR_OK;
     const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // SCORE-C2: the steps of training
     WEIR_ASSERT(opts.step_count <= WEIR_SAMPLE_STEPS_MAX);
@@ -306,7 +309,7 @@ static weir_err scorer_open_inner(weir_scorer *s, uint32_t hop, scorer_reach *r)
  * say of it there. */
 static weir_err scorer_run_inner(weir_scorer *s, const weir_score_ask *ask, weir_score *score) {
     const weir_nn_shape *shape = weir_score_model_shape(s->model);
-    const uint32_t hop = weir_nn_hop_of(shape, ask->type);
+    const uint32_t hop = ask->type < weir_nn_types(shape) ? weir_nn_hop_of(shape, ask->type) : UINT32_MAX;
     const weir_target target = {.vertex = ask->vertex, .before_us = ask->time_us, .type = ask->type};
     weir_score_inputs inputs;
     weir_block_view view;
@@ -327,8 +330,12 @@ static weir_err scorer_run_inner(weir_scorer *s, const weir_score_ask *ask, weir
     const weir_nn_batch batch = {
         .block = &view, .numbers = inputs.numbers, .slots = inputs.slots, .edges = inputs.edges};
     err = weir_nn_embed(s->model->opts.nn, s->model->opts.params, &batch, hop, s->workspace, embedding);
+    uint32_t edges = 0;
+    for (uint32_t step = 0; step < view.steps; step++)
+        edges += view.edges[step].count;
     *score = (weir_score){.decision = scorer_decision_of(s->model, ask),
                           .nodes = view.nodes,
+                          .edges = edges,
                           .embedding = embedding,
                           .embedding_width = weir_nn_hidden(shape)};
     return err || scorer_is_finite(score) ? err : scorer_too_large(s->model);
@@ -443,13 +450,10 @@ weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const wei
                                    weir_score_overlay_source(scorer->overlay), &scorer->inputs);
         if (!err) scorer->model = weir_score_model_share(model);
     }
-    uint32_t left = count;
-    for (uint32_t i = 0; !err && i < count; i++) {
-        if (!asks[i].inner) continue;
-        err = scorer_run_inner(scorer, &asks[i], &scores[i]);
-        taken[i] = true;
-        left--;
-    }
+    uint32_t inner = 0, left;
+    for (uint32_t i = 0; i < count; i++)
+        inner += taken[i] = asks[i].inner;
+    left = count - inner;
     while (!err && left) {
         scorer_round round = {.count = 0};
         for (uint32_t i = 0; i < count; i++) {
@@ -460,9 +464,11 @@ weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const wei
         }
         WEIR_ASSERT(round.count > 0 && round.count <= left);
         left -= round.count;
-        round.behind = left;
+        round.behind = left + inner;
         err = scorer_run_round(scorer, &round);
     }
+    for (uint32_t i = 0; !err && i < count; i++)
+        if (asks[i].inner) err = scorer_run_inner(scorer, &asks[i], &scores[i]);
     weir_score_overlay_show(scorer->overlay, NULL, 0);
     return err;
 }

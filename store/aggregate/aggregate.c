@@ -74,6 +74,14 @@ uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type) 
     return count;
 }
 
+bool weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type) {
+    for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
+        if (aggregate->vertex == vertex_type && aggregate->between[0] != WEIR_SCHEMA_NONE) return true;
+    }
+    return false;
+}
+
 static int64_t aggregate_time_at(const weir_sample_window *window, uint32_t i) {
     int64_t time_us;
     memcpy(&time_us, window->times + (size_t)i * window->stride, sizeof time_us);
@@ -323,7 +331,7 @@ static weir_err aggregate_find_end(const weir_aggregates *a, const weir_schema_a
                                  .limit = END_EDGES,
                                  .relation = (uint16_t)first->between[end],
                                  .type = of->type,
-                                 .direction = aggregate_direction(first->ends[end])};
+                                 .direction = WEIR_OUT};
     weir_sample_window window;
     *foundp = false;
     weir_err err = a->source->windows(a->source, &ask, &window);

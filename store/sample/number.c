@@ -173,9 +173,10 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
 
 /* --- the rows of layer 0 ------------------------------------------------------------------------------------------ */
 
-/* A target's row says more than that of the same vertex elsewhere in the block, which its pairs are not asked for. */
-static uint64_t number_event_of(const weir_block *block, uint32_t node) {
-    return node < block->view.targets ? block->events[node] : WEIR_SAMPLE_NO_TARGET;
+/* Whether two nodes of one vertex are the same as targets: neither is one, or both came with one event. */
+static bool number_same_target(const weir_block *block, uint32_t a, uint32_t b) {
+    const uint64_t none = WEIR_SAMPLE_NO_TARGET;
+    return (a < block->view.targets ? block->events[a] : none) == (b < block->view.targets ? block->events[b] : none);
 }
 
 TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wide) {
@@ -188,7 +189,7 @@ TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wi
         uint32_t row = slot.node, other = block->input_nodes[row];
         if (slot.vertex != vertex) continue;
         if (!per_time || (before_us[groups[other]] == before_us[groups[node]] &&
-                          number_event_of(block, other) == number_event_of(block, node)))
+                          (!n->sampler->opts.own_rows || number_same_target(block, other, node))))
             return row;
     }
     uint32_t row = block->view.inputs++;

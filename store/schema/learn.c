@@ -34,23 +34,19 @@ static weir_err aggregate_read_direction(const weir_schema_def *def, weir_schema
     return WEIR_OK;
 }
 
-/* The type to which an edge of the relation leads from the vertex, and in which direction it is followed. */
+/* The type to which an edge of the relation leads from the vertex. It begins there: a target's own event is known by
+ * edges that it has put from the target. */
 static weir_err aggregate_read_end(const weir_schema_def *def, const weir_yaml_node *node, uint32_t vertex,
-                                   uint32_t *relationp, weir_schema_direction *directionp, uint32_t *typep) {
+                                   uint32_t *relationp, uint32_t *typep) {
     const char *name = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
     *relationp = weir_schema_relation_find(def->schema, name);
     if (*relationp == WEIR_SCHEMA_NONE)
         return WEIR_YAML_ERR(node, "%s: 'between' names two relations, and there is no relation '%s'", def->what, name);
     const weir_schema_relation *relation = learn_relation(def, *relationp);
-    bool out = relation->from == vertex;
-    if (!out && relation->to != vertex)
-        return WEIR_YAML_ERR(node,
-                             "%s: no edge of relation '%s' touches a '%s'; name a relation that begins or ends "
-                             "there",
-                             def->what, name, weir_schema_vertex_at(def->schema, vertex)->name);
-    *directionp = out ? WEIR_SCHEMA_OUT : WEIR_SCHEMA_IN;
-    *typep = out ? relation->to : relation->from;
-    return WEIR_OK;
+    *typep = relation->to;
+    if (relation->from == vertex) return WEIR_OK;
+    return WEIR_YAML_ERR(node, "%s: no edge of relation '%s' begins at a '%s'; name a relation that does", def->what,
+                         name, weir_schema_vertex_at(def->schema, vertex)->name);
 }
 
 /* Edges between the two ends: from the first to the second if such edges can be, else from the second to the first. */
@@ -63,8 +59,7 @@ static weir_err aggregate_read_between(const weir_schema_def *def, const weir_ya
                              def->what, weir_schema_vertex_at(def->schema, aggregate->vertex)->name);
     weir_err err = weir_schema_refuse(def, "direction", "beside 'between', which says which end is the first");
     for (size_t i = 0; !err && i < 2; i++)
-        err = aggregate_read_end(def, weir_yaml_item(between, i), aggregate->vertex, &aggregate->between[i],
-                                 &aggregate->ends[i], &types[i]);
+        err = aggregate_read_end(def, weir_yaml_item(between, i), aggregate->vertex, &aggregate->between[i], &types[i]);
     if (err) return err;
     bool out = relation->from == types[0] && relation->to == types[1];
     aggregate->direction = out ? WEIR_SCHEMA_OUT : WEIR_SCHEMA_IN;

@@ -23,29 +23,37 @@
 
 /* Types, relations, labels and tasks by their ids, which are their places in the text. */
 enum { LEARN_PAY, LEARN_WHO };
-enum { LEARN_BY };
+enum { LEARN_BY, LEARN_AT, LEARN_KNOWS }; /* the last two with pairs */
 enum { LEARN_BAD, LEARN_RANK };
 enum { LEARN_TASK_BAD, LEARN_TASK_RANK, LEARN_TASK_SAID };
 
-static const char learn_schema_text[] =
-    "version: 1\n"
-    "name: learnt\n"
-    "vertices:\n"
-    "  pay: {features: {x: {kind: number, normalise: standard}}}\n"
-    "  who: {features: {hint: {kind: number, normalise: standard}}}\n"
-    "relations:\n"
-    "  by: {from: pay, to: who, features: {w: {kind: number, normalise: standard}}}\n"
-    "aggregates:\n"
-    "  pays_1d: {vertex: who, relation: by, function: count, window: 1d, normalise: log-standard}\n"
-    "labels:\n"
-    "  bad: {vertex: pay, values: [no, yes], absent: no, lag: 1h}\n"
-    "  rank: {vertex: pay, values: [low, mid, high], lag: 1h}\n"
-    "tasks:\n"
-    "  bad: {kind: classify, label: bad, positive: yes}\n"
-    "  rank: {kind: classify, label: rank, maturity: 1h, horizon: 30m}\n"
-    "  said: {kind: classify, label: bad, positive: yes, at: label}\n"
-    "sources:\n"
-    "  s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}\n";
+#define LEARN_SCHEMA_WITH(relations, aggregates)                                                                 \
+    "version: 1\n"                                                                                               \
+    "name: learnt\n"                                                                                             \
+    "vertices:\n"                                                                                                \
+    "  pay: {features: {x: {kind: number, normalise: standard}}}\n"                                              \
+    "  who: {features: {hint: {kind: number, normalise: standard}}}\n"                                           \
+    "relations:\n"                                                                                               \
+    "  by: {from: pay, to: who, features: {w: {kind: number, normalise: standard}}}\n" relations "aggregates:\n" \
+    "  pays_1d: {vertex: who, relation: by, function: count, window: 1d, normalise: log-standard}\n" aggregates  \
+    "labels:\n"                                                                                                  \
+    "  bad: {vertex: pay, values: [no, yes], absent: no, lag: 1h}\n"                                             \
+    "  rank: {vertex: pay, values: [low, mid, high], lag: 1h}\n"                                                 \
+    "tasks:\n"                                                                                                   \
+    "  bad: {kind: classify, label: bad, positive: yes}\n"                                                       \
+    "  rank: {kind: classify, label: rank, maturity: 1h, horizon: 30m}\n"                                        \
+    "  said: {kind: classify, label: bad, positive: yes, at: label}\n"                                           \
+    "sources:\n"                                                                                                 \
+    "  s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}\n"
+
+static const char learn_schema_text[] = LEARN_SCHEMA_WITH("", "");
+
+/* A pay is at another one, too, and these two have met before or not. */
+static const char learn_pair_schema_text[] = LEARN_SCHEMA_WITH(
+    "  at: {from: pay, to: who}\n"
+    "  knows: {from: who, to: who}\n",
+    "  met: {vertex: pay, between: [by, at], relation: knows, function: count, window: 1d}\n"
+    "  since: {vertex: pay, between: [by, at], relation: knows, function: since_first, window: 1d}\n");
 
 typedef struct learn_world {
     weir_rng rng;
@@ -158,6 +166,19 @@ static inline void learn_bare_edge(learn_world *w, uint64_t pay, uint64_t who, i
     learn_submit(w, m, 2);
 }
 
+/* Of a relation without features, between any two. */
+static inline void learn_edge_between(learn_world *w, uint16_t relation, weir_vertex from, weir_vertex to,
+                                      int64_t time_us, uint64_t event) {
+    weir_mutation m[2] = {{.kind = WEIR_PUT_EDGE, .type = relation, .vertex = from, .time_us = time_us}};
+    m[0].neighbor = to;
+    m[0].event = event;
+    m[1] = m[0];
+    m[1].direction = WEIR_IN;
+    m[1].vertex = to;
+    m[1].neighbor = from;
+    learn_submit(w, m, 2);
+}
+
 /* By an event of its own. */
 static inline void learn_edge(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us, double number) {
     learn_edge_of(w, pay, who, time_us, number, w->offset + 1);
@@ -185,6 +206,7 @@ typedef struct learn_plan {
     learn_leak leak; /* what spells the label …             */
     int64_t leak_us; /* … so long after the pay              */
     double bad;      /* share of bad people                   */
+    bool pairs;      /* and at whom each pay is               */
 } learn_plan;
 
 /* One pay: its own row and edge at t; an hour's label half a minute later. */
@@ -195,7 +217,14 @@ static inline void learn_pay(learn_world *w, const learn_plan *p, uint64_t n) {
     bool yes = p->coin ? bad : weir_rng_double(&w->rng) < (bad ? 0.8 : 0.05);
     double x = weir_rng_normal(&w->rng), spell = yes ? 5 : -5, mark = bad && !p->coin ? x + 2 : x;
     learn_put(w, LEARN_PAY, n, t, &x);
-    learn_edge_of(w, n, who, t, mark, w->offset); /* of the event that put it */
+    const uint64_t event = w->offset; /* that put it */
+    learn_edge_of(w, n, who, t, mark, event);
+    if (p->pairs) {
+        const weir_vertex by = learn_vertex(LEARN_WHO, who),
+                          at = learn_vertex(LEARN_WHO, weir_rng_below(&w->rng, p->people));
+        learn_edge_between(w, LEARN_AT, learn_vertex(LEARN_PAY, n), at, t, event);
+        learn_edge_between(w, LEARN_KNOWS, by, at, t, event);
+    }
     if (p->leak == LEARN_LEAK_EDGE) learn_edge(w, n, who, t + p->leak_us, spell);
     if (p->leak == LEARN_LEAK_ROW) learn_put(w, LEARN_WHO, who, t + p->leak_us, &spell);
     learn_label(w, LEARN_BAD, n, yes ? "yes" : "no", t + 30 * LEARN_SECOND);
@@ -203,7 +232,7 @@ static inline void learn_pay(learn_world *w, const learn_plan *p, uint64_t n) {
 
 static inline void learn_snapshot(const learn_plan *p, const char *out) {
     learn_world w;
-    learn_open(&w, learn_schema_text, p->seed);
+    learn_open(&w, p->pairs ? learn_pair_schema_text : learn_schema_text, p->seed);
     for (uint64_t n = 0; n < p->pays; n++)
         learn_pay(&w, p, n);
     learn_build(&w, out, LEARN_START_US + (int64_t)p->pays * 60 * LEARN_SECOND + LEARN_RIPE_US / 2);

@@ -35,6 +35,8 @@ static const baseline_name baseline_names[WEIR_TRAIN_BASELINES] = {
 
 static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
     weir_json_key_f64(json, "average_precision", m->average_precision);
+    weir_json_key_f64(json, "average_precision_low", m->interval.low);
+    weir_json_key_f64(json, "average_precision_high", m->interval.high);
     weir_json_key_f64(json, "auroc", m->auroc);
     weir_json_key_f64(json, "precision_at_budget", m->budget_precision);
     weir_json_key_f64(json, "recall_at_budget", m->budget_recall);
@@ -52,6 +54,7 @@ static void report_put_metrics(weir_json *json, const weir_trained_view *trained
         weir_json_key_u64(json, "positives", m->positives);
         report_put_ranking(json, m);
         weir_json_key_f64(json, "log_loss", m->log_loss);
+        weir_json_key_f64(json, "calibration_error", m->calibration_error);
     } else {
         weir_json_key_f64(json, "accuracy", m->accuracy);
     }
@@ -120,23 +123,26 @@ static void report_write_provenance(report *f) {
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
 static void report_write_row(weir_buf *out, const char *name, const weir_train_metrics *m) {
-    weir_buf_printf(out, "  %-12s %17.4f  %6.4f  %19.3f", name, m->average_precision, m->auroc, m->budget_precision);
+    char interval[32];
+    snprintf(interval, sizeof interval, "%.4f to %.4f", m->interval.low, m->interval.high);
+    weir_buf_printf(out, "  %-12s %17.4f  %16s  %6.4f  %19.3f", name, m->average_precision, interval, m->auroc,
+                    m->budget_precision);
 }
 
 /* The network side by side with what it has to beat. */
 static void report_write_ranking(report *f, weir_targets_part part) {
     const weir_train_metrics *m = &f->trained.metrics[part];
-    weir_buf_printf(&f->text, "\n  %-12s %17s  %6s  %19s  %8s\n", "", "average precision", "AUROC",
-                    "precision at budget", "log loss");
+    weir_buf_printf(&f->text, "\n  %-12s %17s  %16s  %6s  %19s  %8s  %17s\n", "", "average precision", "95 of 100",
+                    "AUROC", "precision at budget", "log loss", "calibration error");
     report_write_row(&f->text, "network", m);
-    weir_buf_printf(&f->text, "  %8.4f\n", m->log_loss);
+    weir_buf_printf(&f->text, "  %8.4f  %17.4f\n", m->log_loss, m->calibration_error);
     for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++) {
         if (f->why_not[b][0]) {
             weir_buf_printf(&f->text, "  %-12s %s\n", baseline_names[b].text, f->why_not[b]);
             continue;
         }
         report_write_row(&f->text, baseline_names[b].text, &f->trees[b].metrics[part]);
-        weir_buf_printf(&f->text, "  %8s\n", "-");
+        weir_buf_printf(&f->text, "  %8s  %17s\n", "-", "-");
     }
 }
 

@@ -7,7 +7,8 @@
  *   graph   the same | of each step of hop 1: edges (as log), means of the neighbours' numbers
  *                    |                        numbers and slots of the newest neighbour
  *                    | of each step of hop 2 behind it: edges (as log) and numbers, means of the neighbours' means
- *           NaN: there is none
+ *           NaN: there is none. Means are of the newest edges, at most as many as the step's fan-out; edges are counted
+ *           to 4,096.
  */
 #include <math.h>
 #include <string.h>
@@ -125,8 +126,8 @@ static weir_err baseline_write_targets(baseline_table *t, const weir_target *tar
     return err;
 }
 
-/* Of the vertices of a block that a step goes out from, how many neighbours each has: all that its window shows, of
- * which the block has a few. */
+/* Of the vertices of a block that a step goes out from, how many neighbours each has, of which the block has the newest
+ * few. */
 static weir_err baseline_read_degrees(baseline_table *t, uint32_t step) {
     const weir_block_view *view = weir_block_look(t->block);
     const weir_block_edges *edges = &view->edges[step];
@@ -153,9 +154,9 @@ static weir_err baseline_read_degrees(baseline_table *t, uint32_t step) {
             before_us[i] = view->before_us[view->groups[edges->parent_begin + begin + i]];
         err = t->source->windows(t->source, &ask, windows);
         for (uint32_t i = 0; !err && i < ask.count; i++) {
-            const uint32_t *offsets = &edges->offsets[begin + i];
-            const uint32_t drawn = offsets[1] - offsets[0]; /* a target's own event is in none of its windows */
-            d->of[begin + i] = windows[i].count > drawn ? windows[i].count : drawn;
+            d->of[begin + i] = windows[i].count;
+            for (uint32_t e = edges->offsets[begin + i]; e < edges->offsets[begin + i + 1]; e++)
+                d->of[begin + i] += edges->times[e] >= before_us[i]; /* of a target's own event */
         }
     }
     return err;
@@ -275,7 +276,7 @@ static weir_err baseline_open_sampler(baseline_table *t) {
     return err ? err : weir_block_open(t->sampler, &t->block);
 }
 
-/* The steps of hop 1, and of hop 2 where rows do not become too long for that. */
+/* The steps of hop 1, and of hop 2 if it is wanted. */
 static void baseline_choose_steps(baseline_table *t, bool second) {
     uint32_t count;
     const weir_sample_step *steps = weir_nn_steps(t->trained->shape, &count);
@@ -299,16 +300,29 @@ static bool baseline_fits(const baseline_table *t) {
     return t->trained->targets->count <= BASELINE_BYTES_MAX / (t->columns * sizeof *t->rows);
 }
 
+/* The second hop is left out where rows, or a block at worst, would become too large. */
+static weir_err baseline_open_steps(baseline_table *t) {
+    weir_err err = WEIR_ERR(WEIR_ELIMIT, "rows of two hops are too long");
+    baseline_choose_steps(t, true);
+    if (baseline_fits(t)) err = t->step_count ? baseline_open_sampler(t) : WEIR_OK;
+    if (!weir_err_is(err, WEIR_ELIMIT)) return err;
+    weir_sampler_close(t->sampler);
+    t->sampler = NULL;
+    baseline_choose_steps(t, false);
+    return t->step_count ? baseline_open_sampler(t) : WEIR_OK;
+}
+
 static weir_err baseline_open(baseline_table *t, const weir_trained *trained, weir_train_baseline which) {
     const weir_nn_shape *shape = trained->shape;
     const uint32_t type = weir_nn_target_type(shape);
     t->trained = trained;
     t->columns = baseline_width(t, type);
-    if (which == WEIR_TRAIN_GRAPH_TREES) baseline_choose_steps(t, true);
+    weir_err err = weir_sample_over_snapshot(trained->opts.snapshot, &t->source);
+    if (!err && which == WEIR_TRAIN_GRAPH_TREES) err = baseline_open_steps(t);
+    if (err) return err;
     if (!t->columns)
         return WEIR_ERR(WEIR_EUNAVAILABLE, "'%s' has no feature and no aggregate that trees could learn from",
                         weir_nn_vertex(shape, type)->name);
-    if (which == WEIR_TRAIN_GRAPH_TREES && !baseline_fits(t)) baseline_choose_steps(t, false);
     if (!baseline_fits(t))
         return WEIR_ERR(WEIR_ELIMIT, "baselines of %llu targets need more than 4 GiB; omit them by --no-baselines",
                         (unsigned long long)trained->targets->count);
@@ -317,9 +331,7 @@ static weir_err baseline_open(baseline_table *t, const weir_trained *trained, we
     t->scores = weir_calloc(trained->targets->count - trained->targets->ends[WEIR_TARGETS_TRAIN], sizeof *t->scores);
     t->sums = weir_calloc(t->columns + 1, sizeof *t->sums);
     if (!t->met || !t->rows || !t->scores || !t->sums) return WEIR_NOMEM(BASELINE_NO_MEMORY);
-    weir_err err = baseline_reserve(weir_nn_vertex(shape, type), BASELINE_AT_ONCE, &t->own);
-    if (!err) err = weir_sample_over_snapshot(trained->opts.snapshot, &t->source);
-    if (!err && t->step_count) err = baseline_open_sampler(t);
+    err = baseline_reserve(weir_nn_vertex(shape, type), BASELINE_AT_ONCE, &t->own);
     if (!err) err = weir_inputs_open(shape, weir_snapshot_schema(trained->opts.snapshot), t->source, &t->inputs);
     return err ? err : baseline_fill(t);
 }
@@ -359,7 +371,9 @@ static weir_err baseline_measure_trees(baseline_table *t, const weir_boost *boos
     const weir_targets *targets = t->trained->targets;
     double *scores = t->scores + (weir_targets_begin(targets, part) - targets->ends[WEIR_TARGETS_TRAIN]);
     weir_err err = weir_boost_score(boost, &rows, scores);
-    return err ? err : weir_training_measure(t->trained, scores, part, metricsp);
+    if (!err) err = weir_training_measure(t->trained, scores, part, metricsp);
+    const weir_scored scored = {scores, labels + weir_targets_begin(targets, part), rows.count};
+    return err ? err : weir_eval_average_precision_interval(&scored, t->trained->opts.seed, &metricsp->interval);
 }
 
 static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp) {

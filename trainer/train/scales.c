@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weir/inference/inputs/inputs.h>
+#include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
@@ -117,6 +118,7 @@ static weir_err scales_open(scales_survey *s, const weir_trained *t) {
     weir_sample_opts opts = {
         .targets_max = SCALES_BATCH, .seed = t->opts.sample_seed, .window = weir_nn_window(t->shape)};
     opts.steps = weir_nn_steps(t->shape, &opts.step_count);
+    opts.own_rows = weir_aggregates_of_pairs(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape));
     s->owners = weir_training_owners(t);
     s->asked_bytes = weir_calloc(s->owners.ranks, sizeof *s->asked_bytes);
     if (!s->asked_bytes) return WEIR_NOMEM(SCALES_NO_MEMORY);

@@ -319,7 +319,7 @@ static weir_err training_begin(weir_trained *t) {
  * part without them would take every pair for one that has never met. */
 static weir_err training_check_pairs(const weir_trained *t) {
     const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
-    if (!t->opts.part || weir_part_depth(t->opts.part) > 0) return WEIR_OK;
+    if (!t->opts.part || weir_part_depth(t->opts.part) > 0 || weir_part_count(t->opts.part) == 1) return WEIR_OK;
     for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
         if (aggregate->vertex != weir_nn_target_type(t->shape) || aggregate->between[0] == WEIR_SCHEMA_NONE) continue;
@@ -420,6 +420,8 @@ static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
     for (uint64_t i = 0; !err && i < count; i++)
         probabilities[i] = weir_calibrated(&t->calibration, scored.scores[i]);
     if (!err) err = weir_eval_log_loss(&calibrated, &t->metrics[part].log_loss);
+    if (!err) err = weir_eval_calibration_error(&calibrated, &t->metrics[part].calibration_error);
+    if (!err) err = weir_eval_average_precision_interval(&scored, t->opts.seed, &t->metrics[part].interval);
     weir_free(probabilities);
     weir_free(labels);
     return err;

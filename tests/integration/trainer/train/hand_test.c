@@ -229,8 +229,8 @@ static void one_rank(void **state) {
 }
 
 /* depth below 0: each rank has the whole snapshot. */
-static void as_one_process(unsigned ranks, int depth) {
-    const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = 23, .bad = 0.3};
+static void as_one_process(unsigned ranks, int depth, bool pairs) {
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = 23, .bad = 0.3, .pairs = pairs};
     const weir_parts_opts parts = {.parts = ranks,
                                    .depth = depth < 0 ? 0 : (uint32_t)depth,
                                    .method = WEIR_PARTS_RANDOM,
@@ -241,24 +241,35 @@ static void as_one_process(unsigned ranks, int depth) {
 
 static void r1_three_parts_without_edges_of_others(void **state) {
     (void)state;
-    as_one_process(3, 0);
+    as_one_process(3, 0, false);
 }
 
 static void r1_four_parts_that_reach_as_far_as_trees_do(void **state) {
     (void)state;
-    as_one_process(4, 1);
+    as_one_process(4, 1, false);
 }
 
 static void r1_seven_parts(void **state) {
     (void)state;
-    as_one_process(7, 0);
+    as_one_process(7, 0, false);
 }
 
 static void r1_three_ranks_with_the_whole_snapshot(void **state) {
     (void)state;
-    as_one_process(3, -1);
+    as_one_process(3, -1, false);
 }
 
-WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(r1_three_parts_without_edges_of_others),
-           WEIR_CASE(r1_four_parts_that_reach_as_far_as_trees_do), WEIR_CASE(r1_seven_parts),
-           WEIR_CASE(r1_three_ranks_with_the_whole_snapshot))
+/* What a target knows of a pair goes with it, to whoever computes it. */
+static void r1_pairs_of_parts(void **state) {
+    (void)state;
+    as_one_process(3, 1, true);
+}
+
+static void r1_pairs_of_the_whole_snapshot(void **state) {
+    (void)state;
+    as_one_process(3, -1, true);
+}
+
+WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(r1_pairs_of_parts), WEIR_CASE(r1_pairs_of_the_whole_snapshot),
+           WEIR_CASE(r1_three_parts_without_edges_of_others), WEIR_CASE(r1_four_parts_that_reach_as_far_as_trees_do),
+           WEIR_CASE(r1_seven_parts), WEIR_CASE(r1_three_ranks_with_the_whole_snapshot))

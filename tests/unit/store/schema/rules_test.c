@@ -225,6 +225,15 @@ static void aggregates(void **state) {
          "'window' is over 1024 times 'resolution'; make 'resolution' coarser, or 'exact'"},
         {AGGREGATE "{vertex: acc, relation: paid, function: count, window: 1h, normalise: log}\n", "6:76",
          "'normalise' is 'log'"},
+        {GRAPH "aggregates:\n  num: {vertex: acc, relation: paid, function: count, window: 1h}\n", "6:3",
+         "aggregate 'num': vertex type 'acc' has a feature of this name; choose another"},
+    };
+    CHECK_RULES(rules);
+}
+
+static void aggregates_of_pairs(void **state) {
+    (void)state;
+    static const rule rules[] = {
         {AGGREGATE "{vertex: acc, between: paid, relation: paid, function: count, window: 1h}\n", "6:29",
          "'between' is a list of two relations that join a 'acc' to the two ends"},
         {AGGREGATE "{vertex: acc, between: [paid, sent, paid], relation: paid, function: count, window: 1h}\n", "6:29",
@@ -232,7 +241,9 @@ static void aggregates(void **state) {
         {AGGREGATE "{vertex: acc, between: [paid, payd], relation: paid, function: count, window: 1h}\n", "6:36",
          "'between' names two relations, and there is no relation 'payd'"},
         {AGGREGATE "{vertex: card, between: [paid, sent], relation: paid, function: count, window: 1h}\n", "6:31",
-         "no edge of relation 'paid' touches a 'card'; name a relation that begins or ends there"},
+         "no edge of relation 'paid' begins at a 'card'; name a relation that does"},
+        {AGGREGATE "{vertex: shop, between: [paid, paid], relation: paid, function: count, window: 1h}\n", "6:31",
+         "no edge of relation 'paid' begins at a 'shop'; name a relation that does"},
         {AGGREGATE "{vertex: acc, between: [paid, paid], relation: paid, function: count, window: 1h}\n", "6:53",
          "relation 'paid' does not join a 'shop' and a 'shop', to which 'between' leads; name one that does"},
         {AGGREGATE "{vertex: acc, between: [sent, paid], direction: out, relation: paid, function: count, "
@@ -240,8 +251,6 @@ static void aggregates(void **state) {
          "6:54", "'direction' has no meaning beside 'between', which says which end is the first; remove it"},
         {AGGREGATE "{vertex: acc, between: [sent, paid], relation: paid, function: distinct, window: 1h}\n", "6:3",
          "aggregate 'g' needs 'of'; add it"},
-        {GRAPH "aggregates:\n  num: {vertex: acc, relation: paid, function: count, window: 1h}\n", "6:3",
-         "aggregate 'num': vertex type 'acc' has a feature of this name; choose another"},
     };
     CHECK_RULES(rules);
 }
@@ -473,5 +482,6 @@ static void order_of_sections_is_free(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(common_texts_are_valid), WEIR_CASE(head), WEIR_CASE(vertices_and_features), WEIR_CASE(relations),
-           WEIR_CASE(aggregates), WEIR_CASE(labels), WEIR_CASE(tasks), WEIR_CASE(sources), WEIR_CASE(verbs),
-           WEIR_CASE(conditions), WEIR_CASE(assignments), WEIR_CASE(order_of_sections_is_free))
+           WEIR_CASE(aggregates), WEIR_CASE(aggregates_of_pairs), WEIR_CASE(labels), WEIR_CASE(tasks),
+           WEIR_CASE(sources), WEIR_CASE(verbs), WEIR_CASE(conditions), WEIR_CASE(assignments),
+           WEIR_CASE(order_of_sections_is_free))

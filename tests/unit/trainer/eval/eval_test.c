@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* eval_test.c - closed values, and naive twins that compare every pair. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,6 +208,82 @@ static void calibration_of_parted_classes_stays_finite(void **state) {
     near(weir_calibrated(&(weir_calibration){1, 0}, -1e4), 0);
 }
 
-WEIR_TESTS(WEIR_CASE(ranks_are_those_of_named_pairs), WEIR_CASE(closed_values), WEIR_CASE(wrong_input_is_refused),
-           WEIR_CASE(calibration_of_two_scores_is_closed), WEIR_CASE(calibration_finds_the_logistic_that_drew),
-           WEIR_CASE(calibration_of_parted_classes_stays_finite))
+/* Of many samples of one kind, about 95 of 100 intervals hold what an average precision of that kind is on average. */
+static void an_interval_holds_the_expectation(void **state) {
+    (void)state;
+    enum { SAMPLES = 200 };
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    weir_interval intervals[SAMPLES];
+    double mean = 0, width = 0;
+    unsigned holds = 0;
+    for (unsigned i = 0; i < SAMPLES; i++) {
+        data d = {.count = COUNT_MAX};
+        double precision;
+        for (size_t t = 0; t < d.count; t++) {
+            d.labels[t] = t < 2 ? t == 0 : weir_rng_below(&rng, 5) == 0;
+            d.scores[t] = weir_rng_normal(&rng) + (d.labels[t] ? 1 : 0);
+        }
+        const weir_scored s = view(&d);
+        assert_ok(weir_eval_average_precision(&s, &precision));
+        assert_ok(weir_eval_average_precision_interval(&s, i, &intervals[i]));
+        mean += precision / SAMPLES;
+        width += (intervals[i].high - intervals[i].low) / SAMPLES;
+    }
+    for (unsigned i = 0; i < SAMPLES; i++)
+        holds += intervals[i].low <= mean && mean <= intervals[i].high;
+    printf("%u of %u hold %.3f, %.3f wide\n", holds, (unsigned)SAMPLES, mean, width);
+    assert_in_range(holds, SAMPLES * 85 / 100, SAMPLES);
+    assert_true(width > 0.05 && width < 0.4);
+}
+
+static void intervals_that_are_known(void **state) {
+    (void)state;
+    data d = {.count = 40};
+    weir_interval a, b, none;
+    for (size_t i = 0; i < d.count; i++) {
+        d.labels[i] = i < 10;
+        d.scores[i] = i < 10 ? 2 : 1;
+    }
+    weir_scored s = view(&d);
+    assert_ok(weir_eval_average_precision_interval(&s, 1, &a));
+    assert_true(a.low == 1 && a.high == 1); /* whatever is drawn */
+    for (size_t i = 0; i < d.count; i++)
+        d.scores[i] = (double)(i % 7);
+    assert_ok(weir_eval_average_precision_interval(&s, 1, &a));
+    assert_ok(weir_eval_average_precision_interval(&s, 1, &b));
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_true(a.low < a.high);
+    memset(d.labels, 0, sizeof d.labels);
+    assert_err(weir_eval_average_precision_interval(&s, 1, &none), WEIR_EDATA, "no target is positive");
+    d.scores[3] = NAN;
+    assert_err(weir_eval_average_precision_interval(&s, 1, &none), WEIR_EDATA, "not a number");
+}
+
+static void calibration_errors_that_are_known(void **state) {
+    (void)state;
+    data d = {.count = 100};
+    weir_scored s = view(&d);
+    double error;
+    for (size_t i = 0; i < d.count; i++) {
+        d.scores[i] = 0.3;
+        d.labels[i] = i < 30;
+    }
+    assert_ok(weir_eval_calibration_error(&s, &error));
+    near(error, 0);
+    memset(d.labels, 0, sizeof d.labels);
+    assert_ok(weir_eval_calibration_error(&s, &error));
+    near(error, 0.3);
+    for (size_t i = 0; i < d.count; i++) { /* half of them sure and right, half sure and wrong */
+        d.scores[i] = i % 2 ? 1 : 0;
+        d.labels[i] = 1;
+    }
+    assert_ok(weir_eval_calibration_error(&s, &error));
+    near(error, 0.5);
+    d.scores[0] = 1.5;
+    assert_err(weir_eval_calibration_error(&s, &error), WEIR_EDATA, "calibrate");
+}
+
+WEIR_TESTS(WEIR_CASE(an_interval_holds_the_expectation), WEIR_CASE(intervals_that_are_known),
+           WEIR_CASE(calibration_errors_that_are_known), WEIR_CASE(ranks_are_those_of_named_pairs),
+           WEIR_CASE(closed_values), WEIR_CASE(wrong_input_is_refused), WEIR_CASE(calibration_of_two_scores_is_closed),
+           WEIR_CASE(calibration_finds_the_logistic_that_drew), WEIR_CASE(calibration_of_parted_classes_stays_finite))

@@ -236,18 +236,6 @@ static const char pair_schema_text[] =
     "tasks: {bad: {kind: classify, label: bad, positive: yes}}\n"
     "sources: {s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}}\n";
 
-static void pair_edge(learn_world *w, uint16_t relation, weir_vertex from, weir_vertex to, int64_t time_us,
-                      uint64_t event) {
-    weir_mutation m[2] = {{.kind = WEIR_PUT_EDGE, .type = relation, .vertex = from, .time_us = time_us}};
-    m[0].neighbor = to;
-    m[0].event = event;
-    m[1] = m[0];
-    m[1].direction = WEIR_IN;
-    m[1].vertex = to;
-    m[1].neighbor = from;
-    learn_submit(w, m, 2);
-}
-
 /* own: who it is at is said by the pay's own event, else by another one, so long after it. */
 static void pair_world(learn_world *w, int64_t leak_us, bool own) {
     for (uint64_t n = 0; n < PAYS; n++) {
@@ -256,11 +244,11 @@ static void pair_world(learn_world *w, int64_t leak_us, bool own) {
         bool yes = weir_rng_below(&w->rng, 2);
         weir_vertex pay = learn_vertex(LEARN_PAY, n), by = learn_vertex(LEARN_WHO, n);
         weir_vertex known = learn_vertex(LEARN_WHO, PAYS + n), other = learn_vertex(LEARN_WHO, 2 * PAYS + n);
-        pair_edge(w, PAIR_KNOWS, by, known, t - 3600 * LEARN_SECOND, w->offset + 1);
+        learn_edge_between(w, PAIR_KNOWS, by, known, t - 3600 * LEARN_SECOND, w->offset + 1);
         learn_put(w, LEARN_PAY, n, t, &x);
         uint64_t event = w->offset;
-        pair_edge(w, PAIR_BY, pay, by, t, event);
-        pair_edge(w, PAIR_AT, pay, yes ? known : other, t + leak_us, own ? event : w->offset + 1);
+        learn_edge_between(w, PAIR_BY, pay, by, t, event);
+        learn_edge_between(w, PAIR_AT, pay, yes ? known : other, t + leak_us, own ? event : w->offset + 1);
         if (yes) learn_label(w, LEARN_BAD, n, "yes", t + LEAK_US);
     }
 }

@@ -147,10 +147,11 @@ typedef struct weir_scorer weir_scorer;
 /* The graph is borrowed.  WEIR_ENOMEM.  [owner] */
 weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp);
 void weir_scorer_close(weir_scorer *scorer); /* NULL is allowed */
-/* Answers count asks (1 to WEIR_SCORE_BATCH_MAX) by one model; scores: count. A model that is new to the scorer costs
- * some allocations. WEIR_EINVAL the count; WEIR_EUNAVAILABLE what the network says of one of them is not a finite
- * number; WEIR_ELIMIT the asks need too much memory together; WEIR_ENOMEM; whatever graph, sampler and network report.
- * After an error no score may be read.  [owner] */
+/* Answers count asks (1 to WEIR_SCORE_BATCH_MAX) by one model; scores: count. Inner ones come last, each by itself, and
+ * have no deadline. A model that is new to the scorer costs some allocations.
+ * WEIR_EINVAL the count, or an inner type of which the network has no layer; WEIR_EUNAVAILABLE what the network says of
+ * one of them is not a finite number; WEIR_ELIMIT the asks need too much memory together; WEIR_ENOMEM; whatever graph,
+ * sampler and network report. After an error no score may be read.  [owner] */
 weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
                          weir_score *scores);
 /* For tests: deadlines are by this manual clock (borrowed), and each vertex of a pass moves it on by node_ns. */

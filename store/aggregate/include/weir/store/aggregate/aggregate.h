@@ -13,17 +13,19 @@
  *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   AGGREGATE-G1  The value depends on the edges with begin <= time < t only.
+ *   AGGREGATE-G1  The value depends on the edges with begin <= time < t only, and of a pair on which its ends are (G3).
  *   AGGREGATE-G2  Of a vertex with more than WEIR_AGGREGATE_EDGES such edges, the newest WEIR_AGGREGATE_EDGES count, in
  *                 every source: a hub costs no more than that. Of a pair these are edges of its first end.
  *   AGGREGATE-G3  The ends of a pair are told by what a target sees: its newest edges before t, and those of its own
- *                 event, whose time is t. Another event's edges of that moment say nothing.
+ *                 event, whose time is t. Another event's edges of that moment say nothing; of more than 15 of them the
+ *                 end is not found, in any source.
  *
  * THREADS: a handle belongs to one thread at a time, as its source does.
  */
 #ifndef WEIR_STORE_AGGREGATE_AGGREGATE_H
 #define WEIR_STORE_AGGREGATE_AGGREGATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/store/base/err.h>
@@ -44,6 +46,8 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 void weir_aggregates_close(weir_aggregates *aggregates);
 /* How many aggregates a vertex of this type has.  [any] */
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
+/* Whether any of them is of a pair, so that a target's differ from those of the same vertex elsewhere.  [any] */
+bool weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type);
 /* values: of->count × weir_aggregates_count, in the schema's order; NaN where there is none: mean and max of no number,
  * and what is said of a pair if the vertex is no target (of->events) or lacks an end. The first time takes memory.
  * WEIR_ENOMEM; errors of the source.  [owner] */

@@ -48,6 +48,9 @@ typedef struct weir_sample_opts {
      * batches whose targets all have the same time; the tree of a target is then drawn without its name. Not with
      * edges_max. */
     bool shared;
+    /* The input row of a target is not that of the same vertex below another one: what is said of a target's pairs is
+     * the target's alone. */
+    bool own_rows;
 } weir_sample_opts;
 
 /* The source is borrowed.  WEIR_EINVAL says which step or which of the other options, and why; WEIR_ELIMIT the worst
@@ -86,7 +89,7 @@ weir_err weir_sample_answer(weir_sampler *sampler, uint32_t step, const weir_sam
                             weir_block *block, const uint64_t **neighborsp);
 
 /* Numbers the distinct vertices of the block, by type: the rows that layer 0 reads. per_time: a vertex seen at two
- * times is two rows, for features that change, and so is one that is a target and also below another.  [owner] */
+ * times is two rows, for features that change.  [owner] */
 void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time);
 
 #ifdef __cplusplus

@@ -136,10 +136,9 @@ typedef enum weir_schema_function {
 typedef struct weir_schema_aggregate {
     const char *name;
     uint32_t vertex; /* type */
-    /* Of a pair: two relations that join the vertex to its two ends, and edges of `relation` are those between the
-     * ends, in the direction as seen from the first. NONE: edges of the vertex itself. */
+    /* Of a pair: two relations whose edges lead from the vertex to the two ends, and edges of `relation` are those
+     * between the ends, in the direction as seen from the first. NONE: edges of the vertex itself. */
     uint32_t between[2];
-    weir_schema_direction ends[2]; /* the direction of each, as seen from the vertex */
     uint32_t relation;
     weir_schema_direction direction;
     weir_schema_function function;

@@ -33,6 +33,14 @@ weir_err weir_eval_auroc(const weir_scored *scored, double *valuep);
 /* Sum over thresholds of (recall gained) x precision; a group of equal scores is one threshold.  The same errors. */
 weir_err weir_eval_average_precision(const weir_scored *scored, double *valuep);
 
+typedef struct weir_interval {
+    double low, high;
+} weir_interval;
+
+/* In which the average precision of as many targets, drawn again from these, lies 95 times of 100; the same for the
+ * same seed.  WEIR_EDATA no positive, or a score that is not finite; WEIR_ENOMEM. */
+weir_err weir_eval_average_precision_interval(const weir_scored *scored, uint64_t seed, weir_interval *intervalp);
+
 /* What a team that can look at `alerts` targets a day finds. days: of each target, any number that names its day. */
 typedef struct weir_eval_budget {
     double precision; /* of the alerts that were given */
@@ -57,6 +65,9 @@ double weir_calibrated(const weir_calibration *calibration, double score);
 
 /* Of probabilities in [0, 1]; that of the right class counts as 1e-15 at least.  WEIR_EDATA none, or one outside. */
 weir_err weir_eval_log_loss(const weir_scored *scored, double *valuep);
+/* Of probabilities: how far a group's mean is from its share of positives, on average over the targets, in 15 groups as
+ * wide as each other (expected calibration error).  The same errors. */
+weir_err weir_eval_calibration_error(const weir_scored *scored, double *valuep);
 
 #ifdef __cplusplus
 }

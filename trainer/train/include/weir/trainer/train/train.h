@@ -53,8 +53,9 @@ typedef struct weir_train_times {
 /* How scores of a part stand. Of a yes-or-no question; else accuracy alone, in `accuracy`. */
 typedef struct weir_train_metrics {
     double auroc, average_precision;
+    weir_interval interval;                 /* of the average precision; after training */
     double budget_precision, budget_recall; /* at `alerts` a day */
-    double log_loss;                        /* of calibrated probabilities; test and validation after training */
+    double log_loss, calibration_error;     /* of calibrated probabilities; test and validation after training */
     double accuracy;
     uint64_t targets, positives;
 } weir_train_metrics;
