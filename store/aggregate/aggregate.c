@@ -23,6 +23,13 @@ typedef struct aggregate_set {
     uint32_t mask; /* of the slots that it uses */
 } aggregate_set;
 
+/* Where the rows at hand lead along a relation, if they have been looked at for that. */
+typedef struct aggregate_ends {
+    uint64_t batch; /* of rows: other than the one at hand, if not */
+    bool found[ROWS_AT_ONCE];
+    weir_vertex vertices[ROWS_AT_ONCE];
+} aggregate_ends;
+
 /* Targets of which both ends are known: so many of the rows at hand. */
 typedef struct aggregate_pairs {
     uint32_t count;
@@ -47,6 +54,8 @@ typedef struct aggregate_scratch {
     weir_sample_window windows[ROWS_AT_ONCE];
     int64_t since_us[ROWS_AT_ONCE];
     aggregate_pairs pairs;
+    uint64_t batch;                                 /* which rows are at hand */
+    aggregate_ends ends[WEIR_SCHEMA_RELATIONS_MAX]; /* several pairs may share an end */
     /* The edges of a pair, out of a window of its first end; of arrays: columns and places. */
     weir_edge edges[WEIR_AGGREGATE_EDGES];
     aggregate_column columns[WEIR_AGGREGATE_EDGES];
@@ -320,8 +329,8 @@ static weir_err aggregate_read_group(weir_aggregates *a, const weir_schema_aggre
 /* --- pairs ---------------------------------------------------------------------------------------------------- */
 
 /* Where the newest edge leads that a target sees along the relation to one of the ends (AGGREGATE-G3). */
-static weir_err aggregate_find_end(const weir_aggregates *a, const weir_schema_aggregate *first, uint32_t end,
-                                   const weir_sample_vertices *of, uint32_t row, bool *foundp, weir_vertex *vertexp) {
+static weir_err aggregate_find_end(const weir_aggregates *a, uint32_t relation, const weir_sample_vertices *of,
+                                   uint32_t row, bool *foundp, weir_vertex *vertexp) {
     const uint64_t event = of->events[row];
     const int64_t own_us = of->before_us[row], before_us = event && own_us < INT64_MAX ? own_us + 1 : own_us;
     const weir_sample_ask ask = {.parents = of->vertices ? of->vertices + row : NULL,
@@ -329,11 +338,12 @@ static weir_err aggregate_find_end(const weir_aggregates *a, const weir_schema_a
                                  .before_us = &before_us,
                                  .count = 1,
                                  .limit = END_EDGES,
-                                 .relation = (uint16_t)first->between[end],
+                                 .relation = (uint16_t)relation,
                                  .type = of->type,
                                  .direction = WEIR_OUT};
     weir_sample_window window;
     *foundp = false;
+    if (event == WEIR_SAMPLE_NO_TARGET) return WEIR_OK;
     weir_err err = a->source->windows(a->source, &ask, &window);
     for (uint32_t i = 0; !err && !*foundp && i < window.count; i++) {
         *foundp = aggregate_time_at(&window, i) < own_us || weir_sample_window_event(&window, i) == event;
@@ -342,23 +352,35 @@ static weir_err aggregate_find_end(const weir_aggregates *a, const weir_schema_a
     return err;
 }
 
+static weir_err aggregate_find_ends(const weir_aggregates *a, uint32_t relation, const weir_sample_vertices *of,
+                                    const aggregate_ends **endsp) {
+    aggregate_ends *ends = &a->scratch->ends[relation];
+    weir_err err = WEIR_OK;
+    WEIR_ASSERT(relation < WEIR_SCHEMA_RELATIONS_MAX && of->count <= ROWS_AT_ONCE);
+    *endsp = ends;
+    if (ends->batch == a->scratch->batch) return WEIR_OK;
+    for (uint32_t row = 0; !err && row < of->count; row++)
+        err = aggregate_find_end(a, relation, of, row, &ends->found[row], &ends->vertices[row]);
+    if (!err) ends->batch = a->scratch->batch;
+    return err;
+}
+
 /* The pairs of those vertices that are targets and have both ends. */
 static weir_err aggregate_find_pairs(const weir_aggregates *a, const weir_schema_aggregate *first,
                                      const weir_sample_vertices *of) {
     aggregate_pairs *pairs = &a->scratch->pairs;
-    weir_err err = WEIR_OK;
+    const aggregate_ends *one, *other;
     pairs->count = 0;
-    for (uint32_t row = 0; !err && of->events && row < of->count; row++) {
-        weir_vertex ends[2] = {0, 0};
-        bool found = of->events[row] != WEIR_SAMPLE_NO_TARGET;
-        for (uint32_t end = 0; !err && found && end < 2; end++)
-            err = aggregate_find_end(a, first, end, of, row, &found, &ends[end]);
-        if (err || !found) continue;
+    if (!of->events) return WEIR_OK;
+    weir_err err = aggregate_find_ends(a, first->between[0], of, &one);
+    if (!err) err = aggregate_find_ends(a, first->between[1], of, &other);
+    for (uint32_t row = 0; !err && row < of->count; row++) {
+        if (!one->found[row] || !other->found[row]) continue;
         pairs->rows[pairs->count] = row;
         pairs->before_us[pairs->count] = of->before_us[row];
-        pairs->firsts[pairs->count] = (uint64_t)ends[0];
-        pairs->first_ids[pairs->count] = ends[0];
-        pairs->seconds[pairs->count++] = ends[1];
+        pairs->firsts[pairs->count] = (uint64_t)one->vertices[row];
+        pairs->first_ids[pairs->count] = one->vertices[row];
+        pairs->seconds[pairs->count++] = other->vertices[row];
     }
     return err;
 }
@@ -462,6 +484,7 @@ weir_err weir_aggregates_read(weir_aggregates *aggregates, const weir_sample_ver
         some.ids = of->ids ? of->ids + begin : NULL;
         some.before_us = of->before_us + begin;
         some.events = of->events ? of->events + begin : NULL;
+        aggregates->scratch->batch++;
         err = aggregate_read_rows(aggregates, &some, columns, values + (size_t)begin * columns);
     }
     return err;

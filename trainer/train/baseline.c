@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <weir/inference/inputs/inputs.h>
+#include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
@@ -271,7 +272,9 @@ static weir_err baseline_open_sampler(baseline_table *t) {
                                    .step_count = t->step_count,
                                    .targets_max = BASELINE_AT_ONCE,
                                    .seed = trained->opts.sample_seed,
-                                   .window = weir_nn_window(trained->shape)};
+                                   .window = weir_nn_window(trained->shape),
+                                   .own_rows = weir_aggregates_of_pairs(weir_snapshot_schema(trained->opts.snapshot),
+                                                                        weir_nn_target_type(trained->shape))};
     weir_err err = weir_sampler_open(&opts, t->source, &t->sampler);
     return err ? err : weir_block_open(t->sampler, &t->block);
 }

@@ -70,8 +70,12 @@ static void parity_open(parity *p, const char *expire) {
     assert_ok(weir_scorer_open(p->world.graph, &p->scorer));
     assert_ok(weir_arena_open(1u << 20, &p->arena));
     snapshot_make(p);
-    const weir_sample_opts opts = {
-        .steps = score_steps, .step_count = SCORE_STEPS, .window = 12, .targets_max = BATCH, .seed = 77};
+    const weir_sample_opts opts = {.steps = score_steps,
+                                   .step_count = SCORE_STEPS,
+                                   .window = 12,
+                                   .targets_max = BATCH,
+                                   .seed = 77,
+                                   .own_rows = true};
     assert_ok(weir_sample_over_snapshot(p->snapshot, &p->source));
     assert_ok(weir_sampler_open(&opts, p->source, &p->sampler));
     assert_ok(weir_block_open(p->sampler, &p->block));
