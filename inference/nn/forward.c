@@ -59,8 +59,8 @@ static void forward_apply(const forward_pass *p, uint32_t rows, uint32_t k, cons
 
 /* --- what the batch brings --------------------------------------------------------------------------------------- */
 
-/* inner: the vertices at its first nodes are no targets. */
-static weir_err forward_check_batch(const forward_pass *p, bool inner) {
+/* hop: how far its first nodes stand from targets; 0: they are these. */
+static weir_err forward_check_batch(const forward_pass *p, uint32_t hop) {
     const weir_block_view *b = p->block;
     const weir_nn_shape *s = p->shape;
     if (b->hops != s->layers || b->types != s->types || b->steps != s->step_count)
@@ -73,7 +73,7 @@ static weir_err forward_check_batch(const forward_pass *p, bool inner) {
         return WEIR_ERR(WEIR_EINVAL, "embeddings that are shared out come with the batch where the network is a share, "
                                      "and else are its own; give those that belong to it");
     weir_block_range targets = b->ranges[s->target_type];
-    if (!inner && targets.end - targets.begin != b->targets)
+    if (hop == 0 && targets.end - targets.begin != b->targets)
         return WEIR_ERR(WEIR_EINVAL,
                         "a block with targets that are not of type '%s'; the network answers for these alone",
                         s->vertices[s->target_type].name);
@@ -333,63 +333,59 @@ static void forward_head(forward_pass *p) {
     p->k->bias(rows, s->outputs, p->params + p->nn->plan.head_bias, p->logits);
 }
 
-/* From the batch to the rows of a layer. */
-static weir_err forward_run(forward_pass *p, const weir_nn_drop *drop, uint32_t layers, bool inner) {
-    WEIR_ASSERT(p->w->nn == p->nn && layers <= p->shape->layers);
-    p->tape = &p->w->tape;
-    weir_err err = weir_nn_workspace_begin(p->w); /* first: what is refused leaves no tape either */
-    if (!err) err = forward_check_batch(p, inner);
+/* From the batch to the last layer that has its first nodes, so many hops from targets; of targets to the logits. */
+static weir_err forward_run(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
+                            const weir_nn_drop *drop, uint32_t hop, weir_nn_workspace *workspace, forward_pass *p) {
+    *p = (forward_pass){.nn = nn,
+                        .shape = nn->shape,
+                        .k = nn->kernels,
+                        .params = params,
+                        .batch = batch,
+                        .block = batch->block,
+                        .w = workspace,
+                        .tape = &workspace->tape};
+    WEIR_ASSERT(workspace->nn == nn && hop < nn->shape->layers);
+    weir_err err = weir_nn_workspace_begin(workspace); /* first: what is refused leaves no tape either */
+    if (!err) err = forward_check_batch(p, hop);
     if (err) return err;
     *p->tape = (weir_nn_tape){.block = p->block, .drop = drop ? *drop : (weir_nn_drop){0}};
 
     forward_bring(p);
     if (!p->starved) forward_encode(p);
     if (!p->starved) forward_edge_means(p);
-    for (uint32_t layer = 1; layer <= layers && !p->starved; layer++)
+    for (uint32_t layer = 1; layer <= nn->shape->layers - hop && !p->starved; layer++)
         forward_layer_run(p, layer);
-    if (!p->starved && !inner) forward_head(p);
+    if (!p->starved && hop == 0) forward_head(p);
     if (!p->starved) return WEIR_OK;
     return WEIR_NOMEM("for a batch of %u targets and %u nodes; lower the batch or the fan-outs", p->block->targets,
                       p->block->nodes);
 }
 
+/* Rows of the last layer that has been run, to the host's memory. */
+static void forward_give_rows(const forward_pass *p, uint32_t hop, weir_real *rows) {
+    p->k->to_host(rows, p->tape->layers[p->shape->layers - hop - 1].out,
+                  (size_t)p->block->targets * p->shape->hidden * sizeof *rows);
+}
+
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings) {
-    const weir_nn_shape *shape = nn->shape;
-    forward_pass p = {.nn = nn,
-                      .shape = shape,
-                      .k = nn->kernels,
-                      .params = params,
-                      .batch = batch,
-                      .block = batch->block,
-                      .w = workspace};
-    weir_err err = forward_run(&p, drop, shape->layers, false);
+    forward_pass p;
+    weir_err err = forward_run(nn, params, batch, drop, 0, workspace, &p);
     if (err) return err;
-    size_t rows = p.block->targets, size = sizeof(weir_real);
-    nn->kernels->to_host(logits, p.logits, rows * shape->outputs * size);
-    if (embeddings)
-        nn->kernels->to_host(embeddings, p.tape->layers[shape->layers - 1].out, rows * shape->hidden * size);
-    err = nn->kernels->finish();
+    p.k->to_host(logits, p.logits, (size_t)p.block->targets * p.shape->outputs * sizeof *logits);
+    if (embeddings) forward_give_rows(&p, 0, embeddings);
+    err = p.k->finish();
     workspace->taped = !err && workspace->keeps_tape;
     return err;
 }
 
 weir_err weir_nn_embed(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch, uint32_t hop,
                        weir_nn_workspace *workspace, weir_real *embeddings) {
-    const weir_nn_shape *shape = nn->shape;
-    forward_pass p = {.nn = nn,
-                      .shape = shape,
-                      .k = nn->kernels,
-                      .params = params,
-                      .batch = batch,
-                      .block = batch->block,
-                      .w = workspace};
-    WEIR_ASSERT(hop < shape->layers);
-    weir_err err = forward_run(&p, NULL, shape->layers - hop, true);
+    forward_pass p;
+    weir_err err = forward_run(nn, params, batch, NULL, hop, workspace, &p);
     if (err) return err;
     WEIR_ASSERT(p.block->hop_end[hop] == p.block->targets);
-    nn->kernels->to_host(embeddings, p.tape->layers[shape->layers - hop - 1].out,
-                         (size_t)p.block->targets * shape->hidden * sizeof *embeddings);
-    return nn->kernels->finish();
+    forward_give_rows(&p, hop, embeddings);
+    return p.k->finish();
 }

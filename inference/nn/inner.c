@@ -10,13 +10,6 @@
 
 #include "nn_private.h"
 
-uint32_t weir_nn_hop_of(const weir_nn_shape *shape, uint32_t type) {
-    WEIR_ASSERT(type < shape->types);
-    for (uint32_t hop = 0; hop <= shape->layers; hop++)
-        if (shape->reach[(size_t)hop * shape->types + type]) return hop;
-    return UINT32_MAX;
-}
-
 /* How many steps are of the hops up to this one: they stand first. */
 static uint32_t inner_steps_before(const weir_nn_shape *shape, uint32_t hop) {
     uint32_t first = 0;

@@ -153,12 +153,16 @@ static bool shape_reached(const weir_nn_shape *shape, uint32_t hop, uint32_t typ
     return shape->reach[(size_t)hop * shape->types + type];
 }
 
+uint32_t weir_nn_hop_of(const weir_nn_shape *shape, uint32_t type) {
+    WEIR_ASSERT(type < shape->types);
+    for (uint32_t hop = 0; hop <= shape->layers; hop++)
+        if (shape_reached(shape, hop, type)) return hop;
+    return UINT32_MAX;
+}
+
 bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type) {
-    WEIR_ASSERT(layer >= 1 && layer <= shape->layers && type < shape->types);
-    for (uint32_t hop = 0; hop <= shape->layers - layer; hop++) {
-        if (shape_reached(shape, hop, type)) return true;
-    }
-    return false;
+    WEIR_ASSERT(layer >= 1 && layer <= shape->layers);
+    return weir_nn_hop_of(shape, type) <= shape->layers - layer;
 }
 
 bool weir_nn_layer_steps(const weir_nn_shape *shape, uint32_t layer, uint32_t step) {
@@ -405,9 +409,5 @@ uint32_t weir_nn_below(const weir_nn_shape *shape, uint32_t type) {
 }
 
 bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type) {
-    WEIR_ASSERT(type < shape->types);
-    for (uint32_t hop = 0; hop <= shape->layers; hop++) {
-        if (shape_reached(shape, hop, type)) return true;
-    }
-    return false;
+    return weir_nn_hop_of(shape, type) != UINT32_MAX;
 }

@@ -84,18 +84,23 @@ static void scorer_forget_model(weir_scorer *s) {
     s->view = NULL;
 }
 
+static weir_err scorer_open_drawing(const weir_scorer *s, const weir_sample_opts *opts, scorer_reach *r) {
+    weir_err err = r->sampler ? WEIR_OK : weir_sampler_open(opts, weir_score_overlay_source(s->overlay), &r->sampler);
+    return err ? err : weir_block_open(r->sampler, &r->block);
+}
+
 /* The sampler and the block of one effort, opened when it is first needed. */
 static weir_err scorer_open_reach(weir_scorer *s, weir_score_effort effort, scorer_reach **reachp) {
     const weir_nn_shape *shape = weir_score_model_shape(s->model);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
     WEIR_ASSERT(effort < WEIR_SCORE_EFFORTS);
     scorer_reach *r = *reachp = &s->reaches[effort];
-    weir_sample_opts opts = {.steps = steps,
-                             .window = weir_nn_window(shape),
-                             .targets_max = WEIR_SCORE_BATCH_MAX,
-                             .seed = s->model->opts.seed,
-                             .own_rows =
-                                 weir_aggregates_of_pairs(weir_graph_schema(s->graph), weir_nn_target_type(shape))};
+    weir_sample_opts opts = {
+        .steps = steps,
+        .window = weir_nn_window(shape),
+        .targets_max = WEIR_SCORE_BATCH_MAX,
+        .seed = s->model->opts.seed,
+        .own_rows = weir_aggregates_of_pairs(weir_graph_schema(s->graph), weir_nn_target_type(shape)) != NULL};
     if (r->block) return WEIR_OK;
     const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // SCORE-C2: the steps of training
     WEIR_ASSERT(opts.step_count <= WEIR_SAMPLE_STEPS_MAX);
@@ -107,8 +112,7 @@ static weir_err scorer_open_reach(weir_scorer *s, weir_score_effort effort, scor
         step->fanout = effort == WEIR_SCORE_LESS ? (fanout + LESS_SHARE - 1) / LESS_SHARE : LEAST_FANOUT;
         if (effort == WEIR_SCORE_LEAST || step->strategy == WEIR_SAMPLE_FULL) step->strategy = WEIR_SAMPLE_RECENT;
     }
-    weir_err err = r->sampler ? WEIR_OK : weir_sampler_open(&opts, weir_score_overlay_source(s->overlay), &r->sampler);
-    return err ? err : weir_block_open(r->sampler, &r->block);
+    return scorer_open_drawing(s, &opts, r);
 }
 
 /* --- the answer --------------------------------------------------------------------------------------------------- */
@@ -301,8 +305,7 @@ static weir_err scorer_open_inner(weir_scorer *s, uint32_t hop, scorer_reach *r)
                                    .targets_max = 1,
                                    .seed = s->model->opts.seed};
     if (r->block) return WEIR_OK;
-    weir_err err = r->sampler ? WEIR_OK : weir_sampler_open(&opts, weir_score_overlay_source(s->overlay), &r->sampler);
-    return err ? err : weir_block_open(r->sampler, &r->block);
+    return scorer_open_drawing(s, &opts, r);
 }
 
 /* Its tree is what would lie below it in a target's tree at the ask's time, and its embedding what the network would

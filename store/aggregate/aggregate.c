@@ -83,12 +83,12 @@ uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type) 
     return count;
 }
 
-bool weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type) {
+const weir_schema_aggregate *weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type) {
     for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
-        if (aggregate->vertex == vertex_type && aggregate->between[0] != WEIR_SCHEMA_NONE) return true;
+        if (aggregate->vertex == vertex_type && aggregate->between[0] != WEIR_SCHEMA_NONE) return aggregate;
     }
-    return false;
+    return NULL;
 }
 
 static int64_t aggregate_time_at(const weir_sample_window *window, uint32_t i) {

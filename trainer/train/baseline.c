@@ -107,26 +107,6 @@ static void baseline_write_row(const weir_nn_inputs *inputs, const baseline_inpu
         *at++ = (float)from->slots[row * inputs->category_count + c];
 }
 
-/* What count targets say by themselves, at the beginning of their rows. */
-static weir_err baseline_write_targets(baseline_table *t, const weir_target *targets, uint32_t count, float *rows) {
-    const uint32_t type = weir_nn_target_type(t->trained->shape);
-    const weir_nn_inputs *inputs = baseline_of_type(t, type);
-    uint64_t vertices[BASELINE_AT_ONCE], events[BASELINE_AT_ONCE];
-    int64_t before_us[BASELINE_AT_ONCE];
-    WEIR_ASSERT(count <= BASELINE_AT_ONCE);
-    for (uint32_t i = 0; i < count; i++) {
-        vertices[i] = (uint64_t)targets[i].vertex;
-        before_us[i] = targets[i].before_us;
-        events[i] = targets[i].event;
-    }
-    const weir_sample_vertices of = {
-        .vertices = vertices, .before_us = before_us, .events = events, .count = count, .type = (uint16_t)type};
-    weir_err err = weir_inputs_rows(t->inputs, &of, t->own.numbers, t->own.slots);
-    for (uint32_t i = 0; !err && i < count; i++)
-        baseline_write_row(inputs, &t->own, i, rows + i * t->columns);
-    return err;
-}
-
 /* Of the vertices of a block that a step goes out from, how many neighbours each has, of which the block has the newest
  * few. */
 static weir_err baseline_read_degrees(baseline_table *t, uint32_t step) {
@@ -203,13 +183,22 @@ static size_t baseline_write_means(const baseline_table *t, uint32_t first, uint
     return 1 + width;
 }
 
+/* Columns of a step of hop 1. */
+static size_t baseline_step_width(const baseline_table *t, uint32_t first) {
+    const uint32_t type = baseline_child_type(t, first);
+    size_t width = 1 + baseline_of_type(t, type)->width + baseline_width(t, type);
+    for (uint32_t step = t->first_count; step < t->step_count; step++)
+        if (baseline_parent_type(t, step) == type)
+            width += 1 + baseline_of_type(t, baseline_child_type(t, step))->width;
+    return width;
+}
+
 /* Of each target, along a step of hop 1: how many neighbours it has and their means, the newest of them, which is the
- * first edge of a parent, and what their own neighbours are. Returns the column behind. */
-static size_t baseline_write_neighbors(const baseline_table *t, uint32_t first, size_t column, float *rows) {
+ * first edge of a parent, and what their own neighbours are. */
+static void baseline_write_neighbors(const baseline_table *t, uint32_t first, size_t column, float *rows) {
     const weir_block_view *view = weir_block_look(t->block);
     const weir_block_edges *edges = &view->edges[first];
     const uint32_t type = baseline_child_type(t, first);
-    size_t behind = column;
     WEIR_ASSERT(edges->parent_end - edges->parent_begin <= BASELINE_AT_ONCE);
     for (uint32_t node = edges->parent_begin; node < edges->parent_end; node++) {
         const uint32_t *offsets = &edges->offsets[node - edges->parent_begin];
@@ -221,10 +210,8 @@ static size_t baseline_write_neighbors(const baseline_table *t, uint32_t first, 
         at += baseline_width(t, type);
         for (uint32_t step = t->first_count; step < t->step_count; step++)
             if (baseline_parent_type(t, step) == type) at += baseline_write_means(t, first, step, node, at);
-        behind = column + (size_t)(at - begin);
+        WEIR_ASSERT(at == begin + baseline_step_width(t, first));
     }
-    WEIR_ASSERT(behind <= t->columns);
-    return behind;
 }
 
 /* The inputs of all that these targets' trees have met. */
@@ -245,6 +232,44 @@ static weir_err baseline_read_block(baseline_table *t, const weir_target *target
     return err;
 }
 
+/* The rows of targets alone, without a block. */
+static weir_err baseline_write_alone(baseline_table *t, const weir_target *targets, uint32_t count, float *rows) {
+    const uint32_t type = weir_nn_target_type(t->trained->shape);
+    const weir_nn_inputs *inputs = baseline_of_type(t, type);
+    uint64_t vertices[BASELINE_AT_ONCE], events[BASELINE_AT_ONCE];
+    int64_t before_us[BASELINE_AT_ONCE];
+    WEIR_ASSERT(count <= BASELINE_AT_ONCE);
+    for (uint32_t i = 0; i < count; i++) {
+        vertices[i] = (uint64_t)targets[i].vertex;
+        before_us[i] = targets[i].before_us;
+        events[i] = targets[i].event;
+    }
+    const weir_sample_vertices of = {
+        .vertices = vertices, .before_us = before_us, .events = events, .count = count, .type = (uint16_t)type};
+    weir_err err = weir_inputs_rows(t->inputs, &of, t->own.numbers, t->own.slots);
+    for (uint32_t i = 0; !err && i < count; i++)
+        baseline_write_row(inputs, &t->own, i, rows + i * t->columns);
+    return err;
+}
+
+/* What targets say by themselves, and behind it what stands around them. */
+static weir_err baseline_write_block(baseline_table *t, const weir_target *targets, uint32_t count, float *rows) {
+    const uint32_t type = weir_nn_target_type(t->trained->shape);
+    size_t column = baseline_width(t, type);
+    weir_err err = baseline_read_block(t, targets, count);
+    if (err) return err;
+    const weir_block_view *view = weir_block_look(t->block);
+    for (uint32_t i = 0; i < count; i++)
+        baseline_write_row(baseline_of_type(t, type), &t->met[type], view->input_of[i] - view->input_ranges[type].begin,
+                           rows + i * t->columns);
+    for (uint32_t step = 0; step < t->first_count; step++) {
+        baseline_write_neighbors(t, step, column, rows);
+        column += baseline_step_width(t, step);
+    }
+    WEIR_ASSERT(column == t->columns);
+    return WEIR_OK;
+}
+
 static weir_err baseline_fill(baseline_table *t) {
     const weir_targets *targets = t->trained->targets;
     weir_err err = WEIR_OK;
@@ -253,13 +278,9 @@ static weir_err baseline_fill(baseline_table *t) {
         uint64_t left = targets->count - begin;
         uint32_t count = left < BASELINE_AT_ONCE ? (uint32_t)left : BASELINE_AT_ONCE;
         float *rows = t->rows + begin * t->columns;
-        size_t column = baseline_width(t, weir_nn_target_type(t->trained->shape));
         for (size_t i = 0; i < count * t->columns; i++)
             rows[i] = NAN;
-        err = baseline_write_targets(t, some, count, rows);
-        if (!err && t->step_count) err = baseline_read_block(t, some, count);
-        for (uint32_t step = 0; !err && step < t->first_count; step++)
-            column = baseline_write_neighbors(t, step, column, rows);
+        err = t->step_count ? baseline_write_block(t, some, count, rows) : baseline_write_alone(t, some, count, rows);
     }
     return err;
 }
@@ -274,7 +295,7 @@ static weir_err baseline_open_sampler(baseline_table *t) {
                                    .seed = trained->opts.sample_seed,
                                    .window = weir_nn_window(trained->shape),
                                    .own_rows = weir_aggregates_of_pairs(weir_snapshot_schema(trained->opts.snapshot),
-                                                                        weir_nn_target_type(trained->shape))};
+                                                                        weir_nn_target_type(trained->shape)) != NULL};
     weir_err err = weir_sampler_open(&opts, t->source, &t->sampler);
     return err ? err : weir_block_open(t->sampler, &t->block);
 }
@@ -290,13 +311,8 @@ static void baseline_choose_steps(baseline_table *t, bool second) {
         t->steps[t->step_count++].strategy = WEIR_SAMPLE_RECENT;
         t->first_count += steps[i].hop == 1;
     }
-    for (uint32_t first = 0; first < t->first_count; first++) {
-        const uint32_t type = baseline_child_type(t, first);
-        t->columns += 1 + baseline_of_type(t, type)->width + baseline_width(t, type);
-        for (uint32_t step = t->first_count; step < t->step_count; step++)
-            if (baseline_parent_type(t, step) == type)
-                t->columns += 1 + baseline_of_type(t, baseline_child_type(t, step))->width;
-    }
+    for (uint32_t first = 0; first < t->first_count; first++)
+        t->columns += baseline_step_width(t, first);
 }
 
 static bool baseline_fits(const baseline_table *t) {
@@ -305,10 +321,11 @@ static bool baseline_fits(const baseline_table *t) {
 
 /* The second hop is left out where rows, or a block at worst, would become too large. */
 static weir_err baseline_open_steps(baseline_table *t) {
-    weir_err err = WEIR_ERR(WEIR_ELIMIT, "rows of two hops are too long");
     baseline_choose_steps(t, true);
-    if (baseline_fits(t)) err = t->step_count ? baseline_open_sampler(t) : WEIR_OK;
-    if (!weir_err_is(err, WEIR_ELIMIT)) return err;
+    weir_err err = WEIR_OK;
+    bool fits = baseline_fits(t);
+    if (fits && t->step_count) err = baseline_open_sampler(t);
+    if (fits && !weir_err_is(err, WEIR_ELIMIT)) return err;
     weir_sampler_close(t->sampler);
     t->sampler = NULL;
     baseline_choose_steps(t, false);

@@ -118,7 +118,8 @@ static weir_err scales_open(scales_survey *s, const weir_trained *t) {
     weir_sample_opts opts = {
         .targets_max = SCALES_BATCH, .seed = t->opts.sample_seed, .window = weir_nn_window(t->shape)};
     opts.steps = weir_nn_steps(t->shape, &opts.step_count);
-    opts.own_rows = weir_aggregates_of_pairs(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape));
+    opts.own_rows =
+        weir_aggregates_of_pairs(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape)) != NULL;
     s->owners = weir_training_owners(t);
     s->asked_bytes = weir_calloc(s->owners.ranks, sizeof *s->asked_bytes);
     if (!s->asked_bytes) return WEIR_NOMEM(SCALES_NO_MEMORY);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
@@ -318,17 +319,14 @@ static weir_err training_begin(weir_trained *t) {
 /* A target's row is computed by its owner, who needs the edges of the target's neighbour for what is said of a pair: a
  * part without them would take every pair for one that has never met. */
 static weir_err training_check_pairs(const weir_trained *t) {
-    const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
-    if (!t->opts.part || weir_part_depth(t->opts.part) > 0 || weir_part_count(t->opts.part) == 1) return WEIR_OK;
-    for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
-        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
-        if (aggregate->vertex != weir_nn_target_type(t->shape) || aggregate->between[0] == WEIR_SCHEMA_NONE) continue;
-        return WEIR_ERR(WEIR_EINVAL,
-                        "aggregate '%s' looks at edges of a target's neighbours, which parts of depth 0 do not have; "
-                        "make them with `weir partition --depth 1`",
-                        aggregate->name);
-    }
-    return WEIR_OK;
+    const weir_schema_aggregate *pair =
+        weir_aggregates_of_pairs(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape));
+    if (!pair || !t->opts.part || weir_part_depth(t->opts.part) > 0 || weir_part_count(t->opts.part) == 1)
+        return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL,
+                    "aggregate '%s' looks at edges of a target's neighbours, which parts of depth 0 do not have; make "
+                    "them with `weir partition --depth 1`",
+                    pair->name);
 }
 
 static weir_err training_set_up(weir_trained *t) {

@@ -121,8 +121,6 @@ weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_
 
 /* --- vertices that are no targets: inner.c ------------------------------------------------------------------------ */
 
-/* How many hops from a target a type is met first, 0 for the targets' own; UINT32_MAX: never.  [any] */
-uint32_t weir_nn_hop_of(const weir_nn_shape *shape, uint32_t type);
 /* The steps below a vertex at that hop, which is less than the layers; returns how many. They sample what lies there.
  * [any] */
 uint32_t weir_nn_steps_from(const weir_nn_shape *shape, uint32_t hop, weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX]);

@@ -165,6 +165,8 @@ uint32_t weir_nn_child_of(const weir_nn_shape *shape, uint32_t step);
 uint32_t weir_nn_below(const weir_nn_shape *shape, uint32_t type);
 /* Whether nodes of the type can be seen at all; rows of a type that cannot need no encoding. */
 bool weir_nn_sees(const weir_nn_shape *shape, uint32_t type);
+/* How many hops from a target a type is met first, 0 for the targets' own; UINT32_MAX: never. */
+uint32_t weir_nn_hop_of(const weir_nn_shape *shape, uint32_t type);
 
 /* --- one input becomes floats ------------------------------------------------------------------------------------ */
 

@@ -25,7 +25,6 @@
 #ifndef WEIR_STORE_AGGREGATE_AGGREGATE_H
 #define WEIR_STORE_AGGREGATE_AGGREGATE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/store/base/err.h>
@@ -46,8 +45,9 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 void weir_aggregates_close(weir_aggregates *aggregates);
 /* How many aggregates a vertex of this type has.  [any] */
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
-/* Whether any of them is of a pair, so that a target's differ from those of the same vertex elsewhere.  [any] */
-bool weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type);
+/* The first of them that is of a pair, so that a target's differ from those of the same vertex elsewhere; NULL: none
+ * is.  [any] */
+const weir_schema_aggregate *weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type);
 /* values: of->count × weir_aggregates_count, in the schema's order; NaN where there is none: mean and max of no number,
  * and what is said of a pair if the vertex is no target (of->events) or lacks an end. The first time takes memory.
  * WEIR_ENOMEM; errors of the source.  [owner] */
