@@ -30,7 +30,12 @@ typedef struct aggregate_ends {
     weir_vertex vertices[ROWS_AT_ONCE];
 } aggregate_ends;
 
-/* Targets of which both ends are known: so many of the rows at hand. */
+typedef struct aggregate_column {
+    uint64_t neighbor;
+    int64_t time_us;
+} aggregate_column;
+
+/* Targets of which both ends are known: so many of the rows at hand. Only a schema with pairs has this. */
 typedef struct aggregate_pairs {
     uint32_t count;
     uint32_t rows[ROWS_AT_ONCE];
@@ -38,12 +43,11 @@ typedef struct aggregate_pairs {
     uint64_t firsts[ROWS_AT_ONCE]; /* as a source over arrays calls them, or: */
     weir_vertex first_ids[ROWS_AT_ONCE];
     weir_vertex seconds[ROWS_AT_ONCE];
+    /* The edges of a pair, out of a window of its first end: a weir_edge each, or of arrays a column and a place. */
+    weir_buf edges;
+    weir_buf places;
+    aggregate_ends ends[]; /* a relation: several pairs may share an end */
 } aggregate_pairs;
-
-typedef struct aggregate_column {
-    uint64_t neighbor;
-    int64_t time_us;
-} aggregate_column;
 
 typedef struct aggregate_scratch {
     aggregate_set set;
@@ -53,19 +57,14 @@ typedef struct aggregate_scratch {
     uint64_t codes[WEIR_AGGREGATE_EDGES];
     weir_sample_window windows[ROWS_AT_ONCE];
     int64_t since_us[ROWS_AT_ONCE];
-    aggregate_pairs pairs;
-    uint64_t batch;                                 /* which rows are at hand */
-    aggregate_ends ends[WEIR_SCHEMA_RELATIONS_MAX]; /* several pairs may share an end */
-    /* The edges of a pair, out of a window of its first end; of arrays: columns and places. */
-    weir_edge edges[WEIR_AGGREGATE_EDGES];
-    aggregate_column columns[WEIR_AGGREGATE_EDGES];
-    uint64_t places[WEIR_AGGREGATE_EDGES];
+    uint64_t batch; /* which rows are at hand */
 } aggregate_scratch;
 
 struct weir_aggregates {
     const weir_schema *schema;
     weir_sample_source *source;
     aggregate_scratch *scratch; /* NULL: nothing has been read yet */
+    aggregate_pairs *pairs;     /* NULL: nothing of a pair yet */
 };
 
 /* One read: a vertex's window, and where its aggregates' values go. */
@@ -354,9 +353,9 @@ static weir_err aggregate_find_end(const weir_aggregates *a, uint32_t relation, 
 
 static weir_err aggregate_find_ends(const weir_aggregates *a, uint32_t relation, const weir_sample_vertices *of,
                                     const aggregate_ends **endsp) {
-    aggregate_ends *ends = &a->scratch->ends[relation];
+    aggregate_ends *ends = &a->pairs->ends[relation];
     weir_err err = WEIR_OK;
-    WEIR_ASSERT(relation < WEIR_SCHEMA_RELATIONS_MAX && of->count <= ROWS_AT_ONCE);
+    WEIR_ASSERT(relation < weir_schema_relation_count(a->schema) && of->count <= ROWS_AT_ONCE);
     *endsp = ends;
     if (ends->batch == a->scratch->batch) return WEIR_OK;
     for (uint32_t row = 0; !err && row < of->count; row++)
@@ -366,10 +365,13 @@ static weir_err aggregate_find_ends(const weir_aggregates *a, uint32_t relation,
 }
 
 /* The pairs of those vertices that are targets and have both ends. */
-static weir_err aggregate_find_pairs(const weir_aggregates *a, const weir_schema_aggregate *first,
+static weir_err aggregate_find_pairs(weir_aggregates *a, const weir_schema_aggregate *first,
                                      const weir_sample_vertices *of) {
-    aggregate_pairs *pairs = &a->scratch->pairs;
+    const size_t ends = weir_schema_relation_count(a->schema) * sizeof(aggregate_ends);
     const aggregate_ends *one, *other;
+    if (!a->pairs) a->pairs = weir_calloc(1, sizeof *a->pairs + ends);
+    aggregate_pairs *pairs = a->pairs;
+    if (!pairs) return WEIR_NOMEM("for aggregates of pairs");
     pairs->count = 0;
     if (!of->events) return WEIR_OK;
     weir_err err = aggregate_find_ends(a, first->between[0], of, &one);
@@ -386,32 +388,37 @@ static weir_err aggregate_find_pairs(const weir_aggregates *a, const weir_schema
 }
 
 /* Of a window of the first end the edges to the second, in their order: a window like any other, until the next. */
-static weir_sample_window aggregate_keep(const weir_aggregates *a, const weir_sample_window *window,
-                                         weir_vertex second) {
-    aggregate_scratch *s = a->scratch;
-    uint32_t count = 0;
+static weir_err aggregate_keep(aggregate_pairs *pairs, const weir_aggregates *a, const weir_sample_window *window,
+                               weir_vertex second, weir_sample_window *kept) {
+    weir_buf_clear(&pairs->edges);
+    weir_buf_clear(&pairs->places);
+    *kept = (weir_sample_window){.id = window->id};
     for (uint32_t i = 0; i < window->count; i++) {
         if (aggregate_neighbor_at(a, window, i) != second) continue;
+        kept->count++;
         if (window->edges) {
-            s->edges[count++] = window->edges[i];
+            weir_buf_append(&pairs->edges, &window->edges[i], sizeof window->edges[i]);
             continue;
         }
-        s->columns[count] = (aggregate_column){(uint64_t)second, aggregate_time_at(window, i)};
-        s->places[count++] = window->places ? window->places[i] : window->first + i;
+        const aggregate_column column = {(uint64_t)second, aggregate_time_at(window, i)};
+        const uint64_t place = window->places ? window->places[i] : window->first + i;
+        weir_buf_append(&pairs->edges, &column, sizeof column);
+        weir_buf_append(&pairs->places, &place, sizeof place);
     }
-    if (window->edges)
-        return (weir_sample_window){.neighbors = (const uint8_t *)&s->edges[0].neighbor,
-                                    .times = (const uint8_t *)&s->edges[0].time_us,
-                                    .edges = s->edges,
-                                    .id = window->id,
-                                    .stride = sizeof s->edges[0],
-                                    .count = count};
-    return (weir_sample_window){.neighbors = (const uint8_t *)&s->columns[0].neighbor,
-                                .times = (const uint8_t *)&s->columns[0].time_us,
-                                .places = s->places,
-                                .id = window->id,
-                                .stride = sizeof s->columns[0],
-                                .count = count};
+    const uint8_t *edges = (const uint8_t *)pairs->edges.bytes;
+    if (window->edges && kept->count) {
+        kept->edges = (const weir_edge *)(const void *)edges;
+        kept->neighbors = edges + offsetof(weir_edge, neighbor);
+        kept->times = edges + offsetof(weir_edge, time_us);
+        kept->stride = sizeof(weir_edge);
+    } else if (kept->count) {
+        kept->places = (const uint64_t *)(const void *)pairs->places.bytes;
+        kept->neighbors = edges + offsetof(aggregate_column, neighbor);
+        kept->times = edges + offsetof(aggregate_column, time_us);
+        kept->stride = sizeof(aggregate_column);
+    }
+    weir_err err = weir_buf_err(&pairs->edges);
+    return err ? err : weir_buf_err(&pairs->places);
 }
 
 /* The aggregates of one pair of relations; NaN where a vertex is no target, or lacks an end. */
@@ -419,7 +426,6 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
                                      const weir_sample_vertices *of, uint32_t columns, double *values) {
     const weir_schema_relation *relation = weir_schema_relation_at(a->schema, first->relation);
     const weir_direction direction = aggregate_direction(first->direction);
-    const aggregate_pairs *pairs = &a->scratch->pairs;
     weir_sample_window *windows = a->scratch->windows;
     for (uint32_t i = 0, column = 0; i < weir_schema_aggregate_count(a->schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
@@ -428,6 +434,7 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
         column += aggregate->vertex == first->vertex;
     }
     weir_err err = aggregate_find_pairs(a, first, of);
+    aggregate_pairs *pairs = a->pairs;
     if (err || pairs->count == 0) return err;
     const weir_sample_ask ask = {.parents = a->source->wide ? NULL : pairs->firsts,
                                  .parent_ids = a->source->wide ? pairs->first_ids : NULL,
@@ -441,9 +448,10 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
     aggregate_see_begins(a, first, pairs->before_us, pairs->count);
     err = a->source->windows(a->source, &ask, windows);
     for (uint32_t i = 0; !err && i < pairs->count; i++) {
-        const weir_sample_window kept = aggregate_keep(a, &windows[i], pairs->seconds[i]);
+        weir_sample_window kept;
+        err = aggregate_keep(pairs, a, &windows[i], pairs->seconds[i], &kept);
         const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i]};
-        err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
+        if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }
     return err;
 }
@@ -500,6 +508,9 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 
 void weir_aggregates_close(weir_aggregates *aggregates) {
     if (!aggregates) return;
+    if (aggregates->pairs) weir_buf_free(&aggregates->pairs->places);
+    if (aggregates->pairs) weir_buf_free(&aggregates->pairs->edges);
+    weir_free(aggregates->pairs);
     weir_free(aggregates->scratch);
     weir_free(aggregates);
 }
