@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge_test.c - `weir train --judge` of a model whose schema has gained aggregates since: those that the model does
- * not know change no figure, and where they would come in between it is refused in a sentence.
+ * not know change no figure, and where they would come in between it is refused in a sentence. And of two models.
  *
  * The snapshots are of one store, so that targets and blocks are the same. Whether a payment is bad shows in nothing
  * but how many its account has made, which is what the model's only aggregate counts.
  */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli_support.h"
 
 #define PAYMENTS 1200
@@ -109,4 +113,42 @@ static void an_aggregate_in_between_is_refused(void **state) {
     weir_test_output_free(&output);
 }
 
-WEIR_TESTS(WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused))
+/* The number behind the nth "key": of a line of JSON. */
+static double number_at(const char *text, const char *key, unsigned nth) {
+    for (; text && nth > 0; nth--) {
+        text = strstr(text, key);
+        text = text ? text + strlen(key) : NULL;
+    }
+    if (!text) fail_msg("there is no %s", key);
+    return strtod(text, NULL);
+}
+
+/* One that has seen the data once is worse than one that has learnt; each gets against the other what it gets alone. */
+static void two_models_are_compared(void **state) {
+    static const char compare[] = "a=$(ls -d models/2*) b=$(ls -d less/2*)\n"
+                                  "j() { weir train old --warm-up 0 --validation 0.2 --test 0.5 --set "
+                                  "models.require_signature=false \"$@\"; }\n"
+                                  "j --judge $a --against $b && j --judge $b --against $a && j --judge $a --against $a";
+    weir_test_output output;
+    (void)state;
+    make_model();
+    cli_must("weir train old --epochs 1 --batch 256 --hidden 8 --rate 0.0001 --warm-up 0 --validation 0.2 --test 0.5 "
+             "--models less --no-baselines",
+             "^epoch");
+    cli_bash(weir_test_folder(), compare, &output);
+    CLI_ASSERT(output.status == 0, compare, &output, "must be compared");
+    const char *second = strchr(output.out, '\n') + 1, *third = strchr(second, '\n') + 1;
+    double own = number_at(output.out, "\"value\":", 1), other = number_at(output.out, "\"value\":", 2);
+    CLI_ASSERT(own > other && number_at(output.out, "\"low\":", 1) > 0, compare, &output, "must be surely better");
+    assert_true(number_at(second, "\"value\":", 1) == other && number_at(second, "\"value\":", 2) == own);
+    assert_true(fabs(number_at(output.out, "\"value\":", 3) - (own - other)) < 1e-9);
+    assert_true(number_at(second, "\"high\":", 1) < 0);
+    assert_true(number_at(third, "\"low\":", 1) == 0 && number_at(third, "\"high\":", 1) == 0);
+    weir_test_output_free(&output);
+    cli_bash(weir_test_folder(), "weir train old --against models/2*", &output);
+    CLI_ASSERT(output.status == 64 && cli_matches(output.err, "give --judge"), "--against", &output, "needs --judge");
+    weir_test_output_free(&output);
+}
+
+WEIR_TESTS(WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused),
+           WEIR_CASE(two_models_are_compared))

@@ -272,6 +272,9 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err) err = train_read_per_class(cli, &c->opts);
     if (!err) err = train_check_shares(cli, &c->opts);
     if (!err) err = train_read_plan(cli, c);
+    if (!err && weir_cli_given(cli, "against") && !weir_cli_given(cli, "judge"))
+        err =
+            WEIR_ERR(WEIR_EUSAGE, "--against names the model that one of --judge is compared with; give --judge, too");
     if (!err && c->opts.resume && !c->opts.folder)
         err = WEIR_ERR(WEIR_EUSAGE, "--resume continues from a checkpoint in --folder, which is missing; name it");
     if (!err) err = train_open_graph(cli, c);
@@ -386,6 +389,8 @@ static const weir_option options[] = {
     {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "seed of everything that is drawn (default: 1)", NULL},
     {"judge", 'j', "DIR", "train nothing: print how the model in this folder scores the test targets, as JSON", NULL},
+    {"against", 0, "DIR",
+     "of --judge: judge this model, too, on the same targets, and say how surely one is better (default: none)", NULL},
     {"plan", 0, NULL,
      "train nothing and write nothing: print what this would take, of memory, disk, bytes between ranks, steps and "
      "time",

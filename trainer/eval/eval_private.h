@@ -8,6 +8,7 @@
 typedef struct weir_ranked {
     double score;
     int64_t day;
+    uint32_t at; /* where it stands in the input */
     uint8_t label;
 } weir_ranked;
 

@@ -18,6 +18,7 @@ static int rank_by_day_then_highest(const void *x, const void *y) {
 weir_err weir_eval_rank(const weir_scored *scored, const int64_t *days, weir_ranked **rankedp, size_t *positivesp) {
     *rankedp = NULL;
     *positivesp = 0;
+    WEIR_ASSERT(scored->count <= UINT32_MAX); /* lists of targets have no more */
     weir_ranked *ranked = weir_calloc(scored->count + 1, sizeof *ranked);
     if (!ranked) return WEIR_NOMEM("while ranking %zu scores", scored->count);
     for (size_t i = 0; i < scored->count; i++) {
@@ -25,7 +26,7 @@ weir_err weir_eval_rank(const weir_scored *scored, const int64_t *days, weir_ran
             weir_free(ranked);
             return WEIR_ERR(WEIR_EDATA, "score %zu is not a number; look for inputs that are not", i);
         }
-        ranked[i] = (weir_ranked){scored->scores[i], days ? days[i] : 0, scored->labels[i] != 0};
+        ranked[i] = (weir_ranked){scored->scores[i], days ? days[i] : 0, (uint32_t)i, scored->labels[i] != 0};
         *positivesp += ranked[i].label;
     }
     qsort(ranked, scored->count, sizeof *ranked, rank_by_day_then_highest);

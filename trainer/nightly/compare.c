@@ -63,46 +63,63 @@ weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_
 
 /* --- figures ----------------------------------------------------------------------------------------------------- */
 
-weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_figure *figurep) {
+weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_figure *figurep,
+                                 weir_night_figure *otherp, weir_night_difference *differencep) {
     const weir_json_node *root;
     weir_arena *arena = NULL;
-    *figurep = (weir_night_figure){0};
+    weir_night_figure figure = {0}, other = {0};
+    weir_night_difference difference = {.known = false};
     weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &arena);
     if (!err) err = weir_json_parse(name, text, strlen(text), WEIR_JSON_DEPTH_MAX, arena, &root);
-    if (!err) err = weir_night_figure_read(root, figurep);
-    if (!err && !figurep->measure[0]) err = WEIR_ERR(WEIR_EDATA, "%s printed no figure: %.100s", name, text);
-    if (!err) weir_night_example_read(root, figurep);
+    if (!err) err = weir_night_figure_read(root, &figure);
+    if (!err && !figure.measure[0]) err = WEIR_ERR(WEIR_EDATA, "%s printed no figure: %.100s", name, text);
+    if (!err && otherp) {
+        err = weir_night_figure_read(weir_json_find(root, "against"), &other);
+        if (!err) err = weir_night_difference_read(root, &difference);
+        if (!err && !difference.known) err = WEIR_ERR(WEIR_EDATA, "%s compared nothing: %.100s", name, text);
+    }
+    if (!err && otherp) {
+        *otherp = other;
+        *differencep = difference;
+    }
+    if (!err) weir_night_example_read(root, &figure);
+    if (!err) *figurep = figure;
     weir_arena_close(arena);
     return err;
 }
 
 /* --- the decision ------------------------------------------------------------------------------------------------ */
 
-/* Strictly better without a tolerance: an equal one is no reason to change what works. */
+/* A figure that is higher by chance is no reason to change what works: of such targets drawn anew the new model is to
+ * be better 39 times of 40, or with a tolerance not to be worse by more on these. */
 bool weir_night_decide(const weir_night *night, char *sentence, size_t size) {
     const weir_night_state *s = &night->state;
-    const char *measure = s->candidate_figure.measure;
-    unsigned long long targets = s->candidate_figure.targets;
-    double own = s->candidate_figure.value, other = s->serving_figure.value;
+    const weir_night_figure *own = &s->candidate_figure, *other = &s->serving_figure;
+    const char *measure = own->measure;
+    unsigned long long targets = own->targets;
     if (!s->serving[0]) {
         snprintf(sentence, size, "promoted %s: no model served yet; its %s is %.4f on %llu targets", s->candidate,
-                 measure, own, targets);
+                 measure, own->value, targets);
         return true;
     }
-    if (!s->serving_figure.measure[0]) {
+    if (!other->measure[0]) {
         snprintf(sentence, size, "promoted %s: --force, without a figure of %s; its own %s is %.4f", s->candidate,
-                 s->serving, measure, own);
+                 s->serving, measure, own->value);
         return true;
     }
-    bool better = night->tolerance > 0 ? own >= other - night->tolerance : own > other;
-    if (better || night->force) {
-        snprintf(sentence, size, "promoted %s: %sits %s is %.4f, that of %s is %.4f on the same %llu targets%s",
-                 s->candidate, better ? "" : "--force, though ", measure, own, s->serving, other, targets,
-                 better && own <= other ? ", within --tolerance" : "");
+    const bool better = s->difference.low > 0; // NIGHTLY-G3
+    const bool within = night->tolerance > 0 && own->value >= other->value - night->tolerance;
+    if (better || within || night->force) {
+        snprintf(sentence, size,
+                 "promoted %s: %sits %s is %.4f, that of %s is %.4f on the same %llu targets (%+.4f to %+.4f)%s",
+                 s->candidate, better || within ? "" : "--force, though ", measure, own->value, s->serving,
+                 other->value, targets, s->difference.low, s->difference.high,
+                 within && !better ? ", within --tolerance" : "");
         return true;
     }
-    snprintf(sentence, size, "kept %s: its %s is %.4f, that of %s is %.4f on the same %llu targets", s->serving,
-             measure, other, s->candidate, own, targets);
+    snprintf(sentence, size, "kept %s: its %s is %.4f, that of %s is %.4f on the same %llu targets (%+.4f to %+.4f)%s",
+             s->serving, measure, other->value, s->candidate, own->value, targets, s->difference.low,
+             s->difference.high, own->value > other->value ? ", which may be chance" : "");
     return false;
 }
 

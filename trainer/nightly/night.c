@@ -60,6 +60,13 @@ weir_err weir_night_save(const weir_night *night) {
     weir_json_key_string(&json, "serving", s->serving);
     night_put_figure(&json, "candidate_figure", &s->candidate_figure);
     night_put_figure(&json, "serving_figure", &s->serving_figure);
+    if (s->difference.known) {
+        weir_json_key(&json, "difference");
+        weir_json_object(&json);
+        weir_json_key_f64(&json, "low", s->difference.low);
+        weir_json_key_f64(&json, "high", s->difference.high);
+        weir_json_object_end(&json);
+    }
     if (s->candidate_figure.example_type[0]) {
         weir_json_key(&json, "example");
         weir_json_object(&json);
@@ -101,6 +108,18 @@ weir_err weir_night_figure_read(const weir_json_node *object, weir_night_figure 
     return err ? err : night_get_count(object, "positives", &figure->positives);
 }
 
+weir_err weir_night_difference_read(const weir_json_node *object, weir_night_difference *differencep) {
+    const weir_json_node *difference = weir_json_find(object, "difference"), *low, *high;
+    *differencep = (weir_night_difference){.known = false};
+    if (!difference) return WEIR_OK;
+    weir_err err = weir_json_need(difference, "low", WEIR_JSON_NUMBER, &low);
+    if (!err) err = weir_json_need(difference, "high", WEIR_JSON_NUMBER, &high);
+    if (!err) err = weir_json_node_f64(low, &differencep->low);
+    if (!err) err = weir_json_node_f64(high, &differencep->high);
+    differencep->known = !err;
+    return err;
+}
+
 void weir_night_example_read(const weir_json_node *object, weir_night_figure *figure) {
     const weir_json_node *example = weir_json_find(object, "example");
     const weir_json_node *type = weir_json_find(example, "type"), *key = weir_json_find(example, "key");
@@ -126,7 +145,8 @@ static weir_err night_read_state(const char *path, const weir_json_node *root, w
     night_get_text(root, "outcome", s->outcome, sizeof s->outcome);
     night_get_text(root, "sentence", s->sentence, sizeof s->sentence);
     weir_night_example_read(root, &s->candidate_figure);
-    err = weir_night_figure_read(weir_json_find(root, "candidate_figure"), &s->candidate_figure);
+    err = weir_night_difference_read(root, &s->difference);
+    if (!err) err = weir_night_figure_read(weir_json_find(root, "candidate_figure"), &s->candidate_figure);
     return err ? err : weir_night_figure_read(weir_json_find(root, "serving_figure"), &s->serving_figure);
 }
 

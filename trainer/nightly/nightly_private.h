@@ -11,6 +11,7 @@
  *   NIGHTLY-G1  A step that night.json counts as done is not done again; one that it does not may have been half done,
  *               and doing it again is safe.
  *   NIGHTLY-G2  Nothing but the last step changes what serves, and only to a model that was judged in this night.
+ *   NIGHTLY-G3  Of two models that are equally good, the new one is promoted in at most 5 of 100 nights.
  */
 #ifndef WEIR_TRAINER_NIGHTLY_PRIVATE_H
 #define WEIR_TRAINER_NIGHTLY_PRIVATE_H
@@ -56,6 +57,12 @@ typedef struct weir_night_figure {
     char example_type[128], example_key[512]; /* a positive with a high score; empty: none */
 } weir_night_figure;
 
+/* How far the new model is above the one that serves, 95 times of 100 that such targets are drawn. */
+typedef struct weir_night_difference {
+    bool known; /* false: they were not compared */
+    double low, high;
+} weir_night_difference;
+
 /* night.json. */
 typedef struct weir_night_state {
     uint32_t done; /* steps */
@@ -63,6 +70,7 @@ typedef struct weir_night_state {
     char begun[WEIR_TIME_TEXT_MAX], ended[WEIR_TIME_TEXT_MAX];
     char candidate[WEIR_MODEL_ID_MAX], serving[WEIR_MODEL_ID_MAX];
     weir_night_figure candidate_figure, serving_figure;
+    weir_night_difference difference;
     char outcome[16]; /* "": not ended; promoted, kept, failed */
     char sentence[WEIR_NIGHT_SENTENCE_MAX];
 } weir_night_state;
@@ -101,6 +109,8 @@ weir_err weir_night_prune(const weir_night *night);
 void weir_night_close(weir_night *night);
 /* The figure that an object holds, where it has a `value`. */
 weir_err weir_night_figure_read(const weir_json_node *object, weir_night_figure *figure);
+/* The member `difference`, if there is one. */
+weir_err weir_night_difference_read(const weir_json_node *object, weir_night_difference *differencep);
 /* The member `example`, if there is one. */
 void weir_night_example_read(const weir_json_node *object, weir_night_figure *figure);
 
@@ -137,8 +147,10 @@ weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, ch
 weir_err weir_night_find_candidate(const weir_night *night, char id[WEIR_MODEL_ID_MAX]);
 /* What serves now; id empty: nothing. */
 weir_err weir_night_find_serving(const weir_night *night, char id[WEIR_MODEL_ID_MAX]);
-/* What `weir train --judge` has printed; name: of the step.  WEIR_EDATA there is no figure in it. */
-weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_figure *figurep);
+/* What `weir train --judge` has printed; name: of the step. other and differencep: of `--against`, or NULL.  WEIR_EDATA
+ * one of them is not in it. */
+weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_figure *figurep,
+                                 weir_night_figure *otherp, weir_night_difference *differencep);
 /* From the figures in the state: whether to promote, and the sentence. */
 bool weir_night_decide(const weir_night *night, char *sentence, size_t size);
 weir_err weir_night_promote(const weir_night *night, const char *reason);

@@ -153,28 +153,36 @@ static weir_err step_train(weir_night *night, step_said *said) {
     return err;
 }
 
-static weir_err step_judge_model(weir_night *night, weir_night_step step, const char *id, weir_night_figure *figure,
+/* against: the model that serves, or NULL. */
+static weir_err step_judge_model(weir_night *night, weir_night_step step, const char *id, const char *against,
                                  step_said *said) {
-    char program[WEIR_NIGHT_PATH_MAX], model[WEIR_NIGHT_PATH_MAX];
+    weir_night_state *s = &night->state;
+    char program[WEIR_NIGHT_PATH_MAX], model[WEIR_NIGHT_PATH_MAX], other[WEIR_NIGHT_PATH_MAX];
     char keys[WEIR_NIGHT_PATH_MAX + 32];
     weir_night_words words = {.count = 0};
     weir_err err = weir_night_beside("weir-train", program);
     if (!err) err = weir_night_path(model, night->models, id);
+    if (!err && against) err = weir_night_path(other, night->models, against);
     if (err) return err;
     snprintf(keys, sizeof keys, "models.public_keys=%s", night->public_keys);
-    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--judge", model, "--set", keys, "--set",
+    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--judge", model);
+    if (against) WEIR_NIGHT_WORDS_ADD(&words, "--against", other);
+    WEIR_NIGHT_WORDS_ADD(&words, "--set", keys, "--set",
                          night->accept_unsigned ? "models.require_signature=false" : "models.require_signature=true");
     step_add_train_options(night, &words);
     err = step_program(night, step, &words, false, said);
     if (err || night->dry_run) return err;
-    err = weir_night_figure_parse(weir_night_step_name(step), said->text, figure);
-    if (!err) snprintf(said->text, sizeof said->text, "%s: %s %.4f", id, figure->measure, figure->value);
+    err = weir_night_figure_parse(weir_night_step_name(step), said->text, &s->candidate_figure,
+                                  against ? &s->serving_figure : NULL, &s->difference);
+    const weir_night_figure *figure = against ? &s->serving_figure : &s->candidate_figure;
+    if (!err)
+        snprintf(said->text, sizeof said->text, "%s: %s %.4f", against ? against : id, figure->measure, figure->value);
     return err;
 }
 
 static weir_err step_judge(weir_night *night, step_said *said) {
-    return step_judge_model(night, WEIR_NIGHT_JUDGE, night->dry_run ? "THE-NEW-MODEL" : night->state.candidate,
-                            &night->state.candidate_figure, said);
+    return step_judge_model(night, WEIR_NIGHT_JUDGE, night->dry_run ? "THE-NEW-MODEL" : night->state.candidate, NULL,
+                            said);
 }
 
 /* After a crash the candidate may serve already: what is compared is what served when this step was first done. */
@@ -186,7 +194,8 @@ static weir_err step_judge_serving(weir_night *night, step_said *said) {
         step_say(said, "no model serves yet");
         return WEIR_OK;
     }
-    err = step_judge_model(night, WEIR_NIGHT_JUDGE_SERVING, s->serving, &s->serving_figure, said);
+    err = step_judge_model(night, WEIR_NIGHT_JUDGE_SERVING, night->dry_run ? "THE-NEW-MODEL" : s->candidate, s->serving,
+                           said);
     if (!err || !night->force || weir_err_is(err, WEIR_ECANCELLED)) return err;
     weir_err_sentence(err, said->text, sizeof said->text); /* --force needs no figure of it */
     return WEIR_OK;

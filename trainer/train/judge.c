@@ -75,10 +75,21 @@ static weir_err judge_find_example(const weir_trained *t, weir_judged_example *e
     return err;
 }
 
+static weir_err judge_copy_scores(const weir_trained *t, weir_judged *judged) {
+    const uint64_t begin = weir_targets_begin(t->targets, WEIR_TARGETS_TEST);
+    const uint64_t count = t->targets->ends[WEIR_TARGETS_TEST] - begin;
+    judged->scores = weir_calloc(count + 1, sizeof *judged->scores);
+    judged->classes = weir_malloc(count + 1);
+    if (!judged->scores || !judged->classes) return WEIR_NOMEM("while judging a model; take fewer test targets");
+    memcpy(judged->scores, weir_training_scores(t, WEIR_TARGETS_TEST), count * sizeof *judged->scores);
+    memcpy(judged->classes, t->targets->classes_of + begin, count);
+    judged->count = count;
+    return WEIR_OK;
+}
+
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
-                          weir_train_metrics *metricsp, weir_judged_example *examplep) {
-    *metricsp = (weir_train_metrics){0};
-    *examplep = (weir_judged_example){.found = false};
+                          weir_judged *judgedp) {
+    *judgedp = (weir_judged){.count = 0};
     weir_trained *t = weir_calloc(1, sizeof *t);
     if (!t) return weir_comm_fail(comm, WEIR_NOMEM("while judging a model; lower --batch"));
     t->opts = *opts;
@@ -86,10 +97,17 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
     weir_err err = weir_comm_fail(comm, weir_training_as_usage(judge_open(t, nn)));
     if (!err) err = weir_training_judge(t, WEIR_TARGETS_TEST, params);
     if (!err)
-        err = weir_comm_fail(
-            comm, weir_training_measure(t, weir_training_scores(t, WEIR_TARGETS_TEST), WEIR_TARGETS_TEST, metricsp));
+        err = weir_comm_fail(comm, weir_training_measure(t, weir_training_scores(t, WEIR_TARGETS_TEST),
+                                                         WEIR_TARGETS_TEST, &judgedp->metrics));
 
-    if (!err) err = weir_comm_fail(comm, judge_find_example(t, examplep));
+    if (!err) err = weir_comm_fail(comm, judge_find_example(t, &judgedp->example));
+    if (!err) err = weir_comm_fail(comm, judge_copy_scores(t, judgedp));
     weir_trained_close(t);
     return err;
+}
+
+void weir_judged_free(weir_judged *judged) {
+    weir_free(judged->scores);
+    weir_free(judged->classes);
+    *judged = (weir_judged){.count = 0};
 }

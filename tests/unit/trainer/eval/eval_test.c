@@ -259,6 +259,107 @@ static void intervals_that_are_known(void **state) {
     assert_err(weir_eval_average_precision_interval(&s, 1, &none), WEIR_EDATA, "not a number");
 }
 
+/* --- which of two is better -------------------------------------------------------------------------------------- */
+
+/* Two models that see the same of a target, and each something of its own: `signal` apart are the classes for either. */
+static void draw_two(weir_rng *rng, double signal, double other_signal, data *d, double *others) {
+    d->count = COUNT_MAX / 2;
+    const size_t positives = 10 + weir_rng_below(rng, 30);
+    for (size_t t = 0; t < d->count; t++) {
+        double both = weir_rng_normal(rng);
+        d->labels[t] = t < positives;
+        d->scores[t] = both + 0.7 * weir_rng_normal(rng) + (d->labels[t] ? signal : 0);
+        others[t] = both + 0.7 * weir_rng_normal(rng) + (d->labels[t] ? other_signal : 0);
+    }
+}
+
+static double share_surely_better(double signal, double other_signal, unsigned nights) {
+    weir_rng rng = weir_rng_stream(weir_test_seed(), nights, 1);
+    double others[COUNT_MAX];
+    unsigned better = 0;
+    for (unsigned night = 0; night < nights; night++) {
+        data d;
+        weir_interval difference;
+        draw_two(&rng, signal, other_signal, &d, others);
+        const weir_scored s = view(&d);
+        assert_ok(weir_eval_average_precision_difference(&s, others, night, &difference));
+        better += difference.low > 0;
+    }
+    printf("of %.1f against %.1f: %.3f surely better\n", signal, other_signal, (double)better / nights);
+    return (double)better / nights;
+}
+
+/* 1 in 40 is expected. Above 0.05 in 1,000 nights is more than four standard deviations away. */
+static void g3_an_equal_model_is_seldom_surely_better(void **state) {
+    (void)state;
+    assert_true(share_surely_better(1.5, 1.5, 1000) <= 0.05);
+    assert_true(share_surely_better(3, 0.5, 40) > 0.9);
+    assert_true(share_surely_better(0.5, 3, 40) == 0);
+}
+
+static void differences_that_are_known(void **state) {
+    (void)state;
+    data d;
+    weir_interval of, back;
+    double others[COUNT_MAX];
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 2);
+    draw_two(&rng, 1, 1, &d, others);
+    const weir_scored s = view(&d), other = {others, d.labels, d.count};
+    assert_ok(weir_eval_average_precision_difference(&s, d.scores, 1, &of));
+    assert_true(of.low == 0 && of.high == 0); /* a model against itself, whatever is drawn */
+    assert_ok(weir_eval_average_precision_difference(&s, others, 1, &of));
+    assert_ok(weir_eval_average_precision_difference(&other, d.scores, 1, &back));
+    assert_true(of.low < of.high && fabs(of.low + back.high) < 0.02 && fabs(of.high + back.low) < 0.02);
+    for (size_t t = 9; t < d.count; t++)
+        d.labels[t] = 0;
+    assert_ok(weir_eval_average_precision_difference(&s, others, 1, &of));
+    assert_true(of.low == -1 && of.high == 1); /* so few positives tell nothing */
+    others[5] = INFINITY;
+    assert_err(weir_eval_average_precision_difference(&s, others, 1, &of), WEIR_EDATA, "not a number");
+}
+
+/* Ten targets of 100 are right for one alone, two for the other alone: 8 more, and 1.96 √(12 − 0.64) + 1 either way. */
+static void differences_of_accuracies(void **state) {
+    (void)state;
+    double scores[100], others[100];
+    uint8_t classes[100];
+    weir_interval of;
+    for (size_t i = 0; i < 100; i++) {
+        classes[i] = (uint8_t)(i % 3);
+        scores[i] = classes[i] + (i >= 10 && i < 12 ? 1 : 0);
+        others[i] = classes[i] + (i < 10 ? 1 : 0);
+    }
+    assert_ok(weir_eval_accuracy_difference(scores, others, classes, 100, &of));
+    near(of.low, 0.08 - (1.96 * sqrt(12 - 0.64) + 1) / 100);
+    near(of.high, 0.08 + (1.96 * sqrt(12 - 0.64) + 1) / 100);
+    assert_true(of.low > 0);
+    assert_ok(weir_eval_accuracy_difference(scores, scores, classes, 100, &of));
+    assert_true(of.low == 0 && of.high == 0);
+    assert_err(weir_eval_accuracy_difference(scores, others, classes, 0, &of), WEIR_EDATA, "no targets");
+}
+
+/* Of two that are right as often, and about other targets. */
+static void g3_an_equal_accuracy_is_seldom_surely_better(void **state) {
+    enum { NIGHTS = 2000 };
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 3);
+    unsigned better = 0;
+    for (unsigned night = 0; night < NIGHTS; night++) {
+        double scores[COUNT_MAX], others[COUNT_MAX];
+        uint8_t classes[COUNT_MAX] = {0};
+        weir_interval difference;
+        const uint64_t wrong_in_100 = 1 + weir_rng_below(&rng, 40);
+        for (size_t t = 0; t < COUNT_MAX; t++) {
+            scores[t] = weir_rng_below(&rng, 100) < wrong_in_100;
+            others[t] = weir_rng_below(&rng, 100) < wrong_in_100;
+        }
+        assert_ok(weir_eval_accuracy_difference(scores, others, classes, COUNT_MAX, &difference));
+        better += difference.low > 0;
+    }
+    printf("%u of %u surely better\n", better, (unsigned)NIGHTS);
+    assert_true(better <= NIGHTS / 20);
+}
+
 static void calibration_errors_that_are_known(void **state) {
     (void)state;
     data d = {.count = 100};
@@ -284,6 +385,8 @@ static void calibration_errors_that_are_known(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(an_interval_holds_the_expectation), WEIR_CASE(intervals_that_are_known),
+           WEIR_CASE(g3_an_equal_model_is_seldom_surely_better), WEIR_CASE(differences_that_are_known),
+           WEIR_CASE(differences_of_accuracies), WEIR_CASE(g3_an_equal_accuracy_is_seldom_surely_better),
            WEIR_CASE(calibration_errors_that_are_known), WEIR_CASE(ranks_are_those_of_named_pairs),
            WEIR_CASE(closed_values), WEIR_CASE(wrong_input_is_refused), WEIR_CASE(calibration_of_two_scores_is_closed),
            WEIR_CASE(calibration_finds_the_logistic_that_drew), WEIR_CASE(calibration_of_parted_classes_stays_finite))

@@ -40,6 +40,14 @@ typedef struct weir_interval {
 /* In which the average precision of as many targets, drawn again from these, lies 95 times of 100; the same for the
  * same seed.  WEIR_EDATA no positive, or a score that is not finite; WEIR_ENOMEM. */
 weir_err weir_eval_average_precision_interval(const weir_scored *scored, uint64_t seed, weir_interval *intervalp);
+/* The same of how far it is above the average precision of other scores of these targets, of which each is drawn for
+ * both. Of two that are equally good, low is above 0 once in 40. Of less than 10 positives, or negatives: -1 to 1, as
+ * they can tell nothing.  The same errors. */
+weir_err weir_eval_average_precision_difference(const weir_scored *scored, const double *others, uint64_t seed,
+                                                weir_interval *intervalp);
+/* The same of accuracies, by a formula. Scores are classes.  WEIR_EDATA no targets. */
+weir_err weir_eval_accuracy_difference(const double *scores, const double *others, const uint8_t *classes, size_t count,
+                                       weir_interval *intervalp);
 
 /* What a team that can look at `alerts` targets a day finds. days: of each target, any number that names its day. */
 typedef struct weir_eval_budget {

@@ -26,16 +26,24 @@ typedef struct weir_judged_example {
     size_t key_length;
 } weir_judged_example;
 
+typedef struct weir_judged {
+    weir_train_metrics metrics;  /* of the test targets, without log loss           */
+    weir_judged_example example; /* the one of class 1 that has the highest score   */
+    uint64_t count;
+    double *scores;   /* one a test target, as of weir_trained_view                 */
+    uint8_t *classes; /* the right ones                                             */
+} weir_judged;
+void weir_judged_free(weir_judged *judged);
+
 /* opts: snapshot, part, batch, ahead (1 to WEIR_TRAIN_AHEAD_MAX), alerts, cut, wire and sample_seed count, and are to
- * be such as weir_train_run takes; the task is the network's. params lie in the kernels' memory. *examplep is the test
- * target of class 1 with the highest score; *metricsp is without log loss. All ranks with equal arguments, but for the
- * part.
+ * be such as weir_train_run takes; the task is the network's. params lie in the kernels' memory. *judgedp is to be
+ * freed, after an error too. All ranks with equal arguments, but for the part.
  * WEIR_EVERSION the network was made for another schema, or for matrices that the snapshot lacks; WEIR_EDATA a score
  * that is not finite; WEIR_ELIMIT network or batch are too large; WEIR_ECORRUPT lists of the snapshot, or what another
  * rank tells; WEIR_EUNAVAILABLE no thread could be started; what weir_targets_open reports, but WEIR_EUSAGE for its
  * WEIR_EINVAL; WEIR_ENOMEM.  [main] */
 weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const weir_nn *nn, const weir_real *params,
-                          weir_train_metrics *metricsp, weir_judged_example *examplep);
+                          weir_judged *judgedp);
 
 #ifdef __cplusplus
 }
