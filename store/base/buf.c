@@ -112,6 +112,18 @@ void weir_buf_i64(weir_buf *buf, int64_t value) {
     weir_buf_u64(buf, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
+void weir_buf_csv(weir_buf *buf, const char *text, size_t length) {
+    bool quoted = false;
+    for (size_t i = 0; i < length; i++)
+        quoted = quoted || strchr(",\"\r\n", text[i]) != NULL;
+    if (quoted) weir_buf_byte(buf, '"');
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '"') weir_buf_byte(buf, '"');
+        weir_buf_byte(buf, text[i]);
+    }
+    if (quoted) weir_buf_byte(buf, '"');
+}
+
 void weir_buf_clear(weir_buf *buf) {
     buf->length = buf->room = 0; /* the next write looks at the limit, which may be another then */
     buf->failed = WEIR_CODE_OK;

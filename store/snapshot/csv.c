@@ -150,15 +150,3 @@ const char *weir_csv_place(weir_csv *csv) {
     snprintf(csv->place, strlen(csv->path) + 32, "%s:%llu", csv->path, (unsigned long long)csv->line);
     return csv->place;
 }
-
-void weir_csv_put(weir_buf *out, const char *text, size_t length) {
-    bool quoted = false;
-    for (size_t i = 0; i < length; i++)
-        quoted = quoted || strchr(",\"\r\n", text[i]) != NULL;
-    if (quoted) weir_buf_byte(out, '"');
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] == '"') weir_buf_byte(out, '"');
-        weir_buf_byte(out, text[i]);
-    }
-    if (quoted) weir_buf_byte(out, '"');
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* csv.h - comma-separated rows under a line of names, quoted as RFC 4180 says, read from a mapped file and written. */
+/* csv.h - comma-separated rows under a line of names, quoted as RFC 4180 says, read from a mapped file. */
 #ifndef WEIR_STORE_CSV_H
 #define WEIR_STORE_CSV_H
 
@@ -26,8 +26,5 @@ weir_err weir_csv_next(weir_csv *csv, bool *foundp);
 const char *weir_csv_field(const weir_csv *csv, uint32_t column);
 /* "file:line" of the row at hand, until the next call. */
 const char *weir_csv_place(weir_csv *csv);
-
-/* Appends a field, quoted where it must be. */
-void weir_csv_put(weir_buf *out, const char *text, size_t length);
 
 #endif /* WEIR_STORE_CSV_H */

@@ -254,7 +254,7 @@ static void sheet_put_item(weir_buf *out, const sheet_item *it, const sheet_line
         int64_t place = it->newest[l->target], time_us = place < 0 ? 0 : it->labels->times[place];
         if (place < 0 || time_us <= l->label_after_us || time_us > l->label_upto_us) return;
         const char *text = it->values->texts[it->labels->values[place]];
-        weir_csv_put(out, text, strlen(text));
+        weir_buf_csv(out, text, strlen(text));
         return;
     }
     case ITEM_FEATURE:
@@ -263,7 +263,7 @@ static void sheet_put_item(weir_buf *out, const sheet_item *it, const sheet_line
         if (c->kind == WEIR_VALUE_TIME) weir_export_seconds(out, c->times[l->row]);
         if (c->kind == WEIR_VALUE_CATEGORY && c->codes[l->row] >= 0) {
             const int64_t *at = &c->text_offsets[c->codes[l->row]];
-            weir_csv_put(out, (const char *)c->text_bytes + at[0], (size_t)(at[1] - at[0]));
+            weir_buf_csv(out, (const char *)c->text_bytes + at[0], (size_t)(at[1] - at[0]));
         }
         return;
     case ITEM_EXTRA:
@@ -286,7 +286,7 @@ static void sheet_put_items(weir_buf *out, const sheet *s, uint32_t owner, const
 
 static void export_put_key(weir_buf *out, const weir_snapshot_vertices *v, uint64_t index) {
     int64_t begin = v->key_offsets[index], end = v->key_offsets[index + 1];
-    weir_csv_put(out, (const char *)v->key_bytes + begin, (size_t)(end - begin));
+    weir_buf_csv(out, (const char *)v->key_bytes + begin, (size_t)(end - begin));
     if (begin == end) weir_buf_printf(out, "#%016" PRIx64 "%016" PRIx64, v->ids[index].high, v->ids[index].low);
 }
 

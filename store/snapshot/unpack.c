@@ -18,7 +18,7 @@ static void unpack_put_header(const weir_archive *a, bool nodes, weir_buf *out) 
         if ((m->kind == WEIR_MEMBER_EDGE) == nodes || m->kind == WEIR_MEMBER_OTHER) continue;
         weir_archive_column(m, column);
         weir_buf_byte(out, ',');
-        weir_csv_put(out, column, strlen(column));
+        weir_buf_csv(out, column, strlen(column));
     }
     weir_buf_byte(out, '\n');
 }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge_test.c - `weir train --judge` of a model whose schema has gained aggregates since: those that the model does
- * not know change no figure, and where they would come in between it is refused in a sentence. And of two models.
+ * not know change no figure, and where they would come in between it is refused in a sentence. And of two models; and
+ * what a training writes of each target.
  *
  * The snapshots are of one store, so that targets and blocks are the same. Whether a payment is bad shows in nothing
  * but how many its account has made, which is what the model's only aggregate counts.
  */
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #include "cli_support.h"
 
@@ -150,5 +155,92 @@ static void two_models_are_compared(void **state) {
     weir_test_output_free(&output);
 }
 
+/* --- predictions -------------------------------------------------------------------------------------------------- */
+
+typedef struct predicted {
+    bool test;
+    int pay, label;
+    double score, probability, graph_trees, row_trees;
+} predicted;
+
+static size_t read_predictions(const char *name, predicted *rows) {
+    char line[256], part[32], time[40];
+    size_t count = 0;
+    FILE *file = fopen(weir_test_path(name), "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "part,key,time,label,score,probability,graph_trees,row_trees\n");
+    while (fgets(line, sizeof line, file)) {
+        predicted *p = &rows[count++];
+        assert_true(count <= PAYMENTS);
+        assert_int_equal(sscanf(line, "%31[^,],%d,%39[^,],%d,%lf,%lf,%lf,%lf", part, &p->pay, time, &p->label,
+                                &p->score, &p->probability, &p->graph_trees, &p->row_trees),
+                         8);
+        p->test = strcmp(part, "test") == 0;
+        assert_true(p->test || strcmp(part, "validation") == 0);
+        assert_int_equal(p->label, p->pay % 4 != 0 && p->pay % 3 != 0); /* as the events were made */
+        assert_true(p->probability > 0 && p->probability < 1);
+    }
+    fclose(file);
+    return count;
+}
+
+/* By the definition: the mean, over the positives of the test, of the precision of all that score as high or higher. */
+static double naive_precision(const predicted *rows, size_t count, size_t offset) {
+    double sum = 0, positives = 0;
+    for (size_t i = 0; i < count; i++) {
+        double all = 0, found = 0, score = *(const double *)((const char *)&rows[i] + offset);
+        for (size_t j = 0; j < count && rows[i].label; j++) {
+            bool above = rows[j].test && *(const double *)((const char *)&rows[j] + offset) >= score;
+            all += above;
+            found += above && rows[j].label;
+        }
+        if (!rows[i].test || !rows[i].label) continue;
+        sum += found / all;
+        positives++;
+    }
+    return sum / positives;
+}
+
+/* Each target stands there once, and what the report says of all follows from what is said of each. */
+static void predictions_are_those_of_the_report(void **state) {
+    static predicted rows[PAYMENTS];
+    bool met[PAYMENTS] = {false};
+    char *report;
+    size_t length;
+    (void)state;
+    put_events();
+    put_schema("old.yaml", "", 0);
+    snapshot_of("old", "d");
+    cli_must("weir train old --epochs 4 --batch 64 --hidden 8 --rate 0.02 --warm-up 0 --validation 0.2 --test 0.5 "
+             "--folder run --predictions p.csv",
+             "\\+ network");
+    size_t count = read_predictions("p.csv", rows);
+    for (size_t i = 0; i < count; i++) {
+        assert_false(met[rows[i].pay]);
+        met[rows[i].pay] = true;
+    }
+    assert_ok(weir_file_load(weir_test_path("run/report.json"), 1 << 20, &report, &length));
+    const char *test = strstr(report, "\"test\":"), *trees = strstr(report, "\"graph_trees\":");
+    assert_true(count == number_at(report, "\"targets\":", 1) + number_at(report, "\"targets\":", 2));
+    double network = number_at(test, "\"average_precision\":", 1);
+    double graph = number_at(strstr(trees, "\"test\":"), "\"average_precision\":", 1);
+    double row = number_at(strstr(strstr(report, "\"row_trees\":"), "\"test\":"), "\"average_precision\":", 1);
+    assert_true(fabs(naive_precision(rows, count, offsetof(predicted, score)) - network) < 1e-6);
+    assert_true(fabs(naive_precision(rows, count, offsetof(predicted, graph_trees)) - graph) < 1e-6);
+    assert_true(fabs(naive_precision(rows, count, offsetof(predicted, row_trees)) - row) < 1e-6);
+    weir_free(report);
+}
+
+static void predictions_are_of_a_training(void **state) {
+    weir_test_output output;
+    (void)state;
+    make_model();
+    cli_bash(weir_test_folder(), "weir train old --judge models/2* --predictions p.csv", &output);
+    CLI_ASSERT(output.status == 64 && cli_matches(output.err, "omit --parts, --judge"), "--judge", &output, "refused");
+    weir_test_output_free(&output);
+}
+
 WEIR_TESTS(WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused),
-           WEIR_CASE(two_models_are_compared))
+           WEIR_CASE(two_models_are_compared), WEIR_CASE(predictions_are_those_of_the_report),
+           WEIR_CASE(predictions_are_of_a_training))

@@ -18,6 +18,7 @@ typedef struct report {
     const weir_cmd_train *c;
     weir_trained_view trained;
     weir_train_trees trees[WEIR_TRAIN_BASELINES];
+    double *tree_scores[WEIR_TRAIN_BASELINES];                 /* one a target behind the training part */
     char why_not[WEIR_TRAIN_BASELINES][WEIR_ERR_SENTENCE_MAX]; /* "": there are trees */
     weir_buf metrics, provenance, text;
 } report;
@@ -77,6 +78,10 @@ static void report_put_baselines(weir_json *json, const report *f) {
             weir_json_key(json, part_names[part]);
             weir_json_object(json);
             report_put_ranking(json, &f->trees[b].metrics[part]);
+            weir_json_key(json, "with_network");
+            weir_json_object(json);
+            report_put_ranking(json, &f->trees[b].with_network[part]);
+            weir_json_object_end(json);
             weir_json_object_end(json);
         }
         weir_json_object_end(json);
@@ -143,6 +148,8 @@ static void report_write_ranking(report *f, weir_targets_part part) {
         }
         report_write_row(&f->text, baseline_names[b].text, &f->trees[b].metrics[part]);
         weir_buf_printf(&f->text, "  %8s  %17s\n", "-", "-");
+        report_write_row(&f->text, "  + network", &f->trees[b].with_network[part]);
+        weir_buf_printf(&f->text, "  %8s  %17s\n", "-", "-");
     }
 }
 
@@ -201,6 +208,29 @@ static weir_err report_add_model(report *f, const weir_trained *trained) {
     return err;
 }
 
+/* Trees that cannot be had are no reason to lose the network. */
+static weir_err report_learn_trees(report *f, const weir_trained *trained) {
+    const weir_targets *targets = f->trained.targets;
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++) {
+        double *scores = weir_calloc(targets->count - targets->ends[WEIR_TARGETS_TRAIN], sizeof *scores);
+        if (!scores) return WEIR_NOMEM("for the report of a training");
+        f->tree_scores[b] = scores;
+        weir_err missing = weir_train_trees_learn(trained, b, &f->trees[b], scores);
+        if (missing) weir_err_sentence(missing, f->why_not[b], sizeof f->why_not[b]);
+    }
+    return WEIR_OK;
+}
+
+static weir_err report_write_predictions(const report *f) {
+    const weir_schema *schema = weir_snapshot_schema(f->c->opts.snapshot);
+    const weir_schema_label *label = weir_schema_label_at(schema, weir_schema_task_at(schema, f->c->opts.task)->label);
+    weir_cmd_predictions p = {.trained = f->trained,
+                              .values = weir_nn_outputs(f->trained.shape) == 1 ? NULL : &label->values};
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++)
+        p.trees[b] = f->why_not[b][0] ? NULL : f->tree_scores[b];
+    return weir_cmd_train_predictions(f->c->predictions, &p, f->c->opts.snapshot);
+}
+
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained) {
     char path[4096];
     if (weir_comm_rank(c->comm) != 0) return c->models ? weir_trained_params(trained, NULL) : WEIR_OK;
@@ -209,26 +239,25 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
     f->c = c;
     f->trained = weir_trained_look(trained);
 
-    /* Trees that cannot be had are no reason to lose the network. */
-    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && c->baselines; b++) {
-        weir_err missing = weir_train_trees_learn(trained, b, &f->trees[b]);
-        if (missing) weir_err_sentence(missing, f->why_not[b], sizeof f->why_not[b]);
-    }
+    weir_err err = report_learn_trees(f, trained);
     report_write_metrics(f);
     report_write_provenance(f);
     report_write_text(f);
-    weir_err err = weir_buf_err(&f->metrics);
+    if (!err) err = weir_buf_err(&f->metrics);
     if (!err) err = weir_buf_err(&f->provenance);
     if (!err && c->opts.folder) {
         err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
         if (!err) err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
     }
+    if (!err && c->predictions) err = report_write_predictions(f);
     if (!err && c->models) err = report_add_model(f, trained);
     if (!err) err = weir_buf_err(&f->text);
     if (!err) err = weir_cli_output(f->text.bytes, f->text.length);
     weir_buf_free(&f->metrics);
     weir_buf_free(&f->provenance);
     weir_buf_free(&f->text);
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++)
+        weir_free(f->tree_scores[b]);
     weir_free(f);
     return err;
 }

@@ -259,6 +259,7 @@ static weir_err train_read_plan(const weir_cli *cli, weir_cmd_train *c) {
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->models = weir_cli_text(cli, "models");
     c->key = weir_cli_text(cli, "key");
+    c->predictions = weir_cli_text(cli, "predictions");
     c->opts = weir_train_defaults();
     c->opts.folder = weir_cli_text(cli, "folder");
     c->opts.trace = weir_cli_text(cli, "trace");
@@ -275,6 +276,9 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err && weir_cli_given(cli, "against") && !weir_cli_given(cli, "judge"))
         err =
             WEIR_ERR(WEIR_EUSAGE, "--against names the model that one of --judge is compared with; give --judge, too");
+    if (!err && c->predictions && (weir_cli_text(cli, "parts") || weir_cli_given(cli, "judge") || c->plan))
+        err = WEIR_ERR(WEIR_EUSAGE, "--predictions is of a training on a whole snapshot, which has the keys of all "
+                                    "targets; omit --parts, --judge and --plan");
     if (!err && c->opts.resume && !c->opts.folder)
         err = WEIR_ERR(WEIR_EUSAGE, "--resume continues from a checkpoint in --folder, which is missing; name it");
     if (!err) err = train_open_graph(cli, c);
@@ -315,6 +319,8 @@ static const weir_option options[] = {
     {"models", 'm', "DIR", "add the model to this folder of trained models (default: only print a report)", NULL},
     {"folder", 'f', "DIR", "write checkpoint, epochs.jsonl, curve.svg and report.json there (default: write none)",
      NULL},
+    {"predictions", 0, "FILE",
+     "write key, time, label and score of each target of validation and test there, as CSV (default: do not)", NULL},
     {"trace", 0, "FILE", "write when each stage of each batch began and ended, for ui.perfetto.dev (default: do not)",
      NULL},
     {"parts", 'p', "DIR",

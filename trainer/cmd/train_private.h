@@ -18,7 +18,7 @@ typedef struct weir_cmd_reach {
 
 typedef struct weir_cmd_train {
     const char *snapshot_folder, *parts_folder; /* one of them   */
-    const char *models, *key;                   /* NULL, not wanted */
+    const char *models, *key, *predictions;     /* NULL, not wanted */
     bool baselines;
     bool plan;
     uint32_t pretend; /* with plan: so many ranks; 0: those that there are */
@@ -39,6 +39,16 @@ bool weir_cmd_train_list(const char *text, uint32_t least, uint32_t most, uint32
 
 /* All ranks together. On rank 0: the report to stdout and into the folder, the model into the register. */
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);
+
+/* What is known of the targets behind the training part. */
+typedef struct weir_cmd_predictions {
+    weir_trained_view trained;
+    const double *trees[WEIR_TRAIN_BASELINES]; /* log odds, one a target; NULL: there are none             */
+    const weir_schema_values *values;          /* of the label; NULL: a yes-or-no question                 */
+} weir_cmd_predictions;
+
+/* The table of --predictions, of a whole snapshot.  WEIR_ECORRUPT its keys; WEIR_ENOMEM; errors of a file. */
+weir_err weir_cmd_train_predictions(const char *path, const weir_cmd_predictions *p, const weir_snapshot *snapshot);
 
 /* Instead of a training: the figures of --judge's model on the test targets, to stdout.  WEIR_EPERM, WEIR_ECORRUPT, …
  * what is wrong with the model; what the targets say. */

@@ -55,6 +55,7 @@ typedef struct baseline_table {
     float *rows;  /* of all targets               */
     size_t columns;
     double *scores; /* of targets behind the training part */
+    weir_calibration calibration;
 } baseline_table;
 
 static uint32_t baseline_end_of(const baseline_table *t, uint32_t step, weir_direction direction) {
@@ -384,21 +385,37 @@ static weir_boost_rows baseline_part(const baseline_table *t, const uint8_t *lab
     return (weir_boost_rows){t->rows + begin * t->columns, labels + begin, targets->ends[part] - begin, t->columns};
 }
 
+/* Scores one part and measures it: the trees alone, and with the network. Validation comes first: by it the log odds of
+ * both are calibrated, so that their mean does not depend on how sure either of them is. */
 static weir_err baseline_measure_trees(baseline_table *t, const weir_boost *boost, const uint8_t *labels,
-                                       weir_targets_part part, weir_train_metrics *metricsp) {
+                                       weir_targets_part part, weir_train_trees *treesp) {
     weir_boost_rows rows = baseline_part(t, labels, part);
     rows.labels = NULL;
-    const weir_targets *targets = t->trained->targets;
+    const weir_trained *trained = t->trained;
+    const weir_targets *targets = trained->targets;
+    const double *network = weir_training_scores(trained, part);
+    const weir_calibration of_network = trained->calibration;
     double *scores = t->scores + (weir_targets_begin(targets, part) - targets->ends[WEIR_TARGETS_TRAIN]);
-    weir_err err = weir_boost_score(boost, &rows, scores);
-    if (!err) err = weir_training_measure(t->trained, scores, part, metricsp);
-    const weir_scored scored = {scores, labels + weir_targets_begin(targets, part), rows.count};
-    return err ? err : weir_eval_average_precision_interval(&scored, t->trained->opts.seed, &metricsp->interval);
+    double *both = weir_calloc(rows.count, sizeof *both);
+    const weir_scored scored = {scores, labels + weir_targets_begin(targets, part), rows.count},
+                      scored_both = {both, scored.labels, rows.count};
+    weir_train_metrics *alone = &treesp->metrics[part], *with = &treesp->with_network[part];
+    weir_err err = both ? weir_boost_score(boost, &rows, scores) : WEIR_NOMEM(BASELINE_NO_MEMORY);
+    if (!err && part == WEIR_TARGETS_VALIDATION) err = weir_calibration_fit(&scored, &t->calibration);
+    for (size_t i = 0; !err && i < rows.count; i++)
+        both[i] = (of_network.slope * network[i] + of_network.offset + t->calibration.slope * scores[i] +
+                   t->calibration.offset) /
+                  2;
+    if (!err) err = weir_training_measure(trained, scores, part, alone);
+    if (!err) err = weir_eval_average_precision_interval(&scored, trained->opts.seed, &alone->interval);
+    if (!err) err = weir_training_measure(trained, both, part, with);
+    if (!err) err = weir_eval_average_precision_interval(&scored_both, trained->opts.seed, &with->interval);
+    weir_free(both);
+    return err;
 }
 
 static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp) {
     const weir_targets *targets = t->trained->targets;
-    weir_train_metrics *metrics = treesp->metrics;
     weir_boost_opts opts = weir_boost_defaults();
     weir_boost *boost = NULL;
     uint8_t *labels = weir_calloc(targets->count, sizeof *labels);
@@ -409,16 +426,16 @@ static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp
     const weir_boost_rows validation = baseline_part(t, labels, WEIR_TARGETS_VALIDATION);
     opts.seed = t->trained->opts.seed;
     weir_err err = weir_boost_learn(&opts, &train, &validation, &boost);
-    if (!err)
-        err = baseline_measure_trees(t, boost, labels, WEIR_TARGETS_VALIDATION, &metrics[WEIR_TARGETS_VALIDATION]);
-    if (!err) err = baseline_measure_trees(t, boost, labels, WEIR_TARGETS_TEST, &metrics[WEIR_TARGETS_TEST]);
+    if (!err) err = baseline_measure_trees(t, boost, labels, WEIR_TARGETS_VALIDATION, treesp);
+    if (!err) err = baseline_measure_trees(t, boost, labels, WEIR_TARGETS_TEST, treesp);
     if (!err) treesp->rounds = weir_boost_rounds(boost);
     weir_boost_close(boost);
     weir_free(labels);
     return err;
 }
 
-weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp) {
+weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp,
+                                double *scores) {
     *treesp = (weir_train_trees){0};
     if (weir_nn_outputs(trained->shape) != 1)
         return WEIR_ERR(WEIR_EUNAVAILABLE, "boosted trees answer yes-or-no questions only");
@@ -432,6 +449,9 @@ weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline
     if (!t) return WEIR_NOMEM(BASELINE_NO_MEMORY);
     weir_err err = baseline_open(t, trained, which);
     if (!err) err = baseline_learn_trees(t, treesp);
+    const weir_targets *targets = trained->targets;
+    if (!err && scores)
+        memcpy(scores, t->scores, (targets->count - targets->ends[WEIR_TARGETS_TRAIN]) * sizeof *scores);
     baseline_close(t);
     return err;
 }

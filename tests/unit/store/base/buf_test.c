@@ -74,6 +74,20 @@ static void check_u64(weir_buf *buf, uint64_t value) {
     assert_string_equal(buf->bytes, wanted);
 }
 
+static void fields_are_quoted_where_they_must_be(void **state) {
+    static const char *const fields[][2] = {
+        {"", ""},        {"a b", "a b"}, {"a,b", "\"a,b\""}, {"say \"x\"", "\"say \"\"x\"\"\""}, {"a\nb", "\"a\nb\""},
+        {"\r", "\"\r\""}};
+    (void)state;
+    weir_buf buf = {0};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        weir_buf_clear(&buf);
+        weir_buf_csv(&buf, fields[i][0], strlen(fields[i][0]));
+        assert_string_equal(buf.length ? buf.bytes : "", fields[i][1]);
+    }
+    weir_buf_free(&buf);
+}
+
 static void decimals_equal_those_of_printf(void **state) {
     (void)state;
     weir_buf buf = {0};
@@ -288,7 +302,8 @@ static void a_meter_counts_no_failed_allocation(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(empty_buffer_is_a_plain_zero), WEIR_CASE(growing_equals_a_large_array),
-           WEIR_CASE(printf_of_any_length), WEIR_CASE(decimals_equal_those_of_printf), WEIR_CASE(limit_and_one_past_it),
+           WEIR_CASE(printf_of_any_length), WEIR_CASE(fields_are_quoted_where_they_must_be),
+           WEIR_CASE(decimals_equal_those_of_printf), WEIR_CASE(limit_and_one_past_it),
            WEIR_CASE(a_limit_holds_whatever_memory_is_kept), WEIR_CASE(a_limit_below_what_is_written_refuses_all_more),
            WEIR_CASE(sizes_that_overflow_are_a_limit), WEIR_CASE(out_of_memory_keeps_what_is_there),
            WEIR_CASE(reserved_room_is_committed), WEIR_CASE(fails_cleanly_at_every_allocation),

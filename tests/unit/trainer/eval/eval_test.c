@@ -261,7 +261,7 @@ static void intervals_that_are_known(void **state) {
 
 /* --- which of two is better -------------------------------------------------------------------------------------- */
 
-/* Two models that see the same of a target, and each something of its own: `signal` apart are the classes for either. */
+/* Two models that see the same of a target, and each something of its own; `signal`: how far apart the classes are. */
 static void draw_two(weir_rng *rng, double signal, double other_signal, data *d, double *others) {
     d->count = COUNT_MAX / 2;
     const size_t positives = 10 + weir_rng_below(rng, 30);

@@ -198,9 +198,9 @@ static void learns_nothing_from(leak which, const char *schema_text, uint32_t ta
     assert_ok(weir_comm_start(NULL, NULL, &comm));
     train_on(snapshot, task, comm, &trained);
     is_a_coin("network", &weir_trained_look(trained).metrics[WEIR_TARGETS_TEST]);
-    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees));
+    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees, NULL));
     is_a_coin("trees", &trees.metrics[WEIR_TARGETS_TEST]);
-    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_GRAPH_TREES, &trees));
+    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_GRAPH_TREES, &trees, NULL));
     is_a_coin("trees with neighbours", &trees.metrics[WEIR_TARGETS_TEST]);
     the_leak_would_tell_all(trained, snapshot, which);
     weir_trained_close(trained);
@@ -268,7 +268,7 @@ static void pair_is_seen(int64_t leak_us, bool own, bool seen) {
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
     assert_ok(weir_comm_start(NULL, NULL, &comm));
     train_on(snapshot, 0, comm, &trained);
-    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees));
+    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees, NULL));
     const weir_train_metrics *metrics = &trees.metrics[WEIR_TARGETS_TEST];
     if (!seen)
         is_a_coin("trees", metrics);

@@ -480,7 +480,7 @@ static void numbers_that_are_none(void **state) {
 
 static weir_train_trees trees_of(const weir_trained *trained, weir_train_baseline which) {
     weir_train_trees trees;
-    assert_ok(weir_train_trees_learn(trained, which, &trees));
+    assert_ok(weir_train_trees_learn(trained, which, &trees, NULL));
     return trees;
 }
 
@@ -605,7 +605,7 @@ static void trees_of_a_target_without_columns(void **state) {
     weir_train_opts opts = opts_of(snapshot);
     opts.epochs = 1;
     weir_trained *trained = train(&opts);
-    assert_err(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees), WEIR_EUNAVAILABLE,
+    assert_err(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees, NULL), WEIR_EUNAVAILABLE,
                "'pay' has no feature");
     trees = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
     assert_true(isfinite(trees.metrics[WEIR_TARGETS_TEST].auroc));

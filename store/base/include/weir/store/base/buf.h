@@ -42,6 +42,8 @@ void weir_buf_text(weir_buf *buf, const char *text);
 void weir_buf_printf(weir_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void weir_buf_u64(weir_buf *buf, uint64_t value); /* decimal, fast */
 void weir_buf_i64(weir_buf *buf, int64_t value);  /* of a negative one the sign alone may fit */
+/* A field of a comma-separated row, quoted where it must be (RFC 4180). */
+void weir_buf_csv(weir_buf *buf, const char *text, size_t length);
 /* The slow half of weir_buf_reserve. */
 char *weir_buf_grow(weir_buf *buf, size_t length);
 /* Room for length more bytes, to be written by the caller at bytes + length; NULL: marked as failed.

@@ -188,14 +188,19 @@ typedef enum weir_train_baseline {
 
 typedef struct weir_train_trees {
     weir_train_metrics metrics[WEIR_TARGETS_PARTS]; /* of validation and test; without log loss */
+    /* The same of the mean of both calibrated log odds, the network's and theirs: what each sees that the other does
+     * not. */
+    weir_train_metrics with_network[WEIR_TARGETS_PARTS];
     uint32_t rounds;
 } weir_train_trees;
 
-/* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. This rank
- * alone reads the snapshot.  WEIR_EUNAVAILABLE it has a part only, no library, no inputs, or not a yes-or-no question;
- * WEIR_EINTERNAL what the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ECORRUPT lists of the snapshot;
- * WEIR_ENOMEM.  [main] */
-weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp);
+/* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. scores:
+ * their log odds, one a target behind the training part; NULL: not wanted. This rank alone reads the snapshot.
+ * WEIR_EUNAVAILABLE it has a part only, no library, no inputs, or not a yes-or-no question; WEIR_EDATA the validation
+ * part is of one class; WEIR_EINTERNAL what the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ECORRUPT
+ * lists of the snapshot; WEIR_ENOMEM.  [main] */
+weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp,
+                                double *scores);
 
 /* The steps of the sampler for a task: at each hop all relations, in both directions, of the types that are reached,
  * but for what `reach` does not follow. timeless: of each relation, whether its edges have no times that differ; NULL:
