@@ -405,6 +405,9 @@ static weir_err aggregate_keep(aggregate_pairs *pairs, const weir_aggregates *a,
         weir_buf_append(&pairs->edges, &column, sizeof column);
         weir_buf_append(&pairs->places, &place, sizeof place);
     }
+    weir_err err = weir_buf_err(&pairs->edges);
+    if (!err) err = weir_buf_err(&pairs->places);
+    if (err) return err;
     const uint8_t *edges = (const uint8_t *)pairs->edges.bytes;
     if (window->edges && kept->count) {
         kept->edges = (const weir_edge *)(const void *)edges;
@@ -417,8 +420,7 @@ static weir_err aggregate_keep(aggregate_pairs *pairs, const weir_aggregates *a,
         kept->times = edges + offsetof(aggregate_column, time_us);
         kept->stride = sizeof(aggregate_column);
     }
-    weir_err err = weir_buf_err(&pairs->edges);
-    return err ? err : weir_buf_err(&pairs->places);
+    return WEIR_OK;
 }
 
 /* The aggregates of one pair of relations; NaN where a vertex is no target, or lacks an end. */

@@ -47,7 +47,7 @@ static weir_err judge_print(const weir_cmd_train *c, const judge_one *one, const
     weir_json_object(&json);
     weir_json_key_string(&json, "task", weir_nn_task(one->shape));
     judge_put_figures(&json, one);
-    judge_put_example(&json, c->opts.snapshot, &one->judged.example);
+    if (!other) judge_put_example(&json, c->opts.snapshot, &one->judged.example);
     if (other) {
         weir_json_key(&json, "against");
         weir_json_object(&json);

@@ -76,7 +76,8 @@ weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_
     if (!err && otherp) {
         err = weir_night_figure_read(weir_json_find(root, "against"), &other);
         if (!err) err = weir_night_difference_read(root, &difference);
-        if (!err && !difference.known) err = WEIR_ERR(WEIR_EDATA, "%s compared nothing: %.100s", name, text);
+        if (!err && (!other.measure[0] || !difference.known))
+            err = WEIR_ERR(WEIR_EDATA, "%s compared nothing: %.100s", name, text);
     }
     if (!err && otherp) {
         *otherp = other;
@@ -102,7 +103,7 @@ bool weir_night_decide(const weir_night *night, char *sentence, size_t size) {
                  measure, own->value, targets);
         return true;
     }
-    if (!other->measure[0]) {
+    if (!other->measure[0] && night->force) {
         snprintf(sentence, size, "promoted %s: --force, without a figure of %s; its own %s is %.4f", s->candidate,
                  s->serving, measure, own->value);
         return true;

@@ -147,7 +147,11 @@ static weir_err night_read_state(const char *path, const weir_json_node *root, w
     weir_night_example_read(root, &s->candidate_figure);
     err = weir_night_difference_read(root, &s->difference);
     if (!err) err = weir_night_figure_read(weir_json_find(root, "candidate_figure"), &s->candidate_figure);
-    return err ? err : weir_night_figure_read(weir_json_find(root, "serving_figure"), &s->serving_figure);
+    if (!err) err = weir_night_figure_read(weir_json_find(root, "serving_figure"), &s->serving_figure);
+    /* An earlier version compared figures alone: its night is judged once more. */
+    if (!err && s->done == WEIR_NIGHT_DECIDE && s->serving_figure.measure[0] && !s->difference.known)
+        s->done = WEIR_NIGHT_JUDGE_SERVING;
+    return err;
 }
 
 /* WEIR_ENOTFOUND: there is no such night. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nightly.c - `weir nightly`: from the living graph to a model that serves, if it is the better one.
+ * nightly.c - `weir nightly`: from the living graph to a model that serves, if it is surely the better one.
  *
  *   checkpoint ─► snapshot ─► partition ─► train ─► judge it, and what serves, on the same targets ─► promote or keep
  *
@@ -125,7 +125,8 @@ static const weir_option options[] = {
 
 const weir_command weir_command_nightly = {
     .name = "nightly",
-    .summary = "train a model on the graph as it is now, and promote it if it is better than the one that serves",
+    .summary =
+        "train a model on the graph as it is now, and promote it if it is surely better than the one that serves",
     .positional = "[-- OPTION...]",
     .positional_max = WEIR_NIGHT_WORDS_MAX,
     .description =

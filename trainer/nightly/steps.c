@@ -172,12 +172,14 @@ static weir_err step_judge_model(weir_night *night, weir_night_step step, const 
     step_add_train_options(night, &words);
     err = step_program(night, step, &words, false, said);
     if (err || night->dry_run) return err;
-    err = weir_night_figure_parse(weir_night_step_name(step), said->text, &s->candidate_figure,
-                                  against ? &s->serving_figure : NULL, &s->difference);
-    const weir_night_figure *figure = against ? &s->serving_figure : &s->candidate_figure;
-    if (!err)
-        snprintf(said->text, sizeof said->text, "%s: %s %.4f", against ? against : id, figure->measure, figure->value);
-    return err;
+    weir_night_figure own = {0};
+    err = weir_night_figure_parse(weir_night_step_name(step), said->text, &own, against ? &s->serving_figure : NULL,
+                                  &s->difference);
+    if (err) return err;
+    if (!against) s->candidate_figure = own; /* with its example, which a comparison does not say */
+    const weir_night_figure *figure = against ? &s->serving_figure : &own;
+    snprintf(said->text, sizeof said->text, "%s: %s %.4f", against ? against : id, figure->measure, figure->value);
+    return WEIR_OK;
 }
 
 static weir_err step_judge(weir_night *night, step_said *said) {
@@ -204,7 +206,7 @@ static weir_err step_judge_serving(weir_night *night, step_said *said) {
 static weir_err step_decide(weir_night *night, step_said *said) {
     weir_night_state *s = &night->state;
     if (night->dry_run) {
-        step_say(said, "the better one serves");
+        step_say(said, "the new one serves if it is surely better");
         return WEIR_OK;
     }
     bool promote = weir_night_decide(night, said->text, sizeof said->text); /* NIGHTLY-G2 */

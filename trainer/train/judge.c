@@ -101,7 +101,7 @@ weir_err weir_train_judge(weir_comm *comm, const weir_train_opts *opts, const we
                                                          WEIR_TARGETS_TEST, &judgedp->metrics));
 
     if (!err) err = weir_comm_fail(comm, judge_find_example(t, &judgedp->example));
-    if (!err) err = weir_comm_fail(comm, judge_copy_scores(t, judgedp));
+    if (!err && weir_comm_rank(comm) == 0) err = weir_comm_fail(comm, judge_copy_scores(t, judgedp));
     weir_trained_close(t);
     return err;
 }

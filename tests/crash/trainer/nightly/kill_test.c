@@ -99,6 +99,28 @@ static void g2_nothing_serves_before_the_last_step(void **state) {
     assert_false(weir_path_exists(weir_test_path("d/models/current")));
 }
 
+/* What the models were compared by was in the memory of a night that is dead: the next decides as it would have. */
+static void g3_a_comparison_outlives_the_night_that_made_it(void **state) {
+    static const char *const first[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
+    static const char *const learnt[] = {"--name",         "n", "--set", NIGHT_UNSIGNED, "--", "--epochs", "20",
+                                         "--no-baselines", NULL};
+    static const char *const environment[] = {"WEIR_KILL_AT=nightly.after:6", NULL};
+    weir_test_output output;
+    (void)state;
+    night_store("120");
+    night_run(first, NULL, &output);
+    assert_int_equal(output.status, 0);
+    weir_test_output_free(&output);
+    night_run(learnt, environment, &output);
+    assert_int_equal(output.status, SIGKILLED);
+    weir_test_output_free(&output);
+    go_on(&output);
+    if (output.status || !strstr(output.out, "7/7  decide         promoted ") || !strstr(output.out, " targets (+0."))
+        fail_msg("%s\n%s", output.out, output.err);
+    assert_null(strstr(output.out, "+0.0000"));
+    weir_test_output_free(&output);
+}
+
 /* Its folder is there, and nothing says yet what it is. */
 static void g1_as_it_begins(void **state) {
     static const char *const resume[] = {"--resume", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
@@ -170,5 +192,6 @@ static void g1_at_random_moments(void **state) {
 }
 
 #define KILL_ROW(step, point, number) WEIR_CASE(g1_##point##_##step),
-WEIR_TESTS(KILLS(KILL_ROW) WEIR_CASE(g2_nothing_serves_before_the_last_step), WEIR_CASE(g1_as_it_begins),
+WEIR_TESTS(KILLS(KILL_ROW) WEIR_CASE(g3_a_comparison_outlives_the_night_that_made_it),
+           WEIR_CASE(g2_nothing_serves_before_the_last_step), WEIR_CASE(g1_as_it_begins),
            WEIR_CASE(g1_only_the_newest_night_is_continued), WEIR_CASE(g1_at_random_moments))

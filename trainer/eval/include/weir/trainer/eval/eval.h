@@ -40,9 +40,9 @@ typedef struct weir_interval {
 /* In which the average precision of as many targets, drawn again from these, lies 95 times of 100; the same for the
  * same seed.  WEIR_EDATA no positive, or a score that is not finite; WEIR_ENOMEM. */
 weir_err weir_eval_average_precision_interval(const weir_scored *scored, uint64_t seed, weir_interval *intervalp);
-/* The same of how far it is above the average precision of other scores of these targets, of which each is drawn for
- * both. Of two that are equally good, low is above 0 once in 40. Of less than 10 positives, or negatives: -1 to 1, as
- * they can tell nothing.  The same errors. */
+/* The same of how far it is above the average precision of other scores of these targets, where each target is drawn
+ * equally often for both. Of two that are equally good, low is above 0 in at most 5 of 100. With fewer than 10
+ * positives, or negatives, it is -1 to 1: they can tell nothing.  The same errors. */
 weir_err weir_eval_average_precision_difference(const weir_scored *scored, const double *others, uint64_t seed,
                                                 weir_interval *intervalp);
 /* The same of accuracies, by a formula. Scores are classes.  WEIR_EDATA no targets. */

@@ -29,9 +29,9 @@ typedef struct weir_judged_example {
 typedef struct weir_judged {
     weir_train_metrics metrics;  /* of the test targets, without log loss           */
     weir_judged_example example; /* the one of class 1 that has the highest score   */
-    uint64_t count;
-    double *scores;   /* one a test target, as of weir_trained_view                 */
-    uint8_t *classes; /* the right ones                                             */
+    uint64_t count;              /* on rank 0; else 0                                            */
+    double *scores;              /* one a test target, as of weir_trained_view                   */
+    uint8_t *classes;            /* the right ones                                             */
 } weir_judged;
 void weir_judged_free(weir_judged *judged);
 
