@@ -17,7 +17,8 @@
 typedef struct nn_bound {
     const weir_nn *nn;
     const weir_real *params;
-    double largest; /* sum of a tensor since the last layer norm, which forgets how large its row was */
+    double
+        largest; /* sum of a tensor since the last layer norm that nothing is added to: it forgets how large its row was */
     const weir_nn_tensor *culprit;
 } nn_bound;
 
@@ -112,7 +113,7 @@ static double bound_layer_most(nn_bound *b, uint32_t layer, double below) {
 static double bound_norm_most(nn_bound *b, uint32_t layer) {
     const weir_nn_shape *shape = b->nn->shape;
     double most = 0;
-    b->culprit = NULL;
+    if (!shape->residual || layer == 1) b->culprit = NULL;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_type_slots *at = &b->nn->plan.types[(layer - 1) * shape->types + t];
         most = fmax(most, sqrt(shape->hidden) * bound_largest_entry(b, at->gain) + bound_largest_entry(b, at->shift));
@@ -129,7 +130,7 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
     weir_err err = bound_check(&b, most, row_max);
     for (uint32_t layer = 1; !err && layer <= nn->shape->layers; layer++) {
         err = bound_check(&b, bound_layer_most(&b, layer, most), row_max);
-        if (!err) most = bound_norm_most(&b, layer);
+        if (!err) most = bound_norm_most(&b, layer) + (nn->shape->residual && layer > 1 ? most : 0);
         if (!err) err = bound_check(&b, most, row_max);
     }
     if (err) return err;

@@ -311,6 +311,7 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     forward_layer_norm(p, layer);
     weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
     if (dropout.rate > 0) p->k->dropout(nodes, hidden, &dropout, t->out);
+    if (p->shape->residual && layer > 1) p->k->add((size_t)nodes * hidden, t->below, t->out);
     if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: NN-N4 */
 }
 

@@ -241,6 +241,7 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
         any = any || inputs->bare;
     }
     shape->bare = any; /* else it is the network that it would be without, and is written as that */
+    shape->residual = shape->residual && shape->layers > 1; /* so here */
     weir_err err = shape_check_size(shape);
     if (err) return err;
 
@@ -323,6 +324,7 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     shape->hidden = opts->hidden ? opts->hidden : HIDDEN_DEFAULT;
     shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
     shape->bare = opts->bare;
+    shape->residual = opts->residual;
     if (opts->step_count > WEIR_SAMPLE_STEPS_MAX)
         err = WEIR_ERR(WEIR_EINVAL, "%u steps; at most %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
     shape->step_count = err ? 0 : opts->step_count;
@@ -357,6 +359,10 @@ void weir_nn_shape_free(weir_nn_shape *shape) {
 
 uint32_t weir_nn_hidden(const weir_nn_shape *shape) {
     return shape->hidden;
+}
+
+bool weir_nn_residual(const weir_nn_shape *shape) {
+    return shape->residual;
 }
 
 uint32_t weir_nn_layers(const weir_nn_shape *shape) {

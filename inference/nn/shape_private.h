@@ -16,7 +16,7 @@ struct weir_nn_shape {
     const char *task;
     uint32_t hidden, layers, outputs, target_type, window;
     uint32_t types, relations, step_count;
-    bool bare; /* as weir_nn_opts has it */
+    bool bare, residual; /* as weir_nn_opts has them */
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
     weir_sample_ends *ends;   /* one a relation             */
     weir_nn_inputs *vertices; /* one a type                 */

@@ -263,7 +263,10 @@ static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_json_node *roo
     uint32_t encoder = 0;
     if (!err && weir_json_find(root, "encoder")) err = shape_get_word(root, "encoder", weir_nn_encoder_words, &encoder);
     shape->bare = encoder > 0;
+    const weir_json_node *residual = weir_json_find(root, "residual");
+    if (!err && residual) err = weir_json_need(root, "residual", WEIR_JSON_BOOL, &residual);
     if (err) return err;
+    shape->residual = residual && *residual->token.bytes == 't';
     shape->task = weir_arena_strndup(shape->arena, task, strlen(task));
     return shape->task ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
 }
@@ -289,8 +292,8 @@ static weir_err shape_read_parts(weir_nn_shape *shape, const weir_json_node *roo
 }
 
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep) {
-    static const char *const keys[] = {"version", "task",     "target",    "outputs", "hidden", "window",
-                                       "encoder", "vertices", "relations", "steps",   NULL};
+    static const char *const keys[] = {"version", "task",     "target",   "outputs",   "hidden", "window",
+                                       "encoder", "residual", "vertices", "relations", "steps",  NULL};
     const weir_json_node *vertices = NULL, *relations = NULL, *steps = NULL;
     weir_nn_shape *shape = NULL;
     uint32_t version;

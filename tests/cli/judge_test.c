@@ -155,6 +155,28 @@ static void two_models_are_compared(void **state) {
     weir_test_output_free(&output);
 }
 
+/* A model whose layers add is written, read and judged as what it is: it gets what its training said. */
+static void layers_that_add_stay_so(void **state) {
+    weir_test_output output;
+    char *report;
+    size_t length;
+    (void)state;
+    put_events();
+    put_schema("old.yaml", "", 0);
+    snapshot_of("old", "d");
+    cli_must("weir train old --residual --fanouts 4,4,4 --epochs 4 --batch 64 --hidden 8 --rate 0.02 --warm-up 0 "
+             "--validation 0.2 --test 0.5 --folder run --models models --no-baselines",
+             "^epoch");
+    cli_must("grep -c '\"residual\":true' models/2*/model.json", "^1");
+    judge("old", &output);
+    CLI_ASSERT(output.status == 0, JUDGE, &output, "must be judged");
+    assert_ok(weir_file_load(weir_test_path("run/report.json"), 1 << 20, &report, &length));
+    double said = number_at(strstr(report, "\"test\":"), "\"average_precision\":", 1);
+    assert_true(number_at(output.out, "\"value\":", 1) == said);
+    weir_free(report);
+    weir_test_output_free(&output);
+}
+
 /* --- predictions -------------------------------------------------------------------------------------------------- */
 
 typedef struct predicted {
@@ -242,5 +264,5 @@ static void predictions_are_of_a_training(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused),
-           WEIR_CASE(two_models_are_compared), WEIR_CASE(predictions_are_those_of_the_report),
-           WEIR_CASE(predictions_are_of_a_training))
+           WEIR_CASE(two_models_are_compared), WEIR_CASE(layers_that_add_stay_so),
+           WEIR_CASE(predictions_are_those_of_the_report), WEIR_CASE(predictions_are_of_a_training))

@@ -55,19 +55,24 @@ static const char nn_schema_text[] =
     NN_SCHEMA("      c: {kind: category, values: [p, q, r]}\n", "      d: {kind: category, buckets: 5}\n");
 static const char nn_schema_of_numbers[] = NN_SCHEMA("", "");
 
-/* Which types have an encoder: all; a, with its categories, but not b; neither, of the schema without categories. */
-typedef enum nn_encoders { NN_ALL, NN_OF_CATEGORIES, NN_NONE } nn_encoders;
+/* Which types have an encoder: all; a, with its categories, but not b; neither, of the schema without categories; all,
+ * of a network whose layers add. */
+typedef enum nn_encoders { NN_ALL, NN_OF_CATEGORIES, NN_NONE, NN_RESIDUAL } nn_encoders;
 
-static const weir_sample_step nn_steps[] = {
+/* Two hops; and a third, of layers that add: so one adds to what another has added. */
+#define NN_STEP_COUNT          5u
+#define NN_STEP_COUNT_RESIDUAL 6u
+static const weir_sample_step nn_steps[NN_STEP_COUNT_RESIDUAL] = {
     {.hop = 1, .fanout = 4, .relation = 0, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_UNIFORM},
     {.hop = 1, .fanout = 3, .relation = 1, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_UNIFORM},
     {.hop = 1, .fanout = 3, .relation = 1, .direction = WEIR_IN, .strategy = WEIR_SAMPLE_RECENT},
     {.hop = 2, .fanout = 4, .relation = 0, .direction = WEIR_IN, .strategy = WEIR_SAMPLE_UNIFORM},
     {.hop = 2, .fanout = 3, .relation = 1, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_UNIFORM},
+    {.hop = 3, .fanout = 3, .relation = 0, .direction = WEIR_OUT, .strategy = WEIR_SAMPLE_RECENT},
 };
 
 /* The vertex type that each leads to. */
-static const uint32_t nn_children[] = {1, 0, 0, 0, 0};
+static const uint32_t nn_children[NN_STEP_COUNT_RESIDUAL] = {1, 0, 0, 0, 0, 1};
 
 /* Vertices of type b that have embeddings of their own. */
 static const uint64_t nn_known_ids[] = {3, 17, 18, 1000, 5000000000, UINT64_MAX - 1, UINT64_MAX};
@@ -105,11 +110,12 @@ static inline void nn_open_as(nn_fixture *f, uint64_t seed, const char *task, ui
     f->encoders = encoders;
     weir_nn_opts opts = {.task = weir_schema_task_find(f->schema, task), .hidden = hidden, .window = 20};
     opts.steps = nn_steps;
-    opts.step_count = sizeof nn_steps / sizeof *nn_steps;
+    opts.step_count = encoders == NN_RESIDUAL ? NN_STEP_COUNT_RESIDUAL : NN_STEP_COUNT;
     const weir_nn_known known = {1, nn_known_ids, NN_KNOWN};
     opts.known = &known;
-    opts.known_count = encoders == NN_ALL;
-    opts.bare = encoders != NN_ALL;
+    opts.residual = encoders == NN_RESIDUAL;
+    opts.known_count = encoders == NN_ALL || encoders == NN_RESIDUAL;
+    opts.bare = !opts.known_count;
     assert_ok(weir_nn_shape_open(f->schema, &opts, &f->shape));
     assert_ok(weir_nn_open(f->shape, weir_kernels_cpu(), &f->nn));
     f->params = fixture_array(weir_nn_parameter_count(f->nn), sizeof *f->params);
@@ -174,7 +180,7 @@ static inline void nn_bring(nn_fixture *f, const weir_block_view *block) {
     f->batch.block = block;
     for (uint32_t t = 0; t < 3; t++)
         nn_fill_type(f, t);
-    for (uint32_t s = 0; s < sizeof nn_steps / sizeof *nn_steps; s++)
+    for (uint32_t s = 0; s < block->steps; s++)
         nn_fill_step(f, s);
     f->batch.numbers = (const weir_real *const *)f->numbers;
     f->batch.slots = (const uint32_t *const *)f->slots;
@@ -376,6 +382,8 @@ static inline double *naive_layers(const nn_fixture *f, const double *params, co
         for (uint32_t n = 0; n < v->hop_end[v->hops - layer]; n++)
             naive_layer(f, params, layer, n, below, out + n * hidden);
         if (drop) naive_dropout(f, drop, layer, v->hop_end[v->hops - layer], out);
+        for (size_t i = 0; f->encoders == NN_RESIDUAL && layer > 1 && i < v->hop_end[v->hops - layer] * hidden; i++)
+            out[i] += below[i];
         free(below);
         below = out;
     }

@@ -209,16 +209,14 @@ static weir_err report_add_model(report *f, const weir_trained *trained) {
 }
 
 /* Trees that cannot be had are no reason to lose the network. */
-static weir_err report_learn_trees(report *f, const weir_trained *trained) {
+static void report_learn_trees(report *f, const weir_trained *trained) {
     const weir_targets *targets = f->trained.targets;
     for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++) {
-        double *scores = weir_calloc(targets->count - targets->ends[WEIR_TARGETS_TRAIN], sizeof *scores);
-        if (!scores) return WEIR_NOMEM("for the report of a training");
-        f->tree_scores[b] = scores;
-        weir_err missing = weir_train_trees_learn(trained, b, &f->trees[b], scores);
+        f->tree_scores[b] = weir_calloc(targets->count - targets->ends[WEIR_TARGETS_TRAIN], sizeof(double));
+        weir_err missing = f->tree_scores[b] ? weir_train_trees_learn(trained, b, &f->trees[b], f->tree_scores[b])
+                                             : WEIR_NOMEM("for the scores of trees");
         if (missing) weir_err_sentence(missing, f->why_not[b], sizeof f->why_not[b]);
     }
-    return WEIR_OK;
 }
 
 static weir_err report_write_predictions(const report *f) {
@@ -239,20 +237,20 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
     f->c = c;
     f->trained = weir_trained_look(trained);
 
-    weir_err err = report_learn_trees(f, trained);
+    report_learn_trees(f, trained);
     report_write_metrics(f);
     report_write_provenance(f);
     report_write_text(f);
-    if (!err) err = weir_buf_err(&f->metrics);
+    weir_err err = weir_buf_err(&f->metrics);
     if (!err) err = weir_buf_err(&f->provenance);
     if (!err && c->opts.folder) {
         err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
         if (!err) err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
     }
-    if (!err && c->predictions) err = report_write_predictions(f);
     if (!err && c->models) err = report_add_model(f, trained);
     if (!err) err = weir_buf_err(&f->text);
     if (!err) err = weir_cli_output(f->text.bytes, f->text.length);
+    if (!err && c->predictions) err = report_write_predictions(f); /* last: it is no reason to lose the model */
     weir_buf_free(&f->metrics);
     weir_buf_free(&f->provenance);
     weir_buf_free(&f->text);

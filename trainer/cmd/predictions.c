@@ -21,6 +21,7 @@ static weir_err predictions_put_key(weir_buf *out, const weir_snapshot_vertices 
         return WEIR_ERR(WEIR_ECORRUPT, "the keys of the snapshot are damaged at vertex %" PRIu64 "; build it again",
                         vertex);
     weir_buf_csv(out, (const char *)v->key_bytes + from, (size_t)(to - from));
+    if (from == to) weir_buf_printf(out, "#%016" PRIx64 "%016" PRIx64, v->ids[vertex].high, v->ids[vertex].low);
     return WEIR_OK;
 }
 

@@ -267,6 +267,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->opts.resume = weir_cli_given(cli, "resume");
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
     c->opts.bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
+    c->opts.residual = weir_cli_given(cli, "residual");
     weir_err err = train_read_numbers(cli, &c->opts);
     if (!err) err = train_read_remote(cli, c);
     if (!err) err = train_read_masks(cli, c);
@@ -341,6 +342,8 @@ static const weir_option options[] = {
      "batches that are prepared ahead, each by a thread: more hide a slower network, and need memory (default: 6)",
      NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
+    {"residual", 0, NULL,
+     "each layer from the second on adds to what it saw of a vertex: for networks of three layers and more", NULL},
     {"encoder", 0, "KIND",
      "layer: what is known of a vertex goes through a layer of its type first; none: where that is numbers alone, the "
      "first layer takes them as they are, as a plain GraphSAGE does (default: layer)",

@@ -82,7 +82,7 @@ static weir_err interval_draw(const weir_ranked *ranked, const weir_ranked *othe
     if (!err && kept == 0) err = WEIR_ERR(WEIR_EDATA, "no target is positive; take a longer range of time");
     if (!err) {
         qsort(values, kept, sizeof *values, interval_rising);
-        *intervalp = (weir_interval){values[(size_t)(0.025 * kept)], values[(size_t)(0.975 * kept)]};
+        *intervalp = (weir_interval){values[(size_t)(0.025 * kept)], values[kept - 1 - (size_t)(0.025 * kept)]};
         WEIR_ASSERT(intervalp->low <= intervalp->high);
     }
     weir_free(values);
@@ -112,11 +112,12 @@ weir_err weir_eval_average_precision_difference(const weir_scored *scored, const
     if (!err) err = interval_draw(ranked, ranked_other, scored->count, seed, intervalp);
     if (!err) err = weir_eval_average_precision(scored, &value);
     if (!err) err = weir_eval_average_precision(&other, &value_other);
-    /* Draws are biased: a positive that is drawn twice counts twice in its own precision, which helps most a model whose
-     * positives stand behind negatives. So what draws are above the difference is taken from it (basic bootstrap). */
+    /* Draws are biased: a positive that is drawn twice counts twice in its own precision, which helps most a model
+     * whose positives stand behind negatives. So what draws are above the difference is taken from it (basic
+     * bootstrap). */
     const weir_interval drawn = *intervalp;
     const double twice = 2 * (value - value_other);
-    *intervalp = (weir_interval){twice - drawn.high, twice - drawn.low};
+    *intervalp = (weir_interval){fmax(-1, twice - drawn.high), fmin(1, twice - drawn.low)};
     if (!err && (positives < CLASS_MIN || scored->count - positives < CLASS_MIN)) *intervalp = (weir_interval){-1, 1};
     weir_free(ranked);
     weir_free(ranked_other);

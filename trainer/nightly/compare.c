@@ -91,8 +91,8 @@ weir_err weir_night_figure_parse(const char *name, const char *text, weir_night_
 
 /* --- the decision ------------------------------------------------------------------------------------------------ */
 
-/* A figure that is higher by chance is no reason to change what works: of such targets drawn anew the new model is to
- * be better 39 times of 40, or with a tolerance not to be worse by more on these. */
+/* A figure that is higher by chance is no reason to change what works: the 95 % interval of the difference is to lie
+ * above 0, or with a tolerance the new figure not below the old one by more. */
 bool weir_night_decide(const weir_night *night, char *sentence, size_t size) {
     const weir_night_state *s = &night->state;
     const weir_night_figure *own = &s->candidate_figure, *other = &s->serving_figure;

@@ -149,8 +149,10 @@ static weir_err night_read_state(const char *path, const weir_json_node *root, w
     if (!err) err = weir_night_figure_read(weir_json_find(root, "candidate_figure"), &s->candidate_figure);
     if (!err) err = weir_night_figure_read(weir_json_find(root, "serving_figure"), &s->serving_figure);
     /* An earlier version compared figures alone: its night is judged once more. */
-    if (!err && s->done == WEIR_NIGHT_DECIDE && s->serving_figure.measure[0] && !s->difference.known)
+    if (!err && s->done == WEIR_NIGHT_DECIDE && s->serving_figure.measure[0] && !s->difference.known) {
         s->done = WEIR_NIGHT_JUDGE_SERVING;
+        s->serving_figure = (weir_night_figure){0};
+    }
     return err;
 }
 

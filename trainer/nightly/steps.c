@@ -190,7 +190,7 @@ static weir_err step_judge(weir_night *night, step_said *said) {
 /* After a crash the candidate may serve already: what is compared is what served when this step was first done. */
 static weir_err step_judge_serving(weir_night *night, step_said *said) {
     weir_night_state *s = &night->state;
-    weir_err err = weir_night_find_serving(night, s->serving);
+    weir_err err = s->serving[0] ? WEIR_OK : weir_night_find_serving(night, s->serving);
     if (err) return err;
     if (!s->serving[0]) {
         step_say(said, "no model serves yet");

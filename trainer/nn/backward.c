@@ -147,6 +147,7 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
     weir_real *dsum = backward_reals(b, t->nodes, b->hidden);
     weir_real *dbelow = all_end ? NULL : backward_zeros(b, seen, b->hidden);
     if (b->starved) return NULL;
+    if (weir_nn_residual(b->shape) && layer > 1) b->k->add((size_t)t->nodes * b->hidden, dout, dbelow);
     if (dropout.rate > 0) b->k->dropout(t->nodes, b->hidden, &dropout, dout);
     for (uint32_t hop = 0; hop <= b->layers - layer; hop++) {
         for (uint32_t type = 0; type < b->types; type++) {

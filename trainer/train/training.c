@@ -174,7 +174,12 @@ static weir_err training_shape_open(weir_trained *t) {
     if (o->reach.along_count && !o->reach.out_only && steps[count - 1].hop != o->reach.layers)
         return WEIR_ERR(WEIR_EINVAL, "all fan-outs of layer %u are 0; give %u numbers to --fanouts",
                         steps[count - 1].hop + 1, steps[count - 1].hop);
-    weir_nn_opts opts = {.task = o->task, .hidden = o->hidden, .steps = steps, .step_count = count, .bare = o->bare};
+    weir_nn_opts opts = {.task = o->task,
+                         .hidden = o->hidden,
+                         .steps = steps,
+                         .step_count = count,
+                         .bare = o->bare,
+                         .residual = o->residual};
     weir_nn_matrix_of *matrices = NULL;
     weir_nn_known *known = weir_calloc(o->embedded_count + 1, sizeof *known);
     weir_buf *ids = weir_calloc(o->embedded_count + 1, sizeof *ids);

@@ -11,7 +11,7 @@ static void set_inputs(nn_fixture *f) {
         for (size_t i = 0; i < rows * weir_nn_vertex(f->shape, t)->width; i++)
             f->numbers[t][i] = (weir_real)(weir_rng_below(&f->rng, 2) ? INPUT_MAX : -INPUT_MAX);
     }
-    for (uint32_t s = 0; s < sizeof nn_steps / sizeof *nn_steps; s++) {
+    for (uint32_t s = 0; s < f->batch.block->steps; s++) {
         size_t width = weir_nn_edge(f->shape, nn_steps[s].relation)->width;
         for (size_t i = 0; i < v->edges[s].count * width; i++)
             f->edges[s][i] = (weir_real)(weir_rng_below(&f->rng, 2) ? INPUT_MAX : -INPUT_MAX);
@@ -82,6 +82,7 @@ static void n7_what_passes_gives_numbers(void **state) {
     n7_of(NN_ALL);
     n7_of(NN_OF_CATEGORIES);
     n7_of(NN_NONE);
+    n7_of(NN_RESIDUAL);
 }
 
 static void one_weight_that_is_none_is_enough(void **state) {

@@ -196,6 +196,7 @@ static void n1_text_and_back_are_the_same(void **state) {
     (void)state;
     n1_of(NN_ALL);
     n1_of(NN_OF_CATEGORIES);
+    n1_of(NN_RESIDUAL);
 }
 
 /* Text with `from` replaced by `to`, once. */

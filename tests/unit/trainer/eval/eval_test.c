@@ -334,7 +334,7 @@ static void differences_that_are_known(void **state) {
     assert_true(of.low == 0 && of.high == 0); /* a model against itself, whatever is drawn */
     assert_ok(weir_eval_average_precision_difference(&s, others, 1, &of));
     assert_ok(weir_eval_average_precision_difference(&other, d.scores, 1, &back));
-    assert_true(of.low < of.high && fabs(of.low + back.high) < 0.05 && fabs(of.high + back.low) < 0.05);
+    assert_true(of.low < of.high && fabs(of.low + back.high) < 1e-12 && fabs(of.high + back.low) < 1e-12);
     for (size_t t = 9; t < d.count; t++)
         d.labels[t] = 0;
     assert_ok(weir_eval_average_precision_difference(&s, others, 1, &of));

@@ -29,4 +29,12 @@ static void b1_without_encoders(void **state) {
     gradient_run("find", &drop, NN_NONE);
 }
 
-WEIR_TESTS(WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout), WEIR_CASE(b1_without_encoders))
+static void b1_residual(void **state) {
+    (void)state;
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run("sort", NULL, NN_RESIDUAL);
+    gradient_run("find", &drop, NN_RESIDUAL);
+}
+
+WEIR_TESTS(WEIR_CASE(b1_residual), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout),
+           WEIR_CASE(b1_without_encoders))

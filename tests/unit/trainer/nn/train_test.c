@@ -243,7 +243,7 @@ static void two_communities(nn_fixture *f, uint64_t seed) {
     }
     f->arrays.vertices = f->vertices;
     f->arrays.ids = f->ids;
-    weir_sample_opts sample = {.steps = nn_steps, .step_count = sizeof nn_steps / sizeof *nn_steps, .seed = seed};
+    weir_sample_opts sample = {.steps = nn_steps, .step_count = NN_STEP_COUNT, .seed = seed};
     sample.targets_max = PEOPLE;
     assert_ok(weir_sample_over_arrays(&f->arrays, &f->source));
     assert_ok(weir_sampler_open(&sample, f->source, &f->sampler));
@@ -445,7 +445,7 @@ static void b3_of_a_million_rows_those_of_a_batch_move(void **state) {
     const weir_nn_known known = {1, ids, MANY};
     weir_nn_opts opts = {.task = weir_schema_task_find(f.schema, "find"), .hidden = MANY_HIDDEN, .window = 20};
     opts.steps = nn_steps;
-    opts.step_count = sizeof nn_steps / sizeof *nn_steps;
+    opts.step_count = NN_STEP_COUNT;
     opts.known = &known;
     opts.known_count = 1;
     assert_ok(weir_nn_shape_open(f.schema, &opts, &shape));

@@ -4,7 +4,7 @@
  *
  *   encode, per vertex type T     h0 = relu(numbers · W_T + sum over categories of embed[slot] + own[vertex] + b_T)
  *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over the steps from T of m · Wneighbour + b)
- *                                 h' = dropout(layer norm(r))
+ *                                 h' = dropout(layer norm(r)), and with weir_nn_opts.residual, from l = 2 on, + h
  *     m = [mean of the children's h | mean of the edges' numbers | mean of the time codes | log(1 + children)]
  *   head                          logits = h of the targets · W + b
  *

@@ -81,7 +81,8 @@ typedef struct weir_nn_opts {
     uint32_t matrix_count;
     const weir_nn_known *known; /* at most one a type; copied                                  */
     uint32_t known_count;
-    bool bare; /* no encoder where none is needed: types that have numbers, and nothing that is looked up    */
+    bool bare;     /* no encoder where none is needed: types that have numbers, and nothing that is looked up    */
+    bool residual; /* a layer adds to what it saw of a vertex, from the second one on */
 } weir_nn_opts;
 
 typedef enum weir_nn_number_kind {
@@ -151,6 +152,7 @@ weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
 /* What is returned by address is borrowed.  [any] */
 uint32_t weir_nn_hidden(const weir_nn_shape *shape);
 uint32_t weir_nn_layers(const weir_nn_shape *shape);
+bool weir_nn_residual(const weir_nn_shape *shape);
 uint32_t weir_nn_outputs(const weir_nn_shape *shape);     /* 1: a yes-or-no question */
 uint32_t weir_nn_target_type(const weir_nn_shape *shape); /* vertex type of the targets */
 const char *weir_nn_task(const weir_nn_shape *shape);
