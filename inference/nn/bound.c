@@ -17,8 +17,7 @@
 typedef struct nn_bound {
     const weir_nn *nn;
     const weir_real *params;
-    double
-        largest; /* sum of a tensor since the last layer norm that nothing is added to: it forgets how large its row was */
+    double largest; /* sum of a tensor, since a layer norm of which nothing before it is left */
     const weir_nn_tensor *culprit;
 } nn_bound;
 
