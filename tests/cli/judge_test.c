@@ -186,7 +186,7 @@ typedef struct predicted {
 } predicted;
 
 static size_t read_predictions(const char *name, predicted *rows) {
-    char line[256], part[32], time[40];
+    char line[256];
     size_t count = 0;
     FILE *file = fopen(weir_test_path(name), "r");
     assert_non_null(file);
@@ -195,11 +195,18 @@ static size_t read_predictions(const char *name, predicted *rows) {
     while (fgets(line, sizeof line, file)) {
         predicted *p = &rows[count++];
         assert_true(count <= PAYMENTS);
-        assert_int_equal(sscanf(line, "%31[^,],%d,%39[^,],%d,%lf,%lf,%lf,%lf", part, &p->pay, time, &p->label,
-                                &p->score, &p->probability, &p->graph_trees, &p->row_trees),
-                         8);
-        p->test = strcmp(part, "test") == 0;
-        assert_true(p->test || strcmp(part, "validation") == 0);
+        char *fields[8], *rest = line;
+        for (unsigned i = 0; i < 8; i++)
+            assert_non_null(fields[i] = strsep(&rest, ","));
+        assert_null(rest);
+        p->pay = (int)strtol(fields[1], NULL, 10);
+        p->label = (int)strtol(fields[3], NULL, 10);
+        p->score = strtod(fields[4], NULL);
+        p->probability = strtod(fields[5], NULL);
+        p->graph_trees = strtod(fields[6], NULL);
+        p->row_trees = strtod(fields[7], NULL);
+        p->test = strcmp(fields[0], "test") == 0;
+        assert_true(p->test || strcmp(fields[0], "validation") == 0);
         assert_int_equal(p->label, p->pay % 4 != 0 && p->pay % 3 != 0); /* as the events were made */
         assert_true(p->probability > 0 && p->probability < 1);
     }
@@ -244,7 +251,7 @@ static void predictions_are_those_of_the_report(void **state) {
     }
     assert_ok(weir_file_load(weir_test_path("run/report.json"), 1 << 20, &report, &length));
     const char *test = strstr(report, "\"test\":"), *trees = strstr(report, "\"graph_trees\":");
-    assert_true(count == number_at(report, "\"targets\":", 1) + number_at(report, "\"targets\":", 2));
+    assert_true((double)count == number_at(report, "\"targets\":", 1) + number_at(report, "\"targets\":", 2));
     double network = number_at(test, "\"average_precision\":", 1);
     double graph = number_at(strstr(trees, "\"test\":"), "\"average_precision\":", 1);
     double row = number_at(strstr(strstr(report, "\"row_trees\":"), "\"test\":"), "\"average_precision\":", 1);
