@@ -148,7 +148,9 @@ static weir_err night_read_state(const char *path, const weir_json_node *root, w
     err = weir_night_difference_read(root, &s->difference);
     if (!err) err = weir_night_figure_read(weir_json_find(root, "candidate_figure"), &s->candidate_figure);
     if (!err) err = weir_night_figure_read(weir_json_find(root, "serving_figure"), &s->serving_figure);
-    /* An earlier version compared figures alone: its night is judged once more. */
+    /* What served when a night failed may serve no more: the step looks it up again. */
+    if (s->done <= WEIR_NIGHT_JUDGE_SERVING) s->serving[0] = 0;
+    /* An earlier version compared figures alone: its night is judged once more, against what served then. */
     if (!err && s->done == WEIR_NIGHT_DECIDE && s->serving_figure.measure[0] && !s->difference.known) {
         s->done = WEIR_NIGHT_JUDGE_SERVING;
         s->serving_figure = (weir_night_figure){0};
