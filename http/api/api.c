@@ -9,6 +9,7 @@
 
 static const char *const api_vertex_query[] = {"before", NULL};
 static const char *const api_neighbors_query[] = {"relation", "direction", "before", "limit", NULL};
+static const char *const api_recommend_query[] = {"limit", NULL};
 static const char *const api_events_query[] = {"source", NULL};
 static const char *const api_ready_query[] = {"verbose", NULL};
 
@@ -19,6 +20,7 @@ static const weir_http_route api_routes[] = {
     {"POST", "/v1/sample", WEIR_HTTP_READER, NULL, SAMPLE_BYTES_MAX, weir_api_post_sample},
     {"POST", "/v1/score", WEIR_HTTP_READER, NULL, WEIR_API_EVENTS_BYTES, weir_api_post_score},
     {"GET", "/v1/embeddings/{type}/{key}", WEIR_HTTP_READER, NULL, 0, weir_api_get_embedding},
+    {"GET", "/v1/recommend/{type}/{key}", WEIR_HTTP_READER, api_recommend_query, 0, weir_api_get_recommend},
     {"POST", "/v1/models/reload", WEIR_HTTP_ADMIN, NULL, 0, weir_api_post_reload},
     {"GET", "/v1/status", WEIR_HTTP_READER, NULL, 0, weir_api_get_status},
     {"GET", "/v1/nightly", WEIR_HTTP_READER, NULL, 0, weir_api_get_nightly},
@@ -82,6 +84,7 @@ void weir_api_close(weir_api *api) {
     for (uint32_t i = 0; api->fresh && i < api->fresh_count; i++)
         weir_api_fresh_free(&api->fresh[i]);
     weir_api_scores_close(api);
+    weir_api_recommend_close(api);
     weir_free(api->fresh);
     weir_free(api->goals);
     weir_free(api);

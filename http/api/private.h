@@ -12,6 +12,8 @@
 typedef struct weir_api_writer weir_api_writer;
 typedef struct weir_api_pool weir_api_pool;
 
+#define WEIR_API_POOL_THREADS 2u
+
 /* --- freshness: per thread, made anew when it is older than a few milliseconds, or events were acknowledged since - */
 
 typedef struct weir_api_fresh {
@@ -58,6 +60,7 @@ struct weir_api {
     weir_scoring_watch *watch; /* borrowed; NULL: no register */
     weir_mapper **mappers;     /* of the threads that score: thread * sources + source; NULL until wanted */
     size_t mapper_count;
+    weir_recommender *recommenders[WEIR_API_POOL_THREADS]; /* of the pool's threads; NULL until wanted */
     _Atomic int state; /* weir_api_state */
     const char *checkpoints, *nights;
     int64_t nightly_every_us;  /* 0: no night is expected */
@@ -139,6 +142,7 @@ weir_err weir_api_post_events(void *context, weir_http_request *request);
 weir_err weir_api_post_sample(void *context, weir_http_request *request);
 weir_err weir_api_post_score(void *context, weir_http_request *request);
 weir_err weir_api_get_embedding(void *context, weir_http_request *request);
+weir_err weir_api_get_recommend(void *context, weir_http_request *request);
 weir_err weir_api_post_reload(void *context, weir_http_request *request);
 weir_err weir_api_get_status(void *context, weir_http_request *request);
 weir_err weir_api_get_nightly(void *context, weir_http_request *request);
@@ -186,6 +190,8 @@ void weir_api_scores_close(weir_api *api);
 /* `"model":{…}`: the model that serves, and why a promoted one does not. */
 void weir_api_json_serving(weir_api *api, weir_json *json);
 
+void weir_api_recommend_close(weir_api *api);
+
 /* --- what runs beside the loops ------------------------------------------------------------------------------- */
 
 typedef weir_err (*weir_api_work)(weir_api *api, uint32_t thread, weir_http_request *request);
@@ -201,7 +207,5 @@ void weir_api_pool_run(weir_api_pool *pool, weir_http_request *request, weir_api
  * request is nearly over: no read holds up a loop, whatever is asked.  [loop] */
 weir_err weir_api_pool_read(weir_api_pool *pool, weir_http_request *request, weir_api_read read);
 void weir_api_pool_close(weir_api_pool *pool);
-
-#define WEIR_API_POOL_THREADS 2u
 
 #endif /* WEIR_HTTP_API_PRIVATE_H */

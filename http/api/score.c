@@ -196,7 +196,13 @@ static void score_job_done(void *context, uint32_t thread, const weir_score_mode
     score_job *job = context;
     if (!err && model) err = score_write_answer(job, thread, model, scores);
     bool unfit = job->prepared && !job->embedding && (weir_err_is(err, WEIR_EDATA) || weir_err_is(err, WEIR_ENOTFOUND));
-    if (!err && !model) {
+    weir_recommend_model *recommender = err || model ? NULL : weir_scoring_recommender(job->api->scoring);
+    if (recommender) {
+        weir_http_problem(job->request, 503, "no-model",
+                          "the model that serves recommends (GET /v1/recommend), and scores nothing; promote one that "
+                          "classifies with `weir model promote`");
+        weir_recommend_model_drop(recommender);
+    } else if (!err && !model) {
         weir_http_problem(job->request, 503, "no-model",
                           "no model serves yet; train one with `weir train` and promote it with `weir model promote`");
     } else if (unfit) {

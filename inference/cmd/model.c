@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weir/inference/pack/pack.h>
+#include <weir/inference/recommend/recommend.h>
 #include <weir/store/base/file.h>
 #include <weir/store/cli/cli.h>
 
@@ -195,7 +196,13 @@ static weir_err cmd_model_check_serves(cmd_model_session *s, const char *name) {
     char path[PATH_BYTES_MAX];
     weir_model *model = NULL;
     weir_pack *pack = NULL;
+    weir_recommend_model *recommender = NULL;
     weir_err err = cmd_model_named_model(s, name, path, &model);
+    if (!err && weir_recommend_is_of(model)) {
+        err = weir_recommend_model_open(model, "", NULL, &recommender); /* takes it over */
+        weir_recommend_model_drop(recommender);
+        return err;
+    }
     if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &pack);
     if (!err) err = weir_nn_shape_serves(weir_nn_shape_of(weir_pack_look(pack).nn));
     weir_pack_close(pack);

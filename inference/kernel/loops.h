@@ -107,6 +107,17 @@ static void kernel_segment_mean_back(const weir_segments *s, uint32_t cols, cons
     }
 }
 
+static void kernel_segment_sum(const weir_segments *s, const weir_real *weights, uint32_t cols, const weir_real *x,
+                               uint32_t ldx, weir_real *out, uint32_t ldout) {
+    for (size_t i = 0; i < s->count; i++, out += ldout) {
+        memset(out, 0, cols * sizeof *out);
+        for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            kernel_prefetch_entry(s, e, cols, x, ldx);
+            kernel_row_add_scaled(cols, weights[e], kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
+        }
+    }
+}
+
 static void kernel_segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++)
         out[i * ldout] = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
@@ -370,6 +381,7 @@ const weir_loops WEIR_LOOP = {
     .scatter_add_rows = kernel_scatter_add_rows,
     .segment_mean = kernel_segment_mean,
     .segment_mean_back = kernel_segment_mean_back,
+    .segment_sum = kernel_segment_sum,
     .segment_log_count = kernel_segment_log_count,
     .time_code = kernel_time_code,
     .compose = kernel_compose,

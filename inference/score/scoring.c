@@ -29,8 +29,9 @@ typedef struct scoring_thread {
 struct weir_scoring {
     weir_graph *graph;
     weir_queue *queue;
-    weir_mutex mutex; /* LEAF; guards model */
+    weir_mutex mutex; /* LEAF; guards both models, of which one is NULL */
     weir_score_model *model;
+    weir_recommend_model *recommender;
     uint32_t batch;
     int64_t delay_us;
     weir_clock *clock;
@@ -194,18 +195,36 @@ weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *wor
 
 /* --- the model ---------------------------------------------------------------------------------------------------- */
 
-void weir_scoring_swap(weir_scoring *scoring, weir_score_model *model) {
-    if (model) weir_score_model_share(model);
+/* Both places at once: of what was there before, each is dropped outside the lock. */
+static void scoring_place(weir_scoring *scoring, weir_score_model *model, weir_recommend_model *recommender) {
     weir_mutex_lock(&scoring->mutex);
     weir_score_model *before = scoring->model;
+    weir_recommend_model *recommender_before = scoring->recommender;
     scoring->model = model;
+    scoring->recommender = recommender;
     weir_mutex_unlock(&scoring->mutex);
     weir_score_model_drop(before);
+    weir_recommend_model_drop(recommender_before);
+}
+
+void weir_scoring_swap(weir_scoring *scoring, weir_score_model *model) {
+    scoring_place(scoring, model ? weir_score_model_share(model) : NULL, NULL);
+}
+
+void weir_scoring_swap_recommender(weir_scoring *scoring, weir_recommend_model *model) {
+    scoring_place(scoring, NULL, model ? weir_recommend_model_share(model) : NULL);
 }
 
 weir_score_model *weir_scoring_model(weir_scoring *scoring) {
     weir_mutex_lock(&scoring->mutex);
     weir_score_model *model = scoring->model ? weir_score_model_share(scoring->model) : NULL;
+    weir_mutex_unlock(&scoring->mutex);
+    return model;
+}
+
+weir_recommend_model *weir_scoring_recommender(weir_scoring *scoring) {
+    weir_mutex_lock(&scoring->mutex);
+    weir_recommend_model *model = scoring->recommender ? weir_recommend_model_share(scoring->recommender) : NULL;
     weir_mutex_unlock(&scoring->mutex);
     return model;
 }
@@ -260,6 +279,7 @@ void weir_scoring_close(weir_scoring *scoring) {
     }
     weir_queue_free(scoring->queue);
     weir_score_model_drop(scoring->model);
+    weir_recommend_model_drop(scoring->recommender);
     weir_mutex_destroy(&scoring->mutex);
     weir_free(scoring->threads);
     weir_free(scoring);

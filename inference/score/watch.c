@@ -31,17 +31,21 @@ static void scoring_watch_pack_release(void *owner) {
     weir_pack_close(owner);
 }
 
-/* The model of the entry: its folder is verified and its network unpacked; the pack goes with the model. */
+/* The model of the entry: its folder is verified and its network unpacked; the pack goes with the model. Of one that
+ * recommends, *recommenderp. */
 static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_entry *entry, const weir_model_trust *t,
-                                   weir_score_model **modelp) {
+                                   weir_score_model **modelp, weir_recommend_model **recommenderp) {
     char path[PATH_BYTES_MAX];
     weir_model *folder = NULL;
     weir_pack *pack = NULL;
     weir_model_opts opts = t->opts;
     opts.manifest = entry->manifest; /* a name alone may hold any model that was ever signed */
     *modelp = NULL;
+    *recommenderp = NULL;
     weir_err err = weir_models_path(watch->models, entry->id, path, sizeof path);
     if (!err) err = weir_model_open(path, &opts, &folder);
+    if (!err && weir_recommend_is_of(folder))
+        return weir_recommend_model_open(folder, entry->id, watch->opts.schema, recommenderp);
     if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
     if (!err) {
         const weir_pack_contents of = weir_pack_look(pack);
@@ -74,14 +78,19 @@ static void scoring_watch_trouble(weir_scoring_watch *watch, weir_err err) {
 /* Loads the entry's model and lets it answer; if that fails, the model before goes on. */
 static void scoring_watch_serve(weir_scoring_watch *watch, const weir_models_entry *entry, const weir_model_trust *t) {
     weir_score_model *model;
+    weir_recommend_model *recommender;
     WEIR_ASSERT(weir_mutex_held(&watch->mutex));
-    weir_err err = scoring_watch_load(watch, entry, t, &model);
+    weir_err err = scoring_watch_load(watch, entry, t, &model, &recommender);
     if (err) {
         scoring_watch_trouble(watch, weir_err_prefix(err, "model %s cannot serve", entry->id));
         return;
     }
-    weir_scoring_swap(watch->opts.scoring, model);
+    if (recommender)
+        weir_scoring_swap_recommender(watch->opts.scoring, recommender);
+    else
+        weir_scoring_swap(watch->opts.scoring, model);
     weir_score_model_drop(model);
+    weir_recommend_model_drop(recommender);
     snprintf(watch->state.serving, sizeof watch->state.serving, "%s", entry->id);
     watch->state.trouble[0] = 0;
     WEIR_LOG(INFO, "model.serving", "serves another model", WEIR_TEXT("model", entry->id));

@@ -291,6 +291,10 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     return err ? err : train_find_task(cli, &c->opts);
 }
 
+static bool train_recommends(const weir_cmd_train *c) {
+    return weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->kind == WEIR_SCHEMA_RECOMMEND;
+}
+
 static weir_err train_run(weir_cli *cli) {
     static weir_cmd_train c; /* large */
     weir_trained *trained = NULL;
@@ -299,7 +303,11 @@ static weir_err train_run(weir_cli *cli) {
     if (err) return err;
     err = weir_comm_fail(c.comm, train_prepare(cli, &c));
     if (!err && weir_cli_given(cli, "judge")) {
-        err = weir_cmd_train_judge(cli, &c);
+        bool recommends;
+        err = weir_comm_fail(c.comm, weir_cmd_train_recommend_judge(cli, &c, &recommends));
+        if (!err && !recommends) err = weir_cmd_train_judge(cli, &c);
+    } else if (!err && train_recommends(&c)) {
+        err = weir_comm_fail(c.comm, weir_cmd_train_recommend(cli, &c));
     } else if (!err && c.plan) {
         err = weir_cmd_train_plan(cli, &c);
     } else if (!err) {
@@ -394,6 +402,23 @@ static const weir_option options[] = {
      "how the rows of vertices go between ranks: as they are, or rounded, with int8 to 127 steps of the row's largest "
      "number (default: floats)",
      "floats|half|int8"},
+    {"layers", 0, "K", "of a task that recommends: how many steps away others count (default: 2)", NULL},
+    {"half-life", 0, "TIME", "of a task that recommends: an edge counts half after so long; 0s: all alike (default: four horizons)", NULL},
+    {"relations", 0, "NAME[=X],…",
+     "of a task that recommends: what is looked at beside its own relation, and how much it weighs (default: every "
+     "relation between the same types, 1)",
+     NULL},
+    {"loss", 0, "NAME",
+     "of a task that recommends: softmax of cosines, or pairs of products as LightGCN was published (default: softmax)",
+     "softmax|bpr"},
+    {"drawn", 0, "HOW",
+     "of a task that recommends: items to compare with are drawn as often as they are met, or evenly (default: as-met; "
+     "of bpr evenly)",
+     "as-met|evenly"},
+    {"temperature", 0, "X", "of a task that recommends: by which cosines are divided (default: 0.15)", NULL},
+    {"horizons", 0, "N", "of a task that recommends: how many horizons validation and test have each (default: 1)",
+     NULL},
+    {"threads", 0, "N", "of a task that recommends (default: one a core)", NULL},
     {"unit-rows", 0, NULL, "divide each row of an import's matrices by its length", NULL},
     {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "seed of everything that is drawn (default: 1)", NULL},

@@ -54,6 +54,11 @@ weir_err weir_cmd_train_predictions(const char *path, const weir_cmd_predictions
  * what is wrong with the model; what the targets say. */
 weir_err weir_cmd_train_judge(const weir_cli *cli, weir_cmd_train *c);
 
+/* A training of a task that recommends, with its report and its model.  WEIR_EUSAGE, and what the training says. */
+weir_err weir_cmd_train_recommend(const weir_cli *cli, const weir_cmd_train *c);
+/* Of --judge, where its model recommends: what weir_cmd_train_judge prints of one that classifies. *itsp: it does. */
+weir_err weir_cmd_train_recommend_judge(const weir_cli *cli, const weir_cmd_train *c, bool *itsp);
+
 /* Instead of a training: what it would take, to stdout. */
 weir_err weir_cmd_train_plan(const weir_cli *cli, const weir_cmd_train *c);
 

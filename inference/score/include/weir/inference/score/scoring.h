@@ -10,13 +10,14 @@
  * unless delay_us says so. A request whose time would be over before its turn comes is refused when it is submitted. A
  * batch that would be too late for one of its requests is run request by request, the most urgent first.
  *
- * THREADS: submit, swap, model, watch_look and watch_state are [any]; callbacks run on a [worker] and must not
+ * THREADS: submit, swaps, models, watch_look and watch_state are [any]; callbacks run on a [worker] and must not
  *          wait.
  */
 #ifndef WEIR_INFERENCE_SCORE_SCORING_H
 #define WEIR_INFERENCE_SCORE_SCORING_H
 
 #include <weir/inference/model/model.h>
+#include <weir/inference/recommend/recommend.h>
 #include <weir/inference/score/score.h>
 
 #ifdef __cplusplus
@@ -66,6 +67,10 @@ weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *wor
 void weir_scoring_swap(weir_scoring *scoring, weir_score_model *model);
 /* The model that answers now, shared with the caller; NULL: none.  [any] */
 weir_score_model *weir_scoring_model(weir_scoring *scoring);
+/* The same of a model that recommends: it stands beside the workers, who do not use it, and takes the place of one that
+ * scores; a swap of either is one of both.  [any] */
+void weir_scoring_swap_recommender(weir_scoring *scoring, weir_recommend_model *model);
+weir_recommend_model *weir_scoring_recommender(weir_scoring *scoring);
 
 /* --- the model that the register names -------------------------------------------------------------------------- */
 

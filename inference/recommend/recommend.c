@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recommend.c - one answer: what the user has met, its vector, and the best items for it. */
+#include <weir/inference/recommend/recommend.h>
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+
+#define RECOMMEND_MET_MAX   (WEIR_RECOMMEND_RELATIONS_MAX * WEIR_RECOMMEND_WINDOW)
+#define RECOMMEND_READ_MAX  ((size_t)8 << 20)
+#define RECOMMEND_NO_MEMORY "to recommend something"
+
+struct weir_recommender {
+    weir_graph *graph;
+    weir_sample_source *source;
+    uint64_t items[RECOMMEND_MET_MAX], skipped[RECOMMEND_MET_MAX];
+    double weights[RECOMMEND_MET_MAX];
+    double sums[WEIR_RECOMMEND_WIDTH_MAX];
+    float query[WEIR_RECOMMEND_WIDTH_MAX];
+    float scores[WEIR_RECOMMEND_PIECE];
+    weir_recommend_best best[WEIR_RECOMMEND_LIMIT_MAX];
+};
+
+weir_err weir_recommender_open(weir_graph *graph, weir_recommender **recommenderp) {
+    *recommenderp = NULL;
+    weir_recommender *r = weir_calloc(1, sizeof *r);
+    if (!r) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
+    r->graph = graph;
+    weir_err err = weir_sample_over_graph(graph, RECOMMEND_READ_MAX, &r->source);
+    if (err) {
+        weir_recommender_close(r);
+        return err;
+    }
+    *recommenderp = r;
+    return WEIR_OK;
+}
+
+void weir_recommender_close(weir_recommender *recommender) {
+    if (!recommender) return;
+    weir_sample_source_close(recommender->source);
+    weir_free(recommender);
+}
+
+weir_err weir_recommender_run(weir_recommender *r, const weir_recommend_model *model, weir_vertex vertex,
+                              int64_t before_us, uint32_t limit, weir_recommend_answer *answerp) {
+    const weir_recommend_shape *shape = weir_recommend_model_shape(model);
+    const weir_recommend_tables *t = weir_recommend_model_tables(model);
+    const weir_schema *schema = weir_graph_schema(r->graph);
+    const bool repeat = weir_schema_task_at(schema, shape->task)->repeat;
+    const weir_recommend_met *met;
+    weir_recommend_reader *reader = NULL;
+    weir_recommend_user user = {.items = r->items, .weights = r->weights};
+    uint32_t met_count, skipped_count = 0;
+    uint64_t place;
+    WEIR_ASSERT(limit > 0 && limit <= WEIR_RECOMMEND_LIMIT_MAX);
+    *answerp = (weir_recommend_answer){.best = r->best};
+    weir_err err = weir_recommend_reader_open(&shape->rule, schema, r->source, &reader);
+    if (!err) err = weir_recommend_reader_read(reader, vertex, before_us, &met, &met_count);
+    for (uint32_t i = 0; !err && i < met_count; i++) {
+        if (!weir_recommend_find(t->item_ids, t->item_count, met[i].item, &place)) continue;
+        r->items[user.count] = place;
+        r->weights[user.count++] = met[i].weight;
+        if (met[i].by_task && !repeat) r->skipped[skipped_count++] = place; // RECOMMEND-R4
+    }
+    weir_recommend_reader_close(reader);
+    if (err) return err;
+
+    if (weir_recommend_find(t->user_ids, t->user_count, vertex, &place)) user.own = t->user_own + place * shape->width;
+    answerp->met = user.count;
+    answerp->by_trend = !weir_recommend_query(shape, t, &user, r->sums, r->query);
+    const uint64_t *skipped = r->skipped;
+    const weir_recommend_search search = {.items = t->items,
+                                          .trends = t->trends,
+                                          .item_count = t->item_count,
+                                          .width = shape->width,
+                                          .trend_weight = answerp->by_trend ? 1 : (float)shape->trend_weight,
+                                          .queries = r->query,
+                                          .count = 1,
+                                          .limit = limit,
+                                          .skipped = &skipped,
+                                          .skipped_counts = &skipped_count,
+                                          .scores = r->scores};
+    weir_recommend_top(&search, r->best, &answerp->count);
+    return WEIR_OK;
+}
