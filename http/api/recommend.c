@@ -93,11 +93,9 @@ static weir_err recommend_run(const recommend_question *ask, const weir_recommen
     const uint32_t of = weir_schema_relation_at(api->schema, task->relation)->from;
     weir_recommend_answer answer;
     WEIR_ASSERT(thread > api->loops && thread - api->loops - 1 < WEIR_API_POOL_THREADS);
-    if (ask->vertex.type != of) {
-        weir_http_problem(ask->request, 422, NULL, "the model recommends to vertices of type %s, not of type %s",
-                          weir_schema_vertex_at(api->schema, of)->name, ask->vertex.type_name);
-        return WEIR_OK;
-    }
+    if (ask->vertex.type != of)
+        return WEIR_ERR(WEIR_ENOTFOUND, "the model recommends to vertices of type %s, not of type %s",
+                        weir_schema_vertex_at(api->schema, of)->name, ask->vertex.type_name);
     weir_err err = *own ? WEIR_OK : weir_recommender_open(api->graph, own);
     if (!err)
         err = weir_recommender_run(*own, model, weir_api_vertex_id(api, &ask->vertex), weir_api_now(api),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model_register.h - models of random weights for the shipped schema of payments, in a register of their own. */
+/* model_register.h - models of random weights for the shipped schemas, in a register of their own. */
 #ifndef MODEL_REGISTER_H
 #define MODEL_REGISTER_H
 
 #include <string.h>
 
 #include <weir/inference/pack/pack.h>
+#include <weir/inference/recommend/recommend.h>
 
 #include "weir_test.h"
 
@@ -62,11 +63,39 @@ static inline weir_err register_add(weir_models *models, const weir_schema *sche
     return err;
 }
 
-static inline weir_schema *register_schema(void) {
-    const weir_schema_shipped *shipped = weir_schema_shipped_find("payments");
+static inline weir_schema *register_schema_of(const char *name) {
+    const weir_schema_shipped *shipped = weir_schema_shipped_find(name);
     weir_schema *schema;
     assert_ok(weir_schema_parse(shipped->name, shipped->text, shipped->length, &schema));
     return schema;
+}
+
+static inline weir_schema *register_schema(void) {
+    return register_schema_of("payments");
+}
+
+/* The same for clicks: one that recommends, and knows two items that no store has. */
+static inline void register_make_recommender(const char *folder, char id[WEIR_MODEL_ID_MAX]) {
+    static const weir_vertex_pair items[2] = {{1, 2}, {3, 4}}, users[1] = {{5, 6}};
+    static const float rows[4] = {1, 0, 0, 1}, trends[2] = {0, 1};
+    const weir_model_opts unsigned_too = {.accept_unsigned = true};
+    weir_schema *schema = register_schema_of("clicks");
+    const weir_recommend_tables tables = {users, items, 1, 2, rows, rows, rows, rows, trends};
+    weir_recommend_shape shape = {
+        .task = weir_schema_task_find(schema, "next_view"), .width = 2, .layers = 1, .cosine = true, .temperature = 1};
+    weir_recommend_draft *draft;
+    weir_models *models;
+    weir_models_entry entry;
+    shape.rule.relations[0] = (weir_recommend_relation){weir_schema_task_at(schema, shape.task)->relation, 1};
+    shape.rule.relation_count = 1;
+    assert_ok(weir_recommend_draft_open(&shape, &tables, schema, &draft));
+    const weir_model_write_opts opts = weir_recommend_draft_opts(draft);
+    assert_ok(weir_models_open(folder, weir_clock_system(), &models));
+    assert_ok(weir_models_add(models, &opts, id));
+    assert_ok(weir_models_promote(models, id, &(weir_models_change){.reason = "a test"}, &unsigned_too, &entry));
+    weir_models_close(models);
+    weir_recommend_draft_close(draft);
+    weir_schema_free(schema);
 }
 
 /* A register with one unsigned model, which serves. */
