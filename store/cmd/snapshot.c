@@ -157,7 +157,12 @@ static weir_err cmd_snapshot_import(weir_cli *cli) {
     weir_snapshot_stats stats;
     weir_buf text = {0};
     opts.undirected = weir_cli_given(cli, "undirected");
-    weir_err err = weir_cli_u64(cli, "width", 1, UINT32_MAX, &opts.bit_count);
+    opts.recommend = weir_cli_text(cli, "recommend");
+    opts.horizon_us = (int64_t)86400 * 1000000;
+    weir_err err = weir_cli_us(cli, "horizon", &opts.horizon_us);
+    if (!err && weir_cli_given(cli, "horizon") && (!opts.recommend || opts.horizon_us <= 0))
+        err = WEIR_ERR(WEIR_EUSAGE, "--horizon is a time above 0, of the task that --recommend names");
+    if (!err) err = weir_cli_u64(cli, "width", 1, UINT32_MAX, &opts.bit_count);
     if (!err && (opts.npz != NULL) == (opts.edges != NULL)) err = WEIR_ERR(WEIR_EUSAGE, "name either --edges or --npz");
     if (!err) err = weir_snapshot_import(&opts, &stats);
     if (err) return err;
@@ -173,6 +178,8 @@ static const weir_option import_options[] = {
      NULL},
     {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
     {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
+    {"recommend", 0, "RELATION", "add a task to recommend what comes next along it (default: none)", NULL},
+    {"horizon", 0, "TIME", "of that task: what comes within this time counts (default: 1d)", NULL},
     {"undirected", 'u', NULL, "add each edge in the other direction, too, except self-loops", NULL},
     {0}};
 

@@ -82,9 +82,16 @@ static weir_err import_put_labels(weir_buf *out, const weir_import_table *table,
     return err;
 }
 
-/* A task for each label of vertices with several values, so that `weir train` can start at once. */
-static void import_put_tasks(weir_buf *out, const weir_import_table *table) {
-    bool first = true;
+/* A task for each label of vertices with several values, so that `weir train` can start at once; and the one that is
+ * asked for. */
+static void import_put_tasks(weir_buf *out, const weir_import_table *table, const weir_snapshot_import_opts *opts) {
+    bool first = !opts->recommend;
+    if (opts->recommend) {
+        weir_buf_text(out, "tasks:\n  \"recommend\": {kind: recommend, relation: ");
+        weir_json json = weir_json_begin(out);
+        weir_json_text(&json, opts->recommend, strlen(opts->recommend));
+        weir_buf_printf(out, ", horizon: %lldus}\n", (long long)opts->horizon_us);
+    }
     for (uint32_t i = 0; i < table->column_count * table->owner_count; i++) {
         const weir_import_owner *owner = &table->owners[i / table->column_count];
         uint32_t at = i % table->column_count;
@@ -122,12 +129,14 @@ weir_err weir_import_schema(weir_import *import) {
     }
     weir_err err = import_put_labels(&text, &import->nodes, "vertex", &labels);
     if (!err) err = import_put_labels(&text, &import->edges, "relation", &labels);
-    if (!err) import_put_tasks(&text, &import->nodes);
+    if (!err) import_put_tasks(&text, &import->nodes, import->opts);
 
     if (!err) err = weir_buf_err(&text);
     if (!err) {
         err = weir_schema_parse("the data set's schema", text.bytes, text.length, &import->schema);
-        err = weir_err_prefix(err, "--skip the column that it is about");
+        err =
+            weir_err_prefix(err, import->opts->recommend ? "look at --recommend, or --skip the column that it is about"
+                                                         : "--skip the column that it is about");
     }
     weir_buf_free(&text);
     return err;

@@ -233,6 +233,8 @@ typedef struct weir_snapshot_import_opts {
     const char *bits;          /* NULL, or a node column that holds numbers of set bits        */
     uint64_t bit_count;        /* columns of its matrix; 0: one more than the largest          */
     const char *skip;          /* NULL, or columns to leave out, separated by commas             */
+    const char *recommend;     /* NULL, or a relation that becomes a task to recommend           */
+    int64_t horizon_us;        /* of that task                                                   */
     bool undirected;           /* each edge is stored in both directions, loops once            */
     uint64_t seed;
     bool by_store; /* as if rows had histories: the same snapshot, by the way that a store's takes */
