@@ -61,7 +61,7 @@ struct weir_api {
     weir_mapper **mappers;     /* of the threads that score: thread * sources + source; NULL until wanted */
     size_t mapper_count;
     weir_recommender *recommenders[WEIR_API_POOL_THREADS]; /* of the pool's threads; NULL until wanted */
-    _Atomic int state; /* weir_api_state */
+    _Atomic int state;                                     /* weir_api_state */
     const char *checkpoints, *nights;
     int64_t nightly_every_us;  /* 0: no night is expected */
     _Atomic int checkpointing; /* one is being written */

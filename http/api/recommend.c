@@ -16,14 +16,14 @@
 #define RECOMMEND_SPARE    32u /* asked for beside, for those that were deleted or have expired since the training */
 #define RECOMMEND_KEY_ROOM (64u << 10)
 
-typedef struct recommend_question {
+typedef struct recommendation_question {
     weir_api *api;
     weir_http_request *request;
     weir_api_vertex vertex;
     uint32_t limit;
-} recommend_question;
+} recommendation_question;
 
-static weir_err recommend_read(recommend_question *ask) {
+static weir_err recommendation_read(recommendation_question *ask) {
     const char *limit = weir_http_query(ask->request, "limit");
     ask->limit = RECOMMEND_DEFAULT;
     if (limit) {
@@ -38,8 +38,8 @@ static weir_err recommend_read(recommend_question *ask) {
 }
 
 /* What the graph no longer has is left out. */
-static weir_err recommend_write_items(const recommend_question *ask, const weir_recommend_model *model,
-                                      const weir_recommend_answer *answer, weir_json *json) {
+static weir_err recommendation_write_items(const recommendation_question *ask, const weir_recommend_model *model,
+                                           const weir_recommend_answer *answer, weir_json *json) {
     const weir_recommend_tables *tables = weir_recommend_model_tables(model);
     weir_arena *arena = NULL;
     uint32_t written = 0;
@@ -66,8 +66,8 @@ static weir_err recommend_write_items(const recommend_question *ask, const weir_
     return err;
 }
 
-static weir_err recommend_write(const recommend_question *ask, const weir_recommend_model *model,
-                                const weir_recommend_answer *answer, uint32_t thread) {
+static weir_err recommendation_write(const recommendation_question *ask, const weir_recommend_model *model,
+                                     const weir_recommend_answer *answer, uint32_t thread) {
     const weir_schema_task *task = weir_schema_task_at(ask->api->schema, weir_recommend_model_shape(model)->task);
     weir_json json = weir_json_begin(weir_http_out(ask->request));
     weir_json_object(&json);
@@ -80,13 +80,14 @@ static weir_err recommend_write(const recommend_question *ask, const weir_recomm
     weir_json_key_text(&json, "key", ask->vertex.key, ask->vertex.key_length);
     weir_json_key_string(&json, "by", answer->by_trend ? "trend" : "history");
     weir_json_key_u64(&json, "met", answer->met);
-    weir_err err = recommend_write_items(ask, model, answer, &json);
+    weir_err err = recommendation_write_items(ask, model, answer, &json);
     if (!err) weir_api_json_answer(ask->api, thread, &json, ask->request);
     return err;
 }
 
 /* The pool's threads each have a reader of the graph, opened when it is first wanted. */
-static weir_err recommend_run(const recommend_question *ask, const weir_recommend_model *model, uint32_t thread) {
+static weir_err recommendation_run(const recommendation_question *ask, const weir_recommend_model *model,
+                                   uint32_t thread) {
     weir_api *api = ask->api;
     weir_recommender **own = &api->recommenders[thread - api->loops - 1];
     const weir_schema_task *task = weir_schema_task_at(api->schema, weir_recommend_model_shape(model)->task);
@@ -100,18 +101,18 @@ static weir_err recommend_run(const recommend_question *ask, const weir_recommen
     if (!err)
         err = weir_recommender_run(*own, model, weir_api_vertex_id(api, &ask->vertex), weir_api_now(api),
                                    ask->limit + RECOMMEND_SPARE, &answer);
-    return err ? err : recommend_write(ask, model, &answer, thread);
+    return err ? err : recommendation_write(ask, model, &answer, thread);
 }
 
-static weir_err recommend_answer(weir_api *api, uint32_t thread, weir_http_request *request) {
-    recommend_question ask = {.api = api, .request = request};
+static weir_err recommendation_answer(weir_api *api, uint32_t thread, weir_http_request *request) {
+    recommendation_question ask = {.api = api, .request = request};
     weir_api_fresh_begin(api, thread, request); // API-A3
-    weir_err err = recommend_read(&ask);
+    weir_err err = recommendation_read(&ask);
     if (!err) err = weir_api_whole(api);
     if (err) return err;
     weir_recommend_model *model = weir_scoring_recommender(api->scoring);
     if (model)
-        err = recommend_run(&ask, model, thread);
+        err = recommendation_run(&ask, model, thread);
     else
         weir_http_problem(
             request, 503, "no-model",
@@ -125,7 +126,7 @@ weir_err weir_api_get_recommend(void *context, weir_http_request *request) {
     weir_api *api = context;
     if (!api->scoring)
         return WEIR_ERR(WEIR_EUNAVAILABLE, "this server has no models; start it with a models folder (--models DIR)");
-    weir_api_pool_run(api->pool, request, recommend_answer);
+    weir_api_pool_run(api->pool, request, recommendation_answer);
     return WEIR_OK;
 }
 

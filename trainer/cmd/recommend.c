@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
@@ -13,7 +14,7 @@
 
 #include "train_private.h"
 
-/* --- options -------------------------------------------------------------------------------------------------------- */
+/* --- options ------------------------------------------------------------------------------------------------------ */
 
 /* Options of a network, which would be ignored silently. */
 static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
@@ -40,7 +41,7 @@ static weir_err recommend_read_relations(const weir_cli *cli, const weir_schema 
     if (!rest) return WEIR_OK;
     rule->relation_count = 1;
     while (*rest) {
-        char name[WEIR_SCHEMA_NAME_BYTES_MAX + 1], end;
+        char name[WEIR_SCHEMA_NAME_BYTES_MAX + 1], *end = NULL;
         const size_t length = strcspn(rest, ",");
         const int name_length = (int)strcspn(rest, "=,");
         double weight = 1;
@@ -50,9 +51,8 @@ static weir_err recommend_read_relations(const weir_cli *cli, const weir_schema 
         if (!r || r->from != own->from || r->to != own->to)
             return WEIR_ERR(WEIR_EUSAGE, "--relations: the schema has no relation '%s' between the types of '%s'", name,
                             own->name);
-        char number[32];
-        snprintf(number, sizeof number, "%.*s", (int)length - name_length, rest + name_length);
-        if (*number && (sscanf(number, "=%lf%c", &weight, &end) != 1 || !(weight > 0 && weight <= 1000)))
+        if (rest[name_length] == '=') weight = strtod(rest + name_length + 1, &end);
+        if (!(weight > 0 && weight <= 1000) || (end && end != rest + length))
             return WEIR_ERR(WEIR_EUSAGE, "--relations: the weight of '%s' is a number above 0 and at most 1,000", name);
         uint32_t at = 0;
         while (at < rule->relation_count && rule->relations[at].relation != found)
@@ -96,7 +96,7 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     return err ? err : recommend_read_relations(cli, weir_snapshot_schema(o->snapshot), &o->rule);
 }
 
-/* --- the report ----------------------------------------------------------------------------------------------------- */
+/* --- the report --------------------------------------------------------------------------------------------------- */
 
 static void recommend_put_metrics(weir_json *json, const char *name, const weir_recommend_metrics *m) {
     weir_json_key(json, name);
@@ -227,7 +227,7 @@ weir_err weir_cmd_train_recommend(const weir_cli *cli, const weir_cmd_train *c) 
     return err;
 }
 
-/* --- judging -------------------------------------------------------------------------------------------------------- */
+/* --- judging ------------------------------------------------------------------------------------------------------ */
 
 static void recommend_put_figures(weir_json *json, const weir_recommend_metrics *m) {
     weir_json_key_u64(json, "targets", m->users);

@@ -403,7 +403,8 @@ static const weir_option options[] = {
      "number (default: floats)",
      "floats|half|int8"},
     {"layers", 0, "K", "of a task that recommends: how many steps away others count (default: 2)", NULL},
-    {"half-life", 0, "TIME", "of a task that recommends: an edge counts half after so long; 0s: all alike (default: four horizons)", NULL},
+    {"half-life", 0, "TIME",
+     "of a task that recommends: an edge counts half after so long; 0s: all alike (default: four horizons)", NULL},
     {"relations", 0, "NAME[=X],…",
      "of a task that recommends: what is looked at beside its own relation, and how much it weighs (default: every "
      "relation between the same types, 1)",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recommend_test.c - a shop's stream is learnt by `weir train` and answered by a real `weir serve`: a click that was just
- * stored changes the answer, what was bought is not recommended, and who is not known gets what is bought lately.
+ * recommend_test.c - a shop's stream is learnt by `weir train` and answered by a real `weir serve`: a click that was
+ * just stored changes the answer, what was bought is not recommended, and who is not known gets what is bought lately.
  */
 #include "serve_child.h"
 #include "shell.h"
@@ -82,7 +82,7 @@ static void shop_store(const serve_child *child, const char *id, const char *per
     serve_await_applied(child);
 }
 
-/* --- cases ---------------------------------------------------------------------------------------------------------- */
+/* --- cases -------------------------------------------------------------------------------------------------------- */
 
 static void a_click_changes_the_answer(void **state) {
     (void)state;

@@ -4,8 +4,8 @@
  * and no answer is of a status, a type or a shape that it does not name.
  *
  * The requests are made from the file alone: parameters and bodies have an `example`, an `x-invalid` and an `x-missing`
- * value; `x-role` says who may ask, and `x-schema` of which shipped schema the server is (payments). An operation that is
- * added is tested without an edit here.
+ * value; `x-role` says who may ask, and `x-schema` of which shipped schema the server is (payments). An operation that
+ * is added is tested without an edit here.
  */
 #include "json_schema.h"
 #include "model_register.h"

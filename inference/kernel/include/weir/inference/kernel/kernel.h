@@ -113,7 +113,7 @@ typedef struct weir_kernels {
                          uint32_t ldout);
     void (*segment_mean_back)(const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
                               weir_real *dx, uint32_t lddx);
-    /* Row i of out is the sum of segment i's entries, entry e weighs weights[e]; its own way back over the transpose. */
+    /* Row i of out is the sum of segment i's entries, each times its weight; the way back is that of the transpose. */
     void (*segment_sum)(const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
                         uint32_t ldx, weir_real *out, uint32_t ldout);
     /* out[i] = log(1 + entries of segment i) */
