@@ -65,6 +65,16 @@ static void kernel_embed_back(uint32_t rows, uint32_t cols, const uint32_t *slot
             kernel_row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
 }
 
+static void kernel_row_products(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out) {
+    for (size_t i = 0; i < rows; i++) {
+        const weir_real *row = kernel_row_of(x, i, cols);
+        weir_real sum = 0;
+        for (uint32_t c = 0; c < cols; c++)
+            sum += row[c] * y[c];
+        out[i] = sum;
+    }
+}
+
 /* --- segments ---------------------------------------------------------------------------------------------------- */
 
 #define PREFETCH_AHEAD 4u /* entries: their rows lie anywhere, and each is some cache lines long */
@@ -377,6 +387,7 @@ static void kernel_adagrad(size_t count, const weir_adagrad_step *step, const we
 }
 
 const weir_loops WEIR_LOOP = {
+    .row_products = kernel_row_products,
     .gather_rows = kernel_gather_rows,
     .scatter_add_rows = kernel_scatter_add_rows,
     .segment_mean = kernel_segment_mean,

@@ -82,16 +82,19 @@ void weir_recommend_top(const weir_recommend_search *s, weir_recommend_best *bes
     for (uint64_t begin = 0; begin < s->item_count; begin += WEIR_RECOMMEND_PIECE) {
         const uint64_t left = s->item_count - begin;
         const uint32_t items = left < WEIR_RECOMMEND_PIECE ? (uint32_t)left : WEIR_RECOMMEND_PIECE;
-        kernels->gemm(&(weir_gemm){.m = s->count,
-                                   .n = items,
-                                   .k = s->width,
-                                   .b_transposed = true,
-                                   .a = s->queries,
-                                   .lda = s->width,
-                                   .b = s->items + begin * s->width,
-                                   .ldb = s->width,
-                                   .c = s->scores,
-                                   .ldc = items});
+        if (s->count == 1)
+            kernels->row_products(items, s->width, s->items + begin * s->width, s->queries, s->scores);
+        else
+            kernels->gemm(&(weir_gemm){.m = s->count,
+                                       .n = items,
+                                       .k = s->width,
+                                       .b_transposed = true,
+                                       .a = s->queries,
+                                       .lda = s->width,
+                                       .b = s->items + begin * s->width,
+                                       .ldb = s->width,
+                                       .c = s->scores,
+                                       .ldc = items});
         for (uint32_t q = 0; q < s->count; q++) {
             weir_recommend_best *heap = best + (size_t)q * s->limit;
             const float *scores = s->scores + (size_t)q * items;

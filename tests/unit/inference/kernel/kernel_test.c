@@ -209,6 +209,25 @@ static void embed_adds_slots(void **state) {
     each_table(check_embed);
 }
 
+static void check_row_products(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    weir_real *x = random_reals(rows * cols), *y = random_reals(cols), *out = random_reals(rows);
+    double *expected = doubles_of(out, rows);
+    for (uint32_t i = 0; i < rows; i++) {
+        expected[i] = 0;
+        for (uint32_t c = 0; c < cols; c++)
+            expected[i] += (double)x[i * cols + c] * (double)y[c];
+    }
+    k->row_products(rows, cols, x, y, out);
+    assert_close(out, expected, rows, "products");
+    free(x);
+    free(y);
+}
+
+static void rows_have_products(void **state) {
+    (void)state;
+    each_table(check_row_products);
+}
+
 static void check_compose(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *outer = random_index(cols, 1000), *inner = random_index(rows, cols), *out = array(rows, sizeof *out);
     k->compose(rows, outer, inner, out);
@@ -588,9 +607,9 @@ static void k3_memory_is_all_that_can_fail(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter),
-           WEIR_CASE(embed_adds_slots), WEIR_CASE(compose_looks_up_twice), WEIR_CASE(segments_have_means),
-           WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
-           WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
+           WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
+           WEIR_CASE(segments_have_means), WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu),
+           WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
            WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
            WEIR_CASE(adagrad_divides_by_all_squares), WEIR_CASE(k1_same_arguments_same_bits),
            WEIR_CASE(k2_nothing_touches_nothing), WEIR_CASE(k3_memory_is_all_that_can_fail))

@@ -104,6 +104,8 @@ typedef struct weir_kernels {
     weir_err (*finish)(void);
 
     void (*gemm)(const weir_gemm *gemm);
+    /* out[i] = x[i] · y: a product with one row reads x once, and copies none of it */
+    void (*row_products)(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out);
 
     /* out[i] = x[index[i]];   dx[index[i]] += dout[i] */
     void (*gather_rows)(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out);
