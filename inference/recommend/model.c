@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/inference/recommend/recommend.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/json.h>
+#include <weir/store/base/metrics.h>
+
+#include "model_private.h"
 
 #define MODEL_DEPTH_MAX  32u
 #define MODEL_VERSION    128u
@@ -49,6 +51,7 @@ struct weir_recommend_model {
     weir_recommend_tables tables;
     char version[MODEL_VERSION];
     atomic_uint references;
+    weir_recommend_index *index; /* NULL: none was begun */
 };
 
 /* --- in ----------------------------------------------------------------------------------------------------------- */
@@ -293,6 +296,7 @@ void weir_recommend_model_drop(weir_recommend_model *model) {
     unsigned before = atomic_fetch_sub_explicit(&model->references, 1, memory_order_acq_rel);
     WEIR_ASSERT(before > 0);
     if (before > 1) return;
+    weir_recommend_index_close(model->index);
     weir_model_close(model->folder);
     weir_free(model);
 }
@@ -307,6 +311,23 @@ const weir_recommend_shape *weir_recommend_model_shape(const weir_recommend_mode
 
 const weir_recommend_tables *weir_recommend_model_tables(const weir_recommend_model *model) {
     return &model->tables;
+}
+
+weir_err weir_recommend_model_index(weir_recommend_model *model, uint64_t least) {
+    WEIR_ASSERT(!model->index);
+    weir_metric_set(WEIR_METRIC_RECOMMEND_RECALL, 0);
+    if (model->tables.item_count < least || model->tables.item_count == 0 || model->tables.item_count > UINT32_MAX)
+        return WEIR_OK;
+    return weir_recommend_index_open(model, &model->index);
+}
+
+const weir_near *weir_recommend_model_near(const weir_recommend_model *model) {
+    return model->index ? weir_recommend_index_get(model->index) : NULL;
+}
+
+bool weir_recommend_model_is_indexed(weir_recommend_model *model) {
+    if (model->index) weir_recommend_index_await(model->index);
+    return weir_recommend_model_near(model) != NULL;
 }
 
 bool weir_recommend_find(const weir_vertex_pair *ids, uint64_t count, weir_vertex id, uint64_t *placep) {

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recommend.c - one answer: what the user has met, its vector, and the best items for it. */
-#include <weir/inference/recommend/recommend.h>
+#include <stdlib.h>
+
+#include <weir/inference/kernel/kernel.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
+#include "model_private.h"
+
 #define RECOMMEND_MET_MAX   (WEIR_RECOMMEND_RELATIONS_MAX * WEIR_RECOMMEND_WINDOW)
+#define RECOMMEND_NEAR_MAX  512u /* of more, answer and what may not be answered together, all items are looked at */
 #define RECOMMEND_READ_MAX  ((size_t)8 << 20)
 #define RECOMMEND_NO_MEMORY "to recommend something"
 
@@ -17,6 +22,9 @@ struct weir_recommender {
     float query[WEIR_RECOMMEND_WIDTH_MAX];
     float scores[WEIR_RECOMMEND_PIECE];
     weir_recommend_best best[WEIR_RECOMMEND_LIMIT_MAX];
+    uint64_t near[RECOMMEND_NEAR_MAX]; /* rows that an index names */
+    weir_near_searcher *searcher;
+    uint32_t searched_items; /* of the index that the searcher was opened for */
 };
 
 weir_err weir_recommender_open(weir_graph *graph, weir_recommender **recommenderp) {
@@ -36,7 +44,42 @@ weir_err weir_recommender_open(weir_graph *graph, weir_recommender **recommender
 void weir_recommender_close(weir_recommender *recommender) {
     if (!recommender) return;
     weir_sample_source_close(recommender->source);
+    weir_near_searcher_close(recommender->searcher);
     weir_free(recommender);
+}
+
+static int recommend_by_row(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The search as of a few rows alone, which an index has named: `search` is of all items. */
+static weir_err recommend_search_near(weir_recommender *r, const weir_near *near, const weir_recommend_search *search,
+                                      uint32_t *countp) {
+    const weir_kernels *kernels = weir_kernels_cpu();
+    const uint32_t skipped_count = search->skipped_counts[0], width = search->width;
+    weir_err err = WEIR_OK;
+    if (r->searched_items != search->item_count) {
+        weir_near_searcher_close(r->searcher);
+        r->searched_items = 0;
+        err = weir_near_searcher_open((uint32_t)search->item_count, RECOMMEND_NEAR_MAX, &r->searcher);
+        if (err) return err;
+        r->searched_items = (uint32_t)search->item_count;
+    }
+    const uint32_t named = weir_near_search(near, r->searcher, search->queries, search->limit + skipped_count, r->near);
+    uint32_t count = 0;
+    qsort(r->near, named, sizeof *r->near, recommend_by_row);
+    for (uint32_t i = 0; i < named; i++) {
+        const uint64_t row = r->near[i];
+        if (bsearch(&row, search->skipped[0], skipped_count, sizeof row, recommend_by_row)) continue; // RECOMMEND-R4
+        weir_recommend_best one = {.item = row};
+        kernels->row_products(1, width, search->items + row * width, search->queries, &one.score);
+        one.score += search->trend_weight * search->trends[row];
+        weir_recommend_top_offer(r->best, search->limit, &count, &one);
+    }
+    weir_recommend_top_sort(r->best, count);
+    *countp = count;
+    return WEIR_OK;
 }
 
 weir_err weir_recommender_run(weir_recommender *r, const weir_recommend_model *model, weir_vertex vertex,
@@ -78,6 +121,9 @@ weir_err weir_recommender_run(weir_recommender *r, const weir_recommend_model *m
                                           .skipped = &skipped,
                                           .skipped_counts = &skipped_count,
                                           .scores = r->scores};
+    const weir_near *near = answerp->by_trend ? NULL : weir_recommend_model_near(model);
+    answerp->indexed = near && limit + skipped_count <= RECOMMEND_NEAR_MAX;
+    if (answerp->indexed) return recommend_search_near(r, near, &search, &answerp->count);
     weir_recommend_top(&search, r->best, &answerp->count);
     return WEIR_OK;
 }

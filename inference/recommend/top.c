@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include <weir/inference/kernel/kernel.h>
-#include <weir/inference/recommend/recommend.h>
 #include <weir/store/base/assert.h>
+
+#include "model_private.h"
 
 bool weir_recommend_query(const weir_recommend_shape *shape, const weir_recommend_tables *tables,
                           const weir_recommend_user *user, double *sums, float *query) {
@@ -52,7 +53,8 @@ static void top_sift_down(weir_recommend_best *heap, uint32_t count, uint32_t at
     heap[at] = moved;
 }
 
-static void top_offer(weir_recommend_best *heap, uint32_t limit, uint32_t *countp, const weir_recommend_best *one) {
+void weir_recommend_top_offer(weir_recommend_best *heap, uint32_t limit, uint32_t *countp,
+                              const weir_recommend_best *one) {
     if (*countp == limit) {
         if (!top_is_worse(&heap[0], one)) return;
         heap[0] = *one;
@@ -66,7 +68,7 @@ static void top_offer(weir_recommend_best *heap, uint32_t limit, uint32_t *count
 }
 
 /* Takes the worst off the heap again and again, to the end of what is left. */
-static void top_sort(weir_recommend_best *heap, uint32_t count) {
+void weir_recommend_top_sort(weir_recommend_best *heap, uint32_t count) {
     for (uint32_t left = count; left > 1; left--) {
         const weir_recommend_best worst = heap[0];
         heap[0] = heap[left - 1];
@@ -113,10 +115,10 @@ void weir_recommend_top(const weir_recommend_search *s, weir_recommend_best *bes
                     low++;
                     continue;
                 }
-                top_offer(heap, s->limit, &best_counts[q], &one);
+                weir_recommend_top_offer(heap, s->limit, &best_counts[q], &one);
             }
         }
     }
     for (uint32_t q = 0; q < s->count; q++)
-        top_sort(best + (size_t)q * s->limit, best_counts[q]);
+        weir_recommend_top_sort(best + (size_t)q * s->limit, best_counts[q]);
 }

@@ -44,8 +44,12 @@ static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_
     *recommenderp = NULL;
     weir_err err = weir_models_path(watch->models, entry->id, path, sizeof path);
     if (!err) err = weir_model_open(path, &opts, &folder);
-    if (!err && weir_recommend_is_of(folder))
-        return weir_recommend_model_open(folder, entry->id, watch->opts.schema, recommenderp);
+    if (!err && weir_recommend_is_of(folder)) {
+        err = weir_recommend_model_open(folder, entry->id, watch->opts.schema, recommenderp);
+        weir_err unindexed = err ? WEIR_OK : weir_recommend_model_index(*recommenderp, WEIR_RECOMMEND_INDEXED);
+        if (unindexed) weir_log_error("recommend.unindexed", unindexed); /* answers are exact, and take longer */
+        return err;
+    }
     if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
     if (!err) {
         const weir_pack_contents of = weir_pack_look(pack);

@@ -25,6 +25,8 @@
  *   RECOMMEND-R1  The same edges before t give the same vector, from a snapshot and from the living graph, bit for bit.
  *   RECOMMEND-R2  Nothing at or after t, and of a list no edge behind the `window` newest, changes an answer.
  *   RECOMMEND-R3  The best k are exact: no item that is allowed has a higher score; of equal ones the smaller id counts.
+ *                 Where an index answers, what it misses is measured (weir_recommend_recall_permille), and all scores are
+ *                 exact.
  *   RECOMMEND-R4  Without `repeat` nothing that the user has an edge to along the task's relation is answered.
  *   RECOMMEND-R5  What comes out of a model folder gives the same bits as what went in, and only finite numbers.
  *
@@ -52,6 +54,7 @@ extern "C" {
 #define WEIR_RECOMMEND_LAYERS_MAX    8u
 #define WEIR_RECOMMEND_WINDOW        1024u /* newest edges of a user and relation that count */
 #define WEIR_RECOMMEND_LIMIT_MAX     1000u
+#define WEIR_RECOMMEND_INDEXED       65536u      /* items from which on an index of them is made */
 #define WEIR_RECOMMEND_FAMILY        "recommend" /* in the architecture of model.json */
 
 /* --- what a model counts of a user's edges -------------------------------------------------------------------------- */
@@ -136,6 +139,12 @@ const char *weir_recommend_model_version(const weir_recommend_model *model);
 const weir_recommend_shape *weir_recommend_model_shape(const weir_recommend_model *model);
 const weir_recommend_tables *weir_recommend_model_tables(const weir_recommend_model *model);
 
+/* Begins to make an index of the items on a thread of its own, if they are at least `least`; answers are exact until it
+ * is there, and come from it then. Once a model.  WEIR_EUNAVAILABLE, WEIR_ENOMEM.  [owner] */
+weir_err weir_recommend_model_index(weir_recommend_model *model, uint64_t least);
+/* Waits until it is there, or cannot be had; for tests and benches.  Blocks. */
+bool weir_recommend_model_is_indexed(weir_recommend_model *model);
+
 /* The row of an id; false: the model does not know it.  [any] */
 bool weir_recommend_find(const weir_vertex_pair *ids, uint64_t count, weir_vertex id, uint64_t *placep);
 
@@ -187,6 +196,7 @@ typedef struct weir_recommend_answer {
     uint32_t count;
     uint32_t met;  /* items that the user has met and the model knows */
     bool by_trend; /* nothing is known of the user: what is met most lately */
+    bool indexed;  /* an index told where to look */
 } weir_recommend_answer;
 
 /* limit: 1 to WEIR_RECOMMEND_LIMIT_MAX; fewer are answered where there are no more.  WEIR_ENOMEM; what the graph
