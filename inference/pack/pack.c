@@ -76,7 +76,7 @@ static weir_err pack_read_architecture(weir_pack *pack, const weir_json_node *ro
     if (!err) err = weir_json_need_i64(root, "sample_seed", 0, INT64_MAX, &seed);
     if (!err && pack->family != WEIR_PACK_NETWORK) err = weir_json_need(root, "trees", WEIR_JSON_OBJECT, &node);
     if (!err && pack->family != WEIR_PACK_NETWORK)
-        err = weir_json_need_i64(node, "hops", 0, WEIR_TREE_COLUMNS_HOPS_MAX, &hops);
+        err = weir_json_need_i64(node, "hops", 1, WEIR_TREE_COLUMNS_HOPS_MAX, &hops);
     if (!err) err = weir_json_need(root, "network", WEIR_JSON_OBJECT, &node);
     if (!err) err = weir_nn_shape_read_node(node, &pack->shape);
     pack->sample_seed = (uint64_t)seed;

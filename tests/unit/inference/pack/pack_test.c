@@ -292,7 +292,7 @@ static void trees_that_are_whole_but_wrong(void **state) {
     bad.architecture = "{\"family\": \"forest\", \"sample_seed\": 1, \"network\": {}}";
     assert_err(through(&bad, "other", &pack), WEIR_EDATA, "none of network, trees and blend");
     bad.architecture = "{\"family\": \"trees\", \"sample_seed\": 1, \"trees\": {\"hops\": 3}, \"network\": {}}";
-    assert_err(through(&bad, "far", &pack), WEIR_EDATA, "0 to 2");
+    assert_err(through(&bad, "far", &pack), WEIR_EDATA, "1 to 2");
     bad.architecture = "{\"family\": \"trees\", \"sample_seed\": 1, \"network\": {}}";
     assert_err(through(&bad, "hopless", &pack), WEIR_EDATA, "'trees' is missing");
     packing_close(&p);
