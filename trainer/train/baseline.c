@@ -24,7 +24,6 @@ typedef struct baseline_table {
     weir_tree_rows *reader;
     float *rows;    /* of all targets               */
     double *scores; /* of targets behind the training part */
-    weir_calibration calibration;
 } baseline_table;
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
@@ -86,33 +85,37 @@ static weir_boost_rows baseline_part(const baseline_table *t, const uint8_t *lab
     return (weir_boost_rows){t->rows + begin * t->columns, labels + begin, targets->ends[part] - begin, t->columns};
 }
 
-/* Scores one part and measures it: the trees alone, and with the network. Validation comes first: by it the log odds of
- * both are calibrated, so that their mean does not depend on how sure either of them is. */
+/* What the trees say of a part with the network: the mean of the log odds of both, calibrated by validation, so that it
+ * does not depend on how sure either of them is; then calibrated again. */
+static weir_err baseline_measure_blend(const baseline_table *t, const double *scores, weir_targets_part part,
+                                       weir_train_trees *treesp) {
+    const weir_trained *trained = t->trained;
+    const double *network = weir_training_scores(trained, part);
+    const uint64_t count = trained->targets->ends[part] - weir_targets_begin(trained->targets, part);
+    double *both = weir_calloc(count, sizeof *both);
+    if (!both) return WEIR_NOMEM(BASELINE_NO_MEMORY);
+    treesp->blend = (weir_blend){trained->calibration.slope, trained->calibration.offset, treesp->calibration.slope,
+                                 treesp->calibration.offset};
+    for (size_t i = 0; i < count; i++)
+        both[i] = weir_blend_of(&treesp->blend, network[i], scores[i]);
+    weir_err err = weir_training_measure(trained, both, part, &treesp->with_network[part]);
+    if (!err) err = weir_training_calibrate(trained, both, part, &treesp->blended, &treesp->with_network[part]);
+    weir_free(both);
+    return err;
+}
+
+/* Scores one part and measures it: the trees alone, and with the network. Validation comes first. */
 static weir_err baseline_measure_trees(baseline_table *t, const weir_boost *boost, const uint8_t *labels,
                                        weir_targets_part part, weir_train_trees *treesp) {
     weir_boost_rows rows = baseline_part(t, labels, part);
     rows.labels = NULL;
     const weir_trained *trained = t->trained;
-    const weir_targets *targets = trained->targets;
-    const double *network = weir_training_scores(trained, part);
-    const weir_calibration of_network = trained->calibration;
-    double *scores = t->scores + (weir_targets_begin(targets, part) - targets->ends[WEIR_TARGETS_TRAIN]);
-    double *both = weir_calloc(rows.count, sizeof *both);
-    const weir_scored scored = {scores, labels + weir_targets_begin(targets, part), rows.count},
-                      scored_both = {both, scored.labels, rows.count};
-    weir_train_metrics *alone = &treesp->metrics[part], *with = &treesp->with_network[part];
-    weir_err err = both ? weir_boost_score(boost, &rows, scores) : WEIR_NOMEM(BASELINE_NO_MEMORY);
-    if (!err && part == WEIR_TARGETS_VALIDATION) err = weir_calibration_fit(&scored, &t->calibration);
-    for (size_t i = 0; !err && i < rows.count; i++)
-        both[i] = (of_network.slope * network[i] + of_network.offset + t->calibration.slope * scores[i] +
-                   t->calibration.offset) /
-                  2;
-    if (!err) err = weir_training_measure(trained, scores, part, alone);
-    if (!err) err = weir_eval_average_precision_interval(&scored, trained->opts.seed, &alone->interval);
-    if (!err) err = weir_training_measure(trained, both, part, with);
-    if (!err) err = weir_eval_average_precision_interval(&scored_both, trained->opts.seed, &with->interval);
-    weir_free(both);
-    return err;
+    double *scores =
+        t->scores + (weir_targets_begin(trained->targets, part) - trained->targets->ends[WEIR_TARGETS_TRAIN]);
+    weir_err err = weir_boost_score(boost, &rows, scores);
+    if (!err) err = weir_training_measure(trained, scores, part, &treesp->metrics[part]);
+    if (!err) err = weir_training_calibrate(trained, scores, part, &treesp->calibration, &treesp->metrics[part]);
+    return err || !trained->nn ? err : baseline_measure_blend(t, scores, part, treesp);
 }
 
 static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp) {
@@ -129,10 +132,17 @@ static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp
     weir_err err = weir_boost_learn(&opts, &train, &validation, &boost);
     if (!err) err = baseline_measure_trees(t, boost, labels, WEIR_TARGETS_VALIDATION, treesp);
     if (!err) err = baseline_measure_trees(t, boost, labels, WEIR_TARGETS_TEST, treesp);
+    if (!err && t->hops) err = weir_boost_export(boost, &treesp->trees);
+    treesp->hops = t->hops;
     if (!err) treesp->rounds = weir_boost_rounds(boost);
     weir_boost_close(boost);
     weir_free(labels);
     return err;
+}
+
+void weir_train_trees_free(weir_train_trees *trees) {
+    weir_trees_close(trees->trees);
+    trees->trees = NULL;
 }
 
 weir_err weir_train_trees_learn(const weir_trained *trained, weir_train_baseline which, weir_train_trees *treesp,
