@@ -210,8 +210,8 @@ static double said_by_report(const char *family, const char *behind) {
     return value;
 }
 
-/* What a training said of trees, of a network and of both is what each of these models gets when it is judged, by itself
- * and against any other. */
+/* What a training said of trees, of a network and of both is what each of these models gets when it is judged, against
+ * any other. */
 static void families_get_what_their_training_said(void **state) {
     static const char *const families[] = {"network", "trees", "blend"};
     double said[3];
@@ -254,7 +254,7 @@ static void trees_are_the_same_again(void **state) {
              "^same");
 }
 
-/* A blend's own figure is that of its scores, and these are the means of what stands beside them. */
+/* What stands beside a blend's scores, and that these are probabilities. */
 static void a_blend_s_predictions(void **state) {
     char line[256];
     double least = 1, most = 0;
@@ -266,10 +266,12 @@ static void a_blend_s_predictions(void **state) {
     assert_non_null(fgets(line, sizeof line, file));
     assert_string_equal(line, "part,key,time,label,score,probability,network,graph_trees\n");
     while (fgets(line, sizeof line, file)) {
-        double score, probability;
-        assert_int_equal(sscanf(line, "%*[^,],%*[^,],%*[^,],%*d,%lf,%lf,", &score, &probability), 2);
-        least = probability < least ? probability : least;
-        most = probability > most ? probability : most;
+        char *rest = line, *field = NULL;
+        for (int i = 0; i < 6; i++)
+            assert_non_null(field = strsep(&rest, ","));
+        const double probability = strtod(field, NULL);
+        least = fmin(least, probability);
+        most = fmax(most, probability);
     }
     assert_true(least >= 0 && most <= 1 && most > least);
     fclose(file);
