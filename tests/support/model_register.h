@@ -5,8 +5,10 @@
 
 #include <string.h>
 
+#include <weir/inference/inputs/columns.h>
 #include <weir/inference/pack/pack.h>
 
+#include "trees_fixture.h"
 #include "weir_test.h"
 
 /* How the shipped payments are judged: who paid with what and where, and what those did before. */
@@ -31,10 +33,13 @@ static inline uint32_t register_steps(const weir_schema *schema, weir_sample_ste
     return count;
 }
 
-/* Writes a model of random weights and does not promote it. */
-static inline weir_err register_add(weir_models *models, const weir_schema *schema, uint32_t hidden, uint64_t seed,
-                                    const weir_secret_key *key, char id[WEIR_MODEL_ID_MAX]) {
+/* Writes a model of random weights, or trees, and does not promote it. */
+static inline weir_err register_add_family(weir_models *models, const weir_schema *schema, weir_pack_family family,
+                                           uint32_t hidden, uint64_t seed, const weir_secret_key *key,
+                                           char id[WEIR_MODEL_ID_MAX]) {
     weir_sample_step steps[16];
+    weir_rng rng = weir_rng_stream(seed, 6, 0);
+    weir_trees *trees = NULL;
     const weir_nn_opts opts = {.hidden = hidden, .steps = steps, .step_count = register_steps(schema, steps)};
     const weir_kernels *cpu = weir_kernels_cpu();
     weir_nn_shape *shape = NULL;
@@ -46,8 +51,14 @@ static inline weir_err register_add(weir_models *models, const weir_schema *sche
     if (!err) err = cpu->alloc(weir_nn_parameter_count(nn) * sizeof(weir_real), &params);
     if (!err) {
         weir_nn_init(nn, seed, params);
-        const weir_pack_opts pack = {.nn = nn,
+        if (family != WEIR_PACK_NETWORK)
+            trees = forest_random(&rng, 30, (uint32_t)weir_tree_columns_count(shape, WEIR_TREE_COLUMNS_HOPS_MAX));
+        const weir_pack_opts pack = {.nn = family == WEIR_PACK_TREES ? NULL : nn,
                                      .params = params,
+                                     .shape = shape,
+                                     .trees = trees,
+                                     .hops = WEIR_TREE_COLUMNS_HOPS_MAX,
+                                     .blend = {1, 0, 1, 0},
                                      .sample_seed = seed,
                                      .slope = 1,
                                      .schema_hash = weir_schema_hash(schema),
@@ -56,10 +67,16 @@ static inline weir_err register_add(weir_models *models, const weir_schema *sche
     }
     if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
     weir_pack_draft_close(draft);
+    weir_trees_close(trees);
     if (params) cpu->release(params);
     weir_nn_close(nn);
     weir_nn_shape_free(shape);
     return err;
+}
+
+static inline weir_err register_add(weir_models *models, const weir_schema *schema, uint32_t hidden, uint64_t seed,
+                                    const weir_secret_key *key, char id[WEIR_MODEL_ID_MAX]) {
+    return register_add_family(models, schema, WEIR_PACK_NETWORK, hidden, seed, key, id);
 }
 
 static inline weir_schema *register_schema(void) {

@@ -261,6 +261,7 @@ typedef struct score_net {
     weir_real *params;
     score_family family;
     weir_trees *trees; /* NULL: a network alone */
+    uint32_t hops;     /* of their columns */
 } score_net;
 
 static const weir_sample_step score_steps[SCORE_STEPS] = {
@@ -337,8 +338,8 @@ static inline void score_net_open(score_net *net, const weir_schema *schema, con
 }
 
 /* The same steps, each of the newest edges, as trees read them. */
-static inline void score_net_open_family(score_net *net, const weir_schema *schema, uint64_t seed,
-                                         score_family family) {
+static inline void score_net_open_family(score_net *net, const weir_schema *schema, uint64_t seed, score_family family,
+                                         uint32_t hops) {
     weir_sample_step steps[SCORE_STEPS];
     weir_rng rng = weir_rng_stream(seed, 5, 0);
     memcpy(steps, score_steps, sizeof steps);
@@ -346,9 +347,9 @@ static inline void score_net_open_family(score_net *net, const weir_schema *sche
         steps[i].strategy = WEIR_SAMPLE_RECENT;
     score_net_open(net, schema, steps, SCORE_STEPS, seed);
     net->family = family;
+    net->hops = hops;
     if (family != SCORE_NETWORK)
-        net->trees =
-            forest_random(&rng, 400, (uint32_t)weir_tree_columns_count(net->shape, WEIR_TREE_COLUMNS_HOPS_MAX));
+        net->trees = forest_random(&rng, 400, (uint32_t)weir_tree_columns_count(net->shape, hops));
 }
 
 static inline void score_net_close(score_net *net) {
@@ -365,7 +366,7 @@ static inline weir_score_model *score_model_of(const score_net *net, const weir_
                                         .params = net->params,
                                         .shape = net->shape,
                                         .trees = net->trees,
-                                        .hops = WEIR_TREE_COLUMNS_HOPS_MAX,
+                                        .hops = net->hops,
                                         .blend = score_blend,
                                         .seed = 77,
                                         .slope = 2,

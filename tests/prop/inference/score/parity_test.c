@@ -68,7 +68,7 @@ static void parity_open(parity *p, const char *expire) {
     uint64_t seed = weir_test_seed();
     score_world_open_expiring(&p->world, seed, weir_test_path("store"), expire);
     score_world_grow_telling(&p->world, EVENTS, p->telling ? LATER : 0);
-    score_net_open_family(&p->net, p->world.schema, seed, p->family);
+    score_net_open_family(&p->net, p->world.schema, seed, p->family, WEIR_TREE_COLUMNS_HOPS_MAX);
     uint32_t steps;
     memcpy(p->steps, weir_nn_steps(p->net.shape, &steps), sizeof p->steps);
     assert_int_equal(steps, SCORE_STEPS);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <weir/inference/inputs/columns.h>
+#include <weir/store/base/alloc.h>
 
 #include "trees_fixture.h"
 
@@ -382,6 +383,33 @@ static void trees_with_a_flipped_bit(void **state) {
     packing_close(&p);
 }
 
+static void every_allocation_of_trees_may_fail(void **state) {
+    (void)state;
+    packing p;
+    weir_pack *pack = NULL;
+    weir_model *model;
+    weir_err err = WEIR_OK;
+    bool failed = true;
+    packing_open_trees(&p, true);
+    assert_ok(weir_model_write(weir_test_path("model"), weir_pack_draft_opts(p.draft)));
+    assert_ok(weir_model_open(weir_test_path("model"), &unsigned_too, &model));
+    for (uint64_t nth = 1; failed; nth++) {
+        weir_alloc_stats before, after;
+        weir_alloc_stats_get(&before);
+        weir_alloc_fail_nth(nth);
+        err = weir_pack_open(model, weir_kernels_cpu(), &pack);
+        failed = weir_alloc_failed();
+        weir_alloc_fail_nth(0);
+        weir_pack_close(pack);
+        weir_alloc_stats_get(&after);
+        assert_int_equal(before.live_blocks, after.live_blocks);
+        if (failed && err) assert_true(weir_err_is(err, WEIR_ENOMEM) || weir_err_is(err, WEIR_ELIMIT));
+    }
+    assert_ok(err);
+    weir_model_close(model);
+    packing_close(&p);
+}
+
 static void drafts_that_are_refused(void **state) {
     (void)state;
     packing p;
@@ -399,4 +427,5 @@ static void drafts_that_are_refused(void **state) {
 WEIR_TESTS(WEIR_CASE(v1_what_comes_out_is_what_went_in), WEIR_CASE(folders_that_are_whole_but_wrong),
            WEIR_CASE(known_vertices_that_are_wrong), WEIR_CASE(v2_weights_that_overflow_are_refused_by_name),
            WEIR_CASE(v1_trees_come_out_as_they_went_in), WEIR_CASE(trees_that_are_whole_but_wrong),
-           WEIR_CASE(trees_of_other_steps), WEIR_CASE(trees_with_a_flipped_bit), WEIR_CASE(drafts_that_are_refused))
+           WEIR_CASE(trees_of_other_steps), WEIR_CASE(every_allocation_of_trees_may_fail),
+           WEIR_CASE(trees_with_a_flipped_bit), WEIR_CASE(drafts_that_are_refused))

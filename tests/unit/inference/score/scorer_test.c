@@ -20,11 +20,12 @@ typedef struct scoring {
 
 /* What the models of a case are. */
 static score_family family = SCORE_NETWORK;
+static uint32_t hops = WEIR_TREE_COLUMNS_HOPS_MAX;
 
 static void scoring_open(scoring *s, uint64_t seed, uint64_t events) {
     score_world_open(&s->world, seed, weir_test_path("store"));
     score_world_grow(&s->world, events);
-    score_net_open_family(&s->net, s->world.schema, seed, family);
+    score_net_open_family(&s->net, s->world.schema, seed, family, hops);
     s->model = score_model_of(&s->net, s->world.schema, "1");
     assert_ok(weir_scorer_open(s->world.graph, &s->scorer));
     assert_ok(weir_arena_open(1u << 20, &s->arena));
@@ -251,7 +252,7 @@ static double star_logit(uint64_t seed, uint32_t left_out, weir_score_reason *to
     snprintf(name, sizeof name, "star%u", left_out);
     score_world_open(&s.world, seed, weir_test_path(name));
     star_store(&s.world, left_out, &e);
-    score_net_open_family(&s.net, s.world.schema, seed, family);
+    score_net_open_family(&s.net, s.world.schema, seed, family, hops);
     s.model = score_model_of(&s.net, s.world.schema, "1");
     assert_ok(weir_scorer_open(s.world.graph, &s.scorer));
     assert_ok(weir_arena_open(1u << 20, &s.arena));
@@ -316,7 +317,7 @@ static known known_score(uint64_t seed, const char *folder, bool by, bool at) {
     score_event_store(&s.world, &e, 1);
     s.world.events = 2;
     assert_ok(weir_graph_drain(s.world.graph));
-    score_net_open_family(&s.net, s.world.schema, seed, family);
+    score_net_open_family(&s.net, s.world.schema, seed, family, hops);
     s.model = score_model_of(&s.net, s.world.schema, "1");
     assert_ok(weir_scorer_open(s.world.graph, &s.scorer));
     assert_ok(weir_arena_open(1u << 20, &s.arena));
@@ -643,6 +644,13 @@ static void c5_a_reason_of_trees(void **state) {
     c5_a_reason_is_the_logit_without_its_edge(state);
 }
 
+/* Where two hops were too many to be learnt from, serving samples one. */
+static void c5_a_reason_of_trees_of_one_hop(void **state) {
+    family = SCORE_TREES;
+    hops = 1;
+    c5_a_reason_is_the_logit_without_its_edge(state);
+}
+
 static void c5_a_reason_of_a_blend(void **state) {
     family = SCORE_BLEND;
     c5_a_reason_is_the_logit_without_its_edge(state);
@@ -651,6 +659,11 @@ static void c5_a_reason_of_a_blend(void **state) {
 static void c5_a_pair_of_trees(void **state) {
     family = SCORE_TREES;
     c5_a_pair_goes_with_its_edge(state);
+}
+
+static void every_allocation_of_a_blend_may_fail(void **state) {
+    family = SCORE_BLEND;
+    every_allocation_may_fail(state);
 }
 
 /* A blend has the network's embedding, trees have none: the sentence says so. */
@@ -684,7 +697,8 @@ static void embeddings_are_the_network_s(void **state) {
 
 WEIR_TESTS(WEIR_CASE(c1_trees_before_and_after), WEIR_CASE(c1_blend_before_and_after),
            WEIR_CASE(c3_trees_do_not_see_each_other_s_events), WEIR_CASE(c5_a_reason_of_trees),
-           WEIR_CASE(c5_a_reason_of_a_blend), WEIR_CASE(c5_a_pair_of_trees), WEIR_CASE(embeddings_are_the_network_s),
+           WEIR_CASE(c5_a_reason_of_trees_of_one_hop), WEIR_CASE(c5_a_reason_of_a_blend), WEIR_CASE(c5_a_pair_of_trees),
+           WEIR_CASE(every_allocation_of_a_blend_may_fail), WEIR_CASE(embeddings_are_the_network_s),
            WEIR_CASE(a_deadline_is_of_the_whole_round), WEIR_CASE(what_is_not_finite_is_no_answer),
            WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
            WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
