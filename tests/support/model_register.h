@@ -87,16 +87,21 @@ static inline weir_schema *register_schema(void) {
 }
 
 /* A register with one unsigned model, which serves. */
-static inline void register_make(const char *folder, uint32_t hidden, uint64_t seed, char id[WEIR_MODEL_ID_MAX]) {
+static inline void register_make_family(const char *folder, weir_pack_family family, uint32_t hidden, uint64_t seed,
+                                        char id[WEIR_MODEL_ID_MAX]) {
     const weir_model_opts unsigned_too = {.accept_unsigned = true};
     weir_schema *schema = register_schema();
     weir_models *models;
     weir_models_entry entry;
     assert_ok(weir_models_open(folder, weir_clock_system(), &models));
-    assert_ok(register_add(models, schema, hidden, seed, NULL, id));
+    assert_ok(register_add_family(models, schema, family, hidden, seed, NULL, id));
     assert_ok(weir_models_promote(models, id, &(weir_models_change){.reason = "a test"}, &unsigned_too, &entry));
     weir_models_close(models);
     weir_schema_free(schema);
+}
+
+static inline void register_make(const char *folder, uint32_t hidden, uint64_t seed, char id[WEIR_MODEL_ID_MAX]) {
+    register_make_family(folder, WEIR_PACK_NETWORK, hidden, seed, id);
 }
 
 #endif /* MODEL_REGISTER_H */
