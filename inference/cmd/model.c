@@ -128,11 +128,14 @@ static void cmd_model_put_model(weir_buf *out, const char *path, const cmd_model
     const char *name = strrchr(path, '/') + 1;
     char hash[17];
     uint64_t parameters = 0;
+    weir_pack_family family;
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
     weir_json_key_string(&json, "id", name);
     weir_json_key_bool(&json, "serves", strcmp(name, s->serving.id) == 0);
     weir_json_key_string(&json, "task", weir_model_task(model));
+    weir_json_key_string(&json, "family",
+                         weir_pack_family_of(model, &family) ? "unknown" : weir_pack_family_name(family));
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_model_schema_hash(model));
     weir_json_key_string(&json, "schema_hash", hash);
 
@@ -204,7 +207,7 @@ static weir_err cmd_model_check_serves(cmd_model_session *s, const char *name) {
         return err;
     }
     if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &pack);
-    if (!err) err = weir_nn_shape_serves(weir_nn_shape_of(weir_pack_look(pack).nn));
+    if (!err) err = weir_nn_shape_serves(weir_pack_look(pack).shape);
     weir_pack_close(pack);
     weir_model_close(model);
     return err;

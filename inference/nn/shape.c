@@ -139,7 +139,7 @@ weir_err weir_nn_shape_know(weir_nn_shape *shape, const weir_nn_known *known) {
     return WEIR_OK;
 }
 
-uint32_t weir_nn_step_parent(const weir_nn_shape *shape, uint32_t step) {
+uint32_t weir_nn_parent_of(const weir_nn_shape *shape, uint32_t step) {
     const weir_sample_step *s = &shape->steps[step];
     return s->direction == WEIR_OUT ? shape->ends[s->relation].from : shape->ends[s->relation].to;
 }
@@ -168,7 +168,7 @@ bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type
 bool weir_nn_layer_steps(const weir_nn_shape *shape, uint32_t layer, uint32_t step) {
     WEIR_ASSERT(layer >= 1 && layer <= shape->layers && step < shape->step_count);
     uint32_t hop = shape->steps[step].hop;
-    return hop + layer <= shape->layers + 1 && shape_reached(shape, hop - 1, weir_nn_step_parent(shape, step));
+    return hop + layer <= shape->layers + 1 && shape_reached(shape, hop - 1, weir_nn_parent_of(shape, step));
 }
 
 static weir_err shape_check_step(const weir_nn_shape *shape, uint32_t index) {
@@ -252,7 +252,7 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
     shape->reach[shape->target_type] = true;
     for (uint32_t s = 0; s < shape->step_count; s++) {
         uint32_t hop = shape->steps[s].hop;
-        if (shape_reached(shape, hop - 1, weir_nn_step_parent(shape, s)))
+        if (shape_reached(shape, hop - 1, weir_nn_parent_of(shape, s)))
             shape->reach[(size_t)hop * shape->types + weir_nn_child_of(shape, s)] = true;
     }
     return WEIR_OK;

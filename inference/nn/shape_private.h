@@ -46,8 +46,6 @@ weir_err weir_nn_inputs_matrix(weir_nn_shape *shape, weir_nn_inputs *inputs, con
 weir_err weir_nn_inputs_known(weir_nn_inputs *inputs, uint64_t count);
 /* Checks steps and sizes, and finds what can be reached.  WEIR_EINVAL, WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_nn_shape_finish(weir_nn_shape *shape);
-/* The vertex type that a step leaves. */
-uint32_t weir_nn_step_parent(const weir_nn_shape *shape, uint32_t step);
 /* Whether layer `layer` has nodes of the type; whether it looks along the step. */
 bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type);
 bool weir_nn_layer_steps(const weir_nn_shape *shape, uint32_t layer, uint32_t step);

@@ -29,6 +29,9 @@ weir_err weir_score_ask_embedding(weir_graph *graph, const weir_score_model *mod
     int64_t first_us;
     bool known;
     *askp = (weir_score_ask){.vertex = vertex, .time_us = now_us, .embedding = true, .inner = true, .type = type};
+    if (!model->opts.nn)
+        return WEIR_ERR(WEIR_ENOTFOUND, "the model has no embeddings: it is boosted trees; train one with `weir train "
+                                        "--model network`, or blend");
     if (type == weir_nn_target_type(shape)) {
         weir_err err = weir_score_ask_vertex(graph, model, vertex, now_us, arena, askp);
         askp->embedding = true;

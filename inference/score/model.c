@@ -10,7 +10,7 @@
 
 weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema,
                                weir_score_model **modelp) {
-    const weir_nn_shape *shape = weir_nn_shape_of(opts->nn);
+    const weir_nn_shape *shape = opts->nn ? weir_nn_shape_of(opts->nn) : opts->shape;
     *modelp = NULL;
     weir_err err = weir_nn_shape_serves(shape);
     if (!err) err = weir_nn_shape_fits(shape, schema);
@@ -20,6 +20,9 @@ weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_sch
     snprintf(model->name, sizeof model->name, "%s", opts->name);
     snprintf(model->version, sizeof model->version, "%s", opts->version);
     model->opts = *opts;
+    model->opts.shape = shape;
+    WEIR_ASSERT(opts->nn || opts->trees);
+    WEIR_ASSERT(!opts->trees || weir_trees_look(opts->trees).columns == weir_tree_columns_count(shape, opts->hops));
     uint32_t task = weir_schema_task_find(schema, weir_nn_task(shape));
     model->at_label = task != WEIR_SCHEMA_NONE && weir_schema_task_at(schema, task)->moment == WEIR_SCHEMA_AT_LABEL;
     atomic_init(&model->references, 1);
@@ -51,5 +54,5 @@ const char *weir_score_model_version(const weir_score_model *model) {
 }
 
 const weir_nn_shape *weir_score_model_shape(const weir_score_model *model) {
-    return weir_nn_shape_of(model->opts.nn);
+    return model->opts.shape;
 }

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include <weir/inference/inputs/columns.h>
 #include <weir/inference/score/score.h>
 #include <weir/store/sample/source.h>
 
@@ -64,5 +65,13 @@ weir_err weir_score_widen(const weir_nn_shape *shape, const weir_block_view *vie
 weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_source *source,
                                const weir_block_view *view, const weir_score_wide *wide, const weir_real *logits,
                                uint32_t target, uint32_t wanted, weir_arena *arena, weir_score *score);
+
+/* --- trees.c ------------------------------------------------------------------------------------------------------ */
+
+/* The log odds that the model's trees give each target of the wider block, made of view by weir_score_widen; columns
+ * are over the source from which view was sampled. They live in the arena.  WEIR_ELIMIT, WEIR_ENOMEM; errors of the
+ * source. */
+weir_err weir_score_margins(const weir_score_model *model, weir_tree_columns *columns, const weir_block_view *view,
+                            const weir_score_wide *wide, weir_arena *arena, float **marginsp);
 
 #endif /* WEIR_INFERENCE_SCORE_PRIVATE_H */

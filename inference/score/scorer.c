@@ -49,8 +49,9 @@ struct weir_scorer {
     weir_score_model *model;
     scorer_reach reaches[WEIR_SCORE_EFFORTS];
     scorer_reach inner[WEIR_SAMPLE_HOPS_MAX]; /* of vertices that stand so many hops from a target */
-    weir_nn_workspace *workspace;
+    weir_nn_workspace *workspace;             /* NULL: trees alone */
     weir_inputs *inputs;
+    weir_tree_columns *columns;  /* NULL: the model has no trees */
     const weir_block_view *view; /* of the last pass */
 };
 
@@ -75,9 +76,11 @@ static void scorer_forget_model(weir_scorer *s) {
         scorer_close_reach(&s->reaches[i]);
     for (uint32_t i = 0; i < WEIR_SAMPLE_HOPS_MAX; i++)
         scorer_close_reach(&s->inner[i]);
+    weir_tree_columns_close(s->columns);
     weir_inputs_close(s->inputs);
     weir_nn_workspace_close(s->workspace);
     weir_score_model_drop(s->model);
+    s->columns = NULL;
     s->inputs = NULL;
     s->workspace = NULL;
     s->model = NULL;
@@ -103,6 +106,7 @@ static weir_err scorer_open_reach(weir_scorer *s, weir_score_effort effort, scor
         .own_rows = weir_aggregates_of_pairs(weir_graph_schema(s->graph), weir_nn_target_type(shape)) != NULL};
     if (r->block) return WEIR_OK;
     const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // SCORE-C2: the steps of training
+    if (!s->model->opts.nn) opts.step_count = weir_tree_columns_steps(shape, s->model->opts.hops, steps);
     WEIR_ASSERT(opts.step_count <= WEIR_SAMPLE_STEPS_MAX);
     memcpy(steps, whole, opts.step_count * sizeof *steps);
     for (uint32_t i = 0; effort != WEIR_SCORE_WHOLE && i < opts.step_count; i++) {
@@ -262,11 +266,35 @@ static weir_err scorer_read_inputs(weir_scorer *s, const weir_nn_shape *shape, c
     return err;
 }
 
-/* From the sampled trees to the answers: inputs, variants for the reasons, one forward pass, then each ask. */
+/* What the model says of each target of the wider block: the network, its trees, or both. */
+static weir_err scorer_compute_logits(scorer_pass *p, bool embeddings) {
+    weir_scorer *s = p->scorer;
+    const weir_score_model_opts *of = &s->model->opts;
+    const weir_score_wide *wide = p->wide;
+    const size_t targets = wide->view.targets, outputs = weir_nn_outputs(of->shape);
+    float *margins = NULL;
+    p->logits = weir_arena_alloc(s->arena, targets * outputs * sizeof *p->logits);
+    if (embeddings)
+        p->embeddings = weir_arena_alloc(s->arena, targets * weir_nn_hidden(of->shape) * sizeof *p->embeddings);
+    if (!p->logits || (embeddings && !p->embeddings))
+        return WEIR_ARENA_ERR(s->arena, "no memory for the scores of a batch; ask for fewer targets at once");
+    const weir_nn_batch batch = {.block = &wide->view,
+                                 .numbers = wide->inputs.numbers,
+                                 .slots = wide->inputs.slots,
+                                 .edges = wide->inputs.edges};
+    weir_err err = WEIR_OK;
+    if (of->nn) err = weir_nn_forward(of->nn, of->params, &batch, NULL, s->workspace, p->logits, p->embeddings);
+    if (!err && of->trees) err = weir_score_margins(s->model, s->columns, p->view, wide, s->arena, &margins);
+    for (size_t i = 0; !err && of->trees && i < targets; i++)
+        p->logits[i] = (weir_real)(of->nn ? weir_blend_of(&of->blend, (double)p->logits[i], (double)margins[i])
+                                          : (double)margins[i]);
+    return err;
+}
+
+/* From the sampled trees to the answers: inputs, variants for the reasons, one pass of the model, then each ask. */
 static weir_err scorer_compute(scorer_pass *p) {
     weir_scorer *s = p->scorer;
-    const weir_nn *nn = s->model->opts.nn;
-    const weir_nn_shape *shape = weir_nn_shape_of(nn);
+    const weir_nn_shape *shape = weir_score_model_shape(s->model);
     weir_score_inputs inputs;
     bool explain[WEIR_SCORE_BATCH_MAX], embeddings = false;
     for (uint32_t i = 0; i < p->round->count; i++) {
@@ -277,18 +305,7 @@ static weir_err scorer_compute(scorer_pass *p) {
     if (!wide) return WEIR_ARENA_ERR(s->arena, "no memory for a batch; ask for fewer targets at once");
     weir_err err = scorer_read_inputs(s, shape, p->view, &inputs);
     if (!err) err = weir_score_widen(shape, p->view, &inputs, explain, weir_graph_schema(s->graph), s->arena, wide);
-    if (err) return err;
-
-    size_t targets = wide->view.targets;
-    p->logits = weir_arena_alloc(s->arena, targets * weir_nn_outputs(shape) * sizeof *p->logits);
-    if (embeddings) p->embeddings = weir_arena_alloc(s->arena, targets * weir_nn_hidden(shape) * sizeof *p->embeddings);
-    if (!p->logits || (embeddings && !p->embeddings))
-        return WEIR_ARENA_ERR(s->arena, "no memory for the scores of a batch; ask for fewer targets at once");
-    const weir_nn_batch batch = {.block = &wide->view,
-                                 .numbers = wide->inputs.numbers,
-                                 .slots = wide->inputs.slots,
-                                 .edges = wide->inputs.edges};
-    err = weir_nn_forward(nn, s->model->opts.params, &batch, NULL, s->workspace, p->logits, p->embeddings);
+    if (!err) err = scorer_compute_logits(p, embeddings);
     for (uint32_t i = 0; !err && i < p->round->count; i++)
         err = scorer_answer(p, i);
     return err;
@@ -438,21 +455,28 @@ static bool scorer_fits(const scorer_round *round, const weir_score_ask *ask) {
     return true;
 }
 
+static weir_err scorer_take_model(weir_scorer *s, weir_score_model *model) {
+    const weir_score_model_opts *of = &model->opts;
+    weir_sample_source *source = weir_score_overlay_source(s->overlay);
+    scorer_forget_model(s);
+    weir_err err = of->nn ? weir_nn_workspace_open(of->nn, false, &s->workspace) : WEIR_OK;
+    if (!err) err = weir_inputs_open(of->shape, weir_graph_schema(s->graph), source, &s->inputs);
+    if (!err && of->trees) err = weir_tree_columns_open(of->shape, of->hops, source, &s->columns);
+    if (!err) s->model = weir_score_model_share(model);
+    return err;
+}
+
 weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
                          weir_score *scores) {
     bool taken[WEIR_SCORE_BATCH_MAX] = {false};
     weir_err err = WEIR_OK;
     if (count == 0 || count > WEIR_SCORE_BATCH_MAX)
         return WEIR_ERR(WEIR_EINVAL, "%u asks; 1 to %u go together", count, WEIR_SCORE_BATCH_MAX);
+    for (uint32_t i = 0; !model->opts.nn && i < count; i++)
+        if (asks[i].embedding || asks[i].inner)
+            return WEIR_ERR(WEIR_EINVAL, "model %s has no embeddings: it is boosted trees", model->version);
     weir_arena_reset(scorer->arena);
-    if (scorer->model != model) {
-        scorer_forget_model(scorer);
-        err = weir_nn_workspace_open(model->opts.nn, false, &scorer->workspace);
-        if (!err)
-            err = weir_inputs_open(weir_score_model_shape(model), weir_graph_schema(scorer->graph),
-                                   weir_score_overlay_source(scorer->overlay), &scorer->inputs);
-        if (!err) scorer->model = weir_score_model_share(model);
-    }
+    if (scorer->model != model) err = scorer_take_model(scorer, model);
     uint32_t inner = 0, left;
     for (uint32_t i = 0; i < count; i++)
         inner += taken[i] = asks[i].inner;

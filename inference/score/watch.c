@@ -54,10 +54,14 @@ static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_
     if (!err) {
         const weir_pack_contents of = weir_pack_look(pack);
         const weir_score_model_opts model_opts = {
-            .name = weir_nn_task(weir_nn_shape_of(of.nn)),
+            .name = weir_nn_task(of.shape),
             .version = entry->id,
             .nn = of.nn,
             .params = of.params,
+            .shape = of.shape,
+            .trees = of.trees,
+            .hops = of.hops,
+            .blend = of.blend,
             .seed = of.sample_seed,
             .slope = of.slope,
             .offset = of.offset,

@@ -3,13 +3,16 @@
  * score_bench.c - what a score costs: in the process on one core, alone, with reasons and in batches; then over HTTP.
  *
  * Payments of one busy day, a network of two layers with 64 columns and random weights: what a weight is does not
- * change what it costs. Each payment is scored again and again, so all of it is warm.
+ * change what it costs. Each payment is scored again and again, so all of it is warm. --model trees: 300 complete trees
+ * of depth 6 over what stands around a payment instead; blend: both.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weir/http/api/api.h>
+#include <weir/inference/inputs/columns.h>
+#include <weir/inference/pack/pack.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/rng.h>
@@ -24,6 +27,8 @@
 #define BIG         2u /* of them, which have half of the payments */
 #define STEPS_MAX   16u
 #define CONNECTIONS 16u
+#define TREES       300u
+#define TREE_SPLITS 63u
 
 typedef struct score_bench {
     char store[4096], eventlog[4096];
@@ -34,6 +39,10 @@ typedef struct score_bench {
     weir_nn_shape *shape;
     weir_nn *nn;
     void *params;
+    weir_pack_family family;
+    weir_trees *trees;
+    float *columns; /* of one row, to walk them by themselves */
+    float walked;   /* what that gave: so that it is done */
     weir_score_model *model;
     weir_scorer *scorer;
     weir_scoring *scoring;
@@ -124,6 +133,33 @@ static uint32_t make_steps(const weir_schema *schema, weir_sample_step *steps) {
     return count;
 }
 
+static weir_err open_trees(score_bench *b) {
+    const uint32_t nodes = 2 * TREE_SPLITS + 1;
+    weir_rng rng = weir_rng_stream(3, 0, 0);
+    weir_trees_node *all = weir_calloc((size_t)TREES * nodes, sizeof *all);
+    uint32_t begins[TREES + 1] = {0};
+    weir_trees_view view = {all, begins, TREES, 0, 0};
+    view.columns = (uint32_t)weir_tree_columns_count(b->shape, WEIR_TREE_COLUMNS_HOPS_MAX);
+    b->columns = weir_calloc(view.columns, sizeof *b->columns);
+    if (!all || !b->columns) {
+        weir_free(all);
+        return WEIR_NOMEM("for the bench");
+    }
+    for (uint32_t c = 0; c < view.columns; c++)
+        b->columns[c] = (float)weir_rng_normal(&rng);
+    for (uint32_t at = 0; at < TREES * nodes; at++) {
+        const uint32_t own = at % nodes;
+        all[at].value = (float)weir_rng_normal(&rng) / TREES;
+        if (own == 0) begins[at / nodes + 1] = at + nodes;
+        if (own >= TREE_SPLITS) continue;
+        all[at] = (weir_trees_node){2 * own + 1, (uint32_t)weir_rng_below(&rng, view.columns),
+                                    (float)weir_rng_normal(&rng), false};
+    }
+    weir_err err = weir_trees_open(&view, &b->trees);
+    weir_free(all);
+    return err;
+}
+
 static weir_err open_model(score_bench *b) {
     weir_sample_step steps[STEPS_MAX];
     const weir_nn_opts opts = {.hidden = 64, .steps = steps, .step_count = make_steps(b->schema, steps)};
@@ -133,8 +169,18 @@ static weir_err open_model(score_bench *b) {
     if (!err) err = cpu->alloc(weir_nn_parameter_count(b->nn) * sizeof(weir_real), &b->params);
     if (err) return err;
     weir_nn_init(b->nn, 1, b->params);
-    const weir_score_model_opts model = {
-        .name = "bench", .version = "1", .nn = b->nn, .params = b->params, .seed = 1, .slope = 1};
+    err = open_trees(b);
+    if (err) return err;
+    const weir_score_model_opts model = {.name = "bench",
+                                         .version = "1",
+                                         .nn = b->family == WEIR_PACK_TREES ? NULL : b->nn,
+                                         .params = b->params,
+                                         .shape = b->shape,
+                                         .trees = b->family == WEIR_PACK_NETWORK ? NULL : b->trees,
+                                         .hops = WEIR_TREE_COLUMNS_HOPS_MAX,
+                                         .blend = {1, 0, 1, 0},
+                                         .seed = 1,
+                                         .slope = 1};
     return weir_score_model_open(&model, b->schema, &b->model);
 }
 
@@ -214,6 +260,20 @@ static weir_err run_p99(void *context, uint64_t round, weir_bench_sample *sample
     return run_quantile(context, 0.99, samplep);
 }
 
+/* One row after the other, as one score walks them. */
+static weir_err run_walk(void *context, uint64_t round, weir_bench_sample *samplep) {
+    score_bench *b = context;
+    weir_bench_start(samplep);
+    for (uint32_t i = 0; i < b->scores; i++) {
+        float margin;
+        b->columns[i % 8] = (float)(i + round) / (float)b->scores;
+        weir_trees_walk(b->trees, b->columns, 1, &margin);
+        b->walked += margin;
+    }
+    weir_bench_stop(samplep, (double)b->scores * TREES);
+    return WEIR_OK;
+}
+
 /* --- over HTTP -------------------------------------------------------------------------------------------------- */
 
 static size_t request_score(void *context, uint64_t n, char *buffer, size_t size) {
@@ -290,6 +350,8 @@ static void close_all(score_bench *b, weir_err *errp) {
     weir_scorer_close(b->scorer);
     weir_score_model_drop(b->model);
     if (b->params) weir_kernels_cpu()->release(b->params);
+    weir_trees_close(b->trees);
+    weir_free(b->columns);
     weir_nn_close(b->nn);
     weir_nn_shape_free(b->shape);
     weir_err_keep(errp, weir_pipeline_close(b->pipeline));
@@ -321,6 +383,7 @@ static weir_err measure(const weir_cli *cli, score_bench *b) {
          .against = "one payment"},
         {.what = "one payment and why, p50", .unit = "us", .scale = 1, .run = run_p50, .context = b},
         {.what = "one payment and why, p99", .unit = "us", .scale = 1, .run = run_p99, .context = b},
+        {.what = "trees that are walked", .unit = "M trees/s", .scale = 1e-6, .run = run_walk, .context = b},
         {.what = "over HTTP, 16 clients",
          .unit = "scores/s",
          .scale = 1,
@@ -340,6 +403,9 @@ static weir_err run(weir_cli *cli) {
     b->requests = weir_bench_quick(cli) ? 200 : 4000;
     b->rate = 100;
     b->open_round = UINT64_MAX;
+    const char *family = weir_cli_text(cli, "model");
+    while (family && strcmp(family, weir_pack_family_name(b->family)) != 0)
+        b->family++;
     weir_err err = open_logs(b);
     if (!err) err = open_graph(b);
     if (!err) err = open_model(b);
@@ -356,6 +422,7 @@ static weir_err run(weir_cli *cli) {
 static const weir_option score_options[] = {
     WEIR_BENCH_OPTIONS,
     {"rate", 'R', "N", "requests a second of the open loop (default 100)", NULL},
+    {"model", 0, "KIND", "what answers (default network)", "network|trees|blend"},
     {0},
 };
 

@@ -177,6 +177,130 @@ static void layers_that_add_stay_so(void **state) {
     weir_test_output_free(&output);
 }
 
+/* --- families ----------------------------------------------------------------------------------------------------- */
+
+#define CUT       " --warm-up 0 --validation 0.2 --test 0.5 "
+#define ANYBODY_S "--set models.require_signature=false "
+
+static void make_data(void) {
+    put_events();
+    put_schema("old.yaml", "", 0);
+    snapshot_of("old", "d");
+}
+
+/* Into the folder of its name; its report is beside it. */
+static void train_family(const char *family) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "weir train old --model %s --epochs 4 --batch 64 --hidden 8 --rate 0.02" CUT
+             "--folder run-%s --models %s --no-baselines --predictions %s.csv",
+             family, family, family, family);
+    cli_must(line, "model 2");
+}
+
+static double said_by_report(const char *family, const char *behind) {
+    char name[64], *report;
+    size_t length;
+    snprintf(name, sizeof name, "run-%s/report.json", family);
+    assert_ok(weir_file_load(weir_test_path(name), 1 << 20, &report, &length));
+    const char *from = behind ? strstr(report, behind) : report;
+    assert_non_null(from);
+    double value = number_at(strstr(from, "\"test\":"), "\"average_precision\":", 1);
+    weir_free(report);
+    return value;
+}
+
+/* What a training said of trees, of a network and of both is what each of these models gets when it is judged, against
+ * any other. */
+static void families_get_what_their_training_said(void **state) {
+    static const char *const families[] = {"network", "trees", "blend"};
+    double said[3];
+    (void)state;
+    make_data();
+    for (int i = 0; i < 3; i++) {
+        char line[512];
+        train_family(families[i]);
+        said[i] = said_by_report(families[i], NULL);
+        snprintf(line, sizeof line, "weir model show ./%s/2* " ANYBODY_S "| grep -o '\"family\":\"[a-z]*\"' | head -1",
+                 families[i]);
+        cli_must(line, families[i]);
+    }
+    assert_true(said_by_report("blend", "\"with_network\"") > 0);
+    assert_true(said_by_report("blend", "\"network\"") == said[0]); /* as it is learnt alone */
+    assert_true(said_by_report("blend", "\"graph_trees\"") == said[1]);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            char line[512];
+            weir_test_output output;
+            snprintf(line, sizeof line, "weir train old" CUT ANYBODY_S "--judge %s/2* --against %s/2*", families[i],
+                     families[j]);
+            cli_bash(weir_test_folder(), line, &output);
+            CLI_ASSERT(output.status == 0, line, &output, "must be compared");
+            assert_true(number_at(output.out, "\"value\":", 1) == said[i]);
+            assert_true(number_at(output.out, "\"value\":", 2) == said[j]);
+            weir_test_output_free(&output);
+        }
+}
+
+/* The same seed, the same bits. */
+static void trees_are_the_same_again(void **state) {
+    (void)state;
+    make_data();
+    train_family("trees");
+    cli_must("mv trees first && mv trees.csv first.csv && echo moved", "^moved");
+    train_family("trees");
+    cli_must("cmp first/2*/weights.safetensors trees/2*/weights.safetensors && cmp first/2*/model.json "
+             "trees/2*/model.json && cmp first.csv trees.csv && echo same",
+             "^same");
+}
+
+/* What stands beside a blend's scores, and that these are probabilities. */
+static void a_blend_s_predictions(void **state) {
+    char line[256];
+    double least = 1, most = 0;
+    (void)state;
+    make_data();
+    train_family("blend");
+    FILE *file = fopen(weir_test_path("blend.csv"), "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "part,key,time,label,score,probability,network,graph_trees\n");
+    while (fgets(line, sizeof line, file)) {
+        char *rest = line, *field = NULL;
+        for (int i = 0; i < 6; i++)
+            assert_non_null(field = strsep(&rest, ","));
+        const double probability = strtod(field, NULL);
+        least = fmin(least, probability);
+        most = fmax(most, probability);
+    }
+    assert_true(least >= 0 && most <= 1 && most > least);
+    fclose(file);
+}
+
+static void what_trees_cannot_be_learnt_with(void **state) {
+    static const struct {
+        const char *options, *sentence;
+    } cases[] = {
+        {"--model trees --fanouts 4,4,4", "two hops far"},
+        {"--model trees --embed-vertices a", "know no embeddings"},
+        {"--model trees --strategy 'recent by.out=uniform'", "newest edges"},
+        {"--model blend --strategy uniform", "newest edges"},
+        {"--model blend --plan", "of a network"},
+        {"--model forest", "network"},
+    };
+    (void)state;
+    make_data();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char line[256];
+        weir_test_output output;
+        snprintf(line, sizeof line, "weir train old %s" CUT, cases[i].options);
+        cli_bash(weir_test_folder(), line, &output);
+        CLI_ASSERT(output.status == 64 && cli_one_line(output.err) && cli_matches(output.err, cases[i].sentence), line,
+                   &output, "must be refused in a sentence");
+        weir_test_output_free(&output);
+    }
+}
+
 /* --- predictions -------------------------------------------------------------------------------------------------- */
 
 typedef struct predicted {
@@ -270,6 +394,8 @@ static void predictions_are_of_a_training(void **state) {
     weir_test_output_free(&output);
 }
 
-WEIR_TESTS(WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused),
+WEIR_TESTS(WEIR_CASE(families_get_what_their_training_said), WEIR_CASE(trees_are_the_same_again),
+           WEIR_CASE(a_blend_s_predictions), WEIR_CASE(what_trees_cannot_be_learnt_with),
+           WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused),
            WEIR_CASE(two_models_are_compared), WEIR_CASE(layers_that_add_stay_so),
            WEIR_CASE(predictions_are_those_of_the_report), WEIR_CASE(predictions_are_of_a_training))

@@ -105,6 +105,31 @@ static void a_surely_better_one_is_promoted(void **state) {
     expect(second, NULL, 0, "7/7  decide         promoted 2");
 }
 
+/* Each night's model is of another family than the one that serves, both ways round, and is compared with it. */
+static void families_follow_each_other(void **state) {
+    static const char *const first[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, "--model", "trees", NULL};
+    static const char *const families[] = {"network", "blend", "trees", "network"};
+    (void)state;
+    night_store("120");
+    expect(first, NULL, 0, "no model served yet");
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        const char *const next[] = {"--force", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, "--model", families[i], NULL};
+        char shown[64];
+        weir_test_output output;
+        night_run(next, NULL, &output);
+        if (output.status || !strstr(output.out, "promoted 2")) fail_msg("%s%s", output.out, output.err);
+        (void)judged_at(output.out, "5/7  judge ");
+        (void)judged_at(output.out, "6/7  judge-serving ");
+        weir_test_output_free(&output);
+        const char *const show[] = {weir_test_program(),        "model", "show",         "--path",
+                                    weir_test_path("d/models"), "--set", NIGHT_UNSIGNED, NULL};
+        weir_test_run(show, NULL, &output);
+        snprintf(shown, sizeof shown, "\"serves\":true,\"task\":\"fraud\",\"family\":\"%s\"", families[i]);
+        if (!strstr(output.out, shown)) fail_msg("%s is not in %.400s%s", shown, output.out, output.err);
+        weir_test_output_free(&output);
+    }
+}
+
 static void an_ended_night_is_not_gone_on_with(void **state) {
     static const char *const named[] = {"--name", "n", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, NULL};
     (void)state;
@@ -242,7 +267,8 @@ static void a_rehearsal_changes_nothing(void **state) {
 
 WEIR_TESTS(WEIR_CASE(promotes_the_first_and_keeps_an_equal_one),
            WEIR_CASE(g3_the_surely_better_one_serves_whichever_is_new), WEIR_CASE(a_surely_better_one_is_promoted),
-           WEIR_CASE(an_ended_night_is_not_gone_on_with), WEIR_CASE(a_signed_model_serves_and_an_unsigned_does_not),
+           WEIR_CASE(families_follow_each_other), WEIR_CASE(an_ended_night_is_not_gone_on_with),
+           WEIR_CASE(a_signed_model_serves_and_an_unsigned_does_not),
            WEIR_CASE(a_register_that_nobody_signed_stops_a_strict_night_before_it_trains),
            WEIR_CASE(a_lost_serving_model_stops_the_night), WEIR_CASE(too_little_data), WEIR_CASE(several_ranks),
            WEIR_CASE(a_missing_store_and_server), WEIR_CASE(a_server_that_answers_without_a_body),

@@ -5,9 +5,11 @@
 
 #include <string.h>
 
+#include <weir/inference/inputs/columns.h>
 #include <weir/inference/pack/pack.h>
 #include <weir/inference/recommend/recommend.h>
 
+#include "trees_fixture.h"
 #include "weir_test.h"
 
 /* How the shipped payments are judged: who paid with what and where, and what those did before. */
@@ -32,10 +34,13 @@ static inline uint32_t register_steps(const weir_schema *schema, weir_sample_ste
     return count;
 }
 
-/* Writes a model of random weights and does not promote it. */
-static inline weir_err register_add(weir_models *models, const weir_schema *schema, uint32_t hidden, uint64_t seed,
-                                    const weir_secret_key *key, char id[WEIR_MODEL_ID_MAX]) {
+/* Writes a model of random weights, or trees, and does not promote it. */
+static inline weir_err register_add_family(weir_models *models, const weir_schema *schema, weir_pack_family family,
+                                           uint32_t hidden, uint64_t seed, const weir_secret_key *key,
+                                           char id[WEIR_MODEL_ID_MAX]) {
     weir_sample_step steps[16];
+    weir_rng rng = weir_rng_stream(seed, 6, 0);
+    weir_trees *trees = NULL;
     const weir_nn_opts opts = {.hidden = hidden, .steps = steps, .step_count = register_steps(schema, steps)};
     const weir_kernels *cpu = weir_kernels_cpu();
     weir_nn_shape *shape = NULL;
@@ -47,8 +52,14 @@ static inline weir_err register_add(weir_models *models, const weir_schema *sche
     if (!err) err = cpu->alloc(weir_nn_parameter_count(nn) * sizeof(weir_real), &params);
     if (!err) {
         weir_nn_init(nn, seed, params);
-        const weir_pack_opts pack = {.nn = nn,
+        if (family != WEIR_PACK_NETWORK)
+            trees = forest_random(&rng, 30, (uint32_t)weir_tree_columns_count(shape, WEIR_TREE_COLUMNS_HOPS_MAX));
+        const weir_pack_opts pack = {.nn = family == WEIR_PACK_TREES ? NULL : nn,
                                      .params = params,
+                                     .shape = shape,
+                                     .trees = trees,
+                                     .hops = WEIR_TREE_COLUMNS_HOPS_MAX,
+                                     .blend = {1, 0, 1, 0},
                                      .sample_seed = seed,
                                      .slope = 1,
                                      .schema_hash = weir_schema_hash(schema),
@@ -57,10 +68,16 @@ static inline weir_err register_add(weir_models *models, const weir_schema *sche
     }
     if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
     weir_pack_draft_close(draft);
+    weir_trees_close(trees);
     if (params) cpu->release(params);
     weir_nn_close(nn);
     weir_nn_shape_free(shape);
     return err;
+}
+
+static inline weir_err register_add(weir_models *models, const weir_schema *schema, uint32_t hidden, uint64_t seed,
+                                    const weir_secret_key *key, char id[WEIR_MODEL_ID_MAX]) {
+    return register_add_family(models, schema, WEIR_PACK_NETWORK, hidden, seed, key, id);
 }
 
 static inline weir_schema *register_schema_of(const char *name) {
@@ -99,16 +116,21 @@ static inline void register_make_recommender(const char *folder, char id[WEIR_MO
 }
 
 /* A register with one unsigned model, which serves. */
-static inline void register_make(const char *folder, uint32_t hidden, uint64_t seed, char id[WEIR_MODEL_ID_MAX]) {
+static inline void register_make_family(const char *folder, weir_pack_family family, uint32_t hidden, uint64_t seed,
+                                        char id[WEIR_MODEL_ID_MAX]) {
     const weir_model_opts unsigned_too = {.accept_unsigned = true};
     weir_schema *schema = register_schema();
     weir_models *models;
     weir_models_entry entry;
     assert_ok(weir_models_open(folder, weir_clock_system(), &models));
-    assert_ok(register_add(models, schema, hidden, seed, NULL, id));
+    assert_ok(register_add_family(models, schema, family, hidden, seed, NULL, id));
     assert_ok(weir_models_promote(models, id, &(weir_models_change){.reason = "a test"}, &unsigned_too, &entry));
     weir_models_close(models);
     weir_schema_free(schema);
+}
+
+static inline void register_make(const char *folder, uint32_t hidden, uint64_t seed, char id[WEIR_MODEL_ID_MAX]) {
+    register_make_family(folder, WEIR_PACK_NETWORK, hidden, seed, id);
 }
 
 #endif /* MODEL_REGISTER_H */

@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/inference/inputs/columns.h>
 #include <weir/inference/score/score.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/rng.h>
 #include <weir/store/format/row.h>
 
 #include "submit.h"
+#include "trees_fixture.h"
 #include "weir_test.h"
 
 #define SCORE_SHARDS     2u
@@ -249,10 +251,17 @@ static inline void score_world_grow(score_world *w, uint64_t events) {
 
 /* --- models ----------------------------------------------------------------------------------------------------- */
 
+typedef enum score_family { SCORE_NETWORK, SCORE_TREES, SCORE_BLEND } score_family;
+
+static const weir_blend score_blend = {0.5, 0.1, 2, -0.3};
+
 typedef struct score_net {
     weir_nn_shape *shape;
     weir_nn *nn;
     weir_real *params;
+    score_family family;
+    weir_trees *trees; /* NULL: a network alone */
+    uint32_t hops;     /* of their columns */
 } score_net;
 
 static const weir_sample_step score_steps[SCORE_STEPS] = {
@@ -312,6 +321,7 @@ static inline void score_net_open_wide(score_net *net, const weir_schema *schema
                                .known_count = SCORE_TYPES};
     weir_rng rng = weir_rng_stream(seed, 2, 0);
     void *memory;
+    *net = (score_net){.family = SCORE_NETWORK};
     assert_ok(weir_nn_shape_open(schema, &opts, &net->shape));
     assert_ok(weir_nn_open(net->shape, weir_kernels_cpu(), &net->nn));
     uint64_t parameters = weir_nn_parameter_count(net->nn);
@@ -327,7 +337,23 @@ static inline void score_net_open(score_net *net, const weir_schema *schema, con
     score_net_open_wide(net, schema, steps, count, seed, 12);
 }
 
+/* The same steps, each of the newest edges, as trees read them. */
+static inline void score_net_open_family(score_net *net, const weir_schema *schema, uint64_t seed, score_family family,
+                                         uint32_t hops) {
+    weir_sample_step steps[SCORE_STEPS];
+    weir_rng rng = weir_rng_stream(seed, 5, 0);
+    memcpy(steps, score_steps, sizeof steps);
+    for (uint32_t i = 0; family != SCORE_NETWORK && i < SCORE_STEPS; i++)
+        steps[i].strategy = WEIR_SAMPLE_RECENT;
+    score_net_open(net, schema, steps, SCORE_STEPS, seed);
+    net->family = family;
+    net->hops = hops;
+    if (family != SCORE_NETWORK)
+        net->trees = forest_random(&rng, 400, (uint32_t)weir_tree_columns_count(net->shape, hops));
+}
+
 static inline void score_net_close(score_net *net) {
+    weir_trees_close(net->trees);
     weir_kernels_cpu()->release(net->params);
     weir_nn_close(net->nn);
     weir_nn_shape_free(net->shape);
@@ -336,8 +362,12 @@ static inline void score_net_close(score_net *net) {
 static inline weir_score_model *score_model_of(const score_net *net, const weir_schema *schema, const char *version) {
     const weir_score_model_opts opts = {.name = "random",
                                         .version = version,
-                                        .nn = net->nn,
+                                        .nn = net->family == SCORE_TREES ? NULL : net->nn,
                                         .params = net->params,
+                                        .shape = net->shape,
+                                        .trees = net->trees,
+                                        .hops = net->hops,
+                                        .blend = score_blend,
                                         .seed = 77,
                                         .slope = 2,
                                         .offset = -1};

@@ -14,6 +14,8 @@
 #include <weir/trainer/eval/eval.h>
 #include <xgboost/c_api.h>
 
+#include "export.h"
+
 #define BOOST_NO_MEMORY "for boosted trees; omit them by --no-baselines"
 
 struct weir_boost {
@@ -48,6 +50,7 @@ weir_boost_opts weir_boost_defaults(void) {
     X(XGBoosterSetParam)           \
     X(XGBoosterUpdateOneIter)      \
     X(XGBoosterPredictFromDMatrix) \
+    X(XGBoosterSaveModelToBuffer)  \
     X(XGBoosterFree)
 
 #define BOOST_DECLARE(name) __typeof__(name) *name;
@@ -210,4 +213,14 @@ weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, 
     if (!err) err = boost_predict(boost->booster, matrix, boost->rounds, rows->count, scores);
     if (matrix) xgb.XGDMatrixFree(matrix);
     return err;
+}
+
+weir_err weir_boost_export(const weir_boost *boost, weir_trees **treesp) {
+    bst_ulong length = 0;
+    const char *text =
+        NULL; /* the library's, until it is called again; an object, so that a bracket is its last byte */
+    *treesp = NULL;
+    weir_err err = boost_check(xgb.XGBoosterSaveModelToBuffer(boost->booster, "{\"format\": \"json\"}", &length, &text),
+                               "write its model");
+    return err ? err : weir_boost_read_model(text, length, boost->rounds, (uint32_t)boost->columns, treesp);
 }

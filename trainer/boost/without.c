@@ -32,3 +32,10 @@ weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, 
     return WEIR_ERR(WEIR_EUNAVAILABLE,
                     "this program was built without XGBoost; install libxgboost-dev and build again");
 }
+
+weir_err weir_boost_export(const weir_boost *boost, weir_trees **treesp) {
+    (void)boost;
+    *treesp = NULL;
+    return WEIR_ERR(WEIR_EUNAVAILABLE,
+                    "this program was built without XGBoost; install libxgboost-dev and build again");
+}

@@ -20,6 +20,9 @@ typedef struct report {
     weir_train_trees trees[WEIR_TRAIN_BASELINES];
     double *tree_scores[WEIR_TRAIN_BASELINES];                 /* one a target behind the training part */
     char why_not[WEIR_TRAIN_BASELINES][WEIR_ERR_SENTENCE_MAX]; /* "": there are trees */
+    const weir_train_metrics *metrics_of;                      /* of the model, one a part */
+    weir_calibration calibration;                              /* of the model             */
+    double *blended;                                           /* log odds of a blend; else NULL */
     weir_buf metrics, provenance, text;
 } report;
 
@@ -32,6 +35,10 @@ static const baseline_name baseline_names[WEIR_TRAIN_BASELINES] = {
     [WEIR_TRAIN_ROW_TREES] = {"row_trees", "row trees"},
 };
 
+static bool report_has(const report *f, weir_train_baseline b) {
+    return f->c->baselines || (b == WEIR_TRAIN_GRAPH_TREES && f->c->opts.model != WEIR_TRAIN_NETWORK);
+}
+
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
@@ -43,8 +50,9 @@ static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
     weir_json_key_f64(json, "recall_at_budget", m->budget_recall);
 }
 
-static void report_put_metrics(weir_json *json, const weir_trained_view *trained, weir_targets_part part) {
-    const weir_train_metrics *m = &trained->metrics[part];
+static void report_put_metrics(weir_json *json, const report *f, weir_targets_part part) {
+    const weir_trained_view *trained = &f->trained;
+    const weir_train_metrics *m = &f->metrics_of[part];
     const weir_targets *targets = trained->targets;
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
@@ -62,10 +70,25 @@ static void report_put_metrics(weir_json *json, const weir_trained_view *trained
     weir_json_object_end(json);
 }
 
+/* Of a blend, what the network gets by itself. */
+static void report_put_network(weir_json *json, const report *f) {
+    weir_json_key(json, "network");
+    weir_json_object(json);
+    for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
+        weir_json_key(json, part_names[part]);
+        weir_json_object(json);
+        report_put_ranking(json, &f->trained.metrics[part]);
+        weir_json_object_end(json);
+    }
+    weir_json_object_end(json);
+}
+
 static void report_put_baselines(weir_json *json, const report *f) {
     weir_json_key(json, "baselines");
     weir_json_object(json);
+    if (f->c->opts.model == WEIR_TRAIN_BLEND) report_put_network(json, f);
     for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++) {
+        if (!report_has(f, b)) continue;
         weir_json_key(json, baseline_names[b].key);
         weir_json_object(json);
         if (f->why_not[b][0]) {
@@ -78,10 +101,12 @@ static void report_put_baselines(weir_json *json, const report *f) {
             weir_json_key(json, part_names[part]);
             weir_json_object(json);
             report_put_ranking(json, &f->trees[b].metrics[part]);
-            weir_json_key(json, "with_network");
-            weir_json_object(json);
-            report_put_ranking(json, &f->trees[b].with_network[part]);
-            weir_json_object_end(json);
+            if (f->trained.nn) {
+                weir_json_key(json, "with_network");
+                weir_json_object(json);
+                report_put_ranking(json, &f->trees[b].with_network[part]);
+                weir_json_object_end(json);
+            }
             weir_json_object_end(json);
         }
         weir_json_object_end(json);
@@ -95,10 +120,12 @@ static void report_write_metrics(report *f) {
     weir_json_object(&json);
     weir_json_key_string(&json, "task", weir_nn_task(trained->shape));
     weir_json_key_u64(&json, "alerts_a_day", f->c->opts.alerts);
-    weir_json_key_u64(&json, "best_epoch", trained->best_epoch);
-    report_put_metrics(&json, trained, WEIR_TARGETS_VALIDATION);
-    report_put_metrics(&json, trained, WEIR_TARGETS_TEST);
-    if (f->c->baselines) report_put_baselines(&json, f);
+    if (f->c->opts.model != WEIR_TRAIN_NETWORK)
+        weir_json_key_string(&json, "family", weir_cmd_train_models[f->c->opts.model]);
+    if (trained->nn) weir_json_key_u64(&json, "best_epoch", trained->best_epoch);
+    report_put_metrics(&json, f, WEIR_TARGETS_VALIDATION);
+    report_put_metrics(&json, f, WEIR_TARGETS_TEST);
+    if (report_has(f, WEIR_TRAIN_GRAPH_TREES)) report_put_baselines(&json, f);
     weir_json_object_end(&json);
 }
 
@@ -113,6 +140,11 @@ static void report_write_provenance(report *f) {
     weir_json_key_u64(&json, "seed", c->opts.seed);
     weir_json_key_u64(&json, "sample_seed", c->opts.sample_seed);
     weir_json_key_u64(&json, "ranks", weir_comm_ranks(c->comm));
+    if (!f->trained.nn) { /* the rest is of a network */
+        weir_json_key_u64(&json, "trees", f->trees[WEIR_TRAIN_GRAPH_TREES].rounds);
+        weir_json_object_end(&json);
+        return;
+    }
     weir_json_key_u64(&json, "batch", c->opts.batch);
     weir_json_key_u64(&json, "negatives", c->opts.negatives);
     weir_json_key_f64(&json, "rate", c->opts.rate);
@@ -127,41 +159,50 @@ static void report_write_provenance(report *f) {
 
 /* --- text --------------------------------------------------------------------------------------------------------- */
 
-static void report_write_row(weir_buf *out, const char *name, const weir_train_metrics *m) {
+static void report_write_row(weir_buf *out, const char *name, const weir_train_metrics *m, bool calibrated) {
     char interval[32];
     snprintf(interval, sizeof interval, "%.4f to %.4f", m->interval.low, m->interval.high);
     weir_buf_printf(out, "  %-12s %17.4f  %16s  %6.4f  %19.3f", name, m->average_precision, interval, m->auroc,
                     m->budget_precision);
+    if (calibrated)
+        weir_buf_printf(out, "  %8.4f  %17.4f\n", m->log_loss, m->calibration_error);
+    else
+        weir_buf_printf(out, "  %8s  %17s\n", "-", "-");
 }
 
 /* The network side by side with what it has to beat. */
 static void report_write_ranking(report *f, weir_targets_part part) {
-    const weir_train_metrics *m = &f->trained.metrics[part];
+    const weir_train_model model = f->c->opts.model;
     weir_buf_printf(&f->text, "\n  %-12s %17s  %16s  %6s  %19s  %8s  %17s\n", "", "average precision", "95 of 100",
                     "AUROC", "precision at budget", "log loss", "calibration error");
-    report_write_row(&f->text, "network", m);
-    weir_buf_printf(&f->text, "  %8.4f  %17.4f\n", m->log_loss, m->calibration_error);
-    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++) {
+    if (f->trained.nn) report_write_row(&f->text, "network", &f->trained.metrics[part], model == WEIR_TRAIN_NETWORK);
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++) {
+        const bool graph = b == WEIR_TRAIN_GRAPH_TREES;
+        if (!report_has(f, b)) continue;
         if (f->why_not[b][0]) {
             weir_buf_printf(&f->text, "  %-12s %s\n", baseline_names[b].text, f->why_not[b]);
             continue;
         }
-        report_write_row(&f->text, baseline_names[b].text, &f->trees[b].metrics[part]);
-        weir_buf_printf(&f->text, "  %8s  %17s\n", "-", "-");
-        report_write_row(&f->text, "  + network", &f->trees[b].with_network[part]);
-        weir_buf_printf(&f->text, "  %8s  %17s\n", "-", "-");
+        report_write_row(&f->text, baseline_names[b].text, &f->trees[b].metrics[part],
+                         graph && model == WEIR_TRAIN_TREES);
+        if (f->trained.nn)
+            report_write_row(&f->text, "  + network", &f->trees[b].with_network[part],
+                             graph && model == WEIR_TRAIN_BLEND);
     }
 }
 
 static void report_write_text(report *f) {
     bool binary = weir_nn_outputs(f->trained.shape) == 1;
     uint64_t old = f->trained.targets->old;
-    weir_buf_printf(&f->text, "best of epoch %u\n", f->trained.best_epoch);
+    if (f->trained.nn)
+        weir_buf_printf(&f->text, "best of epoch %u\n", f->trained.best_epoch);
+    else
+        weir_buf_printf(&f->text, "best of %u trees\n", f->trees[WEIR_TRAIN_GRAPH_TREES].rounds);
     if (old)
         weir_buf_printf(&f->text, "excluded: %" PRIu64 " targets from before the history that the snapshot covers\n",
                         old);
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++) {
-        const weir_train_metrics *m = &f->trained.metrics[part];
+        const weir_train_metrics *m = &f->metrics_of[part];
         weir_buf_printf(&f->text, "%s: %" PRIu64 " targets", part_names[part], m->targets);
         if (binary) {
             weir_buf_printf(&f->text, ", %" PRIu64 " positive", m->positives);
@@ -174,27 +215,38 @@ static void report_write_text(report *f) {
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-static weir_err report_add_model(report *f, const weir_trained *trained) {
+static weir_pack_opts report_pack_opts(const report *f) {
     const weir_cmd_train *c = f->c;
-    const weir_nn *nn = f->trained.nn;
-    uint64_t bytes = weir_nn_parameter_count(nn) * sizeof(weir_real);
+    const weir_train_trees *trees = &f->trees[WEIR_TRAIN_GRAPH_TREES];
     weir_pack_opts opts = {
-        .nn = nn,
+        .nn = f->trained.nn,
+        .shape = f->trained.shape,
         .sample_seed = c->opts.sample_seed,
-        .slope = f->trained.calibration.slope,
-        .offset = f->trained.calibration.offset,
+        .slope = f->calibration.slope,
+        .offset = f->calibration.offset,
         .schema_hash = weir_schema_hash(weir_snapshot_schema(c->opts.snapshot)),
         .metrics = f->metrics.bytes,
         .provenance = f->provenance.bytes,
     };
+    if (c->opts.model == WEIR_TRAIN_NETWORK) return opts;
+    opts.trees = trees->trees;
+    opts.hops = trees->hops;
+    opts.blend = trees->blend;
+    return opts;
+}
+
+static weir_err report_add_model(report *f, const weir_trained *trained) {
+    const weir_cmd_train *c = f->c;
+    const weir_nn *nn = f->trained.nn;
+    weir_pack_opts opts = report_pack_opts(f);
     weir_secret_key *key = NULL;
     weir_pack_draft *draft = NULL;
     weir_models *models = NULL;
     char id[WEIR_MODEL_ID_MAX];
-    weir_real *host = weir_malloc(bytes);
-    weir_err err = host ? WEIR_OK : WEIR_NOMEM("for a model");
+    weir_real *host = nn ? weir_malloc(weir_nn_parameter_count(nn) * sizeof *host) : NULL;
+    weir_err err = host || !nn ? WEIR_OK : WEIR_NOMEM("for a model");
     if (!err && c->key) err = weir_secret_key_load(c->key, &key);
-    if (!err) err = weir_trained_params(trained, host);
+    if (!err && nn) err = weir_trained_params(trained, host);
     opts.params = host;
     opts.key = key;
     if (!err) err = weir_pack_draft_open(&opts, &draft);
@@ -208,36 +260,62 @@ static weir_err report_add_model(report *f, const weir_trained *trained) {
     return err;
 }
 
-/* Trees that cannot be had are no reason to lose the network. */
-static void report_learn_trees(report *f, const weir_trained *trained) {
+/* Trees that cannot be had are no reason to lose the network, unless they are the model, or a part of it. */
+static weir_err report_learn_trees(report *f, const weir_trained *trained) {
     const weir_targets *targets = f->trained.targets;
-    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES && f->c->baselines; b++) {
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++) {
+        if (!report_has(f, b)) continue;
         f->tree_scores[b] = weir_calloc(targets->count - targets->ends[WEIR_TARGETS_TRAIN], sizeof(double));
         weir_err missing = f->tree_scores[b] ? weir_train_trees_learn(trained, b, &f->trees[b], f->tree_scores[b])
                                              : WEIR_NOMEM("for the scores of trees");
+        if (missing && b == WEIR_TRAIN_GRAPH_TREES && f->c->opts.model != WEIR_TRAIN_NETWORK) return missing;
         if (missing) weir_err_sentence(missing, f->why_not[b], sizeof f->why_not[b]);
     }
+    return WEIR_OK;
+}
+
+/* What the model gets and says, whichever it is. */
+static weir_err report_choose(report *f) {
+    const weir_train_trees *trees = &f->trees[WEIR_TRAIN_GRAPH_TREES];
+    const double *tree_scores = f->tree_scores[WEIR_TRAIN_GRAPH_TREES];
+    const weir_targets *targets = f->trained.targets;
+    const uint64_t count = targets->count - targets->ends[WEIR_TARGETS_TRAIN];
+    f->metrics_of = f->trained.metrics;
+    f->calibration = f->trained.calibration;
+    if (f->c->opts.model == WEIR_TRAIN_TREES) {
+        f->metrics_of = trees->metrics;
+        f->calibration = trees->calibration;
+    }
+    if (f->c->opts.model != WEIR_TRAIN_BLEND) return WEIR_OK;
+    f->metrics_of = trees->with_network;
+    f->calibration = trees->blended;
+    f->blended = weir_calloc(count, sizeof *f->blended);
+    if (!f->blended) return WEIR_NOMEM("for the scores of a blend");
+    for (uint64_t i = 0; i < count; i++)
+        f->blended[i] = weir_blend_of(&trees->blend, f->trained.scores[i], tree_scores[i]);
+    return WEIR_OK;
 }
 
 static weir_err report_write_predictions(const report *f) {
     const weir_schema *schema = weir_snapshot_schema(f->c->opts.snapshot);
     const weir_schema_label *label = weir_schema_label_at(schema, weir_schema_task_at(schema, f->c->opts.task)->label);
     weir_cmd_predictions p = {.trained = f->trained,
+                              .scores = f->trained.scores,
+                              .calibration = f->calibration,
                               .values = weir_nn_outputs(f->trained.shape) == 1 ? NULL : &label->values};
+    if (f->c->opts.model == WEIR_TRAIN_TREES) p.scores = f->tree_scores[WEIR_TRAIN_GRAPH_TREES];
+    if (f->blended) {
+        p.scores = f->blended;
+        p.network = f->trained.scores;
+    }
     for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++)
         p.trees[b] = f->why_not[b][0] ? NULL : f->tree_scores[b];
     return weir_cmd_train_predictions(f->c->predictions, &p, f->c->opts.snapshot);
 }
 
-weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained) {
+static weir_err report_write(report *f, const weir_trained *trained) {
+    const weir_cmd_train *c = f->c;
     char path[4096];
-    if (weir_comm_rank(c->comm) != 0) return c->models ? weir_trained_params(trained, NULL) : WEIR_OK;
-    report *f = weir_calloc(1, sizeof *f);
-    if (!f) return WEIR_NOMEM("for the report of a training");
-    f->c = c;
-    f->trained = weir_trained_look(trained);
-
-    report_learn_trees(f, trained);
     report_write_metrics(f);
     report_write_provenance(f);
     report_write_text(f);
@@ -251,11 +329,27 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
     if (!err) err = weir_buf_err(&f->text);
     if (!err) err = weir_cli_output(f->text.bytes, f->text.length);
     if (!err && c->predictions) err = report_write_predictions(f); /* last: it is no reason to lose the model */
+    return err;
+}
+
+weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained) {
+    const bool whole = c->opts.model == WEIR_TRAIN_TREES; /* all that there is, is on rank 0 */
+    if (weir_comm_rank(c->comm) != 0) return c->models && !whole ? weir_trained_params(trained, NULL) : WEIR_OK;
+    report *f = weir_calloc(1, sizeof *f);
+    if (!f) return WEIR_NOMEM("for the report of a training");
+    f->c = c;
+    f->trained = weir_trained_look(trained);
+    weir_err err = report_learn_trees(f, trained);
+    if (!err) err = report_choose(f);
+    if (!err) err = report_write(f, trained);
     weir_buf_free(&f->metrics);
     weir_buf_free(&f->provenance);
     weir_buf_free(&f->text);
-    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++)
+    for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++) {
         weir_free(f->tree_scores[b]);
+        weir_train_trees_free(&f->trees[b]);
+    }
+    weir_free(f->blended);
     weir_free(f);
     return err;
 }

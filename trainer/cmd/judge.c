@@ -77,14 +77,15 @@ static weir_err judge_open_model(const weir_cli *cli, const char *folder, judge_
     if (!err) err = weir_model_open(folder, &trust.opts, &model);
     if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &one->pack);
     weir_model_close(model);
-    if (!err) one->shape = weir_nn_shape_of(weir_pack_look(one->pack).nn);
+    if (!err) one->shape = weir_pack_look(one->pack).shape;
     return err;
 }
 
 static weir_err judge_run(weir_cmd_train *c, judge_one *one) {
     const weir_pack_contents of = weir_pack_look(one->pack);
     c->opts.sample_seed = of.sample_seed;
-    return weir_train_judge(c->comm, &c->opts, of.nn, of.params, &one->judged);
+    const weir_judge_model model = {of.shape, of.nn, of.params, of.trees, of.hops, of.blend};
+    return weir_train_judge(c->comm, &c->opts, &model, &one->judged);
 }
 
 static weir_err judge_compare(const judge_one *one, const judge_one *other, weir_interval *differencep) {

@@ -3,6 +3,7 @@
  * predictions.c - what a training says of each target of validation and test, as a table for other programs.
  *
  *   part,key,time,label,score,probability,graph_trees,row_trees    a yes-or-no question: label 1 or 0; log odds
+ *                                                                  of a blend behind its probability: network
  *   part,key,time,label,predicted                                  several classes: their texts
  *
  * Columns of trees are there if these were learnt. Targets stand in the order of their parts, and there of time.
@@ -27,9 +28,10 @@ static weir_err predictions_put_key(weir_buf *out, const weir_snapshot_vertices 
 
 /* What is said of the target at this place of those behind the training part. */
 static void predictions_put_scores(weir_buf *out, const weir_cmd_predictions *p, uint32_t class_of, uint64_t place) {
-    const double score = p->trained.scores[place];
+    const double score = p->scores[place];
     if (!p->values) {
-        weir_buf_printf(out, ",%u,%.9g,%.9g", class_of != 0, score, weir_calibrated(&p->trained.calibration, score));
+        weir_buf_printf(out, ",%u,%.9g,%.9g", class_of != 0, score, weir_calibrated(&p->calibration, score));
+        if (p->network) weir_buf_printf(out, ",%.9g", p->network[place]);
         for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++)
             if (p->trees[b]) weir_buf_printf(out, ",%.9g", p->trees[b][place]);
         return;
@@ -51,6 +53,7 @@ weir_err weir_cmd_train_predictions(const char *path, const weir_cmd_predictions
     weir_buf out = {0};
     weir_err err = WEIR_OK;
     weir_buf_printf(&out, "part,key,time,label,%s", p->values ? "predicted" : "score,probability");
+    if (p->network) weir_buf_text(&out, ",network");
     for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++)
         if (p->trees[b]) weir_buf_text(&out, trees[b]);
     weir_buf_byte(&out, '\n');

@@ -242,6 +242,8 @@ static weir_err train_read_plan(const weir_cli *cli, weir_cmd_train *c) {
         return WEIR_ERR(WEIR_EUSAGE,
                         "--plan looks at batches that do not follow each other, so it cannot tell what --cache-policy "
                         "ahead keeps; plan with vip, which asks for more");
+    if (c->plan && c->opts.model != WEIR_TRAIN_NETWORK)
+        return WEIR_ERR(WEIR_EUSAGE, "--plan is of a network; omit --model");
     if (c->plan && (c->opts.resume || weir_cli_given(cli, "judge")))
         return WEIR_ERR(WEIR_EUSAGE, "--plan is of a whole training; omit --resume and --judge");
     if (weir_cli_given(cli, "ranks") && (weir_cli_text(cli, "parts") || weir_comm_ranks(c->comm) > 1))
@@ -256,11 +258,21 @@ static weir_err train_read_plan(const weir_cli *cli, weir_cmd_train *c) {
     return err;
 }
 
+const char *const weir_cmd_train_models[WEIR_TRAIN_MODELS] = {"network", "trees", "blend"};
+
+/* What is judged says itself what it is. */
+static void train_read_model(const weir_cli *cli, weir_train_opts *o) {
+    const char *name = weir_cli_text(cli, "model");
+    for (weir_train_model m = 0; name && m < WEIR_TRAIN_MODELS; m++)
+        if (strcmp(name, weir_cmd_train_models[m]) == 0) o->model = m;
+}
+
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->models = weir_cli_text(cli, "models");
     c->key = weir_cli_text(cli, "key");
     c->predictions = weir_cli_text(cli, "predictions");
     c->opts = weir_train_defaults();
+    train_read_model(cli, &c->opts);
     c->opts.folder = weir_cli_text(cli, "folder");
     c->opts.trace = weir_cli_text(cli, "trace");
     c->baselines = !weir_cli_given(cli, "no-baselines");
@@ -338,6 +350,10 @@ static const weir_option options[] = {
      NULL},
     {"key", 'k', "FILE", "sign the model with this secret key, made by weir model keygen (default: do not sign it)",
      NULL},
+    {"model", 0, "KIND",
+     "what answers: a network; boosted trees over what stands around a target; or the mean of both, of a yes-or-no "
+     "question (default: network)",
+     "network|trees|blend"},
     {"task", 't', "NAME", "task of the schema (default: its only one)", NULL},
     {"epochs", 'e', "N", "epochs at most (default: 100)", NULL},
     {"patience", 0, "N", "stop after N epochs without a better validation; 0: never (default: 5)", NULL},
@@ -439,7 +455,7 @@ static const weir_option options[] = {
 
 const weir_command weir_command_train = {
     .name = "train",
-    .summary = "train a graph network on a task of the schema from a snapshot",
+    .summary = "train a model on a task of the schema from a snapshot",
     .positional = "[SNAPSHOT]",
     .positional_min = 0,
     .positional_max = 1,

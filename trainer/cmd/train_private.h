@@ -16,6 +16,8 @@ typedef struct weir_cmd_reach {
     uint32_t along_fanouts[2 * WEIR_SCHEMA_RELATIONS_MAX][WEIR_SAMPLE_HOPS_MAX];
 } weir_cmd_reach;
 
+extern const char *const weir_cmd_train_models[WEIR_TRAIN_MODELS]; /* "network", "trees", "blend" */
+
 typedef struct weir_cmd_train {
     const char *snapshot_folder, *parts_folder; /* one of them   */
     const char *models, *key, *predictions;     /* NULL, not wanted */
@@ -43,6 +45,9 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
 /* What is known of the targets behind the training part. */
 typedef struct weir_cmd_predictions {
     weir_trained_view trained;
+    const double *scores; /* of the model, as of weir_trained_view; it is calibrated by the next */
+    weir_calibration calibration;
+    const double *network;                     /* log odds of a blend's; else NULL */
     const double *trees[WEIR_TRAIN_BASELINES]; /* log odds, one a target; NULL: there are none             */
     const weir_schema_values *values;          /* of the label; NULL: a yes-or-no question                 */
 } weir_cmd_predictions;

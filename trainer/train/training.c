@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/inference/inputs/columns.h>
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
@@ -11,6 +12,7 @@
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/base/log.h>
+#include <weir/trainer/boost/boost.h>
 
 #include "training_private.h"
 
@@ -159,9 +161,13 @@ static weir_err training_find_timeless(const weir_trained *t, bool timeless[WEIR
 }
 
 static weir_err training_shape_open(weir_trained *t) {
-    const weir_train_opts *o = &t->opts;
+    weir_train_opts *o = &t->opts;
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     weir_sample_step steps[WEIR_SAMPLE_STEPS_MAX];
+    if (o->model == WEIR_TRAIN_TREES && !o->reach.draws) { /* also where edges have no times that differ */
+        o->reach.draws = true;
+        o->reach.strategy = WEIR_SAMPLE_RECENT;
+    }
     bool timeless[WEIR_SCHEMA_RELATIONS_MAX] = {false};
     weir_err err = training_find_timeless(t, timeless);
     if (err) return err;
@@ -334,18 +340,53 @@ static weir_err training_check_pairs(const weir_trained *t) {
                     pair->name);
 }
 
+/* Before any work: what trees cannot be learnt of, or with. */
+static weir_err training_check_trees(const weir_trained *t) {
+    const weir_train_opts *o = &t->opts;
+    if (o->model == WEIR_TRAIN_NETWORK) return WEIR_OK;
+    if (o->part)
+        return WEIR_ERR(WEIR_EINVAL, "one rank learns the trees, and has only its part; train on the whole snapshot");
+    if (o->model == WEIR_TRAIN_TREES && (o->reach.layers > WEIR_TREE_COLUMNS_HOPS_MAX || o->embedded_count))
+        return WEIR_ERR(WEIR_EINVAL, "trees look two hops far, and know no embeddings of vertices; give one or two "
+                                     "fan-outs, omit --embed-vertices, or take --model blend");
+    if (weir_boost_available()) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUNAVAILABLE,
+                    "XGBoost was not there when this program was built, or is not there now; install "
+                    "libxgboost-dev, and build again if that was not enough, or take --model network");
+}
+
+/* And what the shape shows, before anything is learnt. */
+static weir_err training_check_columns(const weir_trained *t) {
+    if (t->opts.model == WEIR_TRAIN_NETWORK) return WEIR_OK;
+    if (weir_nn_outputs(t->shape) != 1)
+        return WEIR_ERR(WEIR_EINVAL, "boosted trees answer yes-or-no questions only; take --model network");
+    if (!weir_tree_columns_share(t->shape, WEIR_TREE_COLUMNS_HOPS_MAX))
+        return WEIR_ERR(WEIR_EINVAL,
+                        "trees read the newest edges of a vertex, and the network would look at others; take "
+                        "--strategy recent, or --model network");
+    return WEIR_OK;
+}
+
+static weir_err training_scores_open(weir_trained *t) {
+    t->scores = weir_calloc((size_t)(t->targets->count - t->targets->ends[WEIR_TARGETS_TRAIN]), sizeof *t->scores);
+    return t->scores ? WEIR_OK : WEIR_NOMEM(TRAINING_NO_MEMORY);
+}
+
 static weir_err training_set_up(weir_trained *t) {
     const weir_targets_opts opts = {t->opts.task, t->opts.cut, t->opts.part ? t->comm : NULL};
     weir_err err = training_check_opts(&t->opts);
+    if (!err) err = training_check_trees(t);
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err) err = training_shape_open(t);
+    if (!err) err = training_check_columns(t);
     if (!err) err = training_check_pairs(t);
     if (!err) err = training_channels(t);
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, t->opts.ahead, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);
     if (!err) err = weir_training_scales(t);
-    if (!err) err = training_networks_open(t);
+    if (err || t->opts.model == WEIR_TRAIN_TREES) return err ? err : training_scores_open(t);
+    err = training_networks_open(t);
     if (!err) weir_snapshot_give_back(t->opts.snapshot); /* targets were found by what no batch reads */
     if (!err) err = training_network_open(t);
     if (!err && t->opts.local) err = training_dealer_open(t);
@@ -404,30 +445,34 @@ static bool training_is_over(const weir_trained *t) {
     return s->epochs >= t->opts.epochs || (s->epochs > 0 && stale);
 }
 
-/* A part with the best parameters. Validation comes first: the probabilities of both parts are calibrated by it. */
-static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
-    uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
-    WEIR_ASSERT(t->state.best_epoch > 0); /* TRAIN-R3 */
-    weir_err err = weir_training_judge(t, part, t->best_params);
-    if (!err) err = weir_training_measure(t, weir_training_scores(t, part), part, &t->metrics[part]);
-    if (err || weir_nn_outputs(t->shape) != 1) return err;
-
+weir_err weir_training_calibrate(const weir_trained *t, const double *scores, weir_targets_part part,
+                                 weir_calibration *calibration, weir_train_metrics *metrics) {
+    const uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin;
     double *probabilities = weir_calloc(count, sizeof *probabilities);
     uint8_t *labels = weir_malloc(count);
-    if (!probabilities || !labels) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
+    weir_err err = probabilities && labels ? WEIR_OK : WEIR_NOMEM(TRAINING_NO_MEMORY);
     for (uint64_t i = 0; !err && i < count; i++)
         labels[i] = t->targets->classes_of[begin + i] != 0;
-    const weir_scored scored = {weir_training_scores(t, part), labels, count},
-                      calibrated = {probabilities, labels, count};
-    if (!err && part == WEIR_TARGETS_VALIDATION) err = weir_calibration_fit(&scored, &t->calibration);
+    const weir_scored scored = {scores, labels, count}, calibrated = {probabilities, labels, count};
+    if (!err && part == WEIR_TARGETS_VALIDATION) err = weir_calibration_fit(&scored, calibration);
     for (uint64_t i = 0; !err && i < count; i++)
-        probabilities[i] = weir_calibrated(&t->calibration, scored.scores[i]);
-    if (!err) err = weir_eval_log_loss(&calibrated, &t->metrics[part].log_loss);
-    if (!err) err = weir_eval_calibration_error(&calibrated, &t->metrics[part].calibration_error);
-    if (!err) err = weir_eval_average_precision_interval(&scored, t->opts.seed, &t->metrics[part].interval);
+        probabilities[i] = weir_calibrated(calibration, scored.scores[i]);
+    if (!err) err = weir_eval_log_loss(&calibrated, &metrics->log_loss);
+    if (!err) err = weir_eval_calibration_error(&calibrated, &metrics->calibration_error);
+    if (!err) err = weir_eval_average_precision_interval(&scored, t->opts.seed, &metrics->interval);
     weir_free(probabilities);
     weir_free(labels);
     return err;
+}
+
+/* A part with the best parameters. */
+static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
+    const double *scores = weir_training_scores(t, part);
+    WEIR_ASSERT(t->state.best_epoch > 0); /* TRAIN-R3 */
+    weir_err err = weir_training_judge(t, part, t->best_params);
+    if (!err) err = weir_training_measure(t, scores, part, &t->metrics[part]);
+    if (err || weir_nn_outputs(t->shape) != 1) return err;
+    return weir_training_calibrate(t, scores, part, &t->calibration, &t->metrics[part]);
 }
 
 weir_err weir_training_as_usage(weir_err err) {
@@ -458,6 +503,10 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
     *trainedp = NULL;
     weir_err err = weir_training_open(comm, opts, &t);
     if (err) return err;
+    if (opts->model == WEIR_TRAIN_TREES) { /* no epochs */
+        *trainedp = t;
+        return WEIR_OK;
+    }
     if (!training_is_over(t)) err = weir_comm_fail(comm, weir_training_stream_open(t));
     while (!err && !training_is_over(t)) /* all ranks come to the same answer, from the same sums */
         err = weir_comm_fail(comm, training_epoch(t));

@@ -92,6 +92,11 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
 weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
                                weir_train_metrics *metricsp);
 
+/* training.c: what scores of a part are as probabilities: validation comes first, and by it both parts are calibrated.
+ * Sets log loss and calibration error, and the interval of the average precision.  WEIR_ENOMEM. */
+weir_err weir_training_calibrate(const weir_trained *t, const double *scores, weir_targets_part part,
+                                 weir_calibration *calibration, weir_train_metrics *metrics);
+
 /* scales.c: the shape's scales, and t->learner, from targets of training. */
 weir_err weir_training_scales(weir_trained *t);
 

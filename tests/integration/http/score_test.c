@@ -87,11 +87,10 @@ static void promote(weir_models *models, const char *id) {
 
 /* --- cases ------------------------------------------------------------------------------------------------------ */
 
-static void an_event_is_judged_before_it_is_stored(void **state) {
-    (void)state;
+static void event_is_judged(weir_pack_family family, int status_of_embedding) {
     serve_child child;
     char id[WEIR_MODEL_ID_MAX], body[2048];
-    register_make(weir_test_path("data/models"), 16, 5, id);
+    register_make_family(weir_test_path("data/models"), family, 16, 5, id);
     start(&child, true);
     store_event(&child, 0, "/v1/vertices/payment/p1");
     store_event(&child, 1, "/v1/vertices/payment/p2");
@@ -114,7 +113,27 @@ static void an_event_is_judged_before_it_is_stored(void **state) {
                            json_object_get(json_array_get(json_object_get(b, "reasons"), 0), "key")));
     json_decref(before);
     json_decref(after);
+    serve_expect_get(&child, "/v1/embeddings/payment/p3", status_of_embedding,
+                     status_of_embedding == 200 ? "embedding" : "it is boosted trees");
+    serve_expect_get(&child, "/v1/embeddings/account/a1", status_of_embedding,
+                     status_of_embedding == 200 ? "embedding" : "it is boosted trees");
     assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+static void an_event_is_judged_before_it_is_stored(void **state) {
+    (void)state;
+    event_is_judged(WEIR_PACK_NETWORK, 200);
+}
+
+/* They say why, and have no embedding of anything. */
+static void so_it_is_by_trees(void **state) {
+    (void)state;
+    event_is_judged(WEIR_PACK_TREES, 404);
+}
+
+static void so_it_is_by_a_blend(void **state) {
+    (void)state;
+    event_is_judged(WEIR_PACK_BLEND, 200);
 }
 
 static json_t *embedding_of(const serve_child *child, const char *path) {
@@ -554,7 +573,8 @@ static void swaps_under_load_fail_no_request(void **state) {
 
 WEIR_TESTS(WEIR_CASE(an_event_is_refused_as_the_log_would), WEIR_CASE(a_pipe_in_the_place_of_a_model_hangs_nothing),
            WEIR_CASE(what_others_may_write_is_refused), WEIR_CASE(an_event_is_judged_before_it_is_stored),
-           WEIR_CASE(what_a_model_meets_has_an_embedding), WEIR_CASE(more_nodes_than_are_wanted_are_not_looked_at),
-           WEIR_CASE(a3_what_freshness_says_is_in_the_score), WEIR_CASE(bodies_that_are_refused),
-           WEIR_CASE(bad_models_leave_the_good_one), WEIR_CASE(an_unsigned_model_is_refused_by_default),
-           WEIR_CASE(keys_beside_the_data_may_come_after_the_start), WEIR_CASE(swaps_under_load_fail_no_request))
+           WEIR_CASE(so_it_is_by_trees), WEIR_CASE(so_it_is_by_a_blend), WEIR_CASE(what_a_model_meets_has_an_embedding),
+           WEIR_CASE(more_nodes_than_are_wanted_are_not_looked_at), WEIR_CASE(a3_what_freshness_says_is_in_the_score),
+           WEIR_CASE(bodies_that_are_refused), WEIR_CASE(bad_models_leave_the_good_one),
+           WEIR_CASE(an_unsigned_model_is_refused_by_default), WEIR_CASE(keys_beside_the_data_may_come_after_the_start),
+           WEIR_CASE(swaps_under_load_fail_no_request))

@@ -33,6 +33,9 @@ typedef struct parity {
     weir_block *block;
     weir_aggregates *aggregates;
     weir_nn_workspace *workspace;
+    weir_tree_columns *columns; /* NULL: no trees */
+    weir_sample_step steps[SCORE_STEPS];
+    score_family family;
     bool expires, telling;
     int64_t as_of_us;
     uint64_t forgotten; /* rows of vertices that had expired */
@@ -65,17 +68,16 @@ static void parity_open(parity *p, const char *expire) {
     uint64_t seed = weir_test_seed();
     score_world_open_expiring(&p->world, seed, weir_test_path("store"), expire);
     score_world_grow_telling(&p->world, EVENTS, p->telling ? LATER : 0);
-    score_net_open(&p->net, p->world.schema, score_steps, SCORE_STEPS, seed);
+    score_net_open_family(&p->net, p->world.schema, seed, p->family, WEIR_TREE_COLUMNS_HOPS_MAX);
+    uint32_t steps;
+    memcpy(p->steps, weir_nn_steps(p->net.shape, &steps), sizeof p->steps);
+    assert_int_equal(steps, SCORE_STEPS);
     p->model = score_model_of(&p->net, p->world.schema, "1");
     assert_ok(weir_scorer_open(p->world.graph, &p->scorer));
     assert_ok(weir_arena_open(1u << 20, &p->arena));
     snapshot_make(p);
-    const weir_sample_opts opts = {.steps = score_steps,
-                                   .step_count = SCORE_STEPS,
-                                   .window = 12,
-                                   .targets_max = BATCH,
-                                   .seed = 77,
-                                   .own_rows = true};
+    const weir_sample_opts opts = {
+        .steps = p->steps, .step_count = SCORE_STEPS, .window = 12, .targets_max = BATCH, .seed = 77, .own_rows = true};
     assert_ok(weir_sample_over_snapshot(p->snapshot, &p->source));
     assert_ok(weir_sampler_open(&opts, p->source, &p->sampler));
     assert_ok(weir_block_open(p->sampler, &p->block));
@@ -87,6 +89,8 @@ static void parity_open(parity *p, const char *expire) {
     p->trained_slots = calloc(BLOCK_FLOATS, sizeof *p->trained_slots);
     assert_true(p->floats && p->slots && p->trained && p->trained_slots);
     assert_ok(weir_inputs_open(p->net.shape, weir_snapshot_schema(p->snapshot), p->source, &p->inputs));
+    if (p->net.trees)
+        assert_ok(weir_tree_columns_open(p->net.shape, WEIR_TREE_COLUMNS_HOPS_MAX, p->source, &p->columns));
     score_world_grow_telling(&p->world, EVENTS_LATER, p->telling ? LATER : 0);
 }
 
@@ -95,6 +99,7 @@ static void parity_close(parity *p) {
     free(p->slots);
     free(p->trained);
     free(p->trained_slots);
+    weir_tree_columns_close(p->columns);
     weir_inputs_close(p->inputs);
     weir_nn_workspace_close(p->workspace);
     weir_aggregates_close(p->aggregates);
@@ -254,6 +259,25 @@ static void encode_block(parity *p, const weir_block_view *view, const weir_real
     }
 }
 
+/* What trees say, instead of what the network says or together with it. */
+static void judge_trees(parity *p, const weir_tree_columns_block *of, weir_real *logits) {
+    weir_tree_columns_block block = *of;
+    const uint32_t targets = block.view->targets;
+    float *rows = calloc(targets * weir_tree_columns_count(p->net.shape, WEIR_TREE_COLUMNS_HOPS_MAX), sizeof *rows);
+    float margins[BATCH];
+    assert_true(rows && targets <= BATCH);
+    assert_ok(weir_tree_columns_edges(p->columns, block.view, &block.edges));
+    weir_tree_columns_write(p->columns, &block, rows);
+    weir_trees_walk(p->net.trees, rows, targets, margins);
+    for (uint32_t i = 0; i < targets; i++)
+        logits[i] = p->family == SCORE_TREES
+                        ? margins[i]
+                        : (weir_real)((score_blend.network_slope * (double)logits[i] + score_blend.network_offset +
+                                       score_blend.trees_slope * (double)margins[i] + score_blend.trees_offset) /
+                                      2);
+    free(rows);
+}
+
 static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
     const weir_real *numbers[SCORE_TYPES], *edges[SCORE_STEPS];
     const uint32_t *slots[SCORE_TYPES];
@@ -274,6 +298,7 @@ static void judge(parity *p, const weir_block_view *view, weir_real *logits) {
     }
     const weir_nn_batch batch = {.block = view, .numbers = numbers, .slots = slots, .edges = edges};
     assert_ok(weir_nn_forward(p->net.nn, p->net.params, &batch, NULL, p->workspace, logits, NULL));
+    if (p->columns) judge_trees(p, &(weir_tree_columns_block){view, numbers, slots, NULL}, logits);
 }
 
 /* --- comparing -------------------------------------------------------------------------------------------------- */
@@ -327,6 +352,7 @@ static uint32_t same_batch(parity *p) {
     judge(p, still, logits);
     for (uint32_t i = 0; i < BATCH; i++) {
         assert_true(fabs(scores[i].logit - (double)logits[i]) <= 1e-5);
+        assert_true(p->family != SCORE_TREES || scores[i].logit == (double)logits[i]); /* no GEMM: to the last bit */
         assert_true(fabs(scores[i].score - 1 / (1 + exp(-(double)logits[i]))) <= 1e-5);
     }
     return edges;
@@ -373,16 +399,16 @@ static void same_embedding(parity *p, uint32_t type, uint64_t n) {
     p->embedded++;
 }
 
-static void run_decisions(const char *expire, bool telling) {
-    parity p = {.expires = *expire != 0, .telling = telling};
+static void run_decisions(const char *expire, bool telling, score_family family) {
+    parity p = {.expires = *expire != 0, .telling = telling, .family = family};
     uint64_t decisions = weir_test_rounds(DECISIONS), edges = 0;
     parity_open(&p, expire);
     for (uint64_t i = 0; i < decisions; i += BATCH)
         edges += same_batch(&p);
-    for (uint64_t n = 0; !p.expires && !telling && n < p.world.accounts + p.world.shops; n++)
+    for (uint64_t n = 0; !p.expires && !telling && family == SCORE_NETWORK && n < p.world.accounts + p.world.shops; n++)
         same_embedding(&p, n < p.world.accounts ? SCORE_ACCOUNT : SCORE_SHOP,
                        n < p.world.accounts ? n : n - p.world.accounts);
-    assert_true(p.embedded > 20 || p.expires || telling);
+    assert_true(p.embedded > 20 || p.expires || telling || family != SCORE_NETWORK);
     assert_true(edges > decisions); /* there was something to compare */
     assert_true((p.forgotten > 0) == (p.expires || p.telling));
     assert_true(p.known > decisions && p.unknown > decisions && p.met > decisions / 10);
@@ -391,24 +417,46 @@ static void run_decisions(const char *expire, bool telling) {
 
 static void c2_live_and_snapshot_agree(void **state) {
     (void)state;
-    run_decisions("", false);
+    run_decisions("", false, SCORE_NETWORK);
 }
 
 /* The payments of a neighbourhood are up to hours old. */
 static void c2_what_has_expired_is_seen_by_neither(void **state) {
     (void)state;
-    run_decisions("expire: 10m, ", false);
+    run_decisions("expire: 10m, ", false, SCORE_NETWORK);
 }
 
 static void c2_what_later_messages_say_is_seen_by_neither(void **state) {
     (void)state;
-    run_decisions("", true);
+    run_decisions("", true, SCORE_NETWORK);
 }
 
 static void c2_nor_where_vertices_expire(void **state) {
     (void)state;
-    run_decisions("expire: 2h, ", true);
+    run_decisions("expire: 2h, ", true, SCORE_NETWORK);
 }
 
-WEIR_TESTS(WEIR_CASE(c2_live_and_snapshot_agree), WEIR_CASE(c2_what_has_expired_is_seen_by_neither),
-           WEIR_CASE(c2_what_later_messages_say_is_seen_by_neither), WEIR_CASE(c2_nor_where_vertices_expire))
+static void c2_trees_agree(void **state) {
+    (void)state;
+    run_decisions("", false, SCORE_TREES);
+}
+
+static void c2_trees_agree_on_what_came_later(void **state) {
+    (void)state;
+    run_decisions("expire: 2h, ", true, SCORE_TREES);
+}
+
+static void c2_blends_agree(void **state) {
+    (void)state;
+    run_decisions("", false, SCORE_BLEND);
+}
+
+static void c2_blends_agree_on_what_came_later(void **state) {
+    (void)state;
+    run_decisions("expire: 2h, ", true, SCORE_BLEND);
+}
+
+WEIR_TESTS(WEIR_CASE(c2_trees_agree), WEIR_CASE(c2_trees_agree_on_what_came_later), WEIR_CASE(c2_blends_agree),
+           WEIR_CASE(c2_blends_agree_on_what_came_later), WEIR_CASE(c2_live_and_snapshot_agree),
+           WEIR_CASE(c2_what_has_expired_is_seen_by_neither), WEIR_CASE(c2_what_later_messages_say_is_seen_by_neither),
+           WEIR_CASE(c2_nor_where_vertices_expire))

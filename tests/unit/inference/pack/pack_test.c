@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack_test.c - a network into a model folder and out again; and folders that are whole but wrong. */
+/* pack_test.c - networks and trees into a model folder and out again; and folders that are whole but wrong. */
 #include "model_register.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <weir/inference/inputs/columns.h>
+#include <weir/store/base/alloc.h>
+
+#include "trees_fixture.h"
 
 static const weir_model_opts unsigned_too = {.accept_unsigned = true};
 
@@ -14,6 +19,7 @@ typedef struct packing {
     weir_nn *nn;
     weir_real *params;
     weir_pack_draft *draft;
+    weir_trees *trees; /* of those with trees; else NULL */
 } packing;
 
 /* Of merchants with embeddings of their own. */
@@ -21,6 +27,7 @@ static const uint64_t known_ids[] = {2, 3, 5000000000, UINT64_MAX};
 #define KNOWN (sizeof known_ids / sizeof *known_ids)
 
 static void packing_open(packing *p) {
+    *p = (packing){0};
     weir_sample_step steps[16];
     void *memory;
     p->schema = register_schema();
@@ -43,6 +50,7 @@ static void packing_open(packing *p) {
 
 static void packing_close(packing *p) {
     weir_pack_draft_close(p->draft);
+    weir_trees_close(p->trees);
     weir_kernels_cpu()->release(p->params);
     weir_nn_close(p->nn);
     weir_nn_shape_free(p->shape);
@@ -189,6 +197,219 @@ static void v2_weights_that_overflow_are_refused_by_name(void **state) {
     packing_close(&p);
 }
 
+/* --- trees ------------------------------------------------------------------------------------------------------- */
+
+#define HOPS 2u
+
+/* The same with trees: alone, or beside the network. */
+static void packing_open_trees(packing *p, bool blend) {
+    packing_open(p);
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 3, 0);
+    weir_pack_draft_close(p->draft);
+    p->trees = forest_random(&rng, 20, (uint32_t)weir_tree_columns_count(p->shape, HOPS));
+    const weir_pack_opts pack = {.nn = blend ? p->nn : NULL,
+                                 .params = blend ? p->params : NULL,
+                                 .shape = p->shape,
+                                 .trees = p->trees,
+                                 .hops = HOPS,
+                                 .blend = {0.1, 0.2, 0.3, -0.4},
+                                 .sample_seed = 5,
+                                 .slope = 0.7,
+                                 .offset = 1e-9,
+                                 .schema_hash = weir_schema_hash(p->schema)};
+    assert_ok(weir_pack_draft_open(&pack, &p->draft));
+}
+
+static void same_trees(const weir_trees *a, const weir_trees *b) {
+    const weir_trees_view x = weir_trees_look(a), y = weir_trees_look(b);
+    assert_true(x.trees == y.trees && x.columns == y.columns && x.base == y.base);
+    assert_memory_equal(x.begins, y.begins, (x.trees + 1u) * sizeof *x.begins);
+    for (uint32_t i = 0; i < x.begins[x.trees]; i++)
+        assert_true(x.nodes[i].left == y.nodes[i].left && x.nodes[i].column == y.nodes[i].column &&
+                    x.nodes[i].value == y.nodes[i].value && x.nodes[i].missing_right == y.nodes[i].missing_right);
+}
+
+static void v1_trees_come_out_as_they_went_in(void **state) {
+    (void)state;
+    for (int blend = 0; blend < 2; blend++) {
+        packing p;
+        weir_pack *pack;
+        weir_model *model;
+        weir_pack_family family;
+        packing_open_trees(&p, blend);
+        const char *name = blend ? "blend" : "trees";
+        assert_ok(through(weir_pack_draft_opts(p.draft), name, &pack));
+        const weir_pack_contents of = weir_pack_look(pack);
+        assert_int_equal(of.family, blend ? WEIR_PACK_BLEND : WEIR_PACK_TREES);
+        same_trees(of.trees, p.trees);
+        assert_true(of.hops == HOPS && of.sample_seed == 5 && of.slope == 0.7 && of.offset == 1e-9);
+        assert_true((of.nn != NULL) == blend && (of.params != NULL) == blend);
+        assert_ok(weir_nn_shape_fits(of.shape, p.schema));
+        if (blend) {
+            const uint64_t count = weir_nn_parameter_count(p.nn);
+            assert_memory_equal(of.params, p.params, count * sizeof(weir_real));
+            assert_true(of.blend.network_slope == 0.1 && of.blend.network_offset == 0.2 &&
+                        of.blend.trees_slope == 0.3 && of.blend.trees_offset == -0.4);
+        }
+        assert_ok(weir_model_open(weir_test_path(name), &unsigned_too, &model));
+        assert_ok(weir_pack_family_of(model, &family));
+        assert_string_equal(weir_pack_family_name(family), name);
+        weir_model_close(model);
+        weir_pack_close(pack);
+        packing_close(&p);
+    }
+}
+
+static void trees_that_are_whole_but_wrong(void **state) {
+    (void)state;
+    static const float others[8] = {0};
+    packing p;
+    weir_pack *pack;
+    weir_model_tensor tensors[512];
+    packing_open_trees(&p, false);
+    const weir_model_write_opts *good = weir_pack_draft_opts(p.draft);
+    const size_t count = good->tensor_count;
+    char name[32];
+    for (size_t i = 1; i < count; i++) { /* the first one are known vertices */
+        weir_model_write_opts bad = *good;
+        bad.tensors = tensors;
+        memcpy(tensors, good->tensors, count * sizeof tensors[0]);
+        tensors[i].rows--;
+        snprintf(name, sizeof name, "short%zu", i);
+        assert_err(through(&bad, name, &pack), WEIR_EDATA, NULL);
+        memcpy(tensors + i, good->tensors + i + 1, (count - i - 1) * sizeof tensors[0]);
+        bad.tensor_count = count - 1;
+        snprintf(name, sizeof name, "without%zu", i);
+        assert_err(through(&bad, name, &pack), WEIR_EDATA, good->tensors[i].name);
+        assert_null(pack);
+    }
+    weir_model_write_opts bad = *good;
+    memcpy(tensors, good->tensors, count * sizeof tensors[0]);
+    tensors[count] = (weir_model_tensor){.name = "others", .rows = 8, .cols = 1, .data = others};
+    bad.tensors = tensors;
+    bad.tensor_count = count + 1;
+    assert_err(through(&bad, "more", &pack), WEIR_EDATA, "its trees 5");
+    bad = *good;
+    bad.architecture = "{\"family\": \"forest\", \"sample_seed\": 1, \"network\": {}}";
+    assert_err(through(&bad, "other", &pack), WEIR_EDATA, "none of network, trees and blend");
+    bad.architecture = "{\"family\": \"trees\", \"sample_seed\": 1, \"trees\": {\"hops\": 3}, \"network\": {}}";
+    assert_err(through(&bad, "far", &pack), WEIR_EDATA, "1 to 2");
+    bad.architecture = "{\"family\": \"trees\", \"sample_seed\": 1, \"network\": {}}";
+    assert_err(through(&bad, "hopless", &pack), WEIR_EDATA, "'trees' is missing");
+    packing_close(&p);
+    packing_open_trees(&p, true);
+    bad = *weir_pack_draft_opts(p.draft);
+    bad.calibration = "{\"slope\": 1, \"offset\": 0, \"network\": {\"slope\": 1, \"offset\": 0}}";
+    assert_err(through(&bad, "half", &pack), WEIR_EDATA, "'trees' is missing");
+    bad.calibration = "{\"slope\": 1, \"offset\": 0, \"network\": {\"slope\": 1e39, \"offset\": 0}, \"trees\": "
+                      "{\"slope\": 1, \"offset\": 0}}";
+    assert_err(through(&bad, "steep", &pack), WEIR_EDATA, "calibration");
+    packing_close(&p);
+}
+
+/* Steps of other strategies show the network what trees were not learnt from. */
+static void trees_of_other_steps(void **state) {
+    (void)state;
+    packing p;
+    weir_pack *pack;
+    weir_buf text = {0};
+    packing_open_trees(&p, false);
+    weir_model_write_opts bad = *weir_pack_draft_opts(p.draft);
+    weir_buf_text(&text, bad.architecture);
+    char *at = strstr(text.bytes, "\"strategy\":\"recent\"");
+    assert_non_null(at);
+    memcpy(at, "\"strategy\":\"full\"  ", strlen("\"strategy\":\"recent\""));
+    bad.architecture = text.bytes;
+    assert_err(through(&bad, "full", &pack), WEIR_EDATA, "newest edges");
+    weir_buf_free(&text);
+    packing_close(&p);
+}
+
+/* One bit of the arrays, or one whole word: refused, or trees that are walked to a finite end. */
+static void trees_with_a_flipped_bit(void **state) {
+    (void)state;
+    packing p;
+    weir_pack *pack;
+    weir_model_tensor tensors[8];
+    packing_open_trees(&p, false);
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 4, 0);
+    const weir_model_write_opts *good = weir_pack_draft_opts(p.draft);
+    const uint32_t columns = weir_trees_look(p.trees).columns;
+    uint64_t rounds = weir_test_rounds(150), refused = 0;
+    float *row = calloc(columns, sizeof *row);
+    assert_true(row && good->tensor_count < 8);
+    for (uint64_t round = 0; round < rounds; round++) {
+        const size_t which = 1 + weir_rng_below(&rng, good->tensor_count - 1);
+        memcpy(tensors, good->tensors, good->tensor_count * sizeof tensors[0]);
+        weir_model_tensor *t = &tensors[which];
+        const size_t size = t->words ? sizeof *t->words : sizeof *t->data, count = t->rows * t->cols;
+        const size_t at = weir_rng_below(&rng, count);
+        uint8_t *copy = malloc(count * size);
+        assert_non_null(copy);
+        memcpy(copy, t->words ? (const void *)t->words : t->data, count * size);
+        if (weir_rng_below(&rng, 2))
+            copy[at * size + weir_rng_below(&rng, size)] ^= (uint8_t)(1u << weir_rng_below(&rng, 8));
+        else
+            for (size_t i = 0; i < size; i++)
+                copy[at * size + i] = (uint8_t)weir_rng_below(&rng, 256);
+        if (t->words)
+            t->words = (const uint64_t *)(const void *)copy;
+        else
+            t->data = (const float *)(const void *)copy;
+        weir_model_write_opts bad = *good;
+        bad.tensors = tensors;
+        char name[32];
+        snprintf(name, sizeof name, "flip%llu", (unsigned long long)round);
+        if (!t->words && !isfinite(t->data[at])) { /* is not even written */
+            assert_err(weir_model_write(weir_test_path(name), &bad), WEIR_EINVAL, "not finite");
+            free(copy);
+            continue;
+        }
+        weir_err err = through(&bad, name, &pack);
+        refused += err != WEIR_OK;
+        if (err) assert_true(weir_err_is(err, WEIR_EDATA) || weir_err_is(err, WEIR_ELIMIT));
+        for (int i = 0; !err && i < 20; i++) {
+            float margin;
+            for (uint32_t c = 0; c < columns; c++)
+                row[c] = weir_rng_below(&rng, 3) ? (float)weir_rng_normal(&rng) : NAN;
+            weir_trees_walk(weir_pack_look(pack).trees, row, 1, &margin);
+            assert_true(isfinite(margin));
+        }
+        weir_pack_close(pack);
+        free(copy);
+    }
+    assert_true(refused > rounds / 10);
+    free(row);
+    packing_close(&p);
+}
+
+static void every_allocation_of_trees_may_fail(void **state) {
+    (void)state;
+    packing p;
+    weir_pack *pack = NULL;
+    weir_model *model;
+    weir_err err = WEIR_OK;
+    bool failed = true;
+    packing_open_trees(&p, true);
+    assert_ok(weir_model_write(weir_test_path("model"), weir_pack_draft_opts(p.draft)));
+    assert_ok(weir_model_open(weir_test_path("model"), &unsigned_too, &model));
+    for (uint64_t nth = 1; failed; nth++) {
+        weir_alloc_stats before, after;
+        weir_alloc_stats_get(&before);
+        weir_alloc_fail_nth(nth);
+        err = weir_pack_open(model, weir_kernels_cpu(), &pack);
+        failed = weir_alloc_failed();
+        weir_alloc_fail_nth(0);
+        weir_pack_close(pack);
+        weir_alloc_stats_get(&after);
+        assert_int_equal(before.live_blocks, after.live_blocks);
+        if (failed && err) assert_true(weir_err_is(err, WEIR_ENOMEM) || weir_err_is(err, WEIR_ELIMIT));
+    }
+    assert_ok(err);
+    weir_model_close(model);
+    packing_close(&p);
+}
+
 static void drafts_that_are_refused(void **state) {
     (void)state;
     packing p;
@@ -205,4 +426,6 @@ static void drafts_that_are_refused(void **state) {
 
 WEIR_TESTS(WEIR_CASE(v1_what_comes_out_is_what_went_in), WEIR_CASE(folders_that_are_whole_but_wrong),
            WEIR_CASE(known_vertices_that_are_wrong), WEIR_CASE(v2_weights_that_overflow_are_refused_by_name),
-           WEIR_CASE(drafts_that_are_refused))
+           WEIR_CASE(v1_trees_come_out_as_they_went_in), WEIR_CASE(trees_that_are_whole_but_wrong),
+           WEIR_CASE(trees_of_other_steps), WEIR_CASE(every_allocation_of_trees_may_fail),
+           WEIR_CASE(trees_with_a_flipped_bit), WEIR_CASE(drafts_that_are_refused))

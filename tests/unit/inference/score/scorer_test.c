@@ -18,10 +18,14 @@ typedef struct scoring {
     weir_arena *arena;
 } scoring;
 
+/* What the models of a case are. */
+static score_family family = SCORE_NETWORK;
+static uint32_t hops = WEIR_TREE_COLUMNS_HOPS_MAX;
+
 static void scoring_open(scoring *s, uint64_t seed, uint64_t events) {
     score_world_open(&s->world, seed, weir_test_path("store"));
     score_world_grow(&s->world, events);
-    score_net_open(&s->net, s->world.schema, score_steps, SCORE_STEPS, seed);
+    score_net_open_family(&s->net, s->world.schema, seed, family, hops);
     s->model = score_model_of(&s->net, s->world.schema, "1");
     assert_ok(weir_scorer_open(s->world.graph, &s->scorer));
     assert_ok(weir_arena_open(1u << 20, &s->arena));
@@ -248,7 +252,7 @@ static double star_logit(uint64_t seed, uint32_t left_out, weir_score_reason *to
     snprintf(name, sizeof name, "star%u", left_out);
     score_world_open(&s.world, seed, weir_test_path(name));
     star_store(&s.world, left_out, &e);
-    score_net_open(&s.net, s.world.schema, score_steps, SCORE_STEPS, seed);
+    score_net_open_family(&s.net, s.world.schema, seed, family, hops);
     s.model = score_model_of(&s.net, s.world.schema, "1");
     assert_ok(weir_scorer_open(s.world.graph, &s.scorer));
     assert_ok(weir_arena_open(1u << 20, &s.arena));
@@ -313,7 +317,7 @@ static known known_score(uint64_t seed, const char *folder, bool by, bool at) {
     score_event_store(&s.world, &e, 1);
     s.world.events = 2;
     assert_ok(weir_graph_drain(s.world.graph));
-    score_net_open(&s.net, s.world.schema, score_steps, SCORE_STEPS, seed);
+    score_net_open_family(&s.net, s.world.schema, seed, family, hops);
     s.model = score_model_of(&s.net, s.world.schema, "1");
     assert_ok(weir_scorer_open(s.world.graph, &s.scorer));
     assert_ok(weir_arena_open(1u << 20, &s.arena));
@@ -618,7 +622,84 @@ static void a_model_of_an_import_s_matrix_is_refused(void **state) {
     scoring_close(&s);
 }
 
-WEIR_TESTS(WEIR_CASE(a_deadline_is_of_the_whole_round), WEIR_CASE(what_is_not_finite_is_no_answer),
+/* --- other families --------------------------------------------------------------------------------------------- */
+
+static void c1_trees_before_and_after(void **state) {
+    family = SCORE_TREES;
+    c1_before_and_after_an_event_is_stored(state);
+}
+
+static void c1_blend_before_and_after(void **state) {
+    family = SCORE_BLEND;
+    c1_before_and_after_an_event_is_stored(state);
+}
+
+static void c3_trees_do_not_see_each_other_s_events(void **state) {
+    family = SCORE_TREES;
+    c3_events_of_a_batch_do_not_see_each_other(state);
+}
+
+static void c5_a_reason_of_trees(void **state) {
+    family = SCORE_TREES;
+    c5_a_reason_is_the_logit_without_its_edge(state);
+}
+
+/* Where two hops were too many to be learnt from, serving samples one. */
+static void c5_a_reason_of_trees_of_one_hop(void **state) {
+    family = SCORE_TREES;
+    hops = 1;
+    c5_a_reason_is_the_logit_without_its_edge(state);
+}
+
+static void c5_a_reason_of_a_blend(void **state) {
+    family = SCORE_BLEND;
+    c5_a_reason_is_the_logit_without_its_edge(state);
+}
+
+static void c5_a_pair_of_trees(void **state) {
+    family = SCORE_TREES;
+    c5_a_pair_goes_with_its_edge(state);
+}
+
+static void every_allocation_of_a_blend_may_fail(void **state) {
+    family = SCORE_BLEND;
+    every_allocation_may_fail(state);
+}
+
+/* A blend has the network's embedding, trees have none: the sentence says so. */
+static void embeddings_are_the_network_s(void **state) {
+    (void)state;
+    char key[SCORE_VERTEX_KEY];
+    const uint64_t seed = weir_test_seed();
+    for (family = SCORE_NETWORK; family <= SCORE_BLEND; family++) {
+        scoring s;
+        weir_score score;
+        scoring_open(&s, seed, 100);
+        const weir_vertex payment = score_vertex(&s.world, SCORE_PAYMENT, 50, key),
+                          account = score_vertex(&s.world, SCORE_ACCOUNT, 1, key);
+        weir_score_ask ask = ask_for(&s, payment);
+        ask.embedding = true;
+        if (family == SCORE_TREES) {
+            assert_err(weir_scorer_run(s.scorer, s.model, &ask, 1, &score), WEIR_EINVAL, "has no embeddings");
+            const weir_score_ask inner = {.vertex = account, .inner = true, .type = SCORE_ACCOUNT, .embedding = true};
+            assert_err(weir_scorer_run(s.scorer, s.model, &inner, 1, &score), WEIR_EINVAL, "has no embeddings");
+            assert_err(weir_score_ask_embedding(s.world.graph, s.model, SCORE_PAYMENT, payment, 0, s.arena, &ask),
+                       WEIR_ENOTFOUND, "it is boosted trees");
+        } else {
+            score = run_one(&s, &ask);
+            assert_true(score.embedding_width == weir_nn_hidden(s.net.shape));
+            for (uint32_t i = 0; i < score.embedding_width; i++)
+                assert_true(isfinite(score.embedding[i]));
+        }
+        scoring_close(&s);
+    }
+}
+
+WEIR_TESTS(WEIR_CASE(c1_trees_before_and_after), WEIR_CASE(c1_blend_before_and_after),
+           WEIR_CASE(c3_trees_do_not_see_each_other_s_events), WEIR_CASE(c5_a_reason_of_trees),
+           WEIR_CASE(c5_a_reason_of_trees_of_one_hop), WEIR_CASE(c5_a_reason_of_a_blend), WEIR_CASE(c5_a_pair_of_trees),
+           WEIR_CASE(every_allocation_of_a_blend_may_fail), WEIR_CASE(embeddings_are_the_network_s),
+           WEIR_CASE(a_deadline_is_of_the_whole_round), WEIR_CASE(what_is_not_finite_is_no_answer),
            WEIR_CASE(c1_before_and_after_an_event_is_stored), WEIR_CASE(c3_events_of_a_batch_do_not_see_each_other),
            WEIR_CASE(events_that_cannot_be_judged), WEIR_CASE(c5_a_reason_is_the_logit_without_its_edge),
            WEIR_CASE(c5_a_pair_goes_with_its_edge), WEIR_CASE(an_embedding_of_what_is_no_target),

@@ -87,6 +87,32 @@ static void keys_made_after_the_start_count(void **state) {
     lookout_close(&l);
 }
 
+/* A network, then trees, then both, then a network again, of which each is another way to come to a score. */
+static void models_of_each_family_serve(void **state) {
+    static const weir_pack_family families[] = {WEIR_PACK_NETWORK, WEIR_PACK_TREES, WEIR_PACK_BLEND, WEIR_PACK_NETWORK};
+    lookout l;
+    char id[WEIR_MODEL_ID_MAX];
+    (void)state;
+    lookout_open(&l);
+    model_keys keys = model_keys_make("data");
+    const weir_model_opts opts = {.keys = &keys.public_key, .key_count = 1};
+    for (uint32_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        weir_scoring_state seen;
+        weir_models_entry entry;
+        weir_models *models;
+        assert_ok(weir_models_open(l.folder, weir_clock_system(), &models));
+        assert_ok(register_add_family(models, l.schema, families[i], 8, i + 1, keys.secret, id));
+        assert_ok(model_promote(models, id, "a test", keys.secret, &opts, &entry));
+        weir_models_close(models);
+        weir_scoring_watch_look(l.watch, false);
+        weir_scoring_watch_state(l.watch, &seen);
+        assert_string_equal(seen.trouble, "");
+        assert_string_equal(seen.serving, id);
+    }
+    weir_secret_key_free(keys.secret);
+    lookout_close(&l);
+}
+
 /* Those of the setting serve until there are some beside the data, which then count alone. */
 static void keys_beside_the_data_count_before_the_setting(void **state) {
     lookout l;
@@ -245,7 +271,7 @@ static void m5_an_older_model_under_the_newer_name_is_refused(void **state) {
     lookout_close(&l);
 }
 
-WEIR_TESTS(WEIR_CASE(m6_files_that_are_put_back_change_nothing),
+WEIR_TESTS(WEIR_CASE(models_of_each_family_serve), WEIR_CASE(m6_files_that_are_put_back_change_nothing),
            WEIR_CASE(m5_an_older_model_under_the_newer_name_is_refused), WEIR_CASE(what_is_mended_serves_by_itself),
            WEIR_CASE(a_pipe_in_the_place_of_a_file_is_refused), WEIR_CASE(keys_made_after_the_start_count),
            WEIR_CASE(keys_beside_the_data_count_before_the_setting))

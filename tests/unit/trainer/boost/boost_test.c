@@ -3,12 +3,15 @@
 #include "weir_test.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/base/rng.h>
 #include <weir/trainer/boost/boost.h>
 #include <weir/trainer/eval/eval.h>
+
+#include "export.h"
 
 #define ROWS    2000u
 #define COLUMNS 5u
@@ -99,6 +102,46 @@ static void x2_the_best_rounds_are_kept(void **state) {
     free(validation);
 }
 
+/* Every bit, of rows with and without missing values, and where values equal thresholds. */
+static void x3_exported_trees_are_the_library(void **state) {
+    (void)state;
+    needs_the_library();
+    static double scores[ROWS];
+    static float margins[ROWS];
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    made *train = make(&rng, false), *validation = make(&rng, false);
+    const weir_boost_rows a = rows_of(train), b = rows_of(validation);
+    for (unsigned i = 0; i < ROWS * COLUMNS; i++)
+        if (weir_rng_below(&rng, 3) == 0) validation->rows[i] = (float)(int)(4 * train->rows[i]) / 4;
+    for (unsigned i = 0; i < ROWS * COLUMNS; i++)
+        if (weir_rng_below(&rng, 8) == 0) train->rows[i] = validation->rows[i] = NAN;
+    weir_boost_opts opts = weir_boost_defaults();
+    for (opts.depth = 1; opts.depth <= 9; opts.depth += 4) {
+        weir_boost *boost = NULL;
+        weir_trees *trees = NULL;
+        assert_ok(weir_boost_learn(&opts, &a, &b, &boost));
+        assert_ok(weir_boost_export(boost, &trees));
+        const weir_trees_view view = weir_trees_look(trees);
+        assert_int_equal(view.trees, weir_boost_rounds(boost));
+        assert_int_equal(view.columns, COLUMNS);
+        uint32_t right = 0;
+        for (uint32_t i = 0; i < view.begins[view.trees]; i++)
+            right += view.nodes[i].missing_right;
+        assert_true(right > 0);
+        for (int part = 0; part < 2; part++) {
+            const weir_boost_rows *rows = part ? &b : &a;
+            assert_ok(weir_boost_score(boost, rows, scores));
+            weir_trees_walk(trees, rows->rows, rows->count, margins);
+            for (unsigned i = 0; i < ROWS; i++)
+                assert_true(scores[i] == (double)margins[i]);
+        }
+        weir_trees_close(trees);
+        weir_boost_close(boost);
+    }
+    free(train);
+    free(validation);
+}
+
 static void rows_that_cannot_be_learnt_from(void **state) {
     (void)state;
     needs_the_library();
@@ -116,5 +159,49 @@ static void rows_that_cannot_be_learnt_from(void **state) {
     free(m);
 }
 
+/* What another version of the library could write, or a library that lies: a sentence, and no walk. */
+static void json_that_is_no_model(void **state) {
+    (void)state;
+    static const char good[] =
+        "{\"learner\":{\"attributes\":{},\"gradient_booster\":{\"model\":{\"trees\":[{\"left_children\":[1,-1,-1],"
+        "\"right_children\":[2,-1,-1],\"split_indices\":[1,0,0],\"default_left\":[1,0,0],"
+        "\"split_conditions\":[5E-1,-1E0,2E0],\"categories\":[]}]}},"
+        "\"learner_model_param\":{\"base_score\":\"5E-1\"}}}";
+    const struct {
+        const char *from, *to;
+        weir_code code;
+    } cases[] = {
+        {"\"left_children\":[1", "\"left_children\":[7", WEIR_EINTERNAL},
+        {"\"left_children\":[1", "\"left_children\":[0", WEIR_EINTERNAL},
+        {"\"left_children\":[1,", "\"left_children\":[", WEIR_EINTERNAL},
+        {"\"right_children\":[2", "\"right_children\":[-1", WEIR_EINTERNAL},
+        {"\"split_indices\":[1", "\"split_indices\":[2", WEIR_EDATA},
+        {"\"split_indices\":[1", "\"split_indices\":[-1", WEIR_EINTERNAL},
+        {"5E-1,-1E0", "5E99,-1E0", WEIR_EDATA},
+        {"5E-1,-1E0", "\"x\",-1E0", WEIR_EINTERNAL},
+        {"\"trees\"", "\"forest\"", WEIR_EINTERNAL},
+        {"\"5E-1\"", "\"1E0\"", WEIR_EINTERNAL},
+        {"\"base_score\"", "\"score\"", WEIR_EINTERNAL},
+        {"}]}},", "}]},", WEIR_EINTERNAL},
+        {"{\"learner\"", "[\"learner\"", WEIR_EINTERNAL},
+    };
+    char text[2 * sizeof good];
+    weir_trees *trees;
+    assert_ok(weir_boost_read_model(good, sizeof good - 1, 1, 2, &trees));
+    weir_trees_close(trees);
+    assert_err(weir_boost_read_model(good, sizeof good - 1, 2, 2, &trees), WEIR_EINTERNAL, "fewer trees than rounds");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *at = strstr(good, cases[i].from);
+        assert_non_null(at);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, cases[i].to, at + strlen(cases[i].from));
+        assert_err(weir_boost_read_model(text, strlen(text), 1, 2, &trees), cases[i].code, NULL);
+        assert_null(trees);
+    }
+    const size_t all_that_counts = (size_t)(strstr(good, "\"}}") - good);
+    for (size_t length = 0; length <= all_that_counts; length++)
+        assert_err(weir_boost_read_model(good, length, 1, 2, &trees), WEIR_EINTERNAL, NULL);
+}
+
 WEIR_TESTS(WEIR_CASE(x1_the_same_again), WEIR_CASE(x2_the_best_rounds_are_kept),
+           WEIR_CASE(x3_exported_trees_are_the_library), WEIR_CASE(json_that_is_no_model),
            WEIR_CASE(rows_that_cannot_be_learnt_from))

@@ -201,6 +201,7 @@ static void learns_nothing_from(leak which, const char *schema_text, uint32_t ta
     assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees, NULL));
     is_a_coin("trees", &trees.metrics[WEIR_TARGETS_TEST]);
     assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_GRAPH_TREES, &trees, NULL));
+    weir_train_trees_free(&trees);
     is_a_coin("trees with neighbours", &trees.metrics[WEIR_TARGETS_TEST]);
     the_leak_would_tell_all(trained, snapshot, which);
     weir_trained_close(trained);

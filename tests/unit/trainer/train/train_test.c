@@ -481,6 +481,9 @@ static void numbers_that_are_none(void **state) {
 static weir_train_trees trees_of(const weir_trained *trained, weir_train_baseline which) {
     weir_train_trees trees;
     assert_ok(weir_train_trees_learn(trained, which, &trees, NULL));
+    assert_true((trees.trees != NULL) == (which == WEIR_TRAIN_GRAPH_TREES));
+    assert_true(!trees.trees || weir_trees_look(trees.trees).trees == trees.rounds);
+    weir_train_trees_free(&trees);
     return trees;
 }
 

@@ -161,7 +161,8 @@ const weir_sample_step *weir_nn_steps(const weir_nn_shape *shape, uint32_t *coun
 uint32_t weir_nn_types(const weir_nn_shape *shape);
 const weir_nn_inputs *weir_nn_vertex(const weir_nn_shape *shape, uint32_t type);
 const weir_nn_inputs *weir_nn_edge(const weir_nn_shape *shape, uint32_t relation);
-/* The vertex type that a step leads to. */
+/* The vertex types that a step leaves and leads to. */
+uint32_t weir_nn_parent_of(const weir_nn_shape *shape, uint32_t step);
 uint32_t weir_nn_child_of(const weir_nn_shape *shape, uint32_t step);
 /* Columns of what layer 1 sees of a vertex of the type: an encoder's, or the type's own. */
 uint32_t weir_nn_below(const weir_nn_shape *shape, uint32_t type);

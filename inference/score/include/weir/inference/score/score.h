@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * score.h - what the network says of a vertex of the living graph, and why.
+ * score.h - what a model says of a vertex of the living graph, and why: a network, boosted trees, or both.
  *
- *   asks ──► sample as of each one's time ──► rows, aggregates ──► forward ──► calibrate ──► reasons
- *               ▲
+ *   asks ──► sample as of each one's time ──► rows, aggregates ─┬► forward ──┬─► calibrate ──► reasons
+ *               ▲                                               └► columns ─► trees ┘
  *               └─ an event that is not stored yet: its edges and its row are laid over the graph, for its target alone
  *
  * The target of an ask sees what training would have shown: edges and other vertices' rows from before its time, its
@@ -29,6 +29,8 @@
 #include <stdint.h>
 
 #include <weir/inference/nn/nn.h>
+#include <weir/inference/trees/blend.h>
+#include <weir/inference/trees/trees.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/err.h>
 #include <weir/store/format/mutation.h>
@@ -51,8 +53,12 @@ typedef struct weir_score_model weir_score_model;
 typedef struct weir_score_model_opts {
     const char *name;
     const char *version;
-    const weir_nn *nn;
+    const weir_nn *nn;            /* NULL: trees alone                        */
     const weir_real *params;      /* in the memory of the network's kernels   */
+    const weir_nn_shape *shape;   /* of trees alone; else the network's counts */
+    const weir_trees *trees;      /* NULL: a network alone                    */
+    uint32_t hops;                /* of the columns that they read            */
+    weir_blend blend;             /* of network and trees                     */
     uint64_t seed;                /* of the sampler                           */
     double slope, offset;         /* probability = logistic(slope x + offset) */
     void (*release)(void *owner); /* with the last reference; NULL: nothing   */
@@ -98,7 +104,8 @@ typedef struct weir_score_ask {
 weir_err weir_score_ask_vertex(weir_graph *graph, const weir_score_model *model, weir_vertex vertex, int64_t now_us,
                                weir_arena *arena, weir_score_ask *askp);
 /* The ask for the embedding of a vertex of any type, as of now_us where it is not what the model scores.
- * WEIR_ENOTFOUND the graph does not know it, or no layer of the model has the type; what the graph reports.  [any] */
+ * WEIR_ENOTFOUND the graph does not know it, no layer of the model has the type, or the model is trees; what the graph
+ * reports.  [any] */
 weir_err weir_score_ask_embedding(weir_graph *graph, const weir_score_model *model, uint16_t type, weir_vertex vertex,
                                   int64_t now_us, weir_arena *arena, weir_score_ask *askp);
 /* The ask for the target that an event puts, of several the first. mutations are borrowed.  WEIR_EDATA the event puts
@@ -149,9 +156,9 @@ weir_err weir_scorer_open(weir_graph *graph, weir_scorer **scorerp);
 void weir_scorer_close(weir_scorer *scorer); /* NULL is allowed */
 /* Answers count asks (1 to WEIR_SCORE_BATCH_MAX) by one model; scores: count. Inner ones come last, each by itself, and
  * have no deadline. A model that is new to the scorer costs some allocations.
- * WEIR_EINVAL the count, or an inner type of which the network has no layer; WEIR_EUNAVAILABLE what the network says of
- * one of them is not a finite number; WEIR_ELIMIT the asks need too much memory together; WEIR_ENOMEM; whatever graph,
- * sampler and network report. After an error no score may be read.  [owner] */
+ * WEIR_EINVAL the count, an inner type of which the network has no layer, or an embedding of trees; WEIR_EUNAVAILABLE
+ * what the model says of one of them is not a finite number; WEIR_ELIMIT the asks need too much memory together;
+ * WEIR_ENOMEM; whatever graph, sampler and network report. After an error no score may be read.  [owner] */
 weir_err weir_scorer_run(weir_scorer *scorer, weir_score_model *model, const weir_score_ask *asks, uint32_t count,
                          weir_score *scores);
 /* For tests: deadlines are by this manual clock (borrowed), and each vertex of a pass moves it on by node_ns. */

@@ -7,6 +7,8 @@
  * INVARIANTS
  *   BOOST-X1  The same rows, labels and options give the same scores.
  *   BOOST-X2  The rounds kept are those with the best average precision on the validation rows; the first of equals.
+ *   BOOST-X3  Trees that were exported give each row the log odds that the library gives it, to the last bit of a
+ *             float.
  *
  * THREADS: [owner] all; a call works on up to `threads` threads of the library's own.
  */
@@ -17,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/inference/trees/trees.h>
 #include <weir/store/base/err.h>
 
 #ifdef __cplusplus
@@ -51,6 +54,9 @@ void weir_boost_close(weir_boost *boost);            /* NULL is allowed */
 uint32_t weir_boost_rounds(const weir_boost *boost); /* kept, by BOOST-X2 */
 /* Log odds, one a row.  WEIR_EINVAL, WEIR_ENOMEM, WEIR_EINTERNAL as above. */
 weir_err weir_boost_score(const weir_boost *boost, const weir_boost_rows *rows, double *scores);
+/* The trees of the rounds kept, to be served without the library (BOOST-X3).  WEIR_EINTERNAL what the library says, or
+ * its model cannot be read; WEIR_ENOMEM. */
+weir_err weir_boost_export(const weir_boost *boost, weir_trees **treesp);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,8 @@
 #include <stdint.h>
 
 #include <weir/inference/nn/nn.h>
+#include <weir/inference/trees/blend.h>
+#include <weir/inference/trees/trees.h>
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/err.h>
 #include <weir/store/snapshot/snapshot.h>
@@ -114,7 +116,16 @@ typedef enum weir_train_cached {
     WEIR_TRAIN_CACHED_AHEAD      /* at any time those that the coming batches of training read soonest  */
 } weir_train_cached;
 
+/* What is to answer in the end. */
+typedef enum weir_train_model {
+    WEIR_TRAIN_NETWORK,
+    WEIR_TRAIN_TREES, /* no network is learnt: targets, and scales of inputs, alone */
+    WEIR_TRAIN_BLEND, /* a network, and trees beside it                             */
+    WEIR_TRAIN_MODELS
+} weir_train_model;
+
 typedef struct weir_train_opts {
+    weir_train_model model; /* trees are learnt afterwards, by weir_train_trees_learn */
     const weir_snapshot *snapshot;
     const weir_part *part; /* this rank's, whose snapshot that is; NULL: each rank has the whole snapshot  */
     const char *folder;    /* checkpoint, epochs.jsonl, curve.svg; NULL: none of these is written         */
@@ -152,16 +163,18 @@ typedef struct weir_train_opts {
 
 /* opts with what has a default; all else is 0, or NULL. */
 weir_train_opts weir_train_defaults(void);
-/* All ranks with equal opts, but for the part.  WEIR_EUSAGE an option, or no relation is followed; WEIR_ELIMIT network
- * or batch are too large; WEIR_EDATA too little to learn, gradients or scores that are not finite, or a rank with
- * another schema, or that would resume from another checkpoint; WEIR_EVERSION a checkpoint of other options or another
- * snapshot; WEIR_ECORRUPT a file of folder, lists of the snapshot, or what another rank tells; WEIR_ECONFIG,
- * WEIR_ECORRUPT, WEIR_ELIMIT as weir_targets_open; WEIR_EUNAVAILABLE no thread could be started; WEIR_ENOMEM; what the
+/* All ranks with equal opts, but for the part.  WEIR_EUSAGE an option, no relation is followed, or the task, the steps
+ * or a part are not what trees can be learnt of; WEIR_ELIMIT network or batch are too large; WEIR_EDATA too little to
+ * learn, gradients or scores that are not finite, or a rank with another schema, or that would resume from another
+ * checkpoint; WEIR_EVERSION a checkpoint of other options or another snapshot; WEIR_ECORRUPT a file of folder, lists of
+ * the snapshot, or what another rank tells; WEIR_ECONFIG, WEIR_ECORRUPT, WEIR_ELIMIT as weir_targets_open;
+ * WEIR_EUNAVAILABLE no thread could be started, or trees are wanted and XGBoost is not there; WEIR_ENOMEM; what the
  * files and on_epoch report. Where there are more ranks, an error ends them all.  [main] */
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 void weir_trained_close(weir_trained *trained); /* NULL is allowed */
 
-/* What a training has come to, borrowed. A plain value. */
+/* What a training has come to, borrowed; of trees without a network nn is NULL and scores and metrics mean nothing. A
+ * plain value. */
 typedef struct weir_trained_view {
     const weir_nn *nn;
     const weir_nn_shape *shape;
@@ -188,15 +201,22 @@ typedef enum weir_train_baseline {
 } weir_train_baseline;
 
 typedef struct weir_train_trees {
-    weir_train_metrics metrics[WEIR_TARGETS_PARTS]; /* of validation and test; without log loss */
+    weir_train_metrics metrics[WEIR_TARGETS_PARTS]; /* of validation and test */
     /* The same of the mean of both calibrated log odds, the network's and theirs: what each sees that the other does
-     * not. */
+     * not. 0 without a network. */
     weir_train_metrics with_network[WEIR_TARGETS_PARTS];
     uint32_t rounds;
+    weir_trees *trees;            /* of the graph; else NULL */
+    uint32_t hops;                /* of their columns        */
+    weir_calibration calibration; /* of their log odds       */
+    weir_blend blend;             /* with the network        */
+    weir_calibration blended;     /* of what that gives      */
 } weir_train_trees;
+void weir_train_trees_free(weir_train_trees *trees);
 
 /* Boosted trees learn from the training targets, stop by validation and score the test, as the network did. scores:
  * their log odds, one a target behind the training part; NULL: not wanted. This rank alone reads the snapshot.
+ * *treesp is to be freed, after an error too.
  * WEIR_EUNAVAILABLE it has a part only, no library, no inputs, or not a yes-or-no question; WEIR_EDATA the validation
  * part is of one class; WEIR_EINTERNAL what the library reports; WEIR_ELIMIT more than 4 GiB of rows; WEIR_ECORRUPT
  * lists of the snapshot; WEIR_ENOMEM.  [main] */
