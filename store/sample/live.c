@@ -35,7 +35,7 @@ typedef struct live_source {
     weir_arena *windows;  /* of the batch at hand */
     weir_arena *rows;     /* of the block         */
     weir_arena *features; /* of the vertices at hand */
-    weir_arena *labels;   /* of one vertex */
+    weir_arena *labels;   /* of the vertices at hand */
 } live_source;
 
 static live_source *live_of(weir_sample_source *source) {
@@ -203,18 +203,20 @@ static weir_err live_labels(weir_sample_source *source, const weir_sample_vertic
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
     live_source *s = live_of(source);
     const weir_schema_label *told = weir_schema_label_at(weir_graph_schema(s->graph), label);
-    weir_err err = WEIR_OK;
+    weir_arena_reset(s->labels);
+    weir_row_view *views = weir_arena_alloc(s->labels, of->count * sizeof *views);
+    if (!views)
+        return WEIR_ARENA_ERR(s->labels, "the labels of neighbours have no room; ask for fewer targets at once");
+    weir_err err =
+        weir_graph_labels_of_many(s->graph, of->ids, of->before_us, of->count, (uint16_t)label, s->labels, views);
     for (uint32_t i = 0; !err && i < of->count; i++) {
-        weir_row_view view;
         weir_value value = {0};
-        weir_arena_reset(s->labels);
         values[i] = WEIR_SCHEMA_NONE;
-        err = weir_graph_label(s->graph, of->ids[i], (uint16_t)label, of->before_us[i], s->labels, &view);
-        if (err || !view.row) continue;
-        WEIR_ASSERT(view.time_us < of->before_us[i]); /* AGGREGATE-G4 */
-        err = weir_row_check(&kind, 1, view.row, view.row_length);
+        if (!views[i].row) continue;
+        WEIR_ASSERT(views[i].time_us < of->before_us[i]); /* AGGREGATE-G4 */
+        err = weir_row_check(&kind, 1, views[i].row, views[i].row_length);
         if (err) continue;
-        weir_row_read(&kind, 1, view.row, view.row_length, &value);
+        weir_row_read(&kind, 1, views[i].row, views[i].row_length, &value);
         if (value.present) values[i] = weir_schema_values_find(&told->values, value.text, value.text_length);
     }
     return err;
