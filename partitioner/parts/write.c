@@ -376,7 +376,7 @@ static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t rel
     bool out = direction == WEIR_OUT;
     const weir_snapshot_edges *edges = weir_snapshot_edges_of(draft->snapshot, relation, direction);
     const weir_parts_here *here = part_here(draft, out ? r->from : r->to);
-    const part_lists l = {.rows = {here->vertices, here->listed},
+    const part_lists l = {.rows = {here->vertices, here->listed, NULL},
                           .vertices = here->count,
                           .indptr = edges->indptr,
                           .neighbors = edges->neighbors,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aggregate.c - the aggregates of a type are grouped by (relation, direction, pair, label): each window is read once, from
- * its newest edge on, and each aggregate uses the part that its own window covers. Those with a label read windows of
- * their own, because theirs are long and need few edges.
+ * aggregate.c - the aggregates of a type are grouped by (relation, direction, pair, label): each window is read once,
+ * from its newest edge on, and each aggregate uses the part that its own window covers. Those with a label read windows
+ * of their own, because theirs are long and need few edges.
  */
 #include <math.h>
 #include <string.h>

@@ -524,7 +524,7 @@ static void same_samples(world *w) {
 
 /* --- aggregates over both ---------------------------------------------------------------------------------------- */
 
-/* By all that was ever put: of the newest edges of the window those whose neighbour was told to be one of the values. */
+/* By all that was ever put: of the newest edges of a window those whose neighbour was told to be one of the values. */
 static double naive_aggregate(world *w, const weir_schema_aggregate *a, weir_vertex vertex, int64_t before_us) {
     const weir_schema_relation *r = weir_schema_relation_at(w->schema, a->relation);
     const weir_direction direction = a->direction == WEIR_SCHEMA_OUT ? WEIR_OUT : WEIR_IN;

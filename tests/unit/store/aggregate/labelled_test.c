@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "arrays_fixture.h"
+#include "learn_fixture.h"
 #include "weir_test.h"
 
 #include <weir/store/aggregate/aggregate.h>
@@ -365,6 +366,58 @@ static void a_graph_without_labels_is_said(void **state) {
     world_close(&w);
 }
 
+/* What two people are told of their pays, by a source of its own: one remembers who has labels. */
+static weir_err read_learnt(const weir_snapshot *snapshot) {
+    static const uint64_t people[] = {0, 1};
+    const int64_t as_of_us = weir_snapshot_as_of_us(snapshot), before_us[] = {as_of_us, as_of_us};
+    weir_sample_source *source;
+    weir_aggregates *aggregates;
+    double values[8];
+    assert_ok(weir_sample_over_snapshot(snapshot, &source));
+    assert_ok(weir_aggregates_open(weir_snapshot_schema(snapshot), source, &aggregates));
+    weir_err err = weir_aggregates_read(
+        aggregates, &(weir_sample_vertices){.vertices = people, .before_us = before_us, .count = 2, .type = LEARN_WHO},
+        values);
+    assert_true(err || values[1] + values[4] > 0);
+    weir_aggregates_close(aggregates);
+    weir_sample_source_close(source);
+    return err;
+}
+
+/* Whoever has written a file can have written its sum, too: nothing that it says leads outside. */
+static void a_spoiled_snapshot_is_said(void **state) {
+    (void)state;
+    static const int64_t wild[] = {-1, INT64_MIN, INT64_MAX, (int64_t)1 << 40, 3};
+    const learn_plan plan = {.seed = 3, .pays = 80, .people = 2, .bad = 1, .told = true};
+    weir_snapshot *snapshot = learn_snapshot_open(&plan);
+    const weir_snapshot_labels *l = weir_snapshot_labels_of(snapshot, LEARN_BAD);
+    const weir_snapshot_spans *lives = &weir_snapshot_vertices_of(snapshot, LEARN_PAY)->lives;
+    const struct {
+        const char *array;
+        const void *numbers;
+        bool always; /* it cannot be right */
+    } spoiled[] = {{"labels/bad/values", l->values, true},
+                   {"labels/bad/targets", l->targets, false},
+                   {"labels/bad/times", l->times, false},
+                   {"vertices/pay/lives/indptr", lives->indptr, false},
+                   {"vertices/pay/lives/first", lives->times, false}};
+    assert_ok(read_learnt(snapshot));
+    for (size_t i = 0; i < sizeof spoiled / sizeof *spoiled; i++) {
+        for (size_t n = 0; n < sizeof wild / sizeof *wild; n++) {
+            int64_t right;
+            memcpy(&right, (const char *)spoiled[i].numbers + 20 * sizeof right, sizeof right);
+            learn_spoil(spoiled[i].array, 20, wild[n]);
+            weir_err err = read_learnt(snapshot);
+            if (spoiled[i].always && wild[n] != 3) assert_non_null(err); /* 3 is two values: one that is listed */
+            if (err) assert_int_equal(weir_err_code(err), WEIR_ECORRUPT);
+            learn_spoil(spoiled[i].array, 20, right);
+        }
+    }
+    learn_spoil("labels/bad/values", 20, -1);
+    assert_err(read_learnt(snapshot), WEIR_ECORRUPT, "of label 'bad', which has only 2; take another copy");
+    weir_snapshot_close(snapshot);
+}
+
 WEIR_TESTS(WEIR_CASE(g4_every_function_is_a_walk_over_the_lists), WEIR_CASE(g4_of_a_hub_the_newest_are_looked_at),
            WEIR_CASE(g4_a_label_has_to_be_older), WEIR_CASE(a_label_is_asked_for_once_a_window),
-           WEIR_CASE(a_graph_without_labels_is_said))
+           WEIR_CASE(a_graph_without_labels_is_said), WEIR_CASE(a_spoiled_snapshot_is_said))

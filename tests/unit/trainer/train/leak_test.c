@@ -294,7 +294,7 @@ static void a_pair_by_an_edge_after(void **state) {
     pair_is_seen(1, false, false);
 }
 
-/* --- what was told of others ---------------------------------------------------------------------------------------- */
+/* --- what was told of others -------------------------------------------------------------------------------------- */
 
 enum { TOLD_PAY, TOLD_WHO, TOLD_SIGN };
 enum { TOLD_BY, TOLD_HAS };
