@@ -148,6 +148,13 @@ static weir_err overlay_codes(weir_sample_source *source, const weir_sample_ask 
     return live->codes(live, look, window, feature, codes);
 }
 
+/* What the event itself tells has the target's time, and so is not before it. */
+static weir_err overlay_labels(weir_sample_source *source, const weir_sample_vertices *of, uint32_t label,
+                               uint32_t *values) {
+    weir_sample_source *live = overlay_of(source)->live;
+    return live->labels(live, of, label, values);
+}
+
 static weir_err overlay_keep(weir_sample_source *source, const uint8_t *row, uint32_t length, const uint8_t **keptp) {
     weir_sample_source *live = overlay_of(source)->live;
     return live->keep(live, row, length, keptp);
@@ -189,6 +196,7 @@ weir_err weir_score_overlay_open(weir_graph *graph, weir_sample_source *live, we
         .numbers = overlay_numbers,
         .codes = overlay_codes,
         .features = overlay_features,
+        .labels = overlay_labels,
         .edge_features = overlay_edge_features,
         .keep = overlay_keep,
         .close = overlay_close,

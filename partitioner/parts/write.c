@@ -34,7 +34,12 @@ weir_err weir_parts_path(const weir_parts_draft *draft, char path[WEIR_PARTS_PAT
 typedef struct part_some {
     const int64_t *old;
     uint64_t count;
+    bool *told; /* NULL: all of them; else those that are marked */
 } part_some;
+
+static bool part_has(part_some rows, uint64_t i) {
+    return !rows.told || rows.told[i];
+}
 
 static const weir_parts_here *part_here(const weir_parts_draft *draft, uint32_t type) {
     const weir_parts_here *here = &draft->local.here[type];
@@ -43,7 +48,7 @@ static const weir_parts_here *part_here(const weir_parts_draft *draft, uint32_t 
 }
 
 static part_some part_own(const weir_parts_draft *draft, uint32_t type) {
-    return (part_some){part_here(draft, type)->vertices, part_here(draft, type)->own};
+    return (part_some){part_here(draft, type)->vertices, part_here(draft, type)->own, NULL};
 }
 
 /* Writes the numbers of one array. */
@@ -116,7 +121,7 @@ typedef struct part_lists {
 static uint64_t part_count_listed(part_some rows, const int64_t *indptr) {
     uint64_t count = 0;
     for (uint64_t i = 0; i < rows.count; i++)
-        count += (uint64_t)(indptr[rows.old[i] + 1] - indptr[rows.old[i]]);
+        if (part_has(rows, i)) count += (uint64_t)(indptr[rows.old[i] + 1] - indptr[rows.old[i]]);
     return count;
 }
 
@@ -126,6 +131,7 @@ static weir_err part_fill_lists(weir_npy_writer *writer, const void *context) {
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
         int64_t begin = l->indptr[l->rows.old[i]], end = l->indptr[l->rows.old[i] + 1];
         WEIR_ASSERT(begin >= 0 && begin <= end);
+        if (!part_has(l->rows, i)) continue;
         err = weir_npy_write(writer, l->source + (size_t)begin * l->size, (uint64_t)(end - begin));
     }
     return err;
@@ -150,7 +156,7 @@ static weir_err part_fill_indptr(weir_npy_writer *writer, const void *context) {
     int64_t at = 0;
     weir_err err = weir_npy_write_i64(writer, at);
     for (uint64_t i = 0; !err && i < l->rows.count; i++) {
-        at += l->indptr[l->rows.old[i] + 1] - l->indptr[l->rows.old[i]];
+        if (part_has(l->rows, i)) at += l->indptr[l->rows.old[i] + 1] - l->indptr[l->rows.old[i]];
         err = weir_npy_write_i64(writer, at);
     }
     for (uint64_t i = l->rows.count; !err && i < l->vertices; i++)
@@ -202,6 +208,49 @@ static weir_err part_create_folder(const weir_parts_draft *draft, const char *fo
     return err ? err : weir_folder_create(path);
 }
 
+/* --- what was told of vertices ----------------------------------------------------------------------------------- */
+
+/* The first label of this vertex, or of the one whose list begins at this position, or of a later one: labels are in
+ * that order. */
+static uint64_t part_label_from(const weir_snapshot_labels *labels, int64_t place) {
+    uint64_t low = 0, high = labels->count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (labels->targets[middle] < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Marks what the label is of. */
+static void part_mark_told(const weir_snapshot_labels *labels, part_some rows, bool *told) {
+    for (uint64_t i = 0; i < rows.count; i++) {
+        uint64_t at = told[i] ? labels->count : part_label_from(labels, rows.old[i]);
+        told[i] = told[i] || (at < labels->count && labels->targets[at] == rows.old[i]);
+    }
+}
+
+/* Those of which there are lives: what the part owns; and, where aggregates count by a label, whatever has that label,
+ * because an owned vertex may lead to it, and a label belongs to a life (PARTS-P1). Frees told->told. */
+static weir_err part_find_told(const weir_parts_draft *draft, uint32_t type, part_some *rows) {
+    const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
+    const weir_parts_here *here = part_here(draft, type);
+    bool *told = NULL;
+    *rows = part_own(draft, type);
+    for (uint32_t l = 0; l < weir_schema_label_count(schema); l++) {
+        const weir_schema_label *label = weir_schema_label_at(schema, l);
+        if (label->on_relation || label->target != type || !weir_schema_label_counts(schema, l)) continue;
+        if (!told) told = weir_calloc(here->count + 1, sizeof *told);
+        if (!told) return WEIR_NOMEM("for the labels of a part");
+        memset(told, true, here->own);
+        *rows = (part_some){here->vertices, here->count, told};
+        part_mark_told(weir_snapshot_labels_of(draft->snapshot, l), *rows, told);
+    }
+    return WEIR_OK;
+}
+
 /* --- vertices -------------------------------------------------------------------------------------------------- */
 
 static weir_err part_write_extras(const weir_parts_draft *draft, const char *folder, part_some rows,
@@ -218,9 +267,8 @@ static weir_err part_write_extras(const weir_parts_draft *draft, const char *fol
 }
 
 static weir_err part_write_spans(const weir_parts_draft *draft, const char *folder, const char *times, uint32_t type,
-                                 const weir_snapshot_spans *spans, uint64_t *countp) {
-    const part_lists l = {
-        .rows = part_own(draft, type), .vertices = part_here(draft, type)->count, .indptr = spans->indptr};
+                                 part_some rows, const weir_snapshot_spans *spans, uint64_t *countp) {
+    const part_lists l = {.rows = rows, .vertices = part_here(draft, type)->count, .indptr = spans->indptr};
     *countp = part_count_listed(l.rows, spans->indptr);
     weir_err err = part_create_folder(draft, folder);
     if (!err) err = part_write_indptr(draft, folder, "indptr", l);
@@ -271,21 +319,23 @@ static weir_err part_write_by_id(const weir_parts_draft *draft, const char *fold
     return err;
 }
 
-/* PARTS-P1: of those that others own there are ids, which sampling draws by, and nothing else. */
+/* PARTS-P1: of those that others own there are ids, which sampling draws by, and lives if a label is there too. */
 static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type, weir_parts_counts *counts) {
     const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(draft->snapshot, type);
     const weir_parts_here *here = part_here(draft, type);
-    part_some own = part_own(draft, type), all = {here->vertices, here->count};
+    part_some own = part_own(draft, type), all = {here->vertices, here->count, NULL}, told = {0};
     char folder[128], room[136];
     snprintf(folder, sizeof folder, "vertices/%s",
              weir_schema_vertex_at(weir_snapshot_schema(draft->snapshot), type)->name);
     weir_err err = part_create_folder(draft, folder);
     if (!err) err = part_write_rows(draft, folder, "ids", WEIR_NPY_U64, all, vertices->ids, 2);
     if (!err) err = part_write_by_id(draft, folder, type);
+    if (!err) err = part_find_told(draft, type, &told);
     snprintf(room, sizeof room, "%s/lives", folder);
-    if (!err) err = part_write_spans(draft, room, "first", type, &vertices->lives, &counts->lives[type]);
+    if (!err) err = part_write_spans(draft, room, "first", type, told, &vertices->lives, &counts->lives[type]);
+    weir_free(told.told);
     snprintf(room, sizeof room, "%s/rows", folder);
-    if (!err) err = part_write_spans(draft, room, "times", type, &vertices->rows, &counts->rows[type]);
+    if (!err) err = part_write_spans(draft, room, "times", type, own, &vertices->rows, &counts->rows[type]);
     const part_lists keys = {.rows = own, .vertices = here->count, .indptr = vertices->key_offsets};
     if (!err) err = part_write_indptr(draft, folder, "key_offsets", keys);
     if (!err)
@@ -326,7 +376,7 @@ static weir_err part_write_direction(const weir_parts_draft *draft, uint32_t rel
     bool out = direction == WEIR_OUT;
     const weir_snapshot_edges *edges = weir_snapshot_edges_of(draft->snapshot, relation, direction);
     const weir_parts_here *here = part_here(draft, out ? r->from : r->to);
-    const part_lists l = {.rows = {here->vertices, here->listed},
+    const part_lists l = {.rows = {here->vertices, here->listed, NULL},
                           .vertices = here->count,
                           .indptr = edges->indptr,
                           .neighbors = edges->neighbors,
@@ -360,7 +410,7 @@ static weir_err part_write_relation(const weir_parts_draft *draft, uint32_t rela
 
 /* --- labels ---------------------------------------------------------------------------------------------------- */
 
-/* Labels of owned targets: the position of each in the snapshot, and its target in the part. */
+/* Labels that are here: the position of each in the snapshot, and its target in the part. */
 typedef struct part_taken {
     int64_t *places, *targets;
     size_t count, capacity;
@@ -375,23 +425,7 @@ static weir_err part_take(part_taken *t, uint64_t place, int64_t target) {
     return WEIR_OK;
 }
 
-/* The first label of this vertex, or of the one whose list begins at this position, or of a later one: labels are in
- * that order. */
-static uint64_t part_label_from(const weir_snapshot_labels *labels, int64_t place) {
-    uint64_t low = 0, high = labels->count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (labels->targets[middle] < place)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static weir_err part_take_of_vertices(const weir_parts_draft *draft, uint32_t type, const weir_snapshot_labels *labels,
-                                      part_taken *t) {
-    part_some rows = part_own(draft, type);
+static weir_err part_take_of_vertices(part_some rows, const weir_snapshot_labels *labels, part_taken *t) {
     weir_err err = WEIR_OK;
     for (uint64_t v = 0; !err && v < rows.count; v++) {
         uint64_t i = part_label_from(labels, rows.old[v]);
@@ -427,9 +461,13 @@ static weir_err part_write_labels(const weir_parts_draft *draft, uint32_t label,
     const weir_snapshot_labels *labels = weir_snapshot_labels_of(draft->snapshot, label);
     part_taken t = {0};
     char folder[96];
-    weir_err err = l->on_relation ? part_take_of_edges(draft, l->target, labels, &t)
-                                  : part_take_of_vertices(draft, l->target, labels, &t);
-    const part_some rows = {t.places, t.count};
+    part_some of = {0};
+    if (!l->on_relation) of = part_own(draft, l->target);
+    if (weir_schema_label_counts(weir_snapshot_schema(draft->snapshot), label))
+        of.count = part_here(draft, l->target)->count;
+    weir_err err =
+        l->on_relation ? part_take_of_edges(draft, l->target, labels, &t) : part_take_of_vertices(of, labels, &t);
+    const part_some rows = {t.places, t.count, NULL};
     *countp = t.count;
     snprintf(folder, sizeof folder, "labels/%s", l->name);
     if (!err) err = part_create_folder(draft, folder);

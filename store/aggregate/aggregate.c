@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aggregate.c - the aggregates of a type are grouped by (relation, direction, pair): each window is read once, from its
- * newest edge on, and each aggregate uses the part that its own window covers.
+ * aggregate.c - the aggregates of a type are grouped by (relation, direction, pair, label): each window is read once,
+ * from its newest edge on, and each aggregate uses the part that its own window covers. Those with a label read windows
+ * of their own, because theirs are long and need few edges.
  */
 #include <math.h>
 #include <string.h>
@@ -43,11 +44,16 @@ typedef struct aggregate_pairs {
     uint64_t firsts[ROWS_AT_ONCE]; /* as a source over arrays calls them, or: */
     weir_vertex first_ids[ROWS_AT_ONCE];
     weir_vertex seconds[ROWS_AT_ONCE];
-    /* The edges of a pair, out of a window of its first end: a weir_edge each, or of arrays a column and a place. */
-    weir_buf edges;
-    weir_buf places;
     aggregate_ends ends[]; /* a relation: several pairs may share an end */
 } aggregate_pairs;
+
+/* What was told of the neighbours of a window. Only a schema with labelled aggregates has this. */
+typedef struct aggregate_told {
+    uint64_t vertices[WEIR_AGGREGATE_LABELLED]; /* as a source over arrays calls them, or: */
+    weir_vertex ids[WEIR_AGGREGATE_LABELLED];
+    int64_t before_us[WEIR_AGGREGATE_LABELLED];
+    uint32_t values[WEIR_AGGREGATE_LABELLED];
+} aggregate_told;
 
 typedef struct aggregate_scratch {
     aggregate_set set;
@@ -55,6 +61,7 @@ typedef struct aggregate_scratch {
     float numbers[WEIR_AGGREGATE_EDGES];
     uint32_t numbers_of, number_count; /* the feature, and how many of its edges */
     uint64_t codes[WEIR_AGGREGATE_EDGES];
+    bool counts[WEIR_AGGREGATE_EDGES]; /* which edges of a window do */
     weir_sample_window windows[ROWS_AT_ONCE];
     int64_t since_us[ROWS_AT_ONCE];
     uint64_t batch; /* which rows are at hand */
@@ -65,6 +72,10 @@ struct weir_aggregates {
     weir_sample_source *source;
     aggregate_scratch *scratch; /* NULL: nothing has been read yet */
     aggregate_pairs *pairs;     /* NULL: nothing of a pair yet */
+    aggregate_told *told;       /* NULL: nothing with a label yet */
+    /* Of a window the edges that count: a weir_edge each, or of arrays a column and a place. */
+    weir_buf edges;
+    weir_buf places;
 };
 
 /* One read: a vertex's window, and where its aggregates' values go. */
@@ -265,7 +276,7 @@ static weir_err aggregate_evaluate(const aggregate_reading *r, const weir_schema
 /* Whether two are read from the same windows. */
 static bool aggregate_shares(const weir_schema_aggregate *x, const weir_schema_aggregate *y) {
     return x->vertex == y->vertex && x->relation == y->relation && x->direction == y->direction &&
-           x->between[0] == y->between[0] && x->between[1] == y->between[1];
+           x->between[0] == y->between[0] && x->between[1] == y->between[1] && x->label == y->label;
 }
 
 static weir_direction aggregate_direction(weir_schema_direction direction) {
@@ -288,16 +299,96 @@ static void aggregate_see_begins(const weir_aggregates *a, const weir_schema_agg
     }
 }
 
+/* Of a window the edges that count, in their order: a window like any other, until the next. */
+static weir_err aggregate_keep(weir_aggregates *a, const weir_sample_window *window, weir_sample_window *kept) {
+    weir_buf_clear(&a->edges);
+    weir_buf_clear(&a->places);
+    *kept = (weir_sample_window){.id = window->id};
+    for (uint32_t i = 0; i < window->count; i++) {
+        if (!a->scratch->counts[i]) continue;
+        kept->count++;
+        if (window->edges) {
+            weir_buf_append(&a->edges, &window->edges[i], sizeof window->edges[i]);
+            continue;
+        }
+        const aggregate_column column = {(uint64_t)aggregate_neighbor_at(a, window, i), aggregate_time_at(window, i)};
+        const uint64_t place = window->places ? window->places[i] : window->first + i;
+        weir_buf_append(&a->edges, &column, sizeof column);
+        weir_buf_append(&a->places, &place, sizeof place);
+    }
+    weir_err err = weir_buf_err(&a->edges);
+    if (!err) err = weir_buf_err(&a->places);
+    if (err) return err;
+    const uint8_t *edges = (const uint8_t *)a->edges.bytes;
+    if (window->edges && kept->count) {
+        kept->edges = (const weir_edge *)(const void *)edges;
+        kept->neighbors = edges + offsetof(weir_edge, neighbor);
+        kept->times = edges + offsetof(weir_edge, time_us);
+        kept->stride = sizeof(weir_edge);
+    } else if (kept->count) {
+        kept->places = (const uint64_t *)(const void *)a->places.bytes;
+        kept->neighbors = edges + offsetof(aggregate_column, neighbor);
+        kept->times = edges + offsetof(aggregate_column, time_us);
+        kept->stride = sizeof(aggregate_column);
+    }
+    return WEIR_OK;
+}
+
+/* What was told of the neighbours of a window before its time (AGGREGATE-G4): asked for once, for all aggregates of the
+ * group. */
+static weir_err aggregate_find_told(const aggregate_reading *r, const weir_schema_aggregate *first) {
+    weir_sample_source *source = r->a->source;
+    const weir_schema_relation *relation = weir_schema_relation_at(r->a->schema, first->relation);
+    if (!source->labels)
+        return WEIR_ERR(WEIR_EINVAL, "aggregate '%s' counts by a label, and this graph has none; leave it out",
+                        first->name);
+    if (!r->a->told) r->a->told = weir_calloc(1, sizeof *r->a->told);
+    aggregate_told *told = r->a->told;
+    if (!told) return WEIR_NOMEM("for aggregates with a label");
+    WEIR_ASSERT(r->window->count <= WEIR_AGGREGATE_LABELLED); /* AGGREGATE-G4 */
+    for (uint32_t i = 0; i < r->window->count; i++) {
+        told->ids[i] = aggregate_neighbor_at(r->a, r->window, i);
+        told->vertices[i] = (uint64_t)told->ids[i];
+        told->before_us[i] = r->before_us;
+    }
+    const weir_sample_vertices of = {
+        .vertices = source->wide ? NULL : told->vertices,
+        .ids = source->wide ? told->ids : NULL,
+        .before_us = told->before_us,
+        .count = r->window->count,
+        .type = (uint16_t)(first->direction == WEIR_SCHEMA_OUT ? relation->to : relation->from)};
+    return of.count ? source->labels(source, &of, first->label, told->values) : WEIR_OK;
+}
+
+/* Over those edges of the window whose neighbour was told to be one of the values. */
+static weir_err aggregate_evaluate_told(const aggregate_reading *r, const weir_schema_aggregate *aggregate,
+                                        double *valuep) {
+    aggregate_scratch *s = r->a->scratch;
+    weir_sample_window kept;
+    for (uint32_t i = 0; i < r->window->count; i++) {
+        s->counts[i] = false;
+        for (uint32_t is = 0; is < aggregate->is_count; is++)
+            s->counts[i] = s->counts[i] || r->a->told->values[i] == aggregate->is[is];
+    }
+    s->numbers_of = WEIR_SCHEMA_NONE; /* what was decoded was of another window */
+    weir_err err = aggregate_keep(r->a, r->window, &kept);
+    const aggregate_reading some = {r->a, r->ask, &kept, r->before_us};
+    return err ? err : aggregate_evaluate(&some, aggregate, valuep);
+}
+
 /* All aggregates of the group of one vertex, to their columns among values. */
 static weir_err aggregate_evaluate_group(const aggregate_reading *r, const weir_schema_aggregate *first,
                                          double *values) {
     const weir_schema *schema = r->a->schema;
-    weir_err err = WEIR_OK;
+    const bool labelled = first->label != WEIR_SCHEMA_NONE;
+    weir_err err = labelled ? aggregate_find_told(r, first) : WEIR_OK;
     r->a->scratch->numbers_of = WEIR_SCHEMA_NONE;
     WEIR_ASSERT(r->window->count <= WEIR_AGGREGATE_EDGES); /* AGGREGATE-G2 */
     for (uint32_t i = 0, column = 0; !err && i < weir_schema_aggregate_count(schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
-        if (aggregate_shares(aggregate, first)) err = aggregate_evaluate(r, aggregate, &values[column]);
+        if (aggregate_shares(aggregate, first))
+            err = labelled ? aggregate_evaluate_told(r, aggregate, &values[column])
+                           : aggregate_evaluate(r, aggregate, &values[column]);
         column += aggregate->vertex == first->vertex;
     }
     return err;
@@ -312,7 +403,8 @@ static weir_err aggregate_read_group(weir_aggregates *a, const weir_schema_aggre
                                  .before_us = of->before_us,
                                  .since_us = a->scratch->since_us,
                                  .count = of->count,
-                                 .limit = WEIR_AGGREGATE_EDGES,
+                                 .limit =
+                                     first->label == WEIR_SCHEMA_NONE ? WEIR_AGGREGATE_EDGES : WEIR_AGGREGATE_LABELLED,
                                  .relation = (uint16_t)first->relation,
                                  .type = of->type,
                                  .direction = aggregate_direction(first->direction)};
@@ -387,42 +479,6 @@ static weir_err aggregate_find_pairs(weir_aggregates *a, const weir_schema_aggre
     return err;
 }
 
-/* Of a window of the first end the edges to the second, in their order: a window like any other, until the next. */
-static weir_err aggregate_keep(aggregate_pairs *pairs, const weir_aggregates *a, const weir_sample_window *window,
-                               weir_vertex second, weir_sample_window *kept) {
-    weir_buf_clear(&pairs->edges);
-    weir_buf_clear(&pairs->places);
-    *kept = (weir_sample_window){.id = window->id};
-    for (uint32_t i = 0; i < window->count; i++) {
-        if (aggregate_neighbor_at(a, window, i) != second) continue;
-        kept->count++;
-        if (window->edges) {
-            weir_buf_append(&pairs->edges, &window->edges[i], sizeof window->edges[i]);
-            continue;
-        }
-        const aggregate_column column = {(uint64_t)second, aggregate_time_at(window, i)};
-        const uint64_t place = window->places ? window->places[i] : window->first + i;
-        weir_buf_append(&pairs->edges, &column, sizeof column);
-        weir_buf_append(&pairs->places, &place, sizeof place);
-    }
-    weir_err err = weir_buf_err(&pairs->edges);
-    if (!err) err = weir_buf_err(&pairs->places);
-    if (err) return err;
-    const uint8_t *edges = (const uint8_t *)pairs->edges.bytes;
-    if (window->edges && kept->count) {
-        kept->edges = (const weir_edge *)(const void *)edges;
-        kept->neighbors = edges + offsetof(weir_edge, neighbor);
-        kept->times = edges + offsetof(weir_edge, time_us);
-        kept->stride = sizeof(weir_edge);
-    } else if (kept->count) {
-        kept->places = (const uint64_t *)(const void *)pairs->places.bytes;
-        kept->neighbors = edges + offsetof(aggregate_column, neighbor);
-        kept->times = edges + offsetof(aggregate_column, time_us);
-        kept->stride = sizeof(aggregate_column);
-    }
-    return WEIR_OK;
-}
-
 /* The aggregates of one pair of relations; NaN where a vertex is no target, or lacks an end. */
 static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggregate *first,
                                      const weir_sample_vertices *of, uint32_t columns, double *values) {
@@ -451,7 +507,9 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
     err = a->source->windows(a->source, &ask, windows);
     for (uint32_t i = 0; !err && i < pairs->count; i++) {
         weir_sample_window kept;
-        err = aggregate_keep(pairs, a, &windows[i], pairs->seconds[i], &kept);
+        for (uint32_t e = 0; e < windows[i].count; e++)
+            a->scratch->counts[e] = aggregate_neighbor_at(a, &windows[i], e) == pairs->seconds[i];
+        err = aggregate_keep(a, &windows[i], &kept);
         const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i]};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }
@@ -510,8 +568,9 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 
 void weir_aggregates_close(weir_aggregates *aggregates) {
     if (!aggregates) return;
-    if (aggregates->pairs) weir_buf_free(&aggregates->pairs->places);
-    if (aggregates->pairs) weir_buf_free(&aggregates->pairs->edges);
+    weir_buf_free(&aggregates->places);
+    weir_buf_free(&aggregates->edges);
+    weir_free(aggregates->told);
     weir_free(aggregates->pairs);
     weir_free(aggregates->scratch);
     weir_free(aggregates);

@@ -90,16 +90,28 @@ weir_err weir_graph_neighbors_within(weir_graph *graph, weir_vertex vertex, uint
     return err;
 }
 
+/* One list of many vertices, and the deltas of the shards that have them. */
 typedef struct query_many {
     const weir_vertex *vertices;
     uint32_t count;
-    const weir_graph_ask *ask;
+    weir_list list;
+    uint32_t limit;
+    weir_delta *deltas[WEIR_SHARDS_MAX][2];
+    bool held[WEIR_SHARDS_MAX];
 } query_many;
 
+static void query_many_begin(query_many *m, const weir_vertex *vertices, uint32_t count, weir_list list,
+                             uint32_t limit) {
+    m->vertices = vertices;
+    m->count = count;
+    m->list = list;
+    m->limit = limit;
+    memset(m->held, 0, sizeof m->held); /* of the others, deltas are not looked at */
+}
+
 static void query_fetch_one(const weir_graph *graph, const query_many *m, size_t at, weir_cache_stage stage) {
-    weir_list list = WEIR_LIST_EDGES(m->ask->relation, m->ask->direction);
     if (at < m->count)
-        weir_cache_ahead(query_shard_of(graph, m->vertices[at])->cache, m->vertices[at], list, m->ask->limit, stage);
+        weir_cache_ahead(query_shard_of(graph, m->vertices[at])->cache, m->vertices[at], m->list, m->limit, stage);
 }
 
 /* Before the one at `at` is read; before the first, what the following steps take for granted. */
@@ -111,29 +123,38 @@ static void query_fetch_ahead(const weir_graph *graph, const query_many *m, size
         query_fetch_one(graph, m, at + i, WEIR_CACHE_WINDOW);
 }
 
+/* The deltas of the shard that has the vertex at `at`, which is read next. */
+static weir_delta *const *query_hold(const weir_graph *graph, query_many *m, size_t at) {
+    const uint32_t shard = weir_shard_of(m->vertices[at], graph->shard_count);
+    WEIR_ASSERT(shard < graph->shard_count && graph->shard_count <= WEIR_SHARDS_MAX);
+    query_fetch_ahead(graph, m, at);
+    if (!m->held[shard]) weir_shard_version(graph->shards[shard], m->deltas[shard]);
+    m->held[shard] = true;
+    return m->deltas[shard];
+}
+
+static void query_let_go(const weir_graph *graph, const query_many *m) {
+    for (uint32_t i = 0; i < graph->shard_count; i++) {
+        if (!m->held[i]) continue;
+        weir_delta_release(m->deltas[i][0]);
+        weir_delta_release(m->deltas[i][1]);
+    }
+}
+
 weir_err weir_graph_neighbors_of_many(weir_graph *graph, const weir_vertex *vertices, const int64_t *before_us,
                                       uint32_t count, const weir_graph_ask *ask, weir_arena *arena,
                                       weir_graph_window *windows) {
-    const query_many m = {vertices, count, ask};
-    weir_delta *deltas[WEIR_SHARDS_MAX][2];
-    bool held[WEIR_SHARDS_MAX] = {false};
+    query_many m;
+    query_many_begin(&m, vertices, count, WEIR_LIST_EDGES(ask->relation, ask->direction), ask->limit);
     weir_err err = query_check_window(graph, ask->relation, ask->limit);
     WEIR_ASSERT(ask->beside_count <= WEIR_GRAPH_BESIDE_MAX);
     for (uint32_t i = 0; !err && i < count; i++) {
-        uint32_t shard = weir_shard_of(vertices[i], graph->shard_count);
-        WEIR_ASSERT(shard < graph->shard_count && graph->shard_count <= WEIR_SHARDS_MAX);
-        query_fetch_ahead(graph, &m, i);
-        if (!held[shard]) weir_shard_version(graph->shards[shard], deltas[shard]);
-        held[shard] = true;
+        weir_delta *const *deltas = query_hold(graph, &m, i);
         int64_t since_us = ask->since_us ? ask->since_us[i] : INT64_MIN;
-        err = query_read_window(graph, deltas[shard], vertices[i], before_us[i], since_us, ask, NULL, arena,
-                                &windows[i].edges, &windows[i].count);
+        err = query_read_window(graph, deltas, vertices[i], before_us[i], since_us, ask, NULL, arena, &windows[i].edges,
+                                &windows[i].count);
     }
-    for (uint32_t i = 0; i < graph->shard_count; i++) {
-        if (!held[i]) continue;
-        weir_delta_release(deltas[i][0]);
-        weir_delta_release(deltas[i][1]);
-    }
+    query_let_go(graph, &m);
     return err;
 }
 
@@ -407,27 +428,58 @@ static weir_err query_label_is_of_life(const weir_graph *graph, weir_vertex vert
     return err;
 }
 
-weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us,
-                                 weir_graph_budget *budget, weir_arena *arena, weir_row_view *viewp) {
+static weir_err query_check_label(const weir_graph *graph, uint16_t label) {
+    if (label < weir_schema_label_count(graph->schema)) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL, "there is no label %u", label);
+}
+
+static weir_err query_read_label(const weir_graph *graph, weir_delta *const deltas[2], weir_vertex vertex,
+                                 uint16_t label, int64_t before_us, weir_graph_budget *budget, weir_arena *arena,
+                                 weir_row_view *viewp) {
     const weir_entry *entries;
     uint32_t count;
-    *viewp = (weir_row_view){0};
-    if (label >= weir_schema_label_count(graph->schema)) return WEIR_ERR(WEIR_EINVAL, "there is no label %u", label);
-    weir_list_query query = {.vertex = vertex,
-                             .list = WEIR_LIST_LABEL(label),
-                             .before_us = before_us,
-                             .newer_than_us = INT64_MIN,
-                             .limit = 1,
-                             .budget = budget};
+    const weir_list_query query = {.vertex = vertex,
+                                   .list = WEIR_LIST_LABEL(label),
+                                   .before_us = before_us,
+                                   .newer_than_us = INT64_MIN,
+                                   .limit = 1,
+                                   .budget = budget};
     const weir_schema_label *schema = weir_schema_label_at(graph->schema, label);
     int64_t history_us = schema->on_relation ? weir_schema_relation_at(graph->schema, schema->target)->history_us
                                              : weir_schema_vertex_at(graph->schema, schema->target)->history_us;
+    *viewp = (weir_row_view){0};
     if (!query_is_told(graph, history_us, before_us)) return WEIR_OK;
     bool counts = true;
-    weir_err err = weir_shard_list(query_shard_of(graph, vertex), &query, arena, &entries, &count);
+    weir_err err = weir_shard_list_in(query_shard_of(graph, vertex), deltas, &query, arena, &entries, &count);
     if (!err && count && !schema->on_relation)
         err = query_label_is_of_life(graph, vertex, schema->target, entries[0].time_us, before_us, budget, &counts);
     if (!err && count && counts) *viewp = (weir_row_view){entries[0].row, entries[0].row_length, 0, entries[0].time_us};
+    return err;
+}
+
+weir_err weir_graph_label_within(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us,
+                                 weir_graph_budget *budget, weir_arena *arena, weir_row_view *viewp) {
+    weir_delta *deltas[2];
+    *viewp = (weir_row_view){0};
+    weir_err err = query_check_label(graph, label);
+    if (err) return err;
+    weir_shard_version(query_shard_of(graph, vertex), deltas);
+    err = query_read_label(graph, deltas, vertex, label, before_us, budget, arena, viewp);
+    weir_delta_release(deltas[0]);
+    weir_delta_release(deltas[1]);
+    return err;
+}
+
+weir_err weir_graph_labels_of_many(weir_graph *graph, const weir_vertex *vertices, const int64_t *before_us,
+                                   uint32_t count, uint16_t label, weir_arena *arena, weir_row_view *views) {
+    query_many m;
+    query_many_begin(&m, vertices, count, WEIR_LIST_LABEL(label), 1);
+    weir_err err = query_check_label(graph, label);
+    for (uint32_t i = 0; !err && i < count; i++) {
+        weir_delta *const *deltas = query_hold(graph, &m, i);
+        err = query_read_label(graph, deltas, vertices[i], label, before_us[i], NULL, arena, &views[i]);
+    }
+    query_let_go(graph, &m);
     return err;
 }
 

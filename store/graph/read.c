@@ -619,14 +619,20 @@ static weir_err read_list(weir_shard *shard, const weir_list_query *query, weir_
     return WEIR_OK;
 }
 
-weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
-                         const weir_entry **entriesp, uint32_t *countp) {
+weir_err weir_shard_list_in(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
+                            weir_arena *arena, const weir_entry **entriesp, uint32_t *countp) {
     read_merged out = {0};
-    weir_delta *deltas[2];
-    weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
     weir_err err = read_list(shard, query, deltas, arena, &out);
     *entriesp = err ? NULL : out.entries;
     *countp = err ? 0 : out.count;
+    return err;
+}
+
+weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
+                         const weir_entry **entriesp, uint32_t *countp) {
+    weir_delta *deltas[2];
+    weir_shard_version(shard, deltas); /* before the cold store is looked at: see shard.h */
+    weir_err err = weir_shard_list_in(shard, deltas, query, arena, entriesp, countp);
     weir_delta_release(deltas[0]);
     weir_delta_release(deltas[1]);
     return err;

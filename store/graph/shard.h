@@ -162,7 +162,10 @@ weir_err weir_shard_spend(weir_graph_budget *budget, uint64_t steps);
 
 weir_err weir_shard_list(weir_shard *shard, const weir_list_query *query, weir_arena *arena,
                          const weir_entry **entriesp, uint32_t *countp);
-/* The same of a list of edges, for a reader of many lists, who holds the version. */
+/* The same for a reader of many lists, who holds the version. */
+weir_err weir_shard_list_in(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
+                            weir_arena *arena, const weir_entry **entriesp, uint32_t *countp);
+/* The same of a list of edges. */
 weir_err weir_shard_edges(weir_shard *shard, weir_delta *const deltas[2], const weir_list_query *query,
                           weir_arena *arena, const weir_edge **edgesp, uint32_t *countp);
 /* The time of the oldest entry, no deletion, of any of the lists (rising) of a vertex, whatever hides it: of the

@@ -280,7 +280,7 @@ void weir_sample_arrays_own(weir_sample_source *source, void *owned, void (*rele
     s->owned_free = release;
 }
 
-const void *weir_sample_arrays_owned(const weir_sample_source *source) {
+void *weir_sample_arrays_owned(const weir_sample_source *source) {
     return arrays_of(source)->owned;
 }
 

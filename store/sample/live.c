@@ -35,6 +35,7 @@ typedef struct live_source {
     weir_arena *windows;  /* of the batch at hand */
     weir_arena *rows;     /* of the block         */
     weir_arena *features; /* of the vertices at hand */
+    weir_arena *labels;   /* of the vertices at hand */
 } live_source;
 
 static live_source *live_of(weir_sample_source *source) {
@@ -197,6 +198,30 @@ static weir_err live_features(weir_sample_source *source, const weir_sample_vert
     return err;
 }
 
+static weir_err live_labels(weir_sample_source *source, const weir_sample_vertices *of, uint32_t label,
+                            uint32_t *values) {
+    static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
+    live_source *s = live_of(source);
+    const weir_schema_label *told = weir_schema_label_at(weir_graph_schema(s->graph), label);
+    weir_arena_reset(s->labels);
+    weir_row_view *views = weir_arena_alloc(s->labels, of->count * sizeof *views);
+    if (!views)
+        return WEIR_ARENA_ERR(s->labels, "the labels of neighbours have no room; ask for fewer targets at once");
+    weir_err err =
+        weir_graph_labels_of_many(s->graph, of->ids, of->before_us, of->count, (uint16_t)label, s->labels, views);
+    for (uint32_t i = 0; !err && i < of->count; i++) {
+        weir_value value = {0};
+        values[i] = WEIR_SCHEMA_NONE;
+        if (!views[i].row) continue;
+        WEIR_ASSERT(views[i].time_us < of->before_us[i]); /* AGGREGATE-G4 */
+        err = weir_row_check(&kind, 1, views[i].row, views[i].row_length);
+        if (err) continue;
+        weir_row_read(&kind, 1, views[i].row, views[i].row_length, &value);
+        if (value.present) values[i] = weir_schema_values_find(&told->values, value.text, value.text_length);
+    }
+    return err;
+}
+
 static weir_err live_edge_features(weir_sample_source *source, const weir_sample_step *step,
                                    const weir_block_edges *edges, uint32_t begin, uint32_t count, weir_value *values) {
     size_t kind_count;
@@ -230,6 +255,7 @@ static void live_close(weir_sample_source *source) {
     weir_arena_close(s->windows);
     weir_arena_close(s->rows);
     weir_arena_close(s->features);
+    weir_arena_close(s->labels);
     weir_arena_close(s->beside);
     weir_free(s->ends);
     weir_free(s->lists);
@@ -248,6 +274,7 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
         s->ends && s->lists ? weir_arena_open(bytes_max, &s->windows) : WEIR_NOMEM("for a source of samples");
     if (!err) err = weir_arena_open(bytes_max, &s->rows);
     if (!err) err = weir_arena_open(bytes_max, &s->features);
+    if (!err) err = weir_arena_open(bytes_max, &s->labels);
     if (!err) err = weir_arena_open(LIVE_BESIDE_BYTES, &s->beside);
     if (err) {
         live_close(&s->base);
@@ -270,6 +297,7 @@ weir_err weir_sample_over_graph(weir_graph *graph, size_t bytes_max, weir_sample
         .numbers = live_numbers,
         .codes = live_codes,
         .features = live_features,
+        .labels = live_labels,
         .edge_features = live_edge_features,
         .keep = live_keep,
         .close = live_close,

@@ -89,7 +89,7 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
 
 /* arrays.c: what a source over arrays borrows goes with it: release is called when the source is closed. */
 void weir_sample_arrays_own(weir_sample_source *source, void *owned, void (*release)(void *owned));
-const void *weir_sample_arrays_owned(const weir_sample_source *source);
+void *weir_sample_arrays_owned(const weir_sample_source *source);
 
 static inline size_t weir_sample_vertex_bytes(const weir_sample_source *source) {
     return source->wide ? sizeof(weir_vertex) : sizeof(uint64_t);

@@ -20,6 +20,8 @@ typedef struct snapshot_tables {
     uint64_t *vertices;
     const float ***features; /* relation * 2 + direction */
     const int32_t ***codes;
+    uint8_t **labelled; /* of a label: a bit a vertex that has any; NULL: it has not been asked for yet */
+    uint32_t labels;
 } snapshot_tables;
 
 static void snapshot_tables_free(void *tables) {
@@ -28,6 +30,9 @@ static void snapshot_tables_free(void *tables) {
         weir_free(t->features[i]);
     for (uint32_t i = 0; t->codes && i < 2 * t->relations; i++)
         weir_free(t->codes[i]);
+    for (uint32_t i = 0; t->labelled && i < t->labels; i++)
+        weir_free(t->labelled[i]);
+    weir_free(t->labelled);
     weir_free(t->features);
     weir_free(t->codes);
     weir_free(t->ends);
@@ -81,7 +86,8 @@ static weir_err snapshot_tables_fill(snapshot_tables *t, const weir_snapshot *sn
     t->vertices = weir_calloc(types + 1, sizeof *t->vertices);
     t->features = weir_calloc(2 * relations + 1, sizeof *t->features);
     t->codes = weir_calloc(2 * relations + 1, sizeof *t->codes);
-    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features || !t->codes)
+    t->labelled = weir_calloc(t->labels + 1, sizeof *t->labelled);
+    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features || !t->codes || !t->labelled)
         return WEIR_NOMEM("for a source of samples");
     for (uint32_t i = 0; i < types; i++) {
         t->ids[i] = &weir_snapshot_vertices_of(snapshot, i)->ids->low;
@@ -173,6 +179,69 @@ static weir_err snapshot_features(weir_sample_source *source, const weir_sample_
     return WEIR_OK;
 }
 
+/* Which vertices have a label at all: few have, and a bit says so of the others. */
+static weir_err snapshot_see_labelled(snapshot_tables *t, uint32_t type, uint32_t label) {
+    const weir_snapshot_labels *l = weir_snapshot_labels_of(t->snapshot, label);
+    const uint64_t count = weir_snapshot_vertices_of(t->snapshot, type)->count;
+    if (t->labelled[label]) return WEIR_OK;
+    uint8_t *bits = t->labelled[label] = weir_calloc(count / 8 + 1, 1);
+    if (!bits) return WEIR_NOMEM("for a source of samples");
+    for (uint64_t i = 0; i < l->count; i++)
+        if ((uint64_t)l->targets[i] < count) /* SNAPSHOT-Z2: the file is not trusted */
+            bits[l->targets[i] / 8] |= (uint8_t)(1u << l->targets[i] % 8);
+    return WEIR_OK;
+}
+
+/* The newest label of the life that the vertex has before the time. */
+static weir_err snapshot_label_before(const weir_snapshot *snapshot, uint32_t label, uint64_t vertex, int64_t before_us,
+                                      uint32_t *valuep) {
+    const weir_schema_label *told = weir_schema_label_at(weir_snapshot_schema(snapshot), label);
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, told->target);
+    const weir_snapshot_labels *l = weir_snapshot_labels_of(snapshot, label);
+    uint64_t begin = 0, end = l->count, life;
+    *valuep = WEIR_SCHEMA_NONE;
+    if (!weir_snapshot_span(&v->lives, vertex, before_us, &life)) return WEIR_OK;
+    while (begin < end) {
+        uint64_t middle = begin + (end - begin) / 2;
+        if ((uint64_t)l->targets[middle] < vertex)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    while (end < l->count && (uint64_t)l->targets[end] == vertex)
+        end++;
+    weir_snapshot_labels_of_life(v, vertex, life, l, &begin, &end);
+    while (begin < end && l->times[begin] >= before_us)
+        begin++;
+    if (begin == end) return WEIR_OK;
+    WEIR_ASSERT(l->times[begin] < before_us); /* AGGREGATE-G4 */
+    *valuep = (uint32_t)l->values[begin];
+    if (*valuep < told->values.count) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT,
+                    "the snapshot says that a vertex has value %u of label '%s', which has only %u; take "
+                    "another copy",
+                    *valuep, told->name, told->values.count);
+}
+
+static weir_err snapshot_labels(weir_sample_source *source, const weir_sample_vertices *of, uint32_t label,
+                                uint32_t *values) {
+    snapshot_tables *t = weir_sample_arrays_owned(source);
+    weir_err err = snapshot_see_labelled(t, of->type, label);
+    if (err) return err;
+    const uint8_t *bits = t->labelled[label];
+    const uint64_t count = weir_snapshot_vertices_of(t->snapshot, of->type)->count;
+    for (uint32_t i = 0; i < of->count; i++)
+        if (of->vertices[i] < count) __builtin_prefetch(&bits[of->vertices[i] / 8]);
+    for (uint32_t i = 0; !err && i < of->count; i++) {
+        const uint64_t vertex = of->vertices[i];
+        values[i] = WEIR_SCHEMA_NONE;
+        err = weir_snapshot_check_vertex(t->snapshot, of->type, vertex);
+        if (err || !(bits[vertex / 8] >> vertex % 8 & 1)) continue;
+        err = snapshot_label_before(t->snapshot, label, vertex, of->before_us[i], &values[i]);
+    }
+    return err;
+}
+
 static weir_err snapshot_edge_features(weir_sample_source *source, const weir_sample_step *step,
                                        const weir_block_edges *edges, uint32_t begin, uint32_t count,
                                        weir_value *values) {
@@ -212,6 +281,7 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
     t->snapshot = snapshot;
     t->types = weir_schema_vertex_count(schema);
     t->relations = weir_schema_relation_count(schema);
+    t->labels = weir_schema_label_count(schema);
     weir_err err = snapshot_tables_fill(t, snapshot);
     const weir_sample_arrays arrays = {.types = t->types,
                                        .relations = t->relations,
@@ -227,6 +297,7 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
     }
     weir_sample_arrays_own(*sourcep, t, snapshot_tables_free);
     (*sourcep)->features = snapshot_features;
+    (*sourcep)->labels = snapshot_labels;
     (*sourcep)->edge_features = snapshot_edge_features;
     (*sourcep)->matrix = snapshot_matrix;
     (*sourcep)->there = snapshot_there;

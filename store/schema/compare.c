@@ -172,6 +172,20 @@ static const char *compare_end_name(const weir_schema *schema, uint32_t relation
     return relation == WEIR_SCHEMA_NONE ? "nothing" : compare_relation_name(schema, relation);
 }
 
+static const char *compare_label_name(const weir_schema *schema, const weir_schema_aggregate *aggregate) {
+    return aggregate->label == WEIR_SCHEMA_NONE ? "nothing" : weir_schema_label_at(schema, aggregate->label)->name;
+}
+
+/* By their texts; that a label's values moved is told of the label. */
+static weir_err compare_is(comparer *c, const char *what, const weir_schema_aggregate *stored,
+                           const weir_schema_aggregate *offered) {
+    bool same = stored->is_count == offered->is_count;
+    for (uint32_t i = 0; same && i < stored->is_count; i++)
+        same = strcmp(weir_schema_label_at(c->stored, stored->label)->values.texts[stored->is[i]],
+                      weir_schema_label_at(c->offered, offered->label)->values.texts[offered->is[i]]) == 0;
+    return same ? WEIR_OK : compare_say(c, true, "'is' of %s lists other values", what);
+}
+
 static weir_err compare_duration(comparer *c, const char *what, const char *key, const char *zero_word,
                                  int64_t stored_us, int64_t offered_us) {
     char stored[WEIR_SCHEMA_DURATION_BYTES], offered[WEIR_SCHEMA_DURATION_BYTES];
@@ -198,6 +212,11 @@ static weir_err compare_aggregate(comparer *c, const char *what, uint32_t stored
                            weir_schema_function_words[offered->function]);
     if (!err)
         err = compare_word(c, what, "of", compare_of_name(c->stored, stored), compare_of_name(c->offered, offered));
+    if (!err)
+        err = compare_word(c, what, "label", compare_label_name(c->stored, stored),
+                           compare_label_name(c->offered, offered));
+    if (!err && stored->label != WEIR_SCHEMA_NONE && offered->label != WEIR_SCHEMA_NONE)
+        err = compare_is(c, what, stored, offered);
     if (!err) err = compare_duration(c, what, "window", NULL, stored->window_us, offered->window_us);
     return err ? err : compare_duration(c, what, "resolution", "exact", stored->resolution_us, offered->resolution_us);
 }

@@ -10,6 +10,32 @@ static const weir_schema_relation *learn_relation(const weir_schema_def *def, ui
     return weir_schema_relation_at(def->schema, id);
 }
 
+/* One of a label's values, or a list of some: their indices, rising. */
+static weir_err learn_read_some(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
+                                const weir_schema_label *label, size_t count_min, const uint32_t **indicesp,
+                                uint32_t *countp) {
+    bool marked[WEIR_SCHEMA_LABEL_VALUES_MAX] = {false};
+    bool list = weir_yaml_node_kind(node) == WEIR_YAML_SEQUENCE;
+    const size_t listed = list ? weir_yaml_count(node) : 1;
+    if (listed < count_min)
+        return WEIR_YAML_ERR(node, "%s: '%s' lists nothing; name at least one value of label '%s'", def->what, key,
+                             label->name);
+    for (size_t i = 0; i < listed; i++) {
+        uint32_t index = 0;
+        weir_err err = weir_schema_read_listed(def, key, list ? weir_yaml_item(node, i) : node, &label->values, &index);
+        if (err) return err;
+        WEIR_ASSERT(index < label->values.count); // SCHEMA-H3
+        marked[index] = true;
+    }
+    uint32_t *indices = weir_schema_calloc(def->schema, label->values.count, sizeof *indices);
+    if (!indices) return weir_schema_no_memory();
+    *countp = 0;
+    for (uint32_t i = 0; i < label->values.count; i++)
+        if (marked[i]) indices[(*countp)++] = i;
+    *indicesp = indices;
+    return WEIR_OK;
+}
+
 /* --- aggregates ---------------------------------------------------------------------------------------------- */
 
 static weir_err aggregate_read_direction(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
@@ -92,6 +118,31 @@ static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggreg
                          weir_schema_function_words[aggregate->function], distinct ? "category" : "number");
 }
 
+/* Which of the edges count: those whose neighbour was told to be one of these values. Of a pair all edges lead to one
+ * and the same neighbour, which there is nothing to choose from. */
+static weir_err aggregate_read_label(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    const weir_yaml_node *node = weir_schema_get(def, "label"), *is = NULL;
+    const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
+    aggregate->label = WEIR_SCHEMA_NONE;
+    if (!node) return weir_schema_refuse(def, "is", "without 'label', whose values it lists");
+    weir_err err = weir_schema_read_reference(def, "label", WEIR_SCHEMA_LABELS, &aggregate->label);
+    if (!err)
+        err = weir_schema_refuse(def, "between", "beside 'label', which chooses among the neighbours of a vertex");
+    if (err) return err;
+    const weir_schema_label *label = weir_schema_label_at(def->schema, aggregate->label);
+    uint32_t type = aggregate->direction == WEIR_SCHEMA_OUT ? relation->to : relation->from;
+    const char *neighbor = weir_schema_vertex_at(def->schema, type)->name;
+    if (label->on_relation)
+        return WEIR_YAML_ERR(node, "%s: label '%s' is on a relation; name one that is on vertex type '%s'", def->what,
+                             label->name, neighbor);
+    if (label->target != type)
+        return WEIR_YAML_ERR(
+            node, "%s: label '%s' is on a '%s', but relation '%s' leads to a '%s'; name a label of that", def->what,
+            label->name, weir_schema_vertex_at(def->schema, label->target)->name, relation->name, neighbor);
+    err = weir_schema_need(def, "is", &is);
+    return err ? err : learn_read_some(def, "is", is, label, 1, &aggregate->is, &aggregate->is_count);
+}
+
 static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
     const weir_yaml_node *window = NULL;
     weir_err err = weir_schema_need(def, "window", &window);
@@ -116,8 +167,8 @@ static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_ag
 }
 
 weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"vertex", "between", "relation",   "direction", "function",
-                                       "of",     "window",  "resolution", "normalise", NULL};
+    static const char *const keys[] = {"vertex", "between", "relation", "direction",  "function",  "of",
+                                       "label",  "is",      "window",   "resolution", "normalise", NULL};
     weir_schema_aggregate *aggregate = slot;
     const weir_yaml_node *node = NULL;
     uint32_t function = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
@@ -137,6 +188,7 @@ weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
     if (!err) err = weir_schema_read_choice(def, "function", weir_schema_function_words, &function);
     aggregate->function = (weir_schema_function)function;
     if (!err) err = aggregate_read_of(def, aggregate);
+    if (!err) err = aggregate_read_label(def, aggregate);
     if (!err) err = aggregate_read_window(def, aggregate);
     if (!err) err = weir_schema_read_choice(def, "normalise", weir_schema_normalise_words, &normalise);
     aggregate->normalise = (weir_schema_normalise)normalise;
@@ -174,21 +226,8 @@ static weir_err task_read_positive(const weir_schema_def *def, weir_schema_task 
     const weir_yaml_node *node = weir_schema_get(def, "positive");
     if (!node) return WEIR_OK;
     const weir_schema_label *label = weir_schema_label_at(def->schema, task->label);
-    bool marked[WEIR_SCHEMA_LABEL_VALUES_MAX] = {false};
-    bool list = weir_yaml_node_kind(node) == WEIR_YAML_SEQUENCE;
-    for (size_t i = 0; i < (list ? weir_yaml_count(node) : 1); i++) {
-        uint32_t index = 0;
-        weir_err err =
-            weir_schema_read_listed(def, "positive", list ? weir_yaml_item(node, i) : node, &label->values, &index);
-        if (err) return err;
-        WEIR_ASSERT(index < label->values.count); // SCHEMA-H3
-        marked[index] = true;
-    }
-    uint32_t *positive = weir_schema_calloc(def->schema, label->values.count, sizeof *positive);
-    if (!positive) return weir_schema_no_memory();
-    for (uint32_t i = 0; i < label->values.count; i++)
-        if (marked[i]) positive[task->positive_count++] = i;
-    task->positive = positive;
+    weir_err err = learn_read_some(def, "positive", node, label, 0, &task->positive, &task->positive_count);
+    if (err) return err;
     if (task->positive_count == label->values.count)
         return WEIR_YAML_ERR(node, "%s: 'positive' lists every value of label '%s'; leave at least one negative",
                              def->what, label->name);

@@ -126,6 +126,17 @@ static void schema_print_relation(const schema_printer *p, uint32_t id) {
 
 /* --- learning ------------------------------------------------------------------------------------------------ */
 
+/* Some of a label's values, by their indices. */
+static void schema_print_some(const schema_printer *p, const weir_schema_label *label, const uint32_t *indices,
+                              uint32_t count) {
+    weir_buf_text(p->out, "[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0) weir_buf_text(p->out, ", ");
+        schema_print_text(p->out, label->values.texts[indices[i]]);
+    }
+    weir_buf_text(p->out, "]\n");
+}
+
 static void schema_print_aggregate(const schema_printer *p, uint32_t id) {
     const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(p->schema, id);
     const weir_schema_relation *relation = weir_schema_relation_at(p->schema, aggregate->relation);
@@ -143,6 +154,12 @@ static void schema_print_aggregate(const schema_printer *p, uint32_t id) {
     }
     schema_text_line(p, "    function: ", weir_schema_function_words[aggregate->function]);
     if (aggregate->of != WEIR_SCHEMA_NONE) schema_text_line(p, "    of: ", relation->features[aggregate->of].name);
+    if (aggregate->label != WEIR_SCHEMA_NONE) {
+        const weir_schema_label *label = weir_schema_label_at(p->schema, aggregate->label);
+        schema_text_line(p, "    label: ", label->name);
+        weir_buf_text(p->out, "    is: ");
+        schema_print_some(p, label, aggregate->is, aggregate->is_count);
+    }
     schema_duration_line(p, "    window: ", aggregate->window_us, NULL);
     schema_duration_line(p, "    resolution: ", aggregate->resolution_us, "exact");
     schema_text_line(p, "    normalise: ", weir_schema_normalise_words[aggregate->normalise]);
@@ -168,12 +185,8 @@ static void schema_print_task(const schema_printer *p, uint32_t id) {
     if (task->kind == WEIR_SCHEMA_CLASSIFY) {
         const weir_schema_label *label = weir_schema_label_at(p->schema, task->label);
         schema_text_line(p, "    label: ", label->name);
-        weir_buf_text(p->out, "    positive: [");
-        for (uint32_t i = 0; i < task->positive_count; i++) {
-            if (i > 0) weir_buf_text(p->out, ", ");
-            schema_print_text(p->out, label->values.texts[task->positive[i]]);
-        }
-        weir_buf_text(p->out, "]\n");
+        weir_buf_text(p->out, "    positive: ");
+        schema_print_some(p, label, task->positive, task->positive_count);
         schema_text_line(p, "    at: ", weir_schema_moment_words[task->moment]);
         if (task->moment == WEIR_SCHEMA_AT_LABEL) return;
         schema_duration_line(p, "    maturity: ", task->maturity_us, NULL);

@@ -2,9 +2,9 @@
 /*
  * schema.c - the handle: from a YAML tree to six numbered sections, and what is asked of them.
  *
- * A schema is read in one pass over the sections in the order of weir_schema_section_id, whatever their order in the
- * file: each definition refers only to sections that are complete by then, so the first fault found is reported at
- * its own line. Then the canonical text is printed once, for the hash.
+ * A schema is read in one pass over the sections in the order of schema_reading, whatever their order in the file: each
+ * definition refers only to sections that are complete by then, so the first fault found is reported at its own line.
+ * Then the canonical text is printed once, for the hash.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +31,11 @@ const weir_schema_section weir_schema_sections[WEIR_SCHEMA_SECTIONS] = {
     [WEIR_SCHEMA_SOURCES] = {"sources", "source", WEIR_SCHEMA_SOURCES_MAX, sizeof(weir_schema_source),
                              weir_schema_read_source},
 };
+
+/* Aggregates refer to labels, which the canonical text has behind them. */
+static const weir_schema_section_id schema_reading[WEIR_SCHEMA_SECTIONS] = {
+    WEIR_SCHEMA_VERTICES,   WEIR_SCHEMA_RELATIONS, WEIR_SCHEMA_LABELS,
+    WEIR_SCHEMA_AGGREGATES, WEIR_SCHEMA_TASKS,     WEIR_SCHEMA_SOURCES};
 
 static void *schema_slot_at(const weir_schema *schema, weir_schema_section_id section, uint32_t id) {
     const weir_schema_table *table = &schema->tables[section];
@@ -92,8 +97,8 @@ static weir_err schema_read_tree(weir_schema *schema, const weir_yaml_node *tree
     if (!err) err = weir_schema_need(&root, "name", &node);
     if (!err) err = weir_schema_read_name(schema, node, "schema", &schema->name);
     if (!err) err = weir_schema_need(&root, "vertices", &vertices);
-    for (uint32_t id = 0; id < WEIR_SCHEMA_SECTIONS && !err; id++) {
-        weir_schema_section_id section = (weir_schema_section_id)id;
+    for (uint32_t i = 0; i < WEIR_SCHEMA_SECTIONS && !err; i++) {
+        weir_schema_section_id section = schema_reading[i];
         err = schema_read_section(schema, section, weir_yaml_find(tree, weir_schema_sections[section].key));
     }
     if (!err && schema->tables[WEIR_SCHEMA_VERTICES].count == 0)
@@ -187,6 +192,12 @@ SECTION_ACCESSORS(aggregate, WEIR_SCHEMA_AGGREGATES)
 SECTION_ACCESSORS(label, WEIR_SCHEMA_LABELS)
 SECTION_ACCESSORS(task, WEIR_SCHEMA_TASKS)
 SECTION_ACCESSORS(source, WEIR_SCHEMA_SOURCES)
+
+bool weir_schema_label_counts(const weir_schema *schema, uint32_t label) {
+    for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++)
+        if (weir_schema_aggregate_at(schema, i)->label == label) return true;
+    return false;
+}
 
 uint32_t weir_schema_feature_find(const weir_schema_feature *features, uint32_t count, const char *name) {
     for (uint32_t i = 0; i < count; i++)

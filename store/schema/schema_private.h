@@ -12,7 +12,7 @@
 #include <weir/store/conf/yaml.h>
 #include <weir/store/schema/schema.h>
 
-/* In the order in which they are read: each refers only to those before it. */
+/* In the order of the canonical text. */
 typedef enum weir_schema_section_id {
     WEIR_SCHEMA_VERTICES,
     WEIR_SCHEMA_RELATIONS,

@@ -87,6 +87,16 @@ static weir_err snapshot_check_rows_of_lives(const weir_snapshot *s, const char 
     return WEIR_OK;
 }
 
+/* Whether a part may have labels, and with them lives, of vertices of this type that are not its own. */
+static bool snapshot_has_labels_of_others(const weir_snapshot *s, uint32_t type) {
+    const weir_schema *schema = s->description.schema;
+    for (uint32_t i = 0; i < weir_schema_label_count(schema); i++) {
+        const weir_schema_label *label = weir_schema_label_at(schema, i);
+        if (!label->on_relation && label->target == type && weir_schema_label_counts(schema, i)) return true;
+    }
+    return false;
+}
+
 static weir_err snapshot_check_vertices(const weir_snapshot *s, uint32_t type) {
     const weir_snapshot_vertices *v = &s->vertices[type];
     char folder[256], array[300];
@@ -109,9 +119,10 @@ static weir_err snapshot_check_vertices(const weir_snapshot *s, uint32_t type) {
     if (!err) err = snapshot_check_rows_of_lives(s, folder, v);
     snprintf(array, sizeof array, "%s/key_offsets.npy", folder);
     if (!err) err = snapshot_check_rising(s, array, v->key_offsets, v->count);
+    const bool with_lives = snapshot_has_labels_of_others(s, type); /* PARTS-P1 */
     if (!err &&
-        (v->lives.indptr[v->own] != (int64_t)v->lives.count || v->rows.indptr[v->own] != (int64_t)v->rows.count ||
-         v->key_offsets[v->own] != v->key_offsets[v->count]))
+        ((!with_lives && v->lives.indptr[v->own] != (int64_t)v->lives.count) ||
+         v->rows.indptr[v->own] != (int64_t)v->rows.count || v->key_offsets[v->own] != v->key_offsets[v->count]))
         err = snapshot_wrong_number(s, folder, "is not a vertex of the part, but has more than edges", v->own);
     return err ? err : snapshot_check_columns(s, folder, v->columns, v->column_count, v->rows.count);
 }
@@ -203,12 +214,13 @@ static weir_err snapshot_check_label_order(const weir_snapshot *s, const char *a
 static weir_err snapshot_check_labels(const weir_snapshot *s, uint32_t label) {
     const weir_schema_label *schema = weir_schema_label_at(s->description.schema, label);
     const weir_snapshot_labels *l = &s->labels[label];
-    uint64_t targets; /* of a part: of its own vertices, whose lists are the first */
+    uint64_t targets; /* of a part: of its own vertices, whose lists are the first; or any, if aggregates ask for it */
     if (schema->on_relation) {
         uint32_t from = weir_schema_relation_at(s->description.schema, schema->target)->from;
         targets = (uint64_t)s->edges[2 * schema->target + WEIR_OUT].indptr[s->vertices[from].own];
     } else {
-        targets = s->vertices[schema->target].own;
+        const weir_snapshot_vertices *v = &s->vertices[schema->target];
+        targets = weir_schema_label_counts(s->description.schema, label) ? v->count : v->own;
     }
     char array[512];
     snprintf(array, sizeof array, "labels/%s/", schema->name);

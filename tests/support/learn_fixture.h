@@ -55,6 +55,11 @@ static const char learn_pair_schema_text[] = LEARN_SCHEMA_WITH(
     "  met: {vertex: pay, between: [by, at], relation: knows, function: count, window: 1d}\n"
     "  since: {vertex: pay, between: [by, at], relation: knows, function: since_first, window: 1d}\n");
 
+/* Of the pays of somebody, how many were said to be bad, and when one was last judged. */
+static const char learn_told_schema_text[] = LEARN_SCHEMA_WITH(
+    "", "  bad_1d: {vertex: who, relation: by, function: count, label: bad, is: yes, window: 1d}\n"
+        "  judged: {vertex: who, relation: by, function: since_last, label: bad, is: [no, yes], window: 2h}\n");
+
 typedef struct learn_world {
     weir_rng rng;
     weir_schema *schema;
@@ -207,6 +212,7 @@ typedef struct learn_plan {
     int64_t leak_us; /* … so long after the pay              */
     double bad;      /* share of bad people                   */
     bool pairs;      /* and at whom each pay is               */
+    bool told;       /* and what was said of others before    */
 } learn_plan;
 
 /* One pay: its own row and edge at t; an hour's label half a minute later. */
@@ -232,7 +238,8 @@ static inline void learn_pay(learn_world *w, const learn_plan *p, uint64_t n) {
 
 static inline void learn_snapshot(const learn_plan *p, const char *out) {
     learn_world w;
-    learn_open(&w, p->pairs ? learn_pair_schema_text : learn_schema_text, p->seed);
+    const char *alone = p->told ? learn_told_schema_text : learn_schema_text;
+    learn_open(&w, p->pairs ? learn_pair_schema_text : alone, p->seed);
     for (uint64_t n = 0; n < p->pays; n++)
         learn_pay(&w, p, n);
     learn_build(&w, out, LEARN_START_US + (int64_t)p->pays * 60 * LEARN_SECOND + LEARN_RIPE_US / 2);

@@ -23,20 +23,25 @@
 #define PARTS_CLUSTERS  8u
 #define PARTS_MAX       16u
 
-static const char parts_schema_text[] =
-    "version: 1\n"
-    "name: random\n"
-    "vertices:\n"
-    "  a: {expire: 400d, features: {x: {kind: number}, c: {kind: category, buckets: 8}, t: {kind: time}}}\n"
-    "  b: {}\n"
-    "relations:\n"
-    "  lasting: {from: a, to: b, features: {w: {kind: number}, c: {kind: category, buckets: 8}}}\n"
-    "  fading: {from: a, to: a, features: {w: {kind: number}}}\n"
-    "labels:\n"
-    "  l: {vertex: a, values: [no, yes]}\n"
-    "  e: {relation: lasting, values: [no, yes]}\n"
-    "sources:\n"
-    "  s: {id: id, time: t, mutations: [{put_edge: fading, from: a, to: b, features: [w]}]}\n";
+#define PARTS_SCHEMA_WITH(aggregates)                                                                        \
+    "version: 1\n"                                                                                           \
+    "name: random\n"                                                                                         \
+    "vertices:\n"                                                                                            \
+    "  a: {expire: 400d, features: {x: {kind: number}, c: {kind: category, buckets: 8}, t: {kind: time}}}\n" \
+    "  b: {}\n"                                                                                              \
+    "relations:\n"                                                                                           \
+    "  lasting: {from: a, to: b, features: {w: {kind: number}, c: {kind: category, buckets: 8}}}\n"          \
+    "  fading: {from: a, to: a, features: {w: {kind: number}}}\n" aggregates "labels:\n"                     \
+    "  l: {vertex: a, values: [no, yes]}\n"                                                                  \
+    "  e: {relation: lasting, values: [no, yes]}\n"                                                          \
+    "sources:\n"                                                                                             \
+    "  s: {id: id, time: t, mutations: [{put_edge: fading, from: a, to: b, features: [w]}]}\n"
+
+static const char parts_schema_text[] = PARTS_SCHEMA_WITH("");
+
+/* An aggregate asks for a label: so parts have it of vertices that are not their own. */
+static const char parts_told_schema_text[] = PARTS_SCHEMA_WITH(
+    "aggregates: {yes: {vertex: b, relation: lasting, function: count, label: l, is: yes, window: 1ms}}\n");
 
 /* --- the snapshot ------------------------------------------------------------------------------------------------ */
 
@@ -143,12 +148,12 @@ static inline void parts_submit(parts_world *w, uint64_t offset) {
     assert_ok(submit_event(w->graph, w->source, offset, m, count));
 }
 
-static inline void parts_world_open(parts_world *w, uint64_t vertices, uint64_t events) {
+static inline void parts_world_open_with(parts_world *w, const char *schema_text, uint64_t vertices, uint64_t events) {
     const weir_graph_opts opts = {.shards = 1, .memory_bytes = 64u << 20, .window = 16, .create = true};
     const weir_snapshot_build_opts build = {.out = weir_test_path("snapshot"), .as_of_us = WEIR_BEFORE_ALL, .seed = 7};
     weir_snapshot_stats stats;
     *w = (parts_world){.vertices = vertices, .rng = weir_rng_stream(weir_test_seed(), vertices, 0)};
-    assert_ok(weir_schema_parse("random", parts_schema_text, sizeof parts_schema_text - 1, &w->schema));
+    assert_ok(weir_schema_parse("random", schema_text, strlen(schema_text), &w->schema));
     assert_ok(weir_graph_open(weir_test_path("store"), w->schema, &opts, &w->graph));
     assert_ok(weir_graph_source(w->graph, "log:s", 1, &w->source));
     for (uint64_t i = 0; i < events; i++)
@@ -158,6 +163,10 @@ static inline void parts_world_open(parts_world *w, uint64_t vertices, uint64_t 
     assert_ok(weir_snapshot_build(w->graph, &build, &stats));
     assert_true(stats.labels > 0);
     assert_ok(weir_snapshot_open(build.out, &(weir_snapshot_opts){.verify = true}, &w->snapshot));
+}
+
+static inline void parts_world_open(parts_world *w, uint64_t vertices, uint64_t events) {
+    parts_world_open_with(w, parts_schema_text, vertices, events);
 }
 
 static inline void parts_world_close(parts_world *w) {

@@ -51,6 +51,10 @@ static const char score_schema_text[] =
     "  met: {vertex: payment, between: [paid_by, paid_at], relation: knows, function: since_first, window: 1d}\n"
     "  ways: {vertex: payment, between: [paid_at, paid_by], relation: knows, function: distinct, of: kind,\n"
     "    window: 1d}\n"
+    "  charged: {vertex: account, relation: paid_by, function: count, label: bad, is: yes, window: 1d}\n"
+    "  judged: {vertex: account, relation: paid_by, function: mean, of: amount, label: bad, is: [no, yes], window: "
+    "6h}\n"
+    "  quiet: {vertex: shop, relation: paid_at, function: since_last, label: bad, is: yes, window: 1d}\n"
     "labels: {bad: {vertex: payment, values: [no, yes], absent: no}}\n"
     "tasks: {fraud: {kind: classify, label: bad, positive: yes}}\n"
     "sources:\n"
@@ -227,12 +231,27 @@ static inline void score_later_make(score_world *w, score_event *e) {
     score_other_half(e);
 }
 
+/* A payment is judged, seldom for the first time; half of the time in the moment of the event before. */
+static inline void score_label_make(score_world *w, score_event *e) {
+    static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
+    char key[SCORE_VERTEX_KEY];
+    if (score_below(w, 2)) w->now_us += 1 + (int64_t)score_below(w, 60000000);
+    *e = (score_event){.time_us = w->now_us, .id = ++w->later * 0xc2b2ae3d27d4eb4full | 1};
+    weir_vertex payment = score_vertex(w, SCORE_PAYMENT, 1 + score_below(w, w->events), key);
+    const weir_value value = score_text(score_below(w, 3) ? "yes" : "no");
+    score_row(e, score_add(e, WEIR_PUT_LABEL, 0, payment), &kind, &value, 1);
+}
+
 /* later: of a hundred events, how many are followed by one that speaks of what was. */
 static inline void score_world_grow_telling(score_world *w, uint64_t events, uint64_t later) {
     score_event e;
     for (uint64_t i = 0; i < events; i++) {
         score_event_make(w, &e);
         score_event_store(w, &e, w->events + w->later - 1);
+        if (score_below(w, 3) == 0) {
+            score_label_make(w, &e);
+            score_event_store(w, &e, w->events + w->later - 1);
+        }
         if (score_below(w, 100) >= later) continue;
         score_later_make(w, &e);
         score_event_store(w, &e, w->events + w->later - 1);

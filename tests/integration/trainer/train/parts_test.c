@@ -190,6 +190,27 @@ static void e2_pairs_are_those_of_the_whole(void **state) {
     same_losses(alone, parts, EPOCHS);
 }
 
+/* What was said of a pay counts for who it is by, whichever part has the pay. */
+static void e2_labels_are_those_of_the_whole(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = 3, .pays = 500, .people = 30, .bad = 0.3, .told = true};
+    char alone[4096], whole[4096], flat[4096], deep[4096];
+    snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
+    snprintf(whole, sizeof whole, "%s", weir_test_path("whole-run"));
+    snprintf(flat, sizeof flat, "%s", weir_test_path("flat-run"));
+    snprintf(deep, sizeof deep, "%s", weir_test_path("deep-run"));
+    learn_snapshot(&plan, weir_test_path("snapshot"));
+    trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, usual);
+    trains(3, ranks_train_program(), weir_test_path("snapshot"), whole, usual);
+    same_losses(alone, whole, EPOCHS);
+    trains(3, cut("snapshot", "flat", 3, 0, "random"), NULL, flat, usual);
+    same_losses(alone, flat, EPOCHS);
+    const char *program = cut("snapshot", "p", 3, 1, "random");
+    shell("cd $folder && rm -r snapshot");
+    trains(3, program, NULL, deep, usual);
+    same_losses(alone, deep, EPOCHS);
+}
+
 /* Each part has some of the people, and all ranks give one the same row: which, and which are shown as unknown, depends
  * on ids alone. */
 static void r1_known_vertices_are_those_of_all_parts(void **state) {
@@ -613,8 +634,8 @@ static void sentences(void **state) {
     refused(2, alone, NULL, usual, "a part of another cutting; cut the snapshot again");
 }
 
-WEIR_TESTS(WEIR_CASE(e2_pairs_are_those_of_the_whole), WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts),
-           WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
+WEIR_TESTS(WEIR_CASE(e2_pairs_are_those_of_the_whole), WEIR_CASE(e2_labels_are_those_of_the_whole),
+           WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
            WEIR_CASE(e2_what_parts_do_not_reach_is_asked_for), WEIR_CASE(r1_known_vertices_are_those_of_all_parts),
            WEIR_CASE(r2_t5_resumed_by_other_ranks), WEIR_CASE(r2_local_batches_go_on),
            WEIR_CASE(local_batches_are_local_on_a_clustered_graph), WEIR_CASE(judged_as_on_the_whole),

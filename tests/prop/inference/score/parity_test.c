@@ -41,6 +41,7 @@ typedef struct parity {
     uint64_t forgotten; /* rows of vertices that had expired */
     uint64_t known, unknown;
     uint64_t met;      /* targets whose account knew the shop */
+    uint64_t charged;  /* accounts of which a payment was told to be bad */
     uint64_t embedded; /* vertices that are no targets */
     weir_real *floats; /* as read here, one by one */
     uint32_t *slots;
@@ -182,7 +183,7 @@ static void encode_vertex(parity *p, uint32_t type, const weir_block_view *view,
     uint64_t place;
     bool counts = weir_snapshot_span(&v->rows, row, look_us, &place);
     weir_value values[8] = {{0}};
-    double aggregates[4];
+    double aggregates[8];
     int64_t first = v->rows.indptr[row];
     p->forgotten += !counts && first < v->rows.indptr[row + 1] && v->rows.times[first] < look_us;
     for (uint32_t i = 0; counts && i < v->column_count; i++)
@@ -191,6 +192,7 @@ static void encode_vertex(parity *p, uint32_t type, const weir_block_view *view,
         .vertices = &row, .before_us = &before_us, .events = &event, .count = 1, .type = (uint16_t)type};
     assert_ok(weir_aggregates_read(p->aggregates, &of, aggregates));
     p->met += type == SCORE_PAYMENT && aggregates[0] > 0;
+    p->charged += type == SCORE_ACCOUNT && aggregates[4] > 0;
     const weir_nn_inputs *inputs = weir_nn_vertex(p->net.shape, type);
     weir_nn_encode(inputs, weir_schema_vertex_at(p->world.schema, type)->features, values, aggregates, before_us,
                    numbers, slots);
@@ -412,6 +414,7 @@ static void run_decisions(const char *expire, bool telling, score_family family)
     assert_true(edges > decisions); /* there was something to compare */
     assert_true((p.forgotten > 0) == (p.expires || p.telling));
     assert_true(p.known > decisions && p.unknown > decisions && p.met > decisions / 10);
+    assert_true(p.charged > decisions / 10 || p.expires); /* what has expired was never told of */
     parity_close(&p);
 }
 

@@ -153,7 +153,37 @@ static void reach_close(reach *r) {
     }
 }
 
-/* Also that of what others own there is an id, and nothing else but edges. */
+/* Labels [begin, end) of a vertex, where they stand in the order of their targets. */
+static uint64_t labels_from(const weir_snapshot_labels *l, uint64_t target, uint64_t *endp) {
+    uint64_t begin = 0;
+    while (begin < l->count && (uint64_t)l->targets[begin] < target)
+        begin++;
+    for (*endp = begin; *endp < l->count && (uint64_t)l->targets[*endp] == target;)
+        ++*endp;
+    return begin;
+}
+
+/* Where aggregates count by the label, a vertex that others own has its labels here, and with them its lives. */
+static void has_what_was_told(const parts_world *w, const weir_part *part, uint32_t type, uint64_t place, uint64_t v) {
+    const weir_snapshot_vertices *all = weir_snapshot_vertices_of(w->snapshot, type),
+                                 *here = parts_vertices_of(part, type);
+    const weir_snapshot_labels *of_all = weir_snapshot_labels_of(w->snapshot, 0),
+                               *of_part = weir_snapshot_labels_of(weir_part_snapshot(part), 0);
+    uint64_t end = 0, end_here = 0, begin = type == 0 ? labels_from(of_all, v, &end) : 0,
+             begin_here = type == 0 ? labels_from(of_part, place, &end_here) : 0;
+    const bool told = weir_schema_label_counts(w->schema, 0) && begin < end;
+    assert_int_equal(end_here - begin_here, told ? end - begin : 0);
+    for (uint64_t i = 0; told && i < end - begin; i++) {
+        assert_true(of_part->times[begin_here + i] == of_all->times[begin + i]);
+        assert_int_equal(of_part->values[begin_here + i], of_all->values[begin + i]);
+    }
+    if (told)
+        same_spans(&here->lives, place, &all->lives, v);
+    else
+        assert_int_equal(here->lives.indptr[place + 1], here->lives.indptr[place]);
+}
+
+/* Also that of what others own there is an id, and nothing else but edges, and labels that aggregates ask for. */
 static void has_the_wanted(const parts_world *w, const parts_cutting *c, const weir_part *part, const reach *r,
                            uint32_t type) {
     const weir_snapshot_vertices *all = weir_snapshot_vertices_of(w->snapshot, type),
@@ -174,7 +204,7 @@ static void has_the_wanted(const parts_world *w, const parts_cutting *c, const w
         assert_int_equal(weir_part_number(part, type, place), c->new_of[type][v]);
         assert_int_equal(place < here->own, r->steps[type][v] == 0);
         if (place < here->own) continue;
-        assert_int_equal(here->lives.indptr[place + 1], here->lives.count);
+        has_what_was_told(w, part, type, place, v);
         assert_int_equal(here->rows.indptr[place + 1], here->rows.count);
         assert_int_equal(here->key_offsets[place + 1], here->key_offsets[here->own]);
     }
@@ -264,7 +294,11 @@ static void same_labels(const parts_world *w, const parts_cutting *c, uint32_t l
     }
     for (uint32_t p = 0; p < c->parts; p++) {
         const weir_snapshot_labels *own = weir_snapshot_labels_of(weir_part_snapshot(c->of[p]), label);
-        assert_int_equal(own->count, seen[p]);
+        uint64_t others = 0; /* has_what_was_told has looked at these */
+        for (uint64_t i = 0; label == 0 && i < own->count; i++)
+            others += (uint64_t)own->targets[i] >= parts_vertices_of(c->of[p], 0)->own;
+        assert_true(others == 0 || weir_schema_label_counts(w->schema, label));
+        assert_int_equal(own->count - others, seen[p]);
         for (uint64_t i = 1; i < own->count; i++)
             assert_true(label == 1 || own->targets[i - 1] <= own->targets[i]);
     }
@@ -423,10 +457,10 @@ static tally is_the_snapshot(const parts_world *w, const parts_cutting *c) {
 
 /* Every file is synced, so a case has few parts. Of each depth, some vertex is not in each part, and some is there
  * without edges. */
-static void parts_are_the_snapshot(weir_parts_method method, uint32_t parts, uint64_t events) {
+static void parts_are_the_snapshot(weir_parts_method method, uint32_t parts, uint64_t events, const char *schema) {
     parts_world w;
     parts_cutting c;
-    parts_world_open(&w, 4000, events);
+    parts_world_open_with(&w, schema, 4000, events);
     for (uint32_t depth = 0; depth <= 2; depth++) {
         char name[16];
         snprintf(name, sizeof name, "d%u", depth);
@@ -442,17 +476,22 @@ static void parts_are_the_snapshot(weir_parts_method method, uint32_t parts, uin
 
 static void p1_p2_p3_parts_of_metis_are_the_snapshot(void **state) {
     (void)state;
-    parts_are_the_snapshot(WEIR_PARTS_METIS, 4, 8000);
+    parts_are_the_snapshot(WEIR_PARTS_METIS, 4, 8000, parts_schema_text);
 }
 
 static void p1_p2_p3_random_parts_are_the_snapshot(void **state) {
     (void)state;
-    parts_are_the_snapshot(WEIR_PARTS_RANDOM, 5, 4000);
+    parts_are_the_snapshot(WEIR_PARTS_RANDOM, 5, 4000, parts_schema_text);
 }
 
 static void p1_p2_p3_hashed_parts_are_the_snapshot(void **state) {
     (void)state;
-    parts_are_the_snapshot(WEIR_PARTS_HASH, 2, 4000);
+    parts_are_the_snapshot(WEIR_PARTS_HASH, 2, 4000, parts_schema_text);
+}
+
+static void p1_labels_that_aggregates_ask_for_are_where_they_are_read(void **state) {
+    (void)state;
+    parts_are_the_snapshot(WEIR_PARTS_RANDOM, 4, 4000, parts_told_schema_text);
 }
 
 static void one_part_is_all_of_it(void **state) {
@@ -696,7 +735,8 @@ static void whole_or_not_there_after_a_failure(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(p1_p2_p3_parts_of_metis_are_the_snapshot), WEIR_CASE(p1_p2_p3_random_parts_are_the_snapshot),
-           WEIR_CASE(p1_p2_p3_hashed_parts_are_the_snapshot), WEIR_CASE(one_part_is_all_of_it),
+           WEIR_CASE(p1_p2_p3_hashed_parts_are_the_snapshot),
+           WEIR_CASE(p1_labels_that_aggregates_ask_for_are_where_they_are_read), WEIR_CASE(one_part_is_all_of_it),
            WEIR_CASE(the_deepest_part_has_all_lists), WEIR_CASE(p1_matrices_have_lines_of_own_vertices_alone),
            WEIR_CASE(metis_finds_the_clusters), WEIR_CASE(p4_same_seed_same_files), WEIR_CASE(p4_seed_and_depth_count),
            WEIR_CASE(what_cannot_be_cut_is_said), WEIR_CASE(what_a_crash_left_is_removed),

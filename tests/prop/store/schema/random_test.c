@@ -207,7 +207,20 @@ static void add_function(maker *m, node *aggregate, const node *relation, bool p
     }
 }
 
-static node *make_aggregates(maker *m, const node *relations) {
+/* Of one that is on the neighbours, if a try finds one. */
+static void add_label(maker *m, node *aggregate, const node *labels, const char *neighbor) {
+    if (labels->count == 0) return;
+    const char *name = pick_key(m, labels);
+    const node *vertex = get(get(labels, name), "vertex"), *values = get(get(labels, name), "values");
+    if (!vertex || strcmp(vertex->text, neighbor) != 0) return;
+    node *is = make_node(m, LIST);
+    for (unsigned i = 0; i < values->count; i++)
+        if (i == 0 || chance(m, 50)) add(is, NULL, values->children[i].value);
+    add_text(m, aggregate, "label", name);
+    add(aggregate, "is", is);
+}
+
+static node *make_aggregates(maker *m, const node *relations, const node *labels) {
     node *aggregates = definitions(m);
     for (unsigned i = relations->count ? below(m, 5) : 0; i > 0; i--) {
         const char *name = pick_key(m, relations);
@@ -228,6 +241,7 @@ static node *make_aggregates(maker *m, const node *relations) {
             add_default(m, aggregate, "direction", out ? "out" : "in");
         }
         add_function(m, aggregate, relation, pair);
+        if (!pair) add_label(m, aggregate, labels, out ? to : from);
         add_text(m, aggregate, "window", weir_arena_printf(m->arena, "%uh", 1 + below(m, 900)));
         add_either(m, aggregate, "resolution", "exact", "1h");
         add_normalise(m, aggregate);
@@ -438,7 +452,7 @@ static node *make_schema(maker *m) {
     add_text(m, root, "name", new_name(m));
     add(root, "vertices", vertices);
     add(root, "relations", relations);
-    add(root, "aggregates", make_aggregates(m, relations));
+    add(root, "aggregates", make_aggregates(m, relations, labels));
     add(root, "labels", labels);
     add(root, "tasks", make_tasks(m, relations, labels));
     for (unsigned i = below(m, 4); i > 0; i--) {

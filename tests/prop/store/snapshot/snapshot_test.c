@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * snapshot_test.c - a snapshot of a random graph against the store and against the naive graph, before any time that it
- * tells of; and the sampler over it against the sampler over the store.
+ * tells of; and the sampler and the aggregates over it against those over the store.
  *
  * Vertices and edges are deleted before and after what they delete, and put again; both expire, labels name edges that
  * are gone, and the time as of which it is taken lies anywhere in the history or behind it. Each relation and each
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/rng.h>
@@ -40,6 +41,11 @@ static const char schema_text[] =
     "relations:\n"
     "  lasting: {from: a, to: b, %sfeatures: {w: {kind: number}, c: {kind: category, buckets: 8}}}\n"
     "  fading: {from: a, to: a, expire: 500us, %sfeatures: {w: {kind: number}}}\n"
+    "aggregates:\n"
+    "  bad: {vertex: b, relation: lasting, function: count, label: l, is: yes, window: 3ms}\n"
+    "  judged: {vertex: b, relation: lasting, function: since_last, label: l, is: [no, yes], window: 700us}\n"
+    "  good: {vertex: a, relation: fading, direction: out, function: count, label: l, is: no, window: 500us}\n"
+    "  met: {vertex: a, relation: fading, direction: in, function: distinct, label: l, is: [no, yes], window: 400us}\n"
     "labels:\n"
     "  l: {vertex: a, values: [no, yes]}\n"
     "  e: {relation: lasting, values: [no, yes]}\n"
@@ -516,6 +522,80 @@ static void same_samples(world *w) {
     side_close(&flat);
 }
 
+/* --- aggregates over both ---------------------------------------------------------------------------------------- */
+
+/* By all that was ever put: of the newest edges of a window those whose neighbour was told to be one of the values. */
+static double naive_aggregate(world *w, const weir_schema_aggregate *a, weir_vertex vertex, int64_t before_us) {
+    const weir_schema_relation *r = weir_schema_relation_at(w->schema, a->relation);
+    const weir_direction direction = a->direction == WEIR_SCHEMA_OUT ? WEIR_OUT : WEIR_IN;
+    const size_t count = naive_graph_neighbors(w->naive, vertex, (uint16_t)a->relation, direction, before_us,
+                                               r->expire_us, 0, WEIR_AGGREGATE_LABELLED, w->wanted);
+    weir_vertex met[WEIR_AGGREGATE_LABELLED];
+    size_t matches = 0, different = 0;
+    int64_t newest_us = before_us - a->window_us;
+    for (size_t i = 0; i < count; i++) {
+        const naive_edge *e = &w->wanted[i];
+        naive_edge label;
+        if (e->time_us < before_us - a->window_us) continue;
+        if (!naive_graph_label(w->naive, e->neighbor, 0, before_us, expiry_of(w, 0), &label)) continue;
+        const uint32_t value = value_of(label.row, label.row_length) ? 1 : 0;
+        if (a->is_count == 1 && a->is[0] != value) continue;
+        if (matches++ == 0) newest_us = e->time_us;
+        size_t at = 0;
+        while (at < different && met[at] != e->neighbor)
+            at++;
+        if (at == different) met[different++] = e->neighbor;
+    }
+    if (a->function == WEIR_SCHEMA_SINCE_LAST) return (double)(before_us - newest_us) * 1e-6;
+    return (double)(a->function == WEIR_SCHEMA_COUNT ? matches : different);
+}
+
+typedef struct counting {
+    weir_aggregates *live, *flat;
+} counting;
+
+static void same_values_of(world *w, const counting *c, uint16_t type, uint64_t index, int64_t before_us) {
+    const weir_vertex id = weir_vertex_of(weir_snapshot_vertices_of(w->snapshot, type)->ids[index]);
+    weir_sample_vertices of = {.ids = &id, .before_us = &before_us, .count = 1, .type = type};
+    double stored[2], kept[2];
+    assert_int_equal(weir_aggregates_count(w->schema, type), 2);
+    assert_ok(weir_aggregates_read(c->live, &of, stored));
+    of.ids = NULL;
+    of.vertices = &index;
+    assert_ok(weir_aggregates_read(c->flat, &of, kept));
+    for (uint32_t i = 0; i < 2; i++) {
+        const weir_schema_aggregate *a = weir_schema_aggregate_at(w->schema, type == 1 ? i : 2 + i);
+        const double wanted = naive_aggregate(w, a, id, before_us);
+        if (stored[i] != wanted || kept[i] != wanted)
+            fail_msg("%s before %lld: %g stored, %g kept, not %g", a->name, (long long)before_us, stored[i], kept[i],
+                     wanted);
+    }
+}
+
+/* Also in the very moment of a label, of whatever vertex. */
+static int64_t moment_of_a_label(world *w) {
+    const weir_snapshot_labels *l = weir_snapshot_labels_of(w->snapshot, 0);
+    const int64_t label_us = l->count ? l->times[below(w, l->count)] : w->as_of_us;
+    return label_us >= w->all_from_us && below(w, 2) ? label_us : some_moment(w, w->all_from_us);
+}
+
+static void same_aggregates(world *w) {
+    weir_sample_source *live, *flat;
+    counting c;
+    assert_ok(weir_sample_over_graph(w->graph, 16u << 20, &live));
+    assert_ok(weir_sample_over_snapshot(w->snapshot, &flat));
+    assert_ok(weir_aggregates_open(w->schema, live, &c.live));
+    assert_ok(weir_aggregates_open(w->schema, flat, &c.flat));
+    for (uint16_t type = 0; type < TYPES; type++)
+        for (uint64_t i = 0; i < weir_snapshot_vertices_of(w->snapshot, type)->count; i++)
+            for (unsigned moment = 0; moment < MOMENTS; moment++)
+                same_values_of(w, &c, type, i, moment_of_a_label(w));
+    weir_aggregates_close(c.live);
+    weir_aggregates_close(c.flat);
+    weir_sample_source_close(live);
+    weir_sample_source_close(flat);
+}
+
 /* --- one round --------------------------------------------------------------------------------------------------- */
 
 static const char *some_history(world *w) {
@@ -612,7 +692,10 @@ static void run_round(world *w) {
         assert_in_range(weir_snapshot_vertices_of(w->snapshot, type)->count, 0, w->vertices);
     }
     same_edge_labels(w);
-    if (!w->without_deleted && w->all_from_us <= w->as_of_us) same_samples(w);
+    if (!w->without_deleted && w->all_from_us <= w->as_of_us) {
+        same_samples(w);
+        same_aggregates(w); /* AGGREGATE-G4 */
+    }
     weir_snapshot_close(w->snapshot);
     assert_ok(weir_graph_close(w->graph));
     assert_ok(weir_folder_remove(weir_test_path("store")));

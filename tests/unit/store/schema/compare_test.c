@@ -37,8 +37,8 @@ static weir_err gather(void *context, bool breaks, const char *sentence) {
     return WEIR_OK;
 }
 
-static void check(const char *offered_text, bool breaks, const char *says) {
-    weir_schema *stored = parse(BASE), *offered = parse(offered_text);
+static void check_from(const char *stored_text, const char *offered_text, bool breaks, const char *says) {
+    weir_schema *stored = parse(stored_text), *offered = parse(offered_text);
     gathered g = {.fits = 0};
     assert_ok(weir_schema_compare(stored, offered, gather, &g));
     if (!strstr(g.text, says)) fail_msg("wanted '%s', got:\n%s", says, g.text);
@@ -56,6 +56,10 @@ static void check(const char *offered_text, bool breaks, const char *says) {
     }
     weir_schema_free(stored);
     weir_schema_free(offered);
+}
+
+static void check(const char *offered_text, bool breaks, const char *says) {
+    check_from(BASE, offered_text, breaks, says);
 }
 
 static void h4_itself_has_no_difference(void **state) {
@@ -132,6 +136,31 @@ static void h4_aggregates(void **state) {
     check(HEAD V R A_WITH("vertex: a, relation: r, function: sum, of: s, window: 1d, resolution: 1h, normalise: none")
               L T S,
           false, "aggregate 'g' has other settings, on which stored data does not depend");
+}
+
+#define A_LABELLED(text) A_WITH("vertex: b, relation: r, function: count, window: 1d, " text)
+#define L_TWO            "labels: {l: {vertex: a, values: [no, yes], lag: 1d}, k: {vertex: a, values: [no, yes]}}\n"
+
+static void h4_labelled_aggregates(void **state) {
+    (void)state;
+    check_from(HEAD V R A_LABELLED("label: l, is: yes") L_TWO T S, HEAD V R A_LABELLED("") L_TWO T S, true,
+               "'label' of aggregate 'g' was 'l' and is 'nothing'");
+    check_from(HEAD V R A_LABELLED("") L_TWO T S, HEAD V R A_LABELLED("label: l, is: yes") L_TWO T S, true,
+               "'label' of aggregate 'g' was 'nothing' and is 'l'");
+    check_from(HEAD V R A_LABELLED("label: l, is: yes") L_TWO T S, HEAD V R A_LABELLED("label: k, is: yes") L_TWO T S,
+               true, "'label' of aggregate 'g' was 'l' and is 'k'");
+    check_from(HEAD V R A_LABELLED("label: l, is: yes") L_TWO T S, HEAD V R A_LABELLED("label: l, is: no") L_TWO T S,
+               true, "'is' of aggregate 'g' lists other values");
+    check_from(HEAD V R A_LABELLED("label: l, is: yes") L_TWO T S,
+               HEAD V R A_LABELLED("label: l, is: [yes, no]") L_TWO T S, true,
+               "'is' of aggregate 'g' lists other values");
+    check_from(HEAD V R A_LABELLED("label: l, is: yes") L_TWO T S,
+               HEAD V R A_LABELLED("label: l, is: yes, normalise: none") L_TWO T S, false,
+               "aggregate 'g' has other settings, on which stored data does not depend");
+    check_from(HEAD V R A L T S,
+               HEAD V R "aggregates: {g: {vertex: a, relation: r, function: sum, of: s, window: 1d, resolution: 1h}, "
+                        "h: {vertex: b, relation: r, function: count, label: l, is: yes, window: 1d}}\n" L T S,
+               false, "aggregate 'h' is new");
 }
 
 #define V_WITH(text) "vertices: {a: {features: {" text "}}, b: {}}\n"
@@ -222,5 +251,6 @@ static void a_visit_that_fails_ends_the_comparison(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(h4_itself_has_no_difference), WEIR_CASE(h4_names_and_numbers), WEIR_CASE(h4_meanings),
-           WEIR_CASE(h4_aggregates), WEIR_CASE(h4_features), WEIR_CASE(additions_fit),
-           WEIR_CASE(settings_of_no_consequence_fit), WEIR_CASE(a_visit_that_fails_ends_the_comparison))
+           WEIR_CASE(h4_aggregates), WEIR_CASE(h4_labelled_aggregates), WEIR_CASE(h4_features),
+           WEIR_CASE(additions_fit), WEIR_CASE(settings_of_no_consequence_fit),
+           WEIR_CASE(a_visit_that_fails_ends_the_comparison))

@@ -255,6 +255,35 @@ static void aggregates_of_pairs(void **state) {
     CHECK_RULES(rules);
 }
 
+#define LABELLED LABELS "aggregates:\n  g: {vertex: shop, relation: paid, function: count, window: 1h, "
+
+static void aggregates_with_labels(void **state) {
+    (void)state;
+    static const rule rules[] = {
+        {LABELLED "label: frauds, is: yes}\n", "7:73",
+         "'label' is 'frauds', but no such label is declared under 'labels'; did you mean 'fraud'?"},
+        {LABELLED "label: odd, is: a}\n", "7:73",
+         "label 'odd' is on a relation; name one that is on vertex type 'acc'"},
+        {LABELLED "label: due, is: a}\n", "7:73",
+         "label 'due' is on a 'shop', but relation 'paid' leads to a 'acc'; name a label of that"},
+        {LABELLED "label: fraud}\n", "7:3", "aggregate 'g' needs 'is'; add it"},
+        {LABELLED "is: yes}\n", "7:70", "'is' has no meaning without 'label', whose values it lists; remove it"},
+        {LABELLED "label: fraud, is: yess}\n", "7:84",
+         "'is' is 'yess', which is not one of the listed values; did you mean 'yes'?"},
+        {LABELLED "label: fraud, is: [yes, maybe]}\n", "7:90", "'is' is 'maybe', which is not one of the listed"},
+        {LABELLED "label: fraud, is: []}\n", "7:84", "'is' lists nothing; name at least one value of label 'fraud'"},
+        {LABELLED "label: fraud, is: {yes: no}}\n", "7:84", "'is' is ''"},
+        {LABELLED "label: [fraud], is: yes}\n", "7:73", "'label' names one label; write no list or mapping here"},
+        {LABELS "aggregates:\n  g: {vertex: acc, between: [sent, paid], relation: paid, function: count, window: 1h, "
+                "label: due, is: a}\n",
+         "7:29", "'between' has no meaning beside 'label', which chooses among the neighbours of a vertex; remove it"},
+        {LABELS "aggregates:\n  g: {vertex: acc, relation: sent, direction: in, function: count, window: 1h, "
+                "label: due, is: a}\n",
+         "7:87", "label 'due' is on a 'shop', but relation 'sent' leads to a 'acc'; name a label of that"},
+    };
+    CHECK_RULES(rules);
+}
+
 static void labels(void **state) {
     (void)state;
     static const rule rules[] = {
@@ -482,6 +511,6 @@ static void order_of_sections_is_free(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(common_texts_are_valid), WEIR_CASE(head), WEIR_CASE(vertices_and_features), WEIR_CASE(relations),
-           WEIR_CASE(aggregates), WEIR_CASE(aggregates_of_pairs), WEIR_CASE(labels), WEIR_CASE(tasks),
-           WEIR_CASE(sources), WEIR_CASE(verbs), WEIR_CASE(conditions), WEIR_CASE(assignments),
+           WEIR_CASE(aggregates), WEIR_CASE(aggregates_of_pairs), WEIR_CASE(aggregates_with_labels), WEIR_CASE(labels),
+           WEIR_CASE(tasks), WEIR_CASE(sources), WEIR_CASE(verbs), WEIR_CASE(conditions), WEIR_CASE(assignments),
            WEIR_CASE(order_of_sections_is_free))

@@ -40,6 +40,7 @@ static const struct {
     {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0xa76e05362ecfbb96},
     {"store/schema/schemas/clicks.yaml", "tests/golden/schema/clicks.canonical.yaml", 0x7cdfd54a14387773},
     {"tests/golden/schema/edges.yaml", "tests/golden/schema/edges.canonical.yaml", 0x4df31ed510566add},
+    {"tests/golden/schema/labelled.yaml", "tests/golden/schema/labelled.canonical.yaml", 0x4ed0b4e11dedd806},
 };
 
 static void golden_canonical_texts_and_hashes(void **state) {
@@ -168,6 +169,44 @@ static void h1_a_history_is_printed_where_it_is_not_all(void **state) {
         for (size_t line = 0; line < 2; line++)
             if (rows[i].lines[line]) assert_non_null(strstr(printed.bytes, rows[i].lines[line]));
         if (!rows[i].vertex_us && !rows[i].relation_us) assert_null(strstr(printed.bytes, "history"));
+        weir_schema_free(second);
+        weir_schema_free(schema);
+        weir_buf_free(&printed);
+        weir_buf_free(&again);
+    }
+}
+
+/* Nor were `label` and `is` of an aggregate there before the hashes. The values stand in the label's order. */
+static void h1_a_label_is_printed_where_there_is_one(void **state) {
+    (void)state;
+    static const struct {
+        const char *written, *printed;
+        uint32_t count, is[2];
+    } rows[] = {{"", NULL, 0, {0}},
+                {", label: l, is: bad", "    label: l\n    is: [bad]\n    window: 1h\n", 1, {1}},
+                {", is: [worse, bad], label: l", "    label: l\n    is: [bad, worse]\n    window: 1h\n", 2, {1, 2}},
+                {", label: l, is: [worse, worse]", "    label: l\n    is: [worse]\n    window: 1h\n", 1, {2}}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        weir_buf printed = {0}, again = {0};
+        snprintf(text, sizeof text,
+                 "version: 1\nname: t\nvertices: {a: {}, b: {}}\nrelations: {r: {from: a, to: b}}\n"
+                 "aggregates: {g: {vertex: b, relation: r, function: count, window: 1h%s}}\n"
+                 "labels: {l: {vertex: a, values: [good, bad, worse]}}\n",
+                 rows[i].written);
+        weir_schema *schema = parse(text);
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, 0);
+        assert_int_equal(aggregate->label, rows[i].printed ? 0 : WEIR_SCHEMA_NONE);
+        assert_int_equal(aggregate->is_count, rows[i].count);
+        for (uint32_t is = 0; is < rows[i].count; is++)
+            assert_int_equal(aggregate->is[is], rows[i].is[is]);
+        weir_schema_print(schema, &printed);
+        weir_schema *second = parse(printed.bytes);
+        weir_schema_print(second, &again);
+        assert_string_equal(printed.bytes, again.bytes);
+        assert_int_equal(weir_schema_hash(schema), weir_schema_hash(second));
+        if (rows[i].printed) assert_non_null(strstr(printed.bytes, rows[i].printed));
+        if (!rows[i].printed) assert_null(strstr(printed.bytes, "    is:"));
         weir_schema_free(second);
         weir_schema_free(schema);
         weir_buf_free(&printed);
@@ -447,10 +486,11 @@ static void print_and_compare_fail_cleanly_at_every_allocation(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(golden_canonical_texts_and_hashes), WEIR_CASE(h1_canonical_text_is_a_fixed_point),
-           WEIR_CASE(h1_a_history_is_printed_where_it_is_not_all), WEIR_CASE(h2_hash_ignores_what_has_no_meaning),
-           WEIR_CASE(h2_hash_sees_what_has), WEIR_CASE(h3_ids_are_places_in_the_text), WEIR_CASE(graph),
-           WEIR_CASE(aggregates_and_tasks), WEIR_CASE(fields_and_keys), WEIR_CASE(mutations),
-           WEIR_CASE(looked_up_categories), WEIR_CASE(hashed_categories), WEIR_CASE(shipped_schemas_are_the_files),
+           WEIR_CASE(h1_a_history_is_printed_where_it_is_not_all), WEIR_CASE(h1_a_label_is_printed_where_there_is_one),
+           WEIR_CASE(h2_hash_ignores_what_has_no_meaning), WEIR_CASE(h2_hash_sees_what_has),
+           WEIR_CASE(h3_ids_are_places_in_the_text), WEIR_CASE(graph), WEIR_CASE(aggregates_and_tasks),
+           WEIR_CASE(fields_and_keys), WEIR_CASE(mutations), WEIR_CASE(looked_up_categories),
+           WEIR_CASE(hashed_categories), WEIR_CASE(shipped_schemas_are_the_files),
            WEIR_CASE(an_operand_is_a_shipped_name_or_a_file), WEIR_CASE(example_of_the_readme_is_valid),
            WEIR_CASE(missing_file_is_named), WEIR_CASE(parse_fails_cleanly_at_every_allocation),
            WEIR_CASE(print_and_compare_fail_cleanly_at_every_allocation))

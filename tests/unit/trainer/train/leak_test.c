@@ -295,6 +295,134 @@ static void a_pair_by_an_edge_after(void **state) {
     pair_is_seen(1, false, false);
 }
 
+/* --- what was told of others -------------------------------------------------------------------------------------- */
+
+enum { TOLD_PAY, TOLD_WHO, TOLD_SIGN };
+enum { TOLD_BY, TOLD_HAS };
+enum { TOLD_BAD, TOLD_SAID };
+
+/* A pay is by one who has a sign since a minute ago. What is said of the sign is what is said of the pay: `said` counts
+ * that, and `bad` what is said of pays themselves. */
+static const char told_schema_text[] =
+    "version: 1\n"
+    "name: told\n"
+    "vertices: {pay: {features: {x: {kind: number}}}, who: {}, sign: {}}\n"
+    "relations: {by: {from: pay, to: who}, has: {from: who, to: sign}}\n"
+    "aggregates:\n"
+    "  said: {vertex: who, relation: has, function: count, label: said, is: yes, window: 1d}\n"
+    "  bad: {vertex: who, relation: by, function: count, label: bad, is: yes, window: 1d}\n"
+    "labels:\n"
+    "  bad: {vertex: pay, values: [no, yes], lag: 1h}\n"
+    "  said: {vertex: sign, values: [no, yes]}\n"
+    "tasks:\n"
+    "  bad: {kind: classify, label: bad, positive: yes}\n"
+    "  when_said: {kind: classify, label: bad, positive: yes, at: label}\n"
+    "sources: {s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}}\n";
+
+static weir_vertex sign_of(uint64_t n) {
+    char key[24];
+    int length = snprintf(key, sizeof key, "%llu", (unsigned long long)n);
+    return weir_vertex_id(&weir_id_key_public, "sign", key, (size_t)length);
+}
+
+static void say(learn_world *w, uint32_t label, weir_vertex of, bool yes, int64_t time_us) {
+    static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
+    uint8_t row[64];
+    const weir_value value = {.present = true, .text = yes ? "yes" : "no", .text_length = yes ? 3 : 2};
+    weir_mutation m = {.kind = WEIR_PUT_LABEL, .type = (uint16_t)label, .vertex = of, .time_us = time_us};
+    m.event = w->offset + 1;
+    m.row = row;
+    m.row_length = (uint32_t)weir_row_write(&kind, &value, 1, row);
+    learn_submit(w, &m, 1);
+}
+
+/* own_us: from a pay to what is said of it; sign_us: to what is said of the sign; INT64_MIN: nothing is. */
+static void told_world(learn_world *w, int64_t own_us, int64_t sign_us) {
+    for (uint64_t n = 0; n < PAYS; n++) {
+        const int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
+        const double x = weir_rng_normal(&w->rng);
+        const bool yes = weir_rng_below(&w->rng, 2);
+        const weir_vertex pay = learn_vertex(LEARN_PAY, n), who = learn_vertex(LEARN_WHO, n);
+        learn_edge_between(w, TOLD_HAS, who, sign_of(n), t - 60 * LEARN_SECOND, w->offset + 1);
+        learn_put(w, LEARN_PAY, n, t, &x);
+        learn_edge_between(w, TOLD_BY, pay, who, t, w->offset);
+        say(w, TOLD_BAD, pay, yes, t + own_us);
+        if (sign_us != INT64_MIN) say(w, TOLD_SAID, sign_of(n), yes, t + sign_us);
+    }
+}
+
+/* By trees with neighbours, which see what is counted of who it is by; and, if it is a coin, by the network. */
+static void what_was_told_is_seen(uint32_t task, int64_t own_us, int64_t sign_us, bool seen) {
+    weir_snapshot *snapshot;
+    weir_comm *comm = NULL;
+    weir_trained *trained = NULL;
+    weir_train_trees trees;
+    learn_world w;
+    char out[4096];
+    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
+    learn_open(&w, told_schema_text, weir_test_seed());
+    told_world(&w, own_us, sign_us);
+    learn_build(&w, out, LEARN_START_US + (int64_t)PAYS * 60 * LEARN_SECOND + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    train_on(snapshot, task, comm, &trained);
+    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_GRAPH_TREES, &trees, NULL));
+    const weir_train_metrics *metrics = &trees.metrics[WEIR_TARGETS_TEST];
+    if (!seen) {
+        is_a_coin("trees with neighbours", metrics);
+        is_a_coin("network", &weir_trained_look(trained).metrics[WEIR_TARGETS_TEST]);
+    } else if (!(metrics->average_precision > 0.99)) {
+        fail_msg("what was told of the sign tells %.3f", metrics->average_precision);
+    }
+    weir_trained_close(trained);
+    weir_comm_stop(comm);
+    weir_snapshot_close(snapshot);
+}
+
+static void what_is_told_just_before(void **state) {
+    (void)state;
+    what_was_told_is_seen(0, LEAK_US, -1, true);
+}
+
+static void what_is_told_in_its_moment(void **state) {
+    (void)state;
+    what_was_told_is_seen(0, LEAK_US, 0, false);
+}
+
+static void what_is_told_after(void **state) {
+    (void)state;
+    what_was_told_is_seen(0, LEAK_US, 1, false);
+}
+
+static void its_own_label(void **state) {
+    (void)state;
+    what_was_told_is_seen(0, LEAK_US, INT64_MIN, false);
+}
+
+/* A target that is labelled by the event that puts it. */
+static void its_own_label_in_its_moment(void **state) {
+    (void)state;
+    what_was_told_is_seen(0, 0, INT64_MIN, false);
+}
+
+/* Judged as of just before its label, when it is an old neighbour of who it is by. */
+static void its_own_label_as_of_the_label(void **state) {
+    (void)state;
+    what_was_told_is_seen(1, LEAK_US, INT64_MIN, false);
+}
+
+static void a_label_of_the_moment_of_its_own(void **state) {
+    (void)state;
+    what_was_told_is_seen(1, LEAK_US, LEAK_US, false);
+}
+
+/* Judged a microsecond before its own label, it sees what is older than that. */
+static void what_is_told_before_the_label(void **state) {
+    (void)state;
+    what_was_told_is_seen(1, LEAK_US, LEAK_US - 1, false);
+    what_was_told_is_seen(1, LEAK_US, LEAK_US - 2, true);
+}
+
 /* --- cases -------------------------------------------------------------------------------------------------------- */
 
 static void an_update_of_the_target(void **state) {
@@ -349,7 +477,11 @@ static void an_update_of_what_has_expired(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(a_pair_of_its_own_event), WEIR_CASE(a_pair_by_an_edge_of_its_moment),
-           WEIR_CASE(a_pair_by_an_edge_after), WEIR_CASE(an_update_of_the_target), WEIR_CASE(an_update_of_a_neighbour),
-           WEIR_CASE(a_deletion_of_the_target), WEIR_CASE(a_deletion_of_a_neighbour), WEIR_CASE(a_deletion_of_an_edge),
-           WEIR_CASE(more_labels), WEIR_CASE(a_second_put), WEIR_CASE(a_second_put_of_what_would_expire),
+           WEIR_CASE(a_pair_by_an_edge_after), WEIR_CASE(what_is_told_just_before),
+           WEIR_CASE(what_is_told_in_its_moment), WEIR_CASE(what_is_told_after), WEIR_CASE(its_own_label),
+           WEIR_CASE(its_own_label_in_its_moment), WEIR_CASE(its_own_label_as_of_the_label),
+           WEIR_CASE(a_label_of_the_moment_of_its_own), WEIR_CASE(what_is_told_before_the_label),
+           WEIR_CASE(an_update_of_the_target), WEIR_CASE(an_update_of_a_neighbour), WEIR_CASE(a_deletion_of_the_target),
+           WEIR_CASE(a_deletion_of_a_neighbour), WEIR_CASE(a_deletion_of_an_edge), WEIR_CASE(more_labels),
+           WEIR_CASE(a_second_put), WEIR_CASE(a_second_put_of_what_would_expire),
            WEIR_CASE(an_update_of_what_has_expired))

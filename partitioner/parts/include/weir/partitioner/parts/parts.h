@@ -21,7 +21,8 @@
  *
  * INVARIANTS
  *   PARTS-P1  Each vertex is owned by exactly one part, and the numbers of a type are a bijection onto 0 … count - 1.
- *             Its keys, lives, rows, labels and lines of matrices are there, and nowhere else.
+ *             Its keys, lives, rows, labels and lines of matrices are there, and nowhere else; but the labels that
+ *             aggregates count by, and the lives of what has such a label, are in every part that the vertex is in.
  *   PARTS-P2  A part of depth d has both lists of edges, whole and with all their data, of each vertex that at most d
  *             steps over edges lead to from one that it owns; of others it has none.
  *   PARTS-P3  The vertices of a part are those that it owns and those that its lists name: no more, no less.

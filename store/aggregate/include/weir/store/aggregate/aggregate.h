@@ -11,14 +11,20 @@
  *
  *   target ──between[0]──► first end ──relation, before t──► second end ◄──between[1]── target        a pair
  *
+ *   vertex ──relation, before t──► neighbour ◄──label, before t                                       a labelled one
+ *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
- *   AGGREGATE-G1  The value depends on the edges with begin <= time < t only, and of a pair on which its ends are (G3).
+ *   AGGREGATE-G1  The value depends on the edges with begin <= time < t only, and of a pair on which its ends are (G3),
+ *                 of a labelled one on what their neighbours were told to be (G4).
  *   AGGREGATE-G2  Of a vertex with more than WEIR_AGGREGATE_EDGES such edges, the newest WEIR_AGGREGATE_EDGES count, in
  *                 every source: a hub costs no more than that. Of a pair these are edges of its first end.
  *   AGGREGATE-G3  The ends of a pair are told by what a target sees: its newest edges before t, and those of its own
  *                 event, whose time is t. Another event's edges of that moment say nothing; of more than 15 of them the
  *                 end is not found, in any source.
+ *   AGGREGATE-G4  With a label, of the newest WEIR_AGGREGATE_LABELLED edges of the window those count whose neighbour's
+ *                 newest label before t, of the life that it has at t, has one of the values. A label of t or later
+ *                 changes nothing, nor does the value of an absent one.
  *
  * THREADS: a handle belongs to one thread at a time, as its source does.
  */
@@ -35,7 +41,8 @@
 extern "C" {
 #endif
 
-#define WEIR_AGGREGATE_EDGES 4096u
+#define WEIR_AGGREGATE_EDGES    4096u
+#define WEIR_AGGREGATE_LABELLED 256u /* a label is asked for of each neighbour */
 
 typedef struct weir_aggregates weir_aggregates;
 
@@ -50,7 +57,7 @@ uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
 const weir_schema_aggregate *weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type);
 /* values: of->count × weir_aggregates_count, in the schema's order; NaN where there is none: mean and max of no number,
  * and what is said of a pair if the vertex is no target (of->events) or lacks an end. The first time takes memory.
- * WEIR_ENOMEM; errors of the source.  [owner] */
+ * WEIR_ENOMEM; WEIR_EINVAL an aggregate asks for labels and the source has none; errors of the source.  [owner] */
 weir_err weir_aggregates_read(weir_aggregates *aggregates, const weir_sample_vertices *of, double *values);
 
 #ifdef __cplusplus

@@ -309,6 +309,9 @@ weir_err weir_graph_features(weir_graph *graph, weir_vertex vertex, int64_t befo
  * what is labelled does not reach.  [any]  WEIR_EINVAL no such label; else errors as for neighbours. */
 weir_err weir_graph_label(weir_graph *graph, weir_vertex vertex, uint16_t label, int64_t before_us, weir_arena *arena,
                           weir_row_view *viewp);
+/* The same of many vertices, each before its own time: the memory that they lie in is fetched side by side.  [any] */
+weir_err weir_graph_labels_of_many(weir_graph *graph, const weir_vertex *vertices, const int64_t *before_us,
+                                   uint32_t count, uint16_t label, weir_arena *arena, weir_row_view *views);
 /* Type and key of a vertex; *keyp NULL if it is not known, or nothing was put at it (itself, or an edge) that is newer
  * than its newest deletion and than what its type's expiry leaves; which of them came first does not matter.  [any] */
 weir_err weir_graph_name(weir_graph *graph, weir_vertex vertex, weir_arena *arena, uint16_t *vertex_typep,

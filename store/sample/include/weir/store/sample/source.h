@@ -137,7 +137,11 @@ struct weir_sample_source {
      * have gone through float, because that is what a snapshot keeps. Texts are borrowed until the next call.  NULL:
      * it cannot tell, as plain arrays, which have no schema. */
     weir_err (*features)(weir_sample_source *source, const weir_sample_vertices *of, weir_value *values);
-    /* The same of edges [begin, begin + count) of a step that was sampled here. */
+    /* What a label on vertices had told of each before its own time, strictly, of targets too: the newest label of the
+     * life that the vertex has then, as an index of the label's values; WEIR_SCHEMA_NONE: nothing was told.  NULL: it
+     * has no labels, as plain arrays.  WEIR_ECORRUPT over a snapshot: no such vertex or value. */
+    weir_err (*labels)(weir_sample_source *source, const weir_sample_vertices *of, uint32_t label, uint32_t *values);
+    /* The same as `features` of edges [begin, begin + count) of a step that was sampled here. */
     weir_err (*edge_features)(weir_sample_source *source, const weir_sample_step *step, const weir_block_edges *edges,
                               uint32_t begin, uint32_t count, weir_value *values);
     /* A matrix of an import, one row a vertex; NULL: it has not got this one. */

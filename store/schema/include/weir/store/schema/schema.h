@@ -8,7 +8,8 @@
  *
  * INVARIANTS
  *   SCHEMA-H1  parse(print(s)) prints the same text: the canonical form is a fixed point, with every default in it but
- *              `history: all`, which is younger than the hashes.
+ *              `history: all`, which is younger than the hashes. So are `label` and `is` of an aggregate, which have
+ *              no default.
  *   SCHEMA-H2  The hash is that of the canonical text: comments, layout, quoting, spelled-out defaults and the order of
  *              keys within a definition do not change it. The order of definitions does: it is their numbering.
  *   SCHEMA-H3  An id is the place of a definition in its section, a feature's index its place in its owner. Hot paths
@@ -132,7 +133,7 @@ typedef enum weir_schema_function {
 } weir_schema_function;
 
 /* A function of (vertex, relation, time t): over the edges with t - window <= time < t, of very many of them over the
- * newest (aggregate.h). */
+ * newest (aggregate.h). With a label, over those of them whose neighbour was told before t to be one of `is`. */
 typedef struct weir_schema_aggregate {
     const char *name;
     uint32_t vertex; /* type */
@@ -142,7 +143,10 @@ typedef struct weir_schema_aggregate {
     uint32_t relation;
     weir_schema_direction direction;
     weir_schema_function function;
-    uint32_t of; /* feature of the relation; NONE for count, and for distinct neighbours */
+    uint32_t of;        /* feature of the relation; NONE for count, and for distinct neighbours */
+    uint32_t label;     /* of the type at the other end of the relation; NONE: every edge counts */
+    const uint32_t *is; /* rising indices of the label's values; none without a label */
+    uint32_t is_count;
     int64_t window_us;
     int64_t
         resolution_us; /* 0: exact. Else the window begins at a multiple of this since 1970, at or before t - window */
@@ -316,6 +320,8 @@ uint32_t weir_schema_source_count(const weir_schema *schema);
 const weir_schema_source *weir_schema_source_at(const weir_schema *schema, uint32_t id);
 uint32_t weir_schema_source_find(const weir_schema *schema, const char *name);
 
+/* Whether an aggregate counts by this label.  [any] */
+bool weir_schema_label_counts(const weir_schema *schema, uint32_t label);
 /* Index in features, or WEIR_SCHEMA_NONE.  [any] */
 uint32_t weir_schema_feature_find(const weir_schema_feature *features, uint32_t count, const char *name);
 /* Index of this text, or WEIR_SCHEMA_NONE; logarithmic.  [any] */
