@@ -67,11 +67,12 @@ weir_err weir_recommender_run(weir_recommender *r, const weir_recommend_model *m
     answerp->met = user.count;
     answerp->by_trend = !weir_recommend_query(shape, t, &user, r->sums, r->query);
     const uint64_t *skipped = r->skipped;
+    const float trend_weight = answerp->by_trend ? 1 : (float)shape->trend_weight;
     const weir_recommend_search search = {.items = t->items,
                                           .trends = t->trends,
                                           .item_count = t->item_count,
                                           .width = shape->width,
-                                          .trend_weight = answerp->by_trend ? 1 : (float)shape->trend_weight,
+                                          .trend_weights = &trend_weight,
                                           .queries = r->query,
                                           .count = 1,
                                           .limit = limit,

@@ -154,11 +154,13 @@ static weir_err judge_list_user(judge_horizon *h, uint32_t user, int64_t from_us
     for (int64_t i = begin; i < end; i++) {
         const int64_t time_us = e->has_times ? e->times[i] : 0, item = e->neighbors[i];
         if (time_us < from_us) break; /* newest first */
-        if (time_us >= to_us || (e->until_us && e->until_us[i] < to_us)) continue;
+        if (time_us >= to_us || (e->until_us && e->until_us[i] <= to_us)) continue;
         if (item < 0 || (uint64_t)item >= h->of->field->items)
             return WEIR_ERR(WEIR_ECORRUPT, "the snapshot leads to item %lld, which is not there; take another copy",
                             (long long)item);
         if (!h->repeat && judge_has_met(&h->pairs, user, (uint32_t)item)) continue;
+        if (*countp == UINT32_MAX)
+            return WEIR_ERR(WEIR_ELIMIT, "more than %u items are to be found; judge fewer --horizons", UINT32_MAX);
         if (!WEIR_GROW(h->wanted, *roomp, *countp)) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
         h->wanted[(*countp)++] = (uint32_t)item;
     }
@@ -206,8 +208,9 @@ static void judge_thin_out(judge_horizon *h) {
 
 /* --- users ---------------------------------------------------------------------------------------------------------- */
 
-/* The user's query, and what may not be answered; returns how many these are. */
-static uint32_t judge_ask(const judge_horizon *h, const judge_room *room, uint32_t user, uint32_t at) {
+/* The user's query, what trends weigh for it, and what may not be answered; returns how many these are. */
+static uint32_t judge_ask(const judge_horizon *h, const judge_room *room, uint32_t user, uint32_t at,
+                          float *trend_weightp) {
     const recommend_pairs *p = &h->pairs;
     const weir_recommend_shape *shape = h->of->shape;
     uint64_t *met = room->met + (size_t)at * h->longest, *skipped = room->skipped + (size_t)at * h->longest;
@@ -223,8 +226,9 @@ static uint32_t judge_ask(const judge_horizon *h, const judge_room *room, uint32
                                     .weights = p->weights + begin,
                                     .count = end - begin};
     float *query = room->queries + (size_t)at * shape->width;
-    (void)weir_recommend_query(shape, &tables, &of, room->sums, query);
+    const bool known = weir_recommend_query(shape, &tables, &of, room->sums, query);
     if (h->cell->alone) memset(query, 0, shape->width * sizeof *query);
+    *trend_weightp = h->cell->alone || !known ? 1 : (float)h->cell->weight; /* as a server answers */
     return skipped_count;
 }
 
@@ -250,16 +254,17 @@ static void judge_part(void *context, uint32_t part, uint32_t thread) {
     const uint32_t begin = part * JUDGE_AT_ONCE, left = h->user_count - begin;
     const uint32_t count = left < JUDGE_AT_ONCE ? left : JUDGE_AT_ONCE;
     uint32_t skipped_counts[JUDGE_AT_ONCE], best_counts[JUDGE_AT_ONCE];
+    float trend_weights[JUDGE_AT_ONCE];
     const uint64_t *skipped[JUDGE_AT_ONCE];
     for (uint32_t i = 0; i < count; i++) {
         skipped[i] = room->skipped + (size_t)i * h->longest;
-        skipped_counts[i] = judge_ask(h, room, h->users[begin + i], i);
+        skipped_counts[i] = judge_ask(h, room, h->users[begin + i], i, &trend_weights[i]);
     }
     const weir_recommend_search search = {.items = h->vectors.vectors,
                                           .trends = h->trends,
                                           .item_count = h->vectors.count,
                                           .width = h->of->shape->width,
-                                          .trend_weight = h->cell->alone ? 1 : (float)h->cell->weight,
+                                          .trend_weights = trend_weights,
                                           .queries = room->queries,
                                           .count = count,
                                           .limit = WEIR_RECOMMEND_CUT,

@@ -70,23 +70,49 @@ weir_recommend_opts weir_recommend_defaults(const weir_snapshot *snapshot, uint3
     return o;
 }
 
+/* What is asked for when learning and when judging. */
+static bool learn_can_judge(const weir_recommend_opts *o) {
+    return o->threads > 0 && o->threads <= WEIR_RECOMMEND_THREADS_MAX && o->horizons > 0;
+}
+
+/* Whether the rule is of the task: its own relation first, and others only between the same types. */
+static bool learn_rule_fits(const weir_schema *schema, uint32_t task, const weir_recommend_rule *rule) {
+    const weir_schema_task *t = task < weir_schema_task_count(schema) ? weir_schema_task_at(schema, task) : NULL;
+    if (!t || t->kind != WEIR_SCHEMA_RECOMMEND || rule->half_life_us < 0 || rule->relation_count == 0 ||
+        rule->relation_count > WEIR_RECOMMEND_RELATIONS_MAX || rule->relations[0].relation != t->relation)
+        return false;
+    const weir_schema_relation *own = weir_schema_relation_at(schema, t->relation);
+    for (uint32_t i = 0; i < rule->relation_count; i++) {
+        const weir_recommend_relation *of = &rule->relations[i];
+        if (of->relation >= weir_schema_relation_count(schema) ||
+            !(of->weight >= WEIR_RECOMMEND_WEIGHT_MIN && of->weight <= WEIR_RECOMMEND_WEIGHT_MAX))
+            return false;
+        const weir_schema_relation *r = weir_schema_relation_at(schema, of->relation);
+        if (r->from != own->from || r->to != own->to) return false;
+    }
+    return true;
+}
+
 static weir_err learn_check(const weir_recommend_opts *o) {
     const bool right = o->width > 0 && o->width <= WEIR_RECOMMEND_WIDTH_MAX && o->layers > 0 &&
-                       o->layers <= WEIR_RECOMMEND_LAYERS_MAX && o->epochs > 0 && o->batch > 0 &&
-                       o->batch <= (1u << 20) && o->negatives > 0 && o->negatives <= (1u << 20) && o->threads > 0 &&
-                       o->threads <= WEIR_RECOMMEND_THREADS_MAX && o->horizons > 0 && o->rate > 0 &&
-                       o->temperature >= 1e-3 && o->temperature <= 1e3 && o->rule.relation_count > 0 &&
-                       o->rule.relation_count <= WEIR_RECOMMEND_RELATIONS_MAX;
+                       o->layers <= WEIR_RECOMMEND_LAYERS_MAX && o->epochs > 0 && o->epochs < UINT32_MAX &&
+                       o->batch > 0 && o->batch <= (1u << 20) && o->negatives > 0 && o->negatives <= (1u << 20) &&
+                       (o->loss == WEIR_RECOMMEND_SOFTMAX || o->loss == WEIR_RECOMMEND_BPR) && o->rate > 0 &&
+                       isfinite(o->rate) && o->decay >= 0 && isfinite(o->decay) && o->temperature >= 1e-3 &&
+                       o->temperature <= 1e3 && learn_can_judge(o) &&
+                       learn_rule_fits(weir_snapshot_schema(o->snapshot), o->task, &o->rule);
     return right ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "an option of the training is out of range");
 }
 
 /* --- epochs --------------------------------------------------------------------------------------------------------- */
 
-/* Who met nothing begins at 0, and stays there: it is unknown. */
-static void learn_begin_rows(weir_recommended *l, const uint32_t *offsets, uint32_t rows, uint32_t first) {
+/* Who met nothing begins at 0, and stays there: it is unknown. The rest begin by their ids: a place among all vertices
+ * changes with those that come later (LEARN-L1). */
+static void learn_begin_rows(weir_recommended *l, const weir_vertex_pair *ids, const uint32_t *offsets, uint32_t rows,
+                             uint32_t first) {
     const uint32_t width = l->opts.width;
     for (uint32_t i = 0; i < rows; i++) {
-        weir_rng rng = weir_rng_stream(l->opts.seed, first + i, LEARN_BEGIN);
+        weir_rng rng = weir_rng_stream(l->opts.seed, ids[i].low, LEARN_BEGIN);
         if (offsets[i] == offsets[i + 1]) continue;
         for (uint32_t c = 0; c < width; c++)
             l->parameters[((size_t)first + i) * width + c] = (float)(LEARN_SCALE * weir_rng_normal(&rng));
@@ -95,6 +121,8 @@ static void learn_begin_rows(weir_recommended *l, const uint32_t *offsets, uint3
 
 static weir_err learn_open(weir_recommended *l) {
     const weir_recommend_opts *o = &l->opts;
+    const weir_schema_relation *r =
+        weir_schema_relation_at(weir_snapshot_schema(o->snapshot), o->rule.relations[0].relation);
     weir_err err = recommend_pairs_read(o, l->field.validation_us, &l->pairs); // LEARN-L1
     if (err) return err;
     if (l->pairs.task_count < LEARN_MIN_PAIRS)
@@ -107,8 +135,9 @@ static weir_err learn_open(weir_recommended *l) {
     l->best = weir_calloc(l->cells, sizeof *l->best);
     l->order = weir_calloc(l->pairs.task_count, sizeof *l->order);
     if (!l->parameters || !l->best || !l->order) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
-    learn_begin_rows(l, l->pairs.user_offsets, l->pairs.users, 0);
-    learn_begin_rows(l, l->pairs.item_offsets, l->pairs.items, l->pairs.users);
+    learn_begin_rows(l, weir_snapshot_vertices_of(o->snapshot, r->from)->ids, l->pairs.user_offsets, l->pairs.users, 0);
+    learn_begin_rows(l, weir_snapshot_vertices_of(o->snapshot, r->to)->ids, l->pairs.item_offsets, l->pairs.items,
+                     l->pairs.users);
     return recommend_step_open(o, &l->pairs, l->team, l->parameters, &l->step);
 }
 
@@ -183,7 +212,7 @@ static weir_err learn_epochs(weir_recommended *l) {
         }
         said.elapsed_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
         if (l->opts.on_epoch) err = l->opts.on_epoch(l->opts.context, &said);
-        if (l->opts.patience && epoch >= l->best_epoch + l->opts.patience) break;
+        if (l->opts.patience && epoch - l->best_epoch >= l->opts.patience) break;
     }
     return err;
 }
@@ -363,6 +392,9 @@ weir_err weir_recommend_judge(const weir_recommend_opts *opts, const weir_recomm
     own.task = shape->task;
     own.rule = shape->rule;
     *metricsp = (weir_recommend_metrics){0};
+    if (!learn_can_judge(opts)) return WEIR_ERR(WEIR_EINVAL, "an option of the judging is out of range");
+    if (!learn_rule_fits(schema, own.task, &own.rule))
+        return WEIR_ERR(WEIR_EVERSION, "the model is of another task than the snapshot has; train a new model");
     weir_err err = recommend_team_open(own.threads, &team);
     if (!err) err = recommend_field_of(&own, team, &field);
     if (err) {
@@ -398,6 +430,10 @@ weir_err weir_recommend_judge(const weir_recommend_opts *opts, const weir_recomm
                        "nobody met anything new in the last %u horizons, so there is no test; build the "
                        "snapshot as of a later time, or judge more --horizons",
                        own.horizons);
+    if (err) {
+        weir_free(metricsp->recalls);
+        metricsp->recalls = NULL;
+    }
     weir_free(parameters);
     recommend_team_close(team);
     return err;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/assert.h>
 
 #include "recommend_private.h"
 
@@ -54,8 +53,9 @@ static weir_err pairs_read_users(const weir_recommend_opts *opts, int64_t before
         uint32_t count;
         p->user_offsets[u] = p->count;
         err = weir_recommend_reader_read(reader, u, before_us, &met, &count);
-        for (uint32_t i = 0; !err && i < count; i++)
-            WEIR_ASSERT(met[i].item < p->items); /* the source has checked it */
+        if (!err && count && met[count - 1].item >= p->items) /* they ascend, and no source has looked at them */
+            err = WEIR_ERR(WEIR_ECORRUPT, "the snapshot leads to item %llu of %u; take another copy",
+                           (unsigned long long)met[count - 1].item, p->items);
         if (!err) err = pairs_add(p, &room, met, count);
     }
     p->user_offsets[p->users] = p->count;
@@ -127,7 +127,7 @@ weir_err recommend_trends_read(const weir_recommend_opts *opts, int64_t before_u
                             (unsigned long long)item, (long long)begin, (long long)end);
         for (int64_t i = begin; i < end; i++) {
             const int64_t time_us = e->has_times ? e->times[i] : 0;
-            if (time_us >= before_us || (e->until_us && e->until_us[i] < before_us)) continue;
+            if (time_us >= before_us || (e->until_us && e->until_us[i] <= before_us)) continue;
             const double age_us = (double)before_us - (double)time_us;
             if (expire_us && age_us >= (double)expire_us) break; /* newest first */
             sum += half_life_us ? exp2(-age_us / (double)half_life_us) : 1;

@@ -39,7 +39,9 @@ struct recommend_step {
     float *parameters, *vectors, *vector_moves, *gradient, *one, *other, *moment1, *moment2;
     size_t cells;                   /* of each of these */
     uint32_t *user_of, *task_items; /* of each pair its user; items of all pairs of the task */
-    uint32_t negatives;             /* that are drawn in a step */
+    uint32_t *met_items;            /* that anybody has met                                  */
+    uint32_t met_count;
+    uint32_t negatives; /* that are drawn in a step */
     uint32_t *drawn;
     float *compared; /* their vectors, of length 1 */
     float *compared_lengths;
@@ -101,17 +103,17 @@ static double step_softmax_row(const recommend_step *s, uint32_t item, float own
         scores[n] = s->drawn[n] == item ? -INFINITY : (float)(scores[n] * inverse + s->offset);
         if (scores[n] > most) most = scores[n];
     }
-    const float top = (float)most;
+    const float top = (float)most; /* for all alike: what is below is the gradient of this very sum */
     for (uint32_t n = 0; n < s->negatives; n++) {
         scores[n] = expf(scores[n] - top);
         sum += (double)scores[n];
     }
-    const double of_own = exp(own * inverse - most), all = sum + of_own;
+    const double of_own = exp(own * inverse - (double)top), all = sum + of_own;
     const float share = (float)(scale / all);
     for (uint32_t n = 0; n < s->negatives; n++)
         scores[n] *= share;
     *ownp = (float)((of_own / all - 1) * scale);
-    return log(all) - (own * inverse - most);
+    return log(all) - (own * inverse - (double)top);
 }
 
 static void step_softmax_part(recommend_step *s, step_part *p, uint32_t begin, uint32_t count, float *scores) {
@@ -202,14 +204,16 @@ static void step_part_run(void *context, uint32_t part, uint32_t thread) {
 
 /* --- the gradient --------------------------------------------------------------------------------------------------- */
 
-/* Items to compare with: each as often as it is met, or evenly. */
+/* Items to compare with: each as often as it is met, or evenly. One that nobody has met yet is no draw: it would be
+ * moved from 0, which says that nothing is known of it, and would tell of what comes later (LEARN-L1). */
 static void step_draw(recommend_step *s, uint64_t draw) {
     weir_rng rng = weir_rng_stream(s->opts->seed, draw, STEP_NEGATIVES);
-    const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR, all = !bpr && s->negatives == s->pairs->items;
+    const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR;
+    const bool all = !bpr && s->opts->uniform && s->negatives == s->met_count;
     const uint32_t count = bpr ? s->chosen_count : s->negatives;
     for (uint32_t n = 0; n < count; n++) {
-        s->drawn[n] = all                ? n
-                      : s->opts->uniform ? (uint32_t)weir_rng_below(&rng, s->pairs->items)
+        s->drawn[n] = all                ? s->met_items[n]
+                      : s->opts->uniform ? s->met_items[weir_rng_below(&rng, s->met_count)]
                                          : s->task_items[weir_rng_below(&rng, s->pairs->task_count)];
         if (bpr) continue;
         float *row = s->compared + (size_t)n * s->opts->width;
@@ -324,6 +328,15 @@ static void step_list_pairs(recommend_step *s) {
     WEIR_ASSERT(at == s->pairs->task_count);
 }
 
+static weir_err step_list_items(recommend_step *s) {
+    const uint32_t *offsets = s->pairs->item_offsets;
+    s->met_items = weir_calloc((size_t)s->pairs->items + 1, sizeof *s->met_items);
+    if (!s->met_items) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
+    for (uint32_t i = 0; i < s->pairs->items; i++)
+        if (offsets[i] < offsets[i + 1]) s->met_items[s->met_count++] = i;
+    return WEIR_OK;
+}
+
 static weir_err step_open_parts(recommend_step *s) {
     const uint32_t width = s->opts->width, threads = recommend_team_size(s->team);
     const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR;
@@ -359,9 +372,14 @@ weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pa
     s->team = team;
     s->parameters = parameters;
     s->cells = ((size_t)pairs->users + pairs->items) * opts->width;
-    s->negatives = opts->uniform && opts->negatives > pairs->items ? pairs->items : opts->negatives;
+    weir_err err = step_list_items(s);
+    if (err) {
+        recommend_step_close(s);
+        return err;
+    }
+    s->negatives = opts->uniform && opts->negatives > s->met_count ? s->met_count : opts->negatives;
     /* So the sum over drawn items stands for that over all. */
-    if (opts->uniform) s->offset = log((double)pairs->items / s->negatives);
+    if (opts->uniform) s->offset = log((double)s->met_count / s->negatives);
     float **arrays[] = {&s->vectors, &s->vector_moves, &s->gradient, &s->one, &s->other, &s->moment1, &s->moment2};
     bool room = true;
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
@@ -373,7 +391,7 @@ weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pa
     s->compared = weir_calloc((size_t)s->negatives * opts->width, sizeof *s->compared);
     s->compared_lengths = weir_calloc(s->negatives, sizeof *s->compared_lengths);
     room = room && s->user_of && s->task_items && s->drawn && s->compared && s->compared_lengths;
-    weir_err err = room ? step_open_parts(s) : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
+    err = room ? step_open_parts(s) : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     if (err) {
         recommend_step_close(s);
         return err;
@@ -394,9 +412,9 @@ void recommend_step_close(recommend_step *s) {
     }
     for (uint32_t i = 0; s->scores && i < recommend_team_size(s->team); i++)
         weir_free(s->scores[i]);
-    void *const arrays[] = {s->parts,      s->scores, s->vectors,  s->vector_moves,    s->gradient,
-                            s->one,        s->other,  s->moment1,  s->moment2,         s->user_of,
-                            s->task_items, s->drawn,  s->compared, s->compared_lengths};
+    void *const arrays[] = {s->parts,      s->scores, s->vectors,  s->vector_moves,     s->gradient,
+                            s->one,        s->other,  s->moment1,  s->moment2,          s->user_of,
+                            s->task_items, s->drawn,  s->compared, s->compared_lengths, s->met_items};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
         weir_free(arrays[i]);
     weir_free(s);

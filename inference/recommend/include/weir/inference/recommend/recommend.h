@@ -52,14 +52,16 @@ extern "C" {
 #define WEIR_RECOMMEND_LAYERS_MAX    8u
 #define WEIR_RECOMMEND_WINDOW        1024u /* newest edges of a user and relation that count */
 #define WEIR_RECOMMEND_LIMIT_MAX     1000u
+#define WEIR_RECOMMEND_WEIGHT_MIN    1e-6 /* of a relation: however old an edge, its item has been met */
+#define WEIR_RECOMMEND_WEIGHT_MAX    1e6
 #define WEIR_RECOMMEND_FAMILY        "recommend" /* in the architecture of model.json */
 
 /* --- what a model counts of a user's edges -------------------------------------------------------------------------- */
 
 /* All between the same two types. A plain value. */
 typedef struct weir_recommend_relation {
-    uint32_t relation; /* of the schema */
-    double weight;     /* above 0       */
+    uint32_t relation; /* of the schema                                          */
+    double weight;     /* WEIR_RECOMMEND_WEIGHT_MIN to WEIR_RECOMMEND_WEIGHT_MAX */
 } weir_recommend_relation;
 
 typedef struct weir_recommend_rule {
@@ -104,9 +106,8 @@ typedef struct weir_recommend_shape {
     uint32_t task; /* of the schema: what is recommended to whom, and whether it may be what it has */
     uint32_t width, layers;
     bool cosine;
-    double temperature; /* cosine: vectors of items are 1 / temperature long */
-    double
-        trend_weight; /* what the trends of the tables are multiplied with; 0: they rank only where nothing else does */
+    double temperature;         /* cosine: vectors of items are 1 / temperature long */
+    double trend_weight;        /* what trends are multiplied with; 0: they rank only where nothing else does */
     int64_t trend_half_life_us; /* log(count + 0.1), of edges that count half after so long */
 } weir_recommend_shape;
 
@@ -159,15 +160,15 @@ typedef struct weir_recommend_best {
     float score;
 } weir_recommend_best;
 
-/* The best of all items for each of count queries, the best first. trend_weight: what trends are multiplied with.
- * skipped: of each query the rows that are not allowed, ascending. best: limit for each query, bestp[i] of which are
+/* The best of all items for each of count queries, the best first. trend_weights: what trends are multiplied with, one
+ * a query. skipped: of each query the rows that are not allowed, ascending. best: limit for each query, bestp[i] of which are
  * set. scores: room for count · WEIR_RECOMMEND_PIECE floats.  [any] */
 #define WEIR_RECOMMEND_PIECE 4096u
 typedef struct weir_recommend_search {
     const float *items, *trends;
     uint64_t item_count;
     uint32_t width;
-    float trend_weight;
+    const float *trend_weights;
     const float *queries; /* count x width */
     uint32_t count, limit;
     const uint64_t *const *skipped;

@@ -70,7 +70,7 @@ typedef struct weir_recommend_metrics {
     uint64_t users, unknown;         /* with something to be found; of them not known to the model          */
     uint64_t items;                  /* to be found by all of them                                          */
     double recall, ndcg;             /* means over users                                                    */
-    double low, high;                /* 95 % interval of recall                                             */
+    double low, high;                /* 95 % interval of recall, of the test; of the validation: no wider   */
     double trend_recall, trend_ndcg; /* of what was met most lately, the same for all                   */
     float *recalls; /* one a user, in an order that is the same for each model of the task; to be freed */
     int64_t from_us, to_us;
@@ -93,9 +93,10 @@ typedef struct weir_recommended_view {
 } weir_recommended_view;
 weir_recommended_view weir_recommended_look(const weir_recommended *learnt);
 
-/* What a finished model gets on the test of this snapshot; of opts, snapshot, threads and horizons count. metricsp's
- * recalls are to be freed.  Errors as
- * above.  WEIR_EVERSION the model is of another task. */
+/* What a finished model gets on the test of this snapshot, whose schema it was opened with; of opts, snapshot, threads
+ * and horizons count. It is the figure of the training's own test, exactly, where all that was learnt of has edges that
+ * count to the end: the model keeps no rows of the rest. metricsp's recalls are to be freed.  Errors as above;
+ * WEIR_EVERSION the model is of another task. */
 weir_err weir_recommend_judge(const weir_recommend_opts *opts, const weir_recommend_model *model,
                               weir_recommend_metrics *metricsp);
 
