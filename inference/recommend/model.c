@@ -124,7 +124,7 @@ void weir_recommend_draft_close(weir_recommend_draft *draft) {
     weir_free(draft);
 }
 
-/* --- out: the description ------------------------------------------------------------------------------------------ */
+/* --- out: the description ----------------------------------------------------------------------------------------- */
 
 static weir_err model_parse(const weir_model *model, weir_arena **arenap, const weir_json_node **rootp) {
     size_t length;
@@ -212,7 +212,7 @@ static weir_err model_read_shape(const weir_model *model, const weir_schema *sch
     return err;
 }
 
-/* --- out: the tables ----------------------------------------------------------------------------------------------- */
+/* --- out: the tables ---------------------------------------------------------------------------------------------- */
 
 /* Rows are found by halving, so ids must ascend. */
 static bool model_ids_ascend(const weir_vertex_pair *ids, uint64_t count) {

@@ -32,10 +32,10 @@ typedef struct step_part {
     double loss;
 } step_part;
 
-struct recommend_step {
+struct weir_recommend_step {
     const weir_recommend_opts *opts;
-    const recommend_pairs *pairs;
-    recommend_team *team;
+    const weir_recommend_pairs *pairs;
+    weir_recommend_team *team;
     float *parameters, *vectors, *vector_moves, *gradient, *one, *other, *moment1, *moment2;
     size_t cells;                   /* of each of these */
     uint32_t *user_of, *task_items; /* of each pair its user; items of all pairs of the task */
@@ -55,7 +55,7 @@ struct recommend_step {
     uint64_t steps;
 };
 
-/* --- vectors ------------------------------------------------------------------------------------------------------- */
+/* --- vectors ------------------------------------------------------------------------------------------------------ */
 
 /* To length 1; returns the length that it had. */
 static float step_unit(uint32_t width, float *row) {
@@ -84,19 +84,19 @@ static float step_product(uint32_t width, const float *a, const float *b) {
     return sum;
 }
 
-static const float *step_vector(const recommend_step *s, bool of_item, uint32_t index) {
+static const float *step_vector(const weir_recommend_step *s, bool of_item, uint32_t index) {
     return s->vectors + ((of_item ? (size_t)s->pairs->users : 0) + index) * s->opts->width;
 }
 
-static uint32_t step_item(const recommend_step *s, uint32_t pair) {
+static uint32_t step_item(const weir_recommend_step *s, uint32_t pair) {
     return s->pairs->user_items[s->chosen[pair]];
 }
 
-/* --- the loss of a part -------------------------------------------------------------------------------------------- */
+/* --- the loss of a part ------------------------------------------------------------------------------------------- */
 
 /* Row by row of scores: the softmax of the pair's own item among the drawn ones. What is left in scores is the
  * gradient of each, and in *ownp that of the own item. */
-static double step_softmax_row(const recommend_step *s, uint32_t item, float own, float *scores, float *ownp) {
+static double step_softmax_row(const weir_recommend_step *s, uint32_t item, float own, float *scores, float *ownp) {
     const double inverse = 1 / s->opts->temperature, scale = inverse / s->chosen_count;
     double most = own * inverse, sum = 0;
     for (uint32_t n = 0; n < s->negatives; n++) {
@@ -116,7 +116,7 @@ static double step_softmax_row(const recommend_step *s, uint32_t item, float own
     return log(all) - (own * inverse - (double)top);
 }
 
-static void step_softmax_part(recommend_step *s, step_part *p, uint32_t begin, uint32_t count, float *scores) {
+static void step_softmax_part(weir_recommend_step *s, step_part *p, uint32_t begin, uint32_t count, float *scores) {
     const weir_kernels *kernels = weir_kernels_cpu();
     const uint32_t width = s->opts->width, negatives = s->negatives;
     float own[STEP_PAIRS];
@@ -169,7 +169,7 @@ static void step_softmax_part(recommend_step *s, step_part *p, uint32_t begin, u
 }
 
 /* Each pair against the item that was drawn for it. */
-static void step_bpr_part(recommend_step *s, step_part *p, uint32_t begin, uint32_t count) {
+static void step_bpr_part(weir_recommend_step *s, step_part *p, uint32_t begin, uint32_t count) {
     const uint32_t width = s->opts->width;
     for (uint32_t i = 0; i < count; i++) {
         const float *user = p->users + (size_t)i * width, *item = p->items + (size_t)i * width;
@@ -186,7 +186,7 @@ static void step_bpr_part(recommend_step *s, step_part *p, uint32_t begin, uint3
 }
 
 static void step_part_run(void *context, uint32_t part, uint32_t thread) {
-    recommend_step *s = context;
+    weir_recommend_step *s = context;
     step_part *p = &s->parts[part];
     const uint32_t width = s->opts->width, begin = part * STEP_PAIRS;
     const uint32_t count = s->chosen_count - begin < STEP_PAIRS ? s->chosen_count - begin : STEP_PAIRS;
@@ -202,11 +202,11 @@ static void step_part_run(void *context, uint32_t part, uint32_t thread) {
         step_softmax_part(s, p, begin, count, s->scores[thread]);
 }
 
-/* --- the gradient --------------------------------------------------------------------------------------------------- */
+/* --- the gradient ------------------------------------------------------------------------------------------------- */
 
 /* Items to compare with: each as often as it is met, or evenly. One that nobody has met yet is no draw: it would be
  * moved from 0, which says that nothing is known of it, and would tell of what comes later (LEARN-L1). */
-static void step_draw(recommend_step *s, uint64_t draw) {
+static void step_draw(weir_recommend_step *s, uint64_t draw) {
     weir_rng rng = weir_rng_stream(s->opts->seed, draw, STEP_NEGATIVES);
     const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR;
     const bool all = !bpr && s->opts->uniform && s->negatives == s->met_count;
@@ -223,7 +223,7 @@ static void step_draw(recommend_step *s, uint64_t draw) {
 }
 
 /* Adds all parts' gradients of vectors, in their order. */
-static void step_gather(recommend_step *s, uint32_t parts) {
+static void step_gather(weir_recommend_step *s, uint32_t parts) {
     const weir_kernels *kernels = weir_kernels_cpu();
     const uint32_t width = s->opts->width;
     const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR;
@@ -248,7 +248,7 @@ static void step_gather(recommend_step *s, uint32_t parts) {
 }
 
 /* BPR's own regularisation: of the rows of its pairs, before any layer. */
-static double step_decay(recommend_step *s) {
+static double step_decay(weir_recommend_step *s) {
     const uint32_t width = s->opts->width;
     const double decay = s->opts->decay / s->chosen_count;
     double square = 0;
@@ -264,38 +264,38 @@ static double step_decay(recommend_step *s) {
     return decay * square / 2;
 }
 
-double recommend_step_gradient(recommend_step *s, const uint32_t *pairs, uint32_t count, uint64_t draw,
-                               const float **gradientp) {
+double weir_recommend_step_gradient(weir_recommend_step *s, const uint32_t *pairs, uint32_t count, uint64_t draw,
+                                    const float **gradientp) {
     const uint32_t parts = (count + STEP_PAIRS - 1) / STEP_PAIRS;
     double loss = 0;
     WEIR_ASSERT(count > 0 && parts <= s->part_count);
-    recommend_propagation p = {.pairs = s->pairs,
-                               .team = s->team,
-                               .width = s->opts->width,
-                               .layers = s->opts->layers,
-                               .x = s->parameters,
-                               .out = s->vectors,
-                               .one = s->one,
-                               .other = s->other};
-    recommend_propagate(&p);
+    weir_recommend_propagation p = {.pairs = s->pairs,
+                                    .team = s->team,
+                                    .width = s->opts->width,
+                                    .layers = s->opts->layers,
+                                    .x = s->parameters,
+                                    .out = s->vectors,
+                                    .one = s->one,
+                                    .other = s->other};
+    weir_recommend_propagate(&p);
     s->chosen = pairs;
     s->chosen_count = count;
     step_draw(s, draw);
-    recommend_team_run(s->team, parts, step_part_run, s);
+    weir_recommend_team_run(s->team, parts, step_part_run, s);
     for (uint32_t part = 0; part < parts; part++)
         loss += s->parts[part].loss / count;
     memset(s->vector_moves, 0, s->cells * sizeof *s->vector_moves);
     step_gather(s, parts);
     p.x = s->vector_moves;
     p.out = s->gradient;
-    recommend_propagate(&p); // LEARN-L3
+    weir_recommend_propagate(&p); // LEARN-L3
     if (s->opts->loss == WEIR_RECOMMEND_BPR) loss += step_decay(s);
     *gradientp = s->gradient;
     return loss;
 }
 
 static void step_move_part(void *context, uint32_t part, uint32_t thread) {
-    recommend_step *s = context;
+    weir_recommend_step *s = context;
     const size_t begin = (size_t)part * STEP_CELLS, left = s->cells - begin;
     const double steps = (double)s->steps;
     const weir_adamw_step step = {.rate = s->opts->rate,
@@ -311,14 +311,14 @@ static void step_move_part(void *context, uint32_t part, uint32_t thread) {
                               s->moment2 + begin, s->parameters + begin);
 }
 
-void recommend_step_move(recommend_step *s) {
+void weir_recommend_step_move(weir_recommend_step *s) {
     s->steps++;
-    recommend_team_run(s->team, (uint32_t)((s->cells + STEP_CELLS - 1) / STEP_CELLS), step_move_part, s);
+    weir_recommend_team_run(s->team, (uint32_t)((s->cells + STEP_CELLS - 1) / STEP_CELLS), step_move_part, s);
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------------- */
+/* --- open and close ----------------------------------------------------------------------------------------------- */
 
-static void step_list_pairs(recommend_step *s) {
+static void step_list_pairs(weir_recommend_step *s) {
     uint32_t at = 0;
     for (uint32_t u = 0; u < s->pairs->users; u++)
         for (uint32_t i = s->pairs->user_offsets[u]; i < s->pairs->user_offsets[u + 1]; i++) {
@@ -328,7 +328,7 @@ static void step_list_pairs(recommend_step *s) {
     WEIR_ASSERT(at == s->pairs->task_count);
 }
 
-static weir_err step_list_items(recommend_step *s) {
+static weir_err step_list_items(weir_recommend_step *s) {
     const uint32_t *offsets = s->pairs->item_offsets;
     s->met_items = weir_calloc((size_t)s->pairs->items + 1, sizeof *s->met_items);
     if (!s->met_items) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
@@ -337,8 +337,8 @@ static weir_err step_list_items(recommend_step *s) {
     return WEIR_OK;
 }
 
-static weir_err step_open_parts(recommend_step *s) {
-    const uint32_t width = s->opts->width, threads = recommend_team_size(s->team);
+static weir_err step_open_parts(weir_recommend_step *s) {
+    const uint32_t width = s->opts->width, threads = weir_recommend_team_size(s->team);
     const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR;
     const size_t rows = (size_t)STEP_PAIRS * width;
     bool room = true;
@@ -362,10 +362,10 @@ static weir_err step_open_parts(recommend_step *s) {
     return room ? WEIR_OK : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
 }
 
-weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pairs *pairs, recommend_team *team,
-                             float *parameters, recommend_step **stepp) {
+weir_err weir_recommend_step_open(const weir_recommend_opts *opts, const weir_recommend_pairs *pairs,
+                                  weir_recommend_team *team, float *parameters, weir_recommend_step **stepp) {
     *stepp = NULL;
-    recommend_step *s = weir_calloc(1, sizeof *s);
+    weir_recommend_step *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     s->opts = opts;
     s->pairs = pairs;
@@ -374,7 +374,7 @@ weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pa
     s->cells = ((size_t)pairs->users + pairs->items) * opts->width;
     weir_err err = step_list_items(s);
     if (err) {
-        recommend_step_close(s);
+        weir_recommend_step_close(s);
         return err;
     }
     s->negatives = opts->uniform && opts->negatives > s->met_count ? s->met_count : opts->negatives;
@@ -393,7 +393,7 @@ weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pa
     room = room && s->user_of && s->task_items && s->drawn && s->compared && s->compared_lengths;
     err = room ? step_open_parts(s) : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     if (err) {
-        recommend_step_close(s);
+        weir_recommend_step_close(s);
         return err;
     }
     step_list_pairs(s);
@@ -401,7 +401,7 @@ weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pa
     return WEIR_OK;
 }
 
-void recommend_step_close(recommend_step *s) {
+void weir_recommend_step_close(weir_recommend_step *s) {
     if (!s) return;
     for (uint32_t i = 0; s->parts && i < s->part_count; i++) {
         weir_free(s->parts[i].users);
@@ -410,7 +410,7 @@ void recommend_step_close(recommend_step *s) {
         weir_free(s->parts[i].item_moves);
         weir_free(s->parts[i].negative_moves);
     }
-    for (uint32_t i = 0; s->scores && i < recommend_team_size(s->team); i++)
+    for (uint32_t i = 0; s->scores && i < weir_recommend_team_size(s->team); i++)
         weir_free(s->scores[i]);
     void *const arrays[] = {s->parts,      s->scores, s->vectors,  s->vector_moves,     s->gradient,
                             s->one,        s->other,  s->moment1,  s->moment2,          s->user_of,

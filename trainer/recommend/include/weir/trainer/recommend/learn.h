@@ -11,8 +11,8 @@
  *
  * INVARIANTS: each is cited where the code keeps it and by a test of the same name: l1_…
  *
- *   LEARN-L1  Nothing at or after the validation's beginning changes what an epoch learns, and nothing of the test which
- *             epoch is kept.
+ *   LEARN-L1  Nothing at or after the validation's beginning changes what an epoch learns, and nothing of the test
+ *             which epoch is kept.
  *   LEARN-L2  The same snapshot, options and seed give the same bits, for any number of threads.
  *   LEARN-L3  The gradient of an epoch's loss is that of finite differences.
  *
