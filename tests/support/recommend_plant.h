@@ -19,6 +19,7 @@
 typedef struct plant {
     uint64_t seed;
     int64_t other_from_us; /* 0: nowhere */
+    bool deletes;          /* of what is bought, some at the last moment of its hour */
 } plant;
 
 static const int64_t plant_end_us = SHOP_START_US + PLANT_HOURS * SHOP_HOUR;
@@ -33,6 +34,9 @@ static inline void plant_user(shop_world *w, uint64_t user, const plant *p) {
         const int64_t time_us = from_us + 1 + (int64_t)shop_below(w, (uint64_t)(plant_end_us - from_us - 1));
         if (p->other_from_us && time_us >= p->other_from_us) continue; /* those are others there */
         shop_edge(w, i % 2 ? SHOP_VIEWED : SHOP_BOUGHT, user, item, time_us);
+        if (!p->deletes || i % 2 || shop_below(w, 4)) continue;
+        const int64_t hours = (time_us - SHOP_START_US) / SHOP_HOUR + 1;
+        shop_tell(w, WEIR_DELETE_EDGE, SHOP_BOUGHT, user, item, SHOP_START_US + hours * SHOP_HOUR - 1);
     }
 }
 

@@ -256,7 +256,7 @@ static bool counted_user(counted *k, uint32_t user, int64_t from_us, double *rec
 static void figures_are_what_counting_says(void **state) {
     (void)state;
     static counted k;
-    const plant p = {.seed = weir_test_seed()};
+    const plant p = {.seed = weir_test_seed(), .deletes = true};
     shop_world w;
     weir_recommended *learnt;
     weir_snapshot *snapshot = plant_make(&w, &p);
