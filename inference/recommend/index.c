@@ -48,6 +48,7 @@ static weir_err index_measure(const weir_recommend_model *model, const weir_near
     double *sums = weir_calloc(shape->width, sizeof *sums);
     float *query = weir_calloc(shape->width, sizeof *query);
     float *scores = weir_calloc(WEIR_RECOMMEND_PIECE, sizeof *scores);
+    const float trend_weight = (float)shape->trend_weight;
     weir_recommend_best best[INDEX_BEST];
     uint64_t rows[INDEX_BEST], found = 0, all = 0;
     weir_err err = sums && query && scores ? WEIR_OK : WEIR_NOMEM("to measure an index of items");
@@ -60,7 +61,7 @@ static weir_err index_measure(const weir_recommend_model *model, const weir_near
                                               .trends = t->trends,
                                               .item_count = t->item_count,
                                               .width = shape->width,
-                                              .trend_weight = (float)shape->trend_weight,
+                                              .trend_weights = &trend_weight,
                                               .queries = query,
                                               .count = 1,
                                               .limit = INDEX_BEST,

@@ -5,7 +5,8 @@
  *   weights.safetensors   users.ids, items.ids (uint64, high and low half), users.own, items.own, items.sums,
  *                         items.vectors, items.trends
  *   architecture          {"family": "recommend", "width": 64, "layers": 2, "cosine": true, "temperature": 0.15,
- *                          "trend_weight": 0.5, "trend_half_life_us": 86400000000, "half_life_us": 0, "relations": [{"name": "viewed", "weight": 1}, …]}
+ *                          "trend_weight": 0.5, "trend_half_life_us": 86400000000, "half_life_us": 0,
+ *                          "relations": [{"name": "viewed", "weight": 1}, …]}
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -19,10 +20,12 @@
 
 #include "model_private.h"
 
-#define MODEL_DEPTH_MAX  32u
-#define MODEL_VERSION    128u
-#define MODEL_NUMBER_MAX 1e18 /* of a table: no sum of products of two such is infinite in float's stead, double */
-#define MODEL_SCORE_MAX  1e15 /* of items and trends, whose products are floats */
+#define MODEL_DEPTH_MAX 32u
+#define MODEL_VERSION   128u
+/* So no score is infinite, which is a float: a vector is at most some 10^5 times as long as rows (a weight of 10^6, of
+ * 16 x 1,024 edges, under a root), and 1,024 of its products with an item's are below 10^36. */
+#define MODEL_NUMBER_MAX 1e12
+#define MODEL_SCORE_MAX  1e15 /* of items and trends */
 
 enum {
     MODEL_USER_IDS,
@@ -124,7 +127,7 @@ void weir_recommend_draft_close(weir_recommend_draft *draft) {
     weir_free(draft);
 }
 
-/* --- out: the description ------------------------------------------------------------------------------------------ */
+/* --- out: the description ----------------------------------------------------------------------------------------- */
 
 static weir_err model_parse(const weir_model *model, weir_arena **arenap, const weir_json_node **rootp) {
     size_t length;
@@ -149,8 +152,8 @@ static weir_err model_read_relation(const weir_json_node *node, const weir_schem
     weir_err err = weir_json_need(node, "name", WEIR_JSON_STRING, &name);
     if (!err) err = weir_json_need(node, "weight", WEIR_JSON_NUMBER, &weight);
     if (!err) err = weir_json_node_f64(weight, &relation->weight);
-    if (!err && !(relation->weight > 0 && relation->weight <= 1e6))
-        err = WEIR_ERR(WEIR_EDATA, "the model's weight of relation '%s' is not above 0 and at most 10^6",
+    if (!err && !(relation->weight >= WEIR_RECOMMEND_WEIGHT_MIN && relation->weight <= WEIR_RECOMMEND_WEIGHT_MAX))
+        err = WEIR_ERR(WEIR_EDATA, "the model's weight of relation '%s' is not between 10^-6 and 10^6",
                        weir_json_node_text(name));
     if (err || !schema) return err;
     const weir_schema_relation *first = weir_schema_relation_at(schema, weir_schema_task_at(schema, task)->relation);
@@ -189,6 +192,8 @@ static weir_err model_read_shape(const weir_model *model, const weir_schema *sch
         return WEIR_ERR(WEIR_EVERSION, "the schema has no task '%s' that recommends; train a new model",
                         weir_model_task(model));
     weir_err err = model_parse(model, &arena, &root);
+    if (!err && strcmp(weir_json_node_text(weir_json_find(root, "family")), WEIR_RECOMMEND_FAMILY) != 0)
+        err = WEIR_ERR(WEIR_EDATA, "the model does not recommend: its family is not '%s'", WEIR_RECOMMEND_FAMILY);
     if (!err) err = weir_json_need_i64(root, "width", 1, WEIR_RECOMMEND_WIDTH_MAX, &width);
     if (!err) err = weir_json_need_i64(root, "layers", 1, WEIR_RECOMMEND_LAYERS_MAX, &layers);
     if (!err) err = weir_json_need_i64(root, "half_life_us", 0, INT64_MAX, &s->rule.half_life_us);
@@ -210,7 +215,7 @@ static weir_err model_read_shape(const weir_model *model, const weir_schema *sch
     return err;
 }
 
-/* --- out: the tables ----------------------------------------------------------------------------------------------- */
+/* --- out: the tables ---------------------------------------------------------------------------------------------- */
 
 /* Rows are found by halving, so ids must ascend. */
 static bool model_ids_ascend(const weir_vertex_pair *ids, uint64_t count) {

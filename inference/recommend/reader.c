@@ -61,18 +61,20 @@ static weir_vertex reader_neighbor(const weir_recommend_reader *r, const weir_sa
 }
 
 /* Adds the edges of one relation. */
-static uint32_t reader_add(weir_recommend_reader *r, uint32_t which, const weir_sample_window *window,
-                           int64_t before_us, uint32_t count) {
+static weir_err reader_add(weir_recommend_reader *r, uint32_t which, const weir_sample_window *window,
+                           int64_t before_us, uint32_t *countp) {
     const weir_recommend_relation *relation = &r->rule->relations[which];
     for (uint32_t i = 0; i < window->count; i++) {
         int64_t time_us;
         memcpy(&time_us, window->times + (size_t)i * window->stride, sizeof time_us);
-        WEIR_ASSERT(time_us < before_us); // RECOMMEND-R2
+        if (time_us >= before_us) // RECOMMEND-R2; lists on disk may be out of order
+            return WEIR_ERR(WEIR_ECORRUPT, "an edge of relation %u is out of the order of times; verify the data",
+                            relation->relation);
         double weight = relation->weight, age_us = (double)before_us - (double)time_us;
         if (r->rule->half_life_us) weight *= exp2(-fmin(age_us / (double)r->rule->half_life_us, READER_HALVINGS_MAX));
-        r->met[count++] = (weir_recommend_met){reader_neighbor(r, window, i), weight, which == 0};
+        r->met[(*countp)++] = (weir_recommend_met){reader_neighbor(r, window, i), weight, which == 0};
     }
-    return count;
+    return WEIR_OK;
 }
 
 weir_err weir_recommend_reader_read(weir_recommend_reader *r, weir_vertex user, int64_t before_us,
@@ -93,8 +95,9 @@ weir_err weir_recommend_reader_read(weir_recommend_reader *r, weir_vertex user, 
                                      .direction = WEIR_OUT};
         weir_err err = r->source->windows(r->source, &ask, &window);
         if (err) return err;
-        WEIR_ASSERT(window.count <= WEIR_RECOMMEND_WINDOW);
-        count = reader_add(r, i, &window, before_us, count);
+        WEIR_ASSERT(window.count <= WEIR_RECOMMEND_WINDOW); // RECOMMEND-R2
+        err = reader_add(r, i, &window, before_us, &count);
+        if (err) return err;
     }
     qsort(r->met, count, sizeof *r->met, reader_by_item);
     for (uint32_t i = 0; i < count; i++) {

@@ -74,7 +74,7 @@ static weir_err recommend_search_near(weir_recommender *r, const weir_near *near
         if (bsearch(&row, search->skipped[0], skipped_count, sizeof row, recommend_by_row)) continue; // RECOMMEND-R4
         weir_recommend_best one = {.item = row};
         kernels->row_products(1, width, search->items + row * width, search->queries, &one.score);
-        one.score += search->trend_weight * search->trends[row];
+        one.score += search->trend_weights[0] * search->trends[row];
         weir_recommend_top_offer(r->best, search->limit, &count, &one);
     }
     weir_recommend_top_sort(r->best, count);
@@ -110,11 +110,12 @@ weir_err weir_recommender_run(weir_recommender *r, const weir_recommend_model *m
     answerp->met = user.count;
     answerp->by_trend = !weir_recommend_query(shape, t, &user, r->sums, r->query);
     const uint64_t *skipped = r->skipped;
+    const float trend_weight = answerp->by_trend ? 1 : (float)shape->trend_weight;
     const weir_recommend_search search = {.items = t->items,
                                           .trends = t->trends,
                                           .item_count = t->item_count,
                                           .width = shape->width,
-                                          .trend_weight = answerp->by_trend ? 1 : (float)shape->trend_weight,
+                                          .trend_weights = &trend_weight,
                                           .queries = r->query,
                                           .count = 1,
                                           .limit = limit,

@@ -110,7 +110,7 @@ void weir_recommend_top(const weir_recommend_search *s, weir_recommend_best *bes
                     high = middle;
             }
             for (uint32_t i = 0; i < items; i++) {
-                const weir_recommend_best one = {begin + i, scores[i] + s->trend_weight * s->trends[begin + i]};
+                const weir_recommend_best one = {begin + i, scores[i] + s->trend_weights[q] * s->trends[begin + i]};
                 if (low < s->skipped_counts[q] && skipped[low] == begin + i) { // RECOMMEND-R4
                     low++;
                     continue;

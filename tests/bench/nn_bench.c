@@ -71,6 +71,10 @@ TIMED(segment_mean, MEANS,
 TIMED(segment_mean_back, MEANS,
       (const weir_segments *s, uint32_t c, const weir_real *d, uint32_t l, weir_real *x, uint32_t m),
       (s, c, d, l, x, m))
+TIMED(segment_sum, MEANS,
+      (const weir_segments *s, const weir_real *w, uint32_t c, const weir_real *x, uint32_t l, weir_real *o,
+       uint32_t m),
+      (s, w, c, x, l, o, m))
 TIMED(segment_log_count, MEANS, (const weir_segments *s, weir_real *o, uint32_t l), (s, o, l))
 TIMED(time_code, TIME, (uint32_t n, const weir_ages *a, weir_real *o, uint32_t l), (n, a, o, l))
 TIMED(embed, EMBED, (uint32_t n, uint32_t c, const uint32_t *s, uint32_t stride, const weir_real *t, weir_real *o),
@@ -117,6 +121,7 @@ static weir_kernels timed_kernels(void) {
     k.compose = timed_compose;
     k.segment_mean = timed_segment_mean;
     k.segment_mean_back = timed_segment_mean_back;
+    k.segment_sum = timed_segment_sum;
     k.segment_log_count = timed_segment_log_count;
     k.time_code = timed_time_code;
     k.embed = timed_embed;

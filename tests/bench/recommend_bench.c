@@ -54,11 +54,14 @@ static weir_err run_reading(void *context, uint64_t round, weir_bench_sample *sa
 static void find_best(recommend_context *c, const float *queries, uint32_t users) {
     const uint64_t *skipped[AT_ONCE] = {NULL};
     uint32_t none[AT_ONCE] = {0}, counts[AT_ONCE];
+    float trend_weights[AT_ONCE];
+    for (uint32_t i = 0; i < AT_ONCE; i++)
+        trend_weights[i] = TREND_WEIGHT;
     const weir_recommend_search search = {.items = c->vectors,
                                           .trends = c->trends,
                                           .item_count = c->items,
                                           .width = WIDTH,
-                                          .trend_weight = TREND_WEIGHT,
+                                          .trend_weights = trend_weights,
                                           .queries = queries,
                                           .count = users,
                                           .limit = BEST,

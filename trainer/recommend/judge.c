@@ -16,13 +16,13 @@
 
 #define JUDGE_AT_ONCE 32u /* users */
 
-weir_err recommend_field_of(const weir_recommend_opts *opts, recommend_team *team, recommend_field *f) {
+weir_err weir_recommend_field_of(const weir_recommend_opts *opts, weir_recommend_team *team, weir_recommend_field *f) {
     const weir_schema *schema = weir_snapshot_schema(opts->snapshot);
     const weir_schema_task *task = weir_schema_task_at(schema, opts->task);
     const weir_schema_relation *r = weir_schema_relation_at(schema, task->relation);
     const int64_t as_of_us = weir_snapshot_as_of_us(opts->snapshot);
     int64_t parts_us;
-    *f = (recommend_field){.opts = opts, .team = team, .end_us = as_of_us, .horizon_us = task->horizon_us};
+    *f = (weir_recommend_field){.opts = opts, .team = team, .end_us = as_of_us, .horizon_us = task->horizon_us};
     if (__builtin_mul_overflow(task->horizon_us, (int64_t)opts->horizons, &parts_us) ||
         __builtin_sub_overflow(as_of_us, parts_us, &f->test_us) ||
         __builtin_sub_overflow(f->test_us, parts_us, &f->validation_us) ||
@@ -36,14 +36,14 @@ weir_err recommend_field_of(const weir_recommend_opts *opts, recommend_team *tea
     return WEIR_OK;
 }
 
-/* --- vectors -------------------------------------------------------------------------------------------------------- */
+/* --- vectors ------------------------------------------------------------------------------------------------------ */
 
-void recommend_vectors_free(recommend_vectors *v) {
+void weir_recommend_vectors_free(weir_recommend_vectors *v) {
     weir_free(v->items);
     weir_free(v->places);
     weir_free(v->vectors);
     weir_free(v->sums);
-    *v = (recommend_vectors){0};
+    *v = (weir_recommend_vectors){0};
 }
 
 /* Of an item: what answers score by, and what a user's vector is made of. */
@@ -59,27 +59,28 @@ static void vectors_finish(const weir_recommend_shape *shape, double degree, con
     }
 }
 
-weir_err recommend_vectors_make(const recommend_field *f, const weir_recommend_shape *shape, const float *parameters,
-                                const recommend_pairs *pairs, recommend_vectors *v) {
+weir_err weir_recommend_vectors_make(const weir_recommend_field *f, const weir_recommend_shape *shape,
+                                     const float *parameters, const weir_recommend_pairs *pairs,
+                                     weir_recommend_vectors *v) {
     const uint32_t width = shape->width;
     const size_t cells = ((size_t)pairs->users + pairs->items) * width, item_cells = (size_t)pairs->items * width + 1;
     float *out = weir_calloc(cells, sizeof *out), *one = weir_calloc(cells, sizeof *one);
     float *other = weir_calloc(cells, sizeof *other), *sums = weir_calloc(item_cells, sizeof *sums);
-    *v = (recommend_vectors){.items = weir_calloc((size_t)pairs->items + 1, sizeof *v->items),
-                             .places = weir_calloc((size_t)pairs->items + 1, sizeof *v->places),
-                             .vectors = weir_calloc(item_cells, sizeof *v->vectors),
-                             .sums = weir_calloc(item_cells, sizeof *v->sums)};
+    *v = (weir_recommend_vectors){.items = weir_calloc((size_t)pairs->items + 1, sizeof *v->items),
+                                  .places = weir_calloc((size_t)pairs->items + 1, sizeof *v->places),
+                                  .vectors = weir_calloc(item_cells, sizeof *v->vectors),
+                                  .sums = weir_calloc(item_cells, sizeof *v->sums)};
     const bool room = out && one && other && sums && v->items && v->places && v->vectors && v->sums;
     if (room) {
-        recommend_propagate(&(recommend_propagation){.pairs = pairs,
-                                                     .team = f->team,
-                                                     .width = width,
-                                                     .layers = shape->layers,
-                                                     .x = parameters,
-                                                     .out = out,
-                                                     .one = one,
-                                                     .other = other,
-                                                     .sums = sums});
+        weir_recommend_propagate(&(weir_recommend_propagation){.pairs = pairs,
+                                                               .team = f->team,
+                                                               .width = width,
+                                                               .layers = shape->layers,
+                                                               .x = parameters,
+                                                               .out = out,
+                                                               .one = one,
+                                                               .other = other,
+                                                               .sums = sums});
         for (uint32_t i = 0; i < pairs->items; i++) {
             v->places[i] = UINT32_MAX;
             if (pairs->item_offsets[i] == pairs->item_offsets[i + 1] || !(pairs->item_degrees[i] > 0)) continue;
@@ -96,11 +97,11 @@ weir_err recommend_vectors_make(const recommend_field *f, const weir_recommend_s
     weir_free(other);
     weir_free(sums);
     if (room) return WEIR_OK;
-    recommend_vectors_free(v);
+    weir_recommend_vectors_free(v);
     return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
 }
 
-/* --- one horizon ---------------------------------------------------------------------------------------------------- */
+/* --- one horizon -------------------------------------------------------------------------------------------------- */
 
 /* What a thread needs to itself. */
 typedef struct judge_room {
@@ -111,20 +112,20 @@ typedef struct judge_room {
 } judge_room;
 
 typedef struct judge_horizon {
-    const recommend_judging *of;
-    recommend_pairs pairs;
-    recommend_vectors vectors;
+    const weir_recommend_judging *of;
+    weir_recommend_pairs pairs;
+    weir_recommend_vectors vectors;
     float *trends; /* of the half-life at hand, one a known item */
     /* Users with something to be found, and what: items as the snapshot counts them. */
     uint32_t *users, *offsets, *wanted;
     uint32_t user_count, longest; /* longest: list that anybody has met */
     bool repeat;
     judge_room rooms[WEIR_RECOMMEND_THREADS_MAX];
-    const recommend_cell *cell;
+    const weir_recommend_cell *cell;
     float *recalls, *ndcgs; /* of the cell at hand, one a user */
 } judge_horizon;
 
-static bool judge_has_met(const recommend_pairs *p, uint32_t user, uint32_t item) {
+static bool judge_has_met(const weir_recommend_pairs *p, uint32_t user, uint32_t item) {
     uint32_t low = p->user_offsets[user], high = p->user_offsets[user + 1];
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -154,11 +155,13 @@ static weir_err judge_list_user(judge_horizon *h, uint32_t user, int64_t from_us
     for (int64_t i = begin; i < end; i++) {
         const int64_t time_us = e->has_times ? e->times[i] : 0, item = e->neighbors[i];
         if (time_us < from_us) break; /* newest first */
-        if (time_us >= to_us || (e->until_us && e->until_us[i] < to_us)) continue;
+        if (time_us >= to_us || (e->until_us && e->until_us[i] <= to_us)) continue;
         if (item < 0 || (uint64_t)item >= h->of->field->items)
             return WEIR_ERR(WEIR_ECORRUPT, "the snapshot leads to item %lld, which is not there; take another copy",
                             (long long)item);
         if (!h->repeat && judge_has_met(&h->pairs, user, (uint32_t)item)) continue;
+        if (*countp == UINT32_MAX)
+            return WEIR_ERR(WEIR_ELIMIT, "more than %u items are to be found; judge fewer --horizons", UINT32_MAX);
         if (!WEIR_GROW(h->wanted, *roomp, *countp)) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
         h->wanted[(*countp)++] = (uint32_t)item;
     }
@@ -204,11 +207,12 @@ static void judge_thin_out(judge_horizon *h) {
     h->user_count = kept;
 }
 
-/* --- users ---------------------------------------------------------------------------------------------------------- */
+/* --- users -------------------------------------------------------------------------------------------------------- */
 
-/* The user's query, and what may not be answered; returns how many these are. */
-static uint32_t judge_ask(const judge_horizon *h, const judge_room *room, uint32_t user, uint32_t at) {
-    const recommend_pairs *p = &h->pairs;
+/* The user's query, what trends weigh for it, and what may not be answered; returns how many these are. */
+static uint32_t judge_ask(const judge_horizon *h, const judge_room *room, uint32_t user, uint32_t at,
+                          float *trend_weightp) {
+    const weir_recommend_pairs *p = &h->pairs;
     const weir_recommend_shape *shape = h->of->shape;
     uint64_t *met = room->met + (size_t)at * h->longest, *skipped = room->skipped + (size_t)at * h->longest;
     const uint32_t begin = p->user_offsets[user], end = p->user_offsets[user + 1];
@@ -223,8 +227,9 @@ static uint32_t judge_ask(const judge_horizon *h, const judge_room *room, uint32
                                     .weights = p->weights + begin,
                                     .count = end - begin};
     float *query = room->queries + (size_t)at * shape->width;
-    (void)weir_recommend_query(shape, &tables, &of, room->sums, query);
+    const bool known = weir_recommend_query(shape, &tables, &of, room->sums, query);
     if (h->cell->alone) memset(query, 0, shape->width * sizeof *query);
+    *trend_weightp = h->cell->alone || !known ? 1 : (float)h->cell->weight; /* as a server answers */
     return skipped_count;
 }
 
@@ -250,16 +255,17 @@ static void judge_part(void *context, uint32_t part, uint32_t thread) {
     const uint32_t begin = part * JUDGE_AT_ONCE, left = h->user_count - begin;
     const uint32_t count = left < JUDGE_AT_ONCE ? left : JUDGE_AT_ONCE;
     uint32_t skipped_counts[JUDGE_AT_ONCE], best_counts[JUDGE_AT_ONCE];
+    float trend_weights[JUDGE_AT_ONCE];
     const uint64_t *skipped[JUDGE_AT_ONCE];
     for (uint32_t i = 0; i < count; i++) {
         skipped[i] = room->skipped + (size_t)i * h->longest;
-        skipped_counts[i] = judge_ask(h, room, h->users[begin + i], i);
+        skipped_counts[i] = judge_ask(h, room, h->users[begin + i], i, &trend_weights[i]);
     }
     const weir_recommend_search search = {.items = h->vectors.vectors,
                                           .trends = h->trends,
                                           .item_count = h->vectors.count,
                                           .width = h->of->shape->width,
-                                          .trend_weight = h->cell->alone ? 1 : (float)h->cell->weight,
+                                          .trend_weights = trend_weights,
                                           .queries = room->queries,
                                           .count = count,
                                           .limit = WEIR_RECOMMEND_CUT,
@@ -271,12 +277,12 @@ static void judge_part(void *context, uint32_t part, uint32_t thread) {
         judge_count(h, begin + i, room->best + (size_t)i * WEIR_RECOMMEND_CUT, best_counts[i]);
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------------ */
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 static weir_err judge_open_rooms(judge_horizon *h) {
     const uint32_t width = h->of->shape->width;
     bool room = true;
-    for (uint32_t t = 0; room && t < recommend_team_size(h->of->field->team); t++) {
+    for (uint32_t t = 0; room && t < weir_recommend_team_size(h->of->field->team); t++) {
         judge_room *r = &h->rooms[t];
         r->met = weir_calloc((size_t)JUDGE_AT_ONCE * h->longest + 1, sizeof *r->met);
         r->skipped = weir_calloc((size_t)JUDGE_AT_ONCE * h->longest + 1, sizeof *r->skipped);
@@ -291,8 +297,8 @@ static weir_err judge_open_rooms(judge_horizon *h) {
 
 static weir_err judge_read_trends(judge_horizon *h, int64_t before_us, int64_t half_life_us) {
     float *all = weir_calloc(h->of->field->items + 1, sizeof *all);
-    weir_err err =
-        all ? recommend_trends_read(h->of->field->opts, before_us, half_life_us, all) : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
+    weir_err err = all ? weir_recommend_trends_read(h->of->field->opts, before_us, half_life_us, all)
+                       : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     for (uint32_t i = 0; !err && i < h->vectors.count; i++)
         h->trends[i] = all[h->vectors.items[i]];
     weir_free(all);
@@ -323,9 +329,9 @@ static weir_err judge_add(const judge_horizon *h, const float *parameters, bool 
 }
 
 static weir_err judge_run_horizon(judge_horizon *h, int64_t from_us, weir_recommend_metrics *metrics) {
-    const recommend_judging *j = h->of;
-    weir_err err = recommend_pairs_read(j->field->opts, from_us, &h->pairs); // LEARN-L1
-    if (!err) err = recommend_vectors_make(j->field, j->shape, j->parameters, &h->pairs, &h->vectors);
+    const weir_recommend_judging *j = h->of;
+    weir_err err = weir_recommend_pairs_read(j->field->opts, from_us, &h->pairs); // LEARN-L1
+    if (!err) err = weir_recommend_vectors_make(j->field, j->shape, j->parameters, &h->pairs, &h->vectors);
     if (!err) err = judge_list(h, from_us, from_us + j->field->horizon_us);
     if (err) return err;
     judge_thin_out(h);
@@ -338,15 +344,15 @@ static weir_err judge_run_horizon(judge_horizon *h, int64_t from_us, weir_recomm
         if (c == 0 || h->cell->half_life_us != j->cells[c - 1].half_life_us)
             err = judge_read_trends(h, from_us, h->cell->half_life_us);
         if (err) break;
-        recommend_team_run(j->field->team, (h->user_count + JUDGE_AT_ONCE - 1) / JUDGE_AT_ONCE, judge_part, h);
+        weir_recommend_team_run(j->field->team, (h->user_count + JUDGE_AT_ONCE - 1) / JUDGE_AT_ONCE, judge_part, h);
         err = judge_add(h, j->parameters, c == 0, &metrics[c]);
     }
     return err;
 }
 
 static void judge_free_horizon(judge_horizon *h) {
-    recommend_pairs_free(&h->pairs);
-    recommend_vectors_free(&h->vectors);
+    weir_recommend_pairs_free(&h->pairs);
+    weir_recommend_vectors_free(&h->vectors);
     for (uint32_t t = 0; t < WEIR_RECOMMEND_THREADS_MAX; t++) {
         judge_room *r = &h->rooms[t];
         void *const arrays[] = {r->met, r->skipped, r->sums, r->queries, r->scores, r->best};
@@ -360,7 +366,7 @@ static void judge_free_horizon(judge_horizon *h) {
 }
 
 /* Means over users, and how far the recall may be off. */
-static void judge_finish(const recommend_judging *j, weir_recommend_metrics *m) {
+static void judge_finish(const weir_recommend_judging *j, weir_recommend_metrics *m) {
     const double users = (double)m->users;
     double square = 0;
     m->from_us = j->from_us;
@@ -375,7 +381,7 @@ static void judge_finish(const recommend_judging *j, weir_recommend_metrics *m) 
     m->high = m->recall + error;
 }
 
-weir_err recommend_judge(const recommend_judging *j, weir_recommend_metrics *metrics) {
+weir_err weir_recommend_judge_rows(const weir_recommend_judging *j, weir_recommend_metrics *metrics) {
     weir_err err = WEIR_OK;
     WEIR_ASSERT(j->cell_count > 0 && j->cell_count <= RECOMMEND_CELLS_MAX);
     memset(metrics, 0, j->cell_count * sizeof *metrics);

@@ -23,18 +23,18 @@ static const double learn_weights[LEARN_TREND_GRID] = {0, 0.25, 0.5, 0.75, 1};
 
 struct weir_recommended {
     weir_recommend_opts opts;
-    recommend_team *team;
-    recommend_field field;
-    recommend_pairs pairs; /* that are learnt from, and then those of the end */
-    recommend_step *step;
+    weir_recommend_team *team;
+    weir_recommend_field field;
+    weir_recommend_pairs pairs; /* that are learnt from, and then those of the end */
+    weir_recommend_step *step;
     float *parameters, *best;
     size_t cells;
     uint32_t *order, best_epoch;
     weir_recommend_shape shape;
-    recommend_cell cell;
+    weir_recommend_cell cell;
     weir_recommend_metrics validation, test;
     /* what goes into the register */
-    recommend_vectors vectors;
+    weir_recommend_vectors vectors;
     weir_vertex_pair *user_ids, *item_ids;
     float *user_own, *item_own, *trends;
     uint64_t user_count;
@@ -70,23 +70,49 @@ weir_recommend_opts weir_recommend_defaults(const weir_snapshot *snapshot, uint3
     return o;
 }
 
+/* What is asked for when learning and when judging. */
+static bool learn_can_judge(const weir_recommend_opts *o) {
+    return o->threads > 0 && o->threads <= WEIR_RECOMMEND_THREADS_MAX && o->horizons > 0;
+}
+
+/* Whether the rule is of the task: its own relation first, and others only between the same types. */
+static bool learn_rule_fits(const weir_schema *schema, uint32_t task, const weir_recommend_rule *rule) {
+    const weir_schema_task *t = task < weir_schema_task_count(schema) ? weir_schema_task_at(schema, task) : NULL;
+    if (!t || t->kind != WEIR_SCHEMA_RECOMMEND || rule->half_life_us < 0 || rule->relation_count == 0 ||
+        rule->relation_count > WEIR_RECOMMEND_RELATIONS_MAX || rule->relations[0].relation != t->relation)
+        return false;
+    const weir_schema_relation *own = weir_schema_relation_at(schema, t->relation);
+    for (uint32_t i = 0; i < rule->relation_count; i++) {
+        const weir_recommend_relation *of = &rule->relations[i];
+        if (of->relation >= weir_schema_relation_count(schema) ||
+            !(of->weight >= WEIR_RECOMMEND_WEIGHT_MIN && of->weight <= WEIR_RECOMMEND_WEIGHT_MAX))
+            return false;
+        const weir_schema_relation *r = weir_schema_relation_at(schema, of->relation);
+        if (r->from != own->from || r->to != own->to) return false;
+    }
+    return true;
+}
+
 static weir_err learn_check(const weir_recommend_opts *o) {
     const bool right = o->width > 0 && o->width <= WEIR_RECOMMEND_WIDTH_MAX && o->layers > 0 &&
-                       o->layers <= WEIR_RECOMMEND_LAYERS_MAX && o->epochs > 0 && o->batch > 0 &&
-                       o->batch <= (1u << 20) && o->negatives > 0 && o->negatives <= (1u << 20) && o->threads > 0 &&
-                       o->threads <= WEIR_RECOMMEND_THREADS_MAX && o->horizons > 0 && o->rate > 0 &&
-                       o->temperature >= 1e-3 && o->temperature <= 1e3 && o->rule.relation_count > 0 &&
-                       o->rule.relation_count <= WEIR_RECOMMEND_RELATIONS_MAX;
+                       o->layers <= WEIR_RECOMMEND_LAYERS_MAX && o->epochs > 0 && o->epochs < UINT32_MAX &&
+                       o->batch > 0 && o->batch <= (1u << 20) && o->negatives > 0 && o->negatives <= (1u << 20) &&
+                       (o->loss == WEIR_RECOMMEND_SOFTMAX || o->loss == WEIR_RECOMMEND_BPR) && o->rate > 0 &&
+                       isfinite(o->rate) && o->decay >= 0 && isfinite(o->decay) && o->temperature >= 1e-3 &&
+                       o->temperature <= 1e3 && learn_can_judge(o) &&
+                       learn_rule_fits(weir_snapshot_schema(o->snapshot), o->task, &o->rule);
     return right ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "an option of the training is out of range");
 }
 
-/* --- epochs --------------------------------------------------------------------------------------------------------- */
+/* --- epochs ------------------------------------------------------------------------------------------------------- */
 
-/* Who met nothing begins at 0, and stays there: it is unknown. */
-static void learn_begin_rows(weir_recommended *l, const uint32_t *offsets, uint32_t rows, uint32_t first) {
+/* Who met nothing begins at 0, and stays there: it is unknown. The rest begin by their ids: a place among all vertices
+ * changes with those that come later (LEARN-L1). */
+static void learn_begin_rows(weir_recommended *l, const weir_vertex_pair *ids, const uint32_t *offsets, uint32_t rows,
+                             uint32_t first) {
     const uint32_t width = l->opts.width;
     for (uint32_t i = 0; i < rows; i++) {
-        weir_rng rng = weir_rng_stream(l->opts.seed, first + i, LEARN_BEGIN);
+        weir_rng rng = weir_rng_stream(l->opts.seed, ids[i].low, LEARN_BEGIN);
         if (offsets[i] == offsets[i + 1]) continue;
         for (uint32_t c = 0; c < width; c++)
             l->parameters[((size_t)first + i) * width + c] = (float)(LEARN_SCALE * weir_rng_normal(&rng));
@@ -95,7 +121,9 @@ static void learn_begin_rows(weir_recommended *l, const uint32_t *offsets, uint3
 
 static weir_err learn_open(weir_recommended *l) {
     const weir_recommend_opts *o = &l->opts;
-    weir_err err = recommend_pairs_read(o, l->field.validation_us, &l->pairs); // LEARN-L1
+    const weir_schema_relation *r =
+        weir_schema_relation_at(weir_snapshot_schema(o->snapshot), o->rule.relations[0].relation);
+    weir_err err = weir_recommend_pairs_read(o, l->field.validation_us, &l->pairs); // LEARN-L1
     if (err) return err;
     if (l->pairs.task_count < LEARN_MIN_PAIRS)
         return WEIR_ERR(WEIR_EDATA,
@@ -107,9 +135,10 @@ static weir_err learn_open(weir_recommended *l) {
     l->best = weir_calloc(l->cells, sizeof *l->best);
     l->order = weir_calloc(l->pairs.task_count, sizeof *l->order);
     if (!l->parameters || !l->best || !l->order) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
-    learn_begin_rows(l, l->pairs.user_offsets, l->pairs.users, 0);
-    learn_begin_rows(l, l->pairs.item_offsets, l->pairs.items, l->pairs.users);
-    return recommend_step_open(o, &l->pairs, l->team, l->parameters, &l->step);
+    learn_begin_rows(l, weir_snapshot_vertices_of(o->snapshot, r->from)->ids, l->pairs.user_offsets, l->pairs.users, 0);
+    learn_begin_rows(l, weir_snapshot_vertices_of(o->snapshot, r->to)->ids, l->pairs.item_offsets, l->pairs.items,
+                     l->pairs.users);
+    return weir_recommend_step_open(o, &l->pairs, l->team, l->parameters, &l->step);
 }
 
 /* Pairs of the task in an order of the epoch's own: each once, or of those that have faded as large a share as they
@@ -133,23 +162,23 @@ static double learn_epoch(weir_recommended *l, uint32_t epoch) {
         const float *gradient;
         const uint32_t pairs = count - begin < batch ? count - begin : batch;
         const uint64_t draw = (uint64_t)epoch << 32 | begin;
-        loss += recommend_step_gradient(l->step, l->order + begin, pairs, draw, &gradient) * pairs;
-        recommend_step_move(l->step);
+        loss += weir_recommend_step_gradient(l->step, l->order + begin, pairs, draw, &gradient) * pairs;
+        weir_recommend_step_move(l->step);
     }
     return count ? loss / count : 0;
 }
 
-static weir_err learn_validate(weir_recommended *l, const float *parameters, const recommend_cell *cells,
+static weir_err learn_validate(weir_recommended *l, const float *parameters, const weir_recommend_cell *cells,
                                uint32_t count, weir_recommend_metrics *metrics) {
-    const recommend_judging j = {.field = &l->field,
-                                 .shape = &l->shape,
-                                 .parameters = parameters,
-                                 .from_us = l->field.validation_us,
-                                 .to_us = l->field.test_us,
-                                 .users_max = LEARN_USERS,
-                                 .cells = cells,
-                                 .cell_count = count};
-    weir_err err = recommend_judge(&j, metrics);
+    const weir_recommend_judging j = {.field = &l->field,
+                                      .shape = &l->shape,
+                                      .parameters = parameters,
+                                      .from_us = l->field.validation_us,
+                                      .to_us = l->field.test_us,
+                                      .users_max = LEARN_USERS,
+                                      .cells = cells,
+                                      .cell_count = count};
+    weir_err err = weir_recommend_judge_rows(&j, metrics);
     weir_free(metrics[0].recalls);
     metrics[0].recalls = NULL;
     return err;
@@ -157,7 +186,7 @@ static weir_err learn_validate(weir_recommended *l, const float *parameters, con
 
 /* The epoch is kept that is best where trends count as they suit it: they are fitted to the best one afterwards. */
 static weir_err learn_epochs(weir_recommended *l) {
-    const recommend_cell cells[] = {
+    const weir_recommend_cell cells[] = {
         {0, l->field.horizon_us, false}, {0.5, l->field.horizon_us, false}, {1, l->field.horizon_us, false}};
     enum { CELLS = sizeof cells / sizeof cells[0] };
     double best = -1;
@@ -183,25 +212,25 @@ static weir_err learn_epochs(weir_recommended *l) {
         }
         said.elapsed_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
         if (l->opts.on_epoch) err = l->opts.on_epoch(l->opts.context, &said);
-        if (l->opts.patience && epoch >= l->best_epoch + l->opts.patience) break;
+        if (l->opts.patience && epoch - l->best_epoch >= l->opts.patience) break;
     }
     return err;
 }
 
-/* --- trends --------------------------------------------------------------------------------------------------------- */
+/* --- trends ------------------------------------------------------------------------------------------------------- */
 
 /* By the validation alone. The last cell of each half-life is the trend without the user. */
 static weir_err learn_fit_trend(weir_recommended *l) {
     static const double shares[] = {0.25, 1, 4, 16}; /* of a horizon */
     enum { SHARES = sizeof shares / sizeof shares[0], EACH = LEARN_TREND_GRID + 1 };
-    recommend_cell cells[SHARES * EACH];
+    weir_recommend_cell cells[SHARES * EACH];
     weir_recommend_metrics metrics[SHARES * EACH];
     uint32_t best = 1, alone = LEARN_TREND_GRID;
     for (uint32_t s = 0; s < SHARES; s++) {
         const double half_life_us = fmin(shares[s] * (double)l->field.horizon_us + 1, 9e18);
         for (uint32_t w = 0; w < EACH; w++)
-            cells[s * EACH + w] = (recommend_cell){w < LEARN_TREND_GRID ? learn_weights[w] : 1, (int64_t)half_life_us,
-                                                   w == LEARN_TREND_GRID};
+            cells[s * EACH + w] = (weir_recommend_cell){w < LEARN_TREND_GRID ? learn_weights[w] : 1,
+                                                        (int64_t)half_life_us, w == LEARN_TREND_GRID};
     }
     weir_err err = learn_validate(l, l->best, cells, SHARES * EACH, metrics);
     if (err) return err;
@@ -221,16 +250,16 @@ static weir_err learn_fit_trend(weir_recommended *l) {
 }
 
 static weir_err learn_test(weir_recommended *l) {
-    const recommend_cell cells[2] = {l->cell, {1, l->cell.half_life_us, true}};
+    const weir_recommend_cell cells[2] = {l->cell, {1, l->cell.half_life_us, true}};
     weir_recommend_metrics metrics[2];
-    const recommend_judging j = {.field = &l->field,
-                                 .shape = &l->shape,
-                                 .parameters = l->best,
-                                 .from_us = l->field.test_us,
-                                 .to_us = l->field.end_us,
-                                 .cells = cells,
-                                 .cell_count = 2};
-    weir_err err = recommend_judge(&j, metrics);
+    const weir_recommend_judging j = {.field = &l->field,
+                                      .shape = &l->shape,
+                                      .parameters = l->best,
+                                      .from_us = l->field.test_us,
+                                      .to_us = l->field.end_us,
+                                      .cells = cells,
+                                      .cell_count = 2};
+    weir_err err = weir_recommend_judge_rows(&j, metrics);
     l->test = metrics[0];
     l->test.trend_recall = metrics[1].recall;
     l->test.trend_ndcg = metrics[1].ndcg;
@@ -242,7 +271,7 @@ static weir_err learn_test(weir_recommended *l) {
     return err;
 }
 
-/* --- what goes into the register ------------------------------------------------------------------------------------ */
+/* --- what goes into the register ---------------------------------------------------------------------------------- */
 
 static weir_err learn_make_tables(weir_recommended *l) {
     const weir_schema *schema = weir_snapshot_schema(l->opts.snapshot);
@@ -250,11 +279,11 @@ static weir_err learn_make_tables(weir_recommended *l) {
     const weir_vertex_pair *users = weir_snapshot_vertices_of(l->opts.snapshot, r->from)->ids;
     const weir_vertex_pair *items = weir_snapshot_vertices_of(l->opts.snapshot, r->to)->ids;
     const size_t row = l->opts.width * sizeof(float);
-    recommend_step_close(l->step);
+    weir_recommend_step_close(l->step);
     l->step = NULL;
-    recommend_pairs_free(&l->pairs);
-    weir_err err = recommend_pairs_read(&l->opts, l->field.end_us, &l->pairs);
-    if (!err) err = recommend_vectors_make(&l->field, &l->shape, l->best, &l->pairs, &l->vectors);
+    weir_recommend_pairs_free(&l->pairs);
+    weir_err err = weir_recommend_pairs_read(&l->opts, l->field.end_us, &l->pairs);
+    if (!err) err = weir_recommend_vectors_make(&l->field, &l->shape, l->best, &l->pairs, &l->vectors);
     if (err) return err;
     const uint32_t count = l->vectors.count;
     float *trends = weir_calloc((size_t)l->pairs.items + 1, sizeof *trends);
@@ -265,7 +294,7 @@ static weir_err learn_make_tables(weir_recommended *l) {
     l->trends = weir_calloc((size_t)count + 1, sizeof *l->trends);
     if (!trends || !l->user_ids || !l->user_own || !l->item_ids || !l->item_own || !l->trends)
         err = WEIR_NOMEM(RECOMMEND_NO_MEMORY);
-    if (!err) err = recommend_trends_read(&l->opts, l->field.end_us, l->cell.half_life_us, trends);
+    if (!err) err = weir_recommend_trends_read(&l->opts, l->field.end_us, l->cell.half_life_us, trends);
     for (uint32_t u = 0; !err && u < l->pairs.users; u++) {
         if (l->pairs.user_offsets[u] == l->pairs.user_offsets[u + 1]) continue;
         l->user_ids[l->user_count] = users[u];
@@ -294,8 +323,8 @@ weir_err weir_recommend_learn(const weir_recommend_opts *opts, weir_recommended 
                                       .layers = opts->layers,
                                       .cosine = opts->loss == WEIR_RECOMMEND_SOFTMAX,
                                       .temperature = opts->temperature};
-    err = recommend_team_open(opts->threads, &l->team);
-    if (!err) err = recommend_field_of(&l->opts, l->team, &l->field);
+    err = weir_recommend_team_open(opts->threads, &l->team);
+    if (!err) err = weir_recommend_field_of(&l->opts, l->team, &l->field);
     if (!err) err = learn_open(l);
     if (!err) err = learn_epochs(l);
     if (!err) err = learn_fit_trend(l);
@@ -311,10 +340,10 @@ weir_err weir_recommend_learn(const weir_recommend_opts *opts, weir_recommended 
 
 void weir_recommended_free(weir_recommended *l) {
     if (!l) return;
-    recommend_step_close(l->step);
-    recommend_pairs_free(&l->pairs);
-    recommend_vectors_free(&l->vectors);
-    recommend_team_close(l->team);
+    weir_recommend_step_close(l->step);
+    weir_recommend_pairs_free(&l->pairs);
+    weir_recommend_vectors_free(&l->vectors);
+    weir_recommend_team_close(l->team);
     void *const arrays[] = {l->parameters, l->best,     l->order,    l->test.recalls, l->user_ids,
                             l->item_ids,   l->user_own, l->item_own, l->trends};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
@@ -339,7 +368,7 @@ weir_recommended_view weir_recommended_look(const weir_recommended *l) {
                                    .trend_half_life_us = l->cell.half_life_us};
 }
 
-/* --- a finished model ----------------------------------------------------------------------------------------------- */
+/* --- a finished model --------------------------------------------------------------------------------------------- */
 
 /* What the model has learnt of the vertices of this snapshot; of others it knows nothing. */
 static void learn_place_rows(const weir_snapshot_vertices *of, const weir_vertex_pair *ids, uint64_t count,
@@ -358,37 +387,40 @@ weir_err weir_recommend_judge(const weir_recommend_opts *opts, const weir_recomm
     const weir_recommend_tables *t = weir_recommend_model_tables(model);
     const weir_schema *schema = weir_snapshot_schema(opts->snapshot);
     weir_recommend_opts own = *opts;
-    recommend_field field;
-    recommend_team *team = NULL;
+    weir_recommend_field field;
+    weir_recommend_team *team = NULL;
     own.task = shape->task;
     own.rule = shape->rule;
     *metricsp = (weir_recommend_metrics){0};
-    weir_err err = recommend_team_open(own.threads, &team);
-    if (!err) err = recommend_field_of(&own, team, &field);
+    if (!learn_can_judge(opts)) return WEIR_ERR(WEIR_EINVAL, "an option of the judging is out of range");
+    if (!learn_rule_fits(schema, own.task, &own.rule))
+        return WEIR_ERR(WEIR_EVERSION, "the model is of another task than the snapshot has; train a new model");
+    weir_err err = weir_recommend_team_open(own.threads, &team);
+    if (!err) err = weir_recommend_field_of(&own, team, &field);
     if (err) {
-        recommend_team_close(team);
+        weir_recommend_team_close(team);
         return err;
     }
     const weir_schema_relation *r = weir_schema_relation_at(schema, own.rule.relations[0].relation);
     const weir_snapshot_vertices *users = weir_snapshot_vertices_of(own.snapshot, r->from);
     const weir_snapshot_vertices *items = weir_snapshot_vertices_of(own.snapshot, r->to);
     float *parameters = weir_calloc((users->count + items->count) * shape->width + 1, sizeof *parameters);
-    const recommend_cell cells[2] = {{shape->trend_weight, shape->trend_half_life_us, false},
-                                     {1, shape->trend_half_life_us, true}};
+    const weir_recommend_cell cells[2] = {{shape->trend_weight, shape->trend_half_life_us, false},
+                                          {1, shape->trend_half_life_us, true}};
     weir_recommend_metrics metrics[2] = {{0}, {0}};
-    const recommend_judging j = {.field = &field,
-                                 .shape = shape,
-                                 .parameters = parameters,
-                                 .from_us = field.test_us,
-                                 .to_us = field.end_us,
-                                 .cells = cells,
-                                 .cell_count = 2};
+    const weir_recommend_judging j = {.field = &field,
+                                      .shape = shape,
+                                      .parameters = parameters,
+                                      .from_us = field.test_us,
+                                      .to_us = field.end_us,
+                                      .cells = cells,
+                                      .cell_count = 2};
     if (!parameters) err = WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     if (!err) {
         learn_place_rows(users, t->user_ids, t->user_count, t->user_own, shape->width, parameters);
         learn_place_rows(items, t->item_ids, t->item_count, t->item_own, shape->width,
                          parameters + users->count * shape->width);
-        err = recommend_judge(&j, metrics);
+        err = weir_recommend_judge_rows(&j, metrics);
     }
     *metricsp = metrics[0];
     metricsp->trend_recall = metrics[1].recall;
@@ -398,7 +430,11 @@ weir_err weir_recommend_judge(const weir_recommend_opts *opts, const weir_recomm
                        "nobody met anything new in the last %u horizons, so there is no test; build the "
                        "snapshot as of a later time, or judge more --horizons",
                        own.horizons);
+    if (err) {
+        weir_free(metricsp->recalls);
+        metricsp->recalls = NULL;
+    }
     weir_free(parameters);
-    recommend_team_close(team);
+    weir_recommend_team_close(team);
     return err;
 }

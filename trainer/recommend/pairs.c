@@ -4,13 +4,12 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/assert.h>
 
 #include "recommend_private.h"
 
 #define PAIRS_MAX ((uint32_t)1 << 31)
 
-void recommend_pairs_free(recommend_pairs *p) {
+void weir_recommend_pairs_free(weir_recommend_pairs *p) {
     weir_free(p->user_offsets);
     weir_free(p->user_items);
     weir_free(p->item_offsets);
@@ -20,14 +19,14 @@ void recommend_pairs_free(recommend_pairs *p) {
     weir_free(p->user_weights);
     weir_free(p->item_weights);
     weir_free(p->item_degrees);
-    *p = (recommend_pairs){0};
+    *p = (weir_recommend_pairs){0};
 }
 
 typedef struct pairs_room {
     size_t items, weights, by_task;
 } pairs_room;
 
-static weir_err pairs_add(recommend_pairs *p, pairs_room *room, const weir_recommend_met *met, uint32_t count) {
+static weir_err pairs_add(weir_recommend_pairs *p, pairs_room *room, const weir_recommend_met *met, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (p->count == PAIRS_MAX)
             return WEIR_ERR(WEIR_ELIMIT, "there are more than %u pairs of a user and an item; look less far back",
@@ -43,7 +42,7 @@ static weir_err pairs_add(recommend_pairs *p, pairs_room *room, const weir_recom
     return WEIR_OK;
 }
 
-static weir_err pairs_read_users(const weir_recommend_opts *opts, int64_t before_us, recommend_pairs *p) {
+static weir_err pairs_read_users(const weir_recommend_opts *opts, int64_t before_us, weir_recommend_pairs *p) {
     weir_sample_source *source = NULL;
     weir_recommend_reader *reader = NULL;
     pairs_room room = {0};
@@ -54,8 +53,9 @@ static weir_err pairs_read_users(const weir_recommend_opts *opts, int64_t before
         uint32_t count;
         p->user_offsets[u] = p->count;
         err = weir_recommend_reader_read(reader, u, before_us, &met, &count);
-        for (uint32_t i = 0; !err && i < count; i++)
-            WEIR_ASSERT(met[i].item < p->items); /* the source has checked it */
+        if (!err && count && met[count - 1].item >= p->items) /* they ascend, and no source has looked at them */
+            err = WEIR_ERR(WEIR_ECORRUPT, "the snapshot leads to item %llu of %u; take another copy",
+                           (unsigned long long)met[count - 1].item, p->items);
         if (!err) err = pairs_add(p, &room, met, count);
     }
     p->user_offsets[p->users] = p->count;
@@ -65,7 +65,7 @@ static weir_err pairs_read_users(const weir_recommend_opts *opts, int64_t before
 }
 
 /* The other order, users ascending within an item; and each pair's weight among its user's and its item's. */
-static weir_err pairs_turn(recommend_pairs *p) {
+static weir_err pairs_turn(weir_recommend_pairs *p) {
     double *user_degrees = weir_calloc((size_t)p->users + 1, sizeof *user_degrees);
     uint32_t *at = weir_calloc((size_t)p->items + 1, sizeof *at);
     p->item_offsets = weir_calloc((size_t)p->items + 1, sizeof *p->item_offsets);
@@ -98,24 +98,24 @@ static weir_err pairs_turn(recommend_pairs *p) {
     return room ? WEIR_OK : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
 }
 
-weir_err recommend_pairs_read(const weir_recommend_opts *opts, int64_t before_us, recommend_pairs *p) {
+weir_err weir_recommend_pairs_read(const weir_recommend_opts *opts, int64_t before_us, weir_recommend_pairs *p) {
     const weir_schema_relation *r =
         weir_schema_relation_at(weir_snapshot_schema(opts->snapshot), opts->rule.relations[0].relation);
     const uint64_t users = weir_snapshot_vertices_of(opts->snapshot, r->from)->count;
     const uint64_t items = weir_snapshot_vertices_of(opts->snapshot, r->to)->count;
-    *p = (recommend_pairs){0};
+    *p = (weir_recommend_pairs){0};
     if (users + items > PAIRS_MAX) return WEIR_ERR(WEIR_ELIMIT, "there are more than %u users and items", PAIRS_MAX);
     p->users = (uint32_t)users;
     p->items = (uint32_t)items;
     p->user_offsets = weir_calloc((size_t)users + 1, sizeof *p->user_offsets);
     weir_err err = p->user_offsets ? pairs_read_users(opts, before_us, p) : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     if (!err) err = pairs_turn(p);
-    if (err) recommend_pairs_free(p);
+    if (err) weir_recommend_pairs_free(p);
     return err;
 }
 
-weir_err recommend_trends_read(const weir_recommend_opts *opts, int64_t before_us, int64_t half_life_us,
-                               float *trends) {
+weir_err weir_recommend_trends_read(const weir_recommend_opts *opts, int64_t before_us, int64_t half_life_us,
+                                    float *trends) {
     const uint32_t relation = opts->rule.relations[0].relation;
     const weir_snapshot_edges *e = weir_snapshot_edges_of(opts->snapshot, relation, WEIR_IN);
     const int64_t expire_us = e->expire_us;
@@ -127,7 +127,7 @@ weir_err recommend_trends_read(const weir_recommend_opts *opts, int64_t before_u
                             (unsigned long long)item, (long long)begin, (long long)end);
         for (int64_t i = begin; i < end; i++) {
             const int64_t time_us = e->has_times ? e->times[i] : 0;
-            if (time_us >= before_us || (e->until_us && e->until_us[i] < before_us)) continue;
+            if (time_us >= before_us || (e->until_us && e->until_us[i] <= before_us)) continue;
             const double age_us = (double)before_us - (double)time_us;
             if (expire_us && age_us >= (double)expire_us) break; /* newest first */
             sum += half_life_us ? exp2(-age_us / (double)half_life_us) : 1;

@@ -10,20 +10,20 @@
 
 /* One layer of one side: rows of out from those of in. */
 typedef struct propagate_layer {
-    const recommend_propagation *p;
+    const weir_recommend_propagation *p;
     const float *in;
     float *out;
     bool first, last;
 } propagate_layer;
 
-static uint32_t propagate_user_parts(const recommend_propagation *p) {
+static uint32_t propagate_user_parts(const weir_recommend_propagation *p) {
     return (p->pairs->users + PROPAGATE_ROWS - 1) / PROPAGATE_ROWS;
 }
 
 static void propagate_part(void *context, uint32_t part, uint32_t thread) {
     const propagate_layer *l = context;
-    const recommend_propagation *p = l->p;
-    const recommend_pairs *pairs = p->pairs;
+    const weir_recommend_propagation *p = l->p;
+    const weir_recommend_pairs *pairs = p->pairs;
     const weir_kernels *kernels = weir_kernels_cpu();
     const uint32_t user_parts = propagate_user_parts(p), width = p->width;
     const bool of_users = part < user_parts;
@@ -49,14 +49,14 @@ static void propagate_part(void *context, uint32_t part, uint32_t thread) {
         p->out[at + i] /= (float)(p->layers + 1);
 }
 
-void recommend_propagate(const recommend_propagation *p) {
+void weir_recommend_propagate(const weir_recommend_propagation *p) {
     const uint32_t item_parts = (p->pairs->items + PROPAGATE_ROWS - 1) / PROPAGATE_ROWS;
     const float *in = p->x;
     WEIR_ASSERT(p->layers > 0);
     for (uint32_t k = 0; k < p->layers; k++) {
         float *out = k % 2 ? p->other : p->one;
         propagate_layer layer = {p, in, out, k == 0, k + 1 == p->layers};
-        recommend_team_run(p->team, propagate_user_parts(p) + item_parts, propagate_part, &layer);
+        weir_recommend_team_run(p->team, propagate_user_parts(p) + item_parts, propagate_part, &layer);
         in = out;
     }
 }

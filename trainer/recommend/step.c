@@ -32,14 +32,16 @@ typedef struct step_part {
     double loss;
 } step_part;
 
-struct recommend_step {
+struct weir_recommend_step {
     const weir_recommend_opts *opts;
-    const recommend_pairs *pairs;
-    recommend_team *team;
+    const weir_recommend_pairs *pairs;
+    weir_recommend_team *team;
     float *parameters, *vectors, *vector_moves, *gradient, *one, *other, *moment1, *moment2;
     size_t cells;                   /* of each of these */
     uint32_t *user_of, *task_items; /* of each pair its user; items of all pairs of the task */
-    uint32_t negatives;             /* that are drawn in a step */
+    uint32_t *met_items;            /* that anybody has met                                  */
+    uint32_t met_count;
+    uint32_t negatives; /* that are drawn in a step */
     uint32_t *drawn;
     float *compared; /* their vectors, of length 1 */
     float *compared_lengths;
@@ -53,7 +55,7 @@ struct recommend_step {
     uint64_t steps;
 };
 
-/* --- vectors ------------------------------------------------------------------------------------------------------- */
+/* --- vectors ------------------------------------------------------------------------------------------------------ */
 
 /* To length 1; returns the length that it had. */
 static float step_unit(uint32_t width, float *row) {
@@ -82,39 +84,39 @@ static float step_product(uint32_t width, const float *a, const float *b) {
     return sum;
 }
 
-static const float *step_vector(const recommend_step *s, bool of_item, uint32_t index) {
+static const float *step_vector(const weir_recommend_step *s, bool of_item, uint32_t index) {
     return s->vectors + ((of_item ? (size_t)s->pairs->users : 0) + index) * s->opts->width;
 }
 
-static uint32_t step_item(const recommend_step *s, uint32_t pair) {
+static uint32_t step_item(const weir_recommend_step *s, uint32_t pair) {
     return s->pairs->user_items[s->chosen[pair]];
 }
 
-/* --- the loss of a part -------------------------------------------------------------------------------------------- */
+/* --- the loss of a part ------------------------------------------------------------------------------------------- */
 
 /* Row by row of scores: the softmax of the pair's own item among the drawn ones. What is left in scores is the
  * gradient of each, and in *ownp that of the own item. */
-static double step_softmax_row(const recommend_step *s, uint32_t item, float own, float *scores, float *ownp) {
+static double step_softmax_row(const weir_recommend_step *s, uint32_t item, float own, float *scores, float *ownp) {
     const double inverse = 1 / s->opts->temperature, scale = inverse / s->chosen_count;
     double most = own * inverse, sum = 0;
     for (uint32_t n = 0; n < s->negatives; n++) {
         scores[n] = s->drawn[n] == item ? -INFINITY : (float)(scores[n] * inverse + s->offset);
         if (scores[n] > most) most = scores[n];
     }
-    const float top = (float)most;
+    const float top = (float)most; /* for all alike: what is below is the gradient of this very sum */
     for (uint32_t n = 0; n < s->negatives; n++) {
         scores[n] = expf(scores[n] - top);
         sum += (double)scores[n];
     }
-    const double of_own = exp(own * inverse - most), all = sum + of_own;
+    const double of_own = exp(own * inverse - (double)top), all = sum + of_own;
     const float share = (float)(scale / all);
     for (uint32_t n = 0; n < s->negatives; n++)
         scores[n] *= share;
     *ownp = (float)((of_own / all - 1) * scale);
-    return log(all) - (own * inverse - most);
+    return log(all) - (own * inverse - (double)top);
 }
 
-static void step_softmax_part(recommend_step *s, step_part *p, uint32_t begin, uint32_t count, float *scores) {
+static void step_softmax_part(weir_recommend_step *s, step_part *p, uint32_t begin, uint32_t count, float *scores) {
     const weir_kernels *kernels = weir_kernels_cpu();
     const uint32_t width = s->opts->width, negatives = s->negatives;
     float own[STEP_PAIRS];
@@ -167,7 +169,7 @@ static void step_softmax_part(recommend_step *s, step_part *p, uint32_t begin, u
 }
 
 /* Each pair against the item that was drawn for it. */
-static void step_bpr_part(recommend_step *s, step_part *p, uint32_t begin, uint32_t count) {
+static void step_bpr_part(weir_recommend_step *s, step_part *p, uint32_t begin, uint32_t count) {
     const uint32_t width = s->opts->width;
     for (uint32_t i = 0; i < count; i++) {
         const float *user = p->users + (size_t)i * width, *item = p->items + (size_t)i * width;
@@ -184,7 +186,7 @@ static void step_bpr_part(recommend_step *s, step_part *p, uint32_t begin, uint3
 }
 
 static void step_part_run(void *context, uint32_t part, uint32_t thread) {
-    recommend_step *s = context;
+    weir_recommend_step *s = context;
     step_part *p = &s->parts[part];
     const uint32_t width = s->opts->width, begin = part * STEP_PAIRS;
     const uint32_t count = s->chosen_count - begin < STEP_PAIRS ? s->chosen_count - begin : STEP_PAIRS;
@@ -200,16 +202,18 @@ static void step_part_run(void *context, uint32_t part, uint32_t thread) {
         step_softmax_part(s, p, begin, count, s->scores[thread]);
 }
 
-/* --- the gradient --------------------------------------------------------------------------------------------------- */
+/* --- the gradient ------------------------------------------------------------------------------------------------- */
 
-/* Items to compare with: each as often as it is met, or evenly. */
-static void step_draw(recommend_step *s, uint64_t draw) {
+/* Items to compare with: each as often as it is met, or evenly. One that nobody has met yet is no draw: it would be
+ * moved from 0, which says that nothing is known of it, and would tell of what comes later (LEARN-L1). */
+static void step_draw(weir_recommend_step *s, uint64_t draw) {
     weir_rng rng = weir_rng_stream(s->opts->seed, draw, STEP_NEGATIVES);
-    const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR, all = !bpr && s->negatives == s->pairs->items;
+    const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR;
+    const bool all = !bpr && s->opts->uniform && s->negatives == s->met_count;
     const uint32_t count = bpr ? s->chosen_count : s->negatives;
     for (uint32_t n = 0; n < count; n++) {
-        s->drawn[n] = all                ? n
-                      : s->opts->uniform ? (uint32_t)weir_rng_below(&rng, s->pairs->items)
+        s->drawn[n] = all                ? s->met_items[n]
+                      : s->opts->uniform ? s->met_items[weir_rng_below(&rng, s->met_count)]
                                          : s->task_items[weir_rng_below(&rng, s->pairs->task_count)];
         if (bpr) continue;
         float *row = s->compared + (size_t)n * s->opts->width;
@@ -219,7 +223,7 @@ static void step_draw(recommend_step *s, uint64_t draw) {
 }
 
 /* Adds all parts' gradients of vectors, in their order. */
-static void step_gather(recommend_step *s, uint32_t parts) {
+static void step_gather(weir_recommend_step *s, uint32_t parts) {
     const weir_kernels *kernels = weir_kernels_cpu();
     const uint32_t width = s->opts->width;
     const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR;
@@ -244,7 +248,7 @@ static void step_gather(recommend_step *s, uint32_t parts) {
 }
 
 /* BPR's own regularisation: of the rows of its pairs, before any layer. */
-static double step_decay(recommend_step *s) {
+static double step_decay(weir_recommend_step *s) {
     const uint32_t width = s->opts->width;
     const double decay = s->opts->decay / s->chosen_count;
     double square = 0;
@@ -260,38 +264,38 @@ static double step_decay(recommend_step *s) {
     return decay * square / 2;
 }
 
-double recommend_step_gradient(recommend_step *s, const uint32_t *pairs, uint32_t count, uint64_t draw,
-                               const float **gradientp) {
+double weir_recommend_step_gradient(weir_recommend_step *s, const uint32_t *pairs, uint32_t count, uint64_t draw,
+                                    const float **gradientp) {
     const uint32_t parts = (count + STEP_PAIRS - 1) / STEP_PAIRS;
     double loss = 0;
     WEIR_ASSERT(count > 0 && parts <= s->part_count);
-    recommend_propagation p = {.pairs = s->pairs,
-                               .team = s->team,
-                               .width = s->opts->width,
-                               .layers = s->opts->layers,
-                               .x = s->parameters,
-                               .out = s->vectors,
-                               .one = s->one,
-                               .other = s->other};
-    recommend_propagate(&p);
+    weir_recommend_propagation p = {.pairs = s->pairs,
+                                    .team = s->team,
+                                    .width = s->opts->width,
+                                    .layers = s->opts->layers,
+                                    .x = s->parameters,
+                                    .out = s->vectors,
+                                    .one = s->one,
+                                    .other = s->other};
+    weir_recommend_propagate(&p);
     s->chosen = pairs;
     s->chosen_count = count;
     step_draw(s, draw);
-    recommend_team_run(s->team, parts, step_part_run, s);
+    weir_recommend_team_run(s->team, parts, step_part_run, s);
     for (uint32_t part = 0; part < parts; part++)
         loss += s->parts[part].loss / count;
     memset(s->vector_moves, 0, s->cells * sizeof *s->vector_moves);
     step_gather(s, parts);
     p.x = s->vector_moves;
     p.out = s->gradient;
-    recommend_propagate(&p); // LEARN-L3
+    weir_recommend_propagate(&p); // LEARN-L3
     if (s->opts->loss == WEIR_RECOMMEND_BPR) loss += step_decay(s);
     *gradientp = s->gradient;
     return loss;
 }
 
 static void step_move_part(void *context, uint32_t part, uint32_t thread) {
-    recommend_step *s = context;
+    weir_recommend_step *s = context;
     const size_t begin = (size_t)part * STEP_CELLS, left = s->cells - begin;
     const double steps = (double)s->steps;
     const weir_adamw_step step = {.rate = s->opts->rate,
@@ -307,14 +311,14 @@ static void step_move_part(void *context, uint32_t part, uint32_t thread) {
                               s->moment2 + begin, s->parameters + begin);
 }
 
-void recommend_step_move(recommend_step *s) {
+void weir_recommend_step_move(weir_recommend_step *s) {
     s->steps++;
-    recommend_team_run(s->team, (uint32_t)((s->cells + STEP_CELLS - 1) / STEP_CELLS), step_move_part, s);
+    weir_recommend_team_run(s->team, (uint32_t)((s->cells + STEP_CELLS - 1) / STEP_CELLS), step_move_part, s);
 }
 
-/* --- open and close ------------------------------------------------------------------------------------------------- */
+/* --- open and close ----------------------------------------------------------------------------------------------- */
 
-static void step_list_pairs(recommend_step *s) {
+static void step_list_pairs(weir_recommend_step *s) {
     uint32_t at = 0;
     for (uint32_t u = 0; u < s->pairs->users; u++)
         for (uint32_t i = s->pairs->user_offsets[u]; i < s->pairs->user_offsets[u + 1]; i++) {
@@ -324,8 +328,17 @@ static void step_list_pairs(recommend_step *s) {
     WEIR_ASSERT(at == s->pairs->task_count);
 }
 
-static weir_err step_open_parts(recommend_step *s) {
-    const uint32_t width = s->opts->width, threads = recommend_team_size(s->team);
+static weir_err step_list_items(weir_recommend_step *s) {
+    const uint32_t *offsets = s->pairs->item_offsets;
+    s->met_items = weir_calloc((size_t)s->pairs->items + 1, sizeof *s->met_items);
+    if (!s->met_items) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
+    for (uint32_t i = 0; i < s->pairs->items; i++)
+        if (offsets[i] < offsets[i + 1]) s->met_items[s->met_count++] = i;
+    return WEIR_OK;
+}
+
+static weir_err step_open_parts(weir_recommend_step *s) {
+    const uint32_t width = s->opts->width, threads = weir_recommend_team_size(s->team);
     const bool bpr = s->opts->loss == WEIR_RECOMMEND_BPR;
     const size_t rows = (size_t)STEP_PAIRS * width;
     bool room = true;
@@ -349,19 +362,24 @@ static weir_err step_open_parts(recommend_step *s) {
     return room ? WEIR_OK : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
 }
 
-weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pairs *pairs, recommend_team *team,
-                             float *parameters, recommend_step **stepp) {
+weir_err weir_recommend_step_open(const weir_recommend_opts *opts, const weir_recommend_pairs *pairs,
+                                  weir_recommend_team *team, float *parameters, weir_recommend_step **stepp) {
     *stepp = NULL;
-    recommend_step *s = weir_calloc(1, sizeof *s);
+    weir_recommend_step *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     s->opts = opts;
     s->pairs = pairs;
     s->team = team;
     s->parameters = parameters;
     s->cells = ((size_t)pairs->users + pairs->items) * opts->width;
-    s->negatives = opts->uniform && opts->negatives > pairs->items ? pairs->items : opts->negatives;
+    weir_err err = step_list_items(s);
+    if (err) {
+        weir_recommend_step_close(s);
+        return err;
+    }
+    s->negatives = opts->uniform && opts->negatives > s->met_count ? s->met_count : opts->negatives;
     /* So the sum over drawn items stands for that over all. */
-    if (opts->uniform) s->offset = log((double)pairs->items / s->negatives);
+    if (opts->uniform) s->offset = log((double)s->met_count / s->negatives);
     float **arrays[] = {&s->vectors, &s->vector_moves, &s->gradient, &s->one, &s->other, &s->moment1, &s->moment2};
     bool room = true;
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
@@ -373,9 +391,9 @@ weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pa
     s->compared = weir_calloc((size_t)s->negatives * opts->width, sizeof *s->compared);
     s->compared_lengths = weir_calloc(s->negatives, sizeof *s->compared_lengths);
     room = room && s->user_of && s->task_items && s->drawn && s->compared && s->compared_lengths;
-    weir_err err = room ? step_open_parts(s) : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
+    err = room ? step_open_parts(s) : WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     if (err) {
-        recommend_step_close(s);
+        weir_recommend_step_close(s);
         return err;
     }
     step_list_pairs(s);
@@ -383,7 +401,7 @@ weir_err recommend_step_open(const weir_recommend_opts *opts, const recommend_pa
     return WEIR_OK;
 }
 
-void recommend_step_close(recommend_step *s) {
+void weir_recommend_step_close(weir_recommend_step *s) {
     if (!s) return;
     for (uint32_t i = 0; s->parts && i < s->part_count; i++) {
         weir_free(s->parts[i].users);
@@ -392,11 +410,11 @@ void recommend_step_close(recommend_step *s) {
         weir_free(s->parts[i].item_moves);
         weir_free(s->parts[i].negative_moves);
     }
-    for (uint32_t i = 0; s->scores && i < recommend_team_size(s->team); i++)
+    for (uint32_t i = 0; s->scores && i < weir_recommend_team_size(s->team); i++)
         weir_free(s->scores[i]);
-    void *const arrays[] = {s->parts,      s->scores, s->vectors,  s->vector_moves,    s->gradient,
-                            s->one,        s->other,  s->moment1,  s->moment2,         s->user_of,
-                            s->task_items, s->drawn,  s->compared, s->compared_lengths};
+    void *const arrays[] = {s->parts,      s->scores, s->vectors,  s->vector_moves,     s->gradient,
+                            s->one,        s->other,  s->moment1,  s->moment2,          s->user_of,
+                            s->task_items, s->drawn,  s->compared, s->compared_lengths, s->met_items};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
         weir_free(arrays[i]);
     weir_free(s);

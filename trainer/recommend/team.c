@@ -10,15 +10,15 @@
 #include "recommend_private.h"
 
 typedef struct team_member {
-    recommend_team *team;
+    weir_recommend_team *team;
     weir_thread *thread;
     uint32_t index;
 } team_member;
 
-struct recommend_team {
+struct weir_recommend_team {
     weir_mutex mutex; /* LEAF; guards what follows, up to the parts */
     weir_cond begin, end;
-    recommend_work work;
+    weir_recommend_work work;
     void *context;
     uint64_t round; /* of work; so that nobody does one twice */
     uint32_t busy;  /* members that have not ended this round */
@@ -28,7 +28,7 @@ struct recommend_team {
     team_member members[WEIR_RECOMMEND_THREADS_MAX];
 };
 
-static void team_take_parts(recommend_team *team, uint32_t index) {
+static void team_take_parts(weir_recommend_team *team, uint32_t index) {
     for (;;) {
         uint32_t part = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed);
         if (part >= team->parts) return;
@@ -38,7 +38,7 @@ static void team_take_parts(recommend_team *team, uint32_t index) {
 
 static void team_main(void *context) {
     const team_member *self = context;
-    recommend_team *team = self->team;
+    weir_recommend_team *team = self->team;
     uint64_t round = 0;
     weir_mutex_lock(&team->mutex);
     for (;;) {
@@ -54,7 +54,7 @@ static void team_main(void *context) {
     weir_mutex_unlock(&team->mutex);
 }
 
-void recommend_team_run(recommend_team *team, uint32_t parts, recommend_work work, void *context) {
+void weir_recommend_team_run(weir_recommend_team *team, uint32_t parts, weir_recommend_work work, void *context) {
     weir_mutex_lock(&team->mutex);
     WEIR_ASSERT(team->busy == 0);
     team->work = work;
@@ -73,14 +73,14 @@ void recommend_team_run(recommend_team *team, uint32_t parts, recommend_work wor
 }
 
 /* The caller's own thread is one of them. */
-uint32_t recommend_team_size(const recommend_team *team) {
+uint32_t weir_recommend_team_size(const weir_recommend_team *team) {
     return team->count + 1;
 }
 
-weir_err recommend_team_open(uint32_t threads, recommend_team **teamp) {
+weir_err weir_recommend_team_open(uint32_t threads, weir_recommend_team **teamp) {
     *teamp = NULL;
     WEIR_ASSERT(threads > 0 && threads <= WEIR_RECOMMEND_THREADS_MAX);
-    recommend_team *team = weir_calloc(1, sizeof *team);
+    weir_recommend_team *team = weir_calloc(1, sizeof *team);
     if (!team) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     weir_mutex_init(&team->mutex, WEIR_RANK_LEAF, "recommend team");
     weir_cond_init(&team->begin);
@@ -95,14 +95,14 @@ weir_err recommend_team_open(uint32_t threads, recommend_team **teamp) {
         if (!err) team->count++;
     }
     if (err) {
-        recommend_team_close(team);
+        weir_recommend_team_close(team);
         return err;
     }
     *teamp = team;
     return WEIR_OK;
 }
 
-void recommend_team_close(recommend_team *team) {
+void weir_recommend_team_close(weir_recommend_team *team) {
     if (!team) return;
     weir_mutex_lock(&team->mutex);
     team->closing = true;

@@ -258,16 +258,20 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
     uint32_t *index = random_index(offsets[rows], from);
     weir_segments s = {.count = rows, .offsets = offsets, .index = indexed ? index : NULL};
     weir_real *x = random_reals(from * ldx), *out = random_reals(rows * ldout), *dx = random_reals(from * ldx);
-    weir_real *dout = random_reals(rows * ldout);
+    weir_real *dout = random_reals(rows * ldout), *weights = random_reals(offsets[rows]);
+    weir_real *sums = random_reals(rows * ldout);
     double *expected = doubles_of(out, rows * ldout), *back = doubles_of(dx, from * ldx);
+    double *expected_sums = doubles_of(sums, rows * ldout);
     for (uint32_t i = 0; i < rows; i++) {
         uint32_t count = offsets[i + 1] - offsets[i];
         expected[i * ldout + cols] = log(1 + (double)count);
         for (uint32_t c = 0; c < cols; c++) {
             expected[i * ldout + c] = 0;
+            expected_sums[i * ldout + c] = 0;
             for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++) {
                 uint32_t at = (indexed ? index[e] : e) * ldx + c;
                 expected[i * ldout + c] += (double)x[at] / count;
+                expected_sums[i * ldout + c] += (double)weights[e] * (double)x[at];
                 back[at] += (double)dout[i * ldout + c] / count;
             }
         }
@@ -275,15 +279,18 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
     k->segment_mean(&s, cols, x, ldx, out, ldout);
     k->segment_log_count(&s, out + cols, ldout);
     k->segment_mean_back(&s, cols, dout, ldout, dx, ldx);
+    k->segment_sum(&s, weights, cols, x, ldx, sums, ldout);
+    assert_close(sums, expected_sums, rows * ldout, "sum");
     assert_close(out, expected, rows * ldout, "mean");
     assert_close(dx, back, from * ldx, "dx");
     free(offsets);
     free(index);
     free(x);
     free(dout);
+    free(weights);
 }
 
-static void segments_have_means(void **state) {
+static void segments_have_means_and_sums(void **state) {
     (void)state;
     each_table(check_segments);
 }
@@ -576,6 +583,7 @@ static void k2_nothing_touches_nothing(void **state) {
     k->embed_back(0, 5, NULL, 1, NULL, NULL);
     k->segment_mean(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
     k->segment_mean_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
+    k->segment_sum(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, 5, NULL, 5);
     k->time_code(0, &(weir_ages){0}, NULL, 8);
     k->bias_relu(0, 5, NULL, NULL);
     k->relu_back(0, NULL, NULL);
@@ -608,7 +616,7 @@ static void k3_memory_is_all_that_can_fail(void **state) {
 
 WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter),
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
-           WEIR_CASE(segments_have_means), WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu),
+           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu),
            WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
            WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
            WEIR_CASE(adagrad_divides_by_all_squares), WEIR_CASE(k1_same_arguments_same_bits),

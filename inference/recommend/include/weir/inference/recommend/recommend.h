@@ -4,8 +4,9 @@
  *
  *   a user's newest edges ──► weight of each item it has met ──► its vector ──► products with all items ──► the best k
  *
- * The model is LightGCN's (He et al. 2020). a(u, i) is the weight of what user u and item i have had: the sum over their
- * edges of the relation's weight, halved with each half-life of age, 30 times at most. With e(k) of a vertex after k of K layers,
+ * The model is LightGCN's (He et al. 2020). a(u, i) is the weight of what user u and item i have had: the sum over
+ * their edges of the relation's weight, halved with each half-life of age, 30 times at most. With e(k) of a vertex
+ * after k of K layers,
  *
  *   e(k+1)(u) = sum over i of a(u, i) / sqrt(d(u) d(i)) · e(k)(i)      and of items alike      d: sum of a vertex's a
  *   vector(u) = (e(0)(u) + … + e(K)(u)) / (K + 1)
@@ -24,9 +25,9 @@
  *
  *   RECOMMEND-R1  The same edges before t give the same vector, from a snapshot and from the living graph, bit for bit.
  *   RECOMMEND-R2  Nothing at or after t, and of a list no edge behind the `window` newest, changes an answer.
- *   RECOMMEND-R3  The best k are exact: no item that is allowed has a higher score; of equal ones the smaller id counts.
- *                 Where an index answers, what it misses is measured (weir_recommend_recall_permille), and all scores are
- *                 exact.
+ *   RECOMMEND-R3  The best k are exact: no item that is allowed has a higher score; of equal ones the smaller id is
+ *                 the better one. Where an index answers, scores are exact, and what it misses is measured
+ *                 (weir_recommend_recall_permille).
  *   RECOMMEND-R4  Without `repeat` nothing that the user has an edge to along the task's relation is answered.
  *   RECOMMEND-R5  What comes out of a model folder gives the same bits as what went in, and only finite numbers.
  *
@@ -54,15 +55,17 @@ extern "C" {
 #define WEIR_RECOMMEND_LAYERS_MAX    8u
 #define WEIR_RECOMMEND_WINDOW        1024u /* newest edges of a user and relation that count */
 #define WEIR_RECOMMEND_LIMIT_MAX     1000u
-#define WEIR_RECOMMEND_INDEXED       65536u      /* items from which on an index of them is made */
+#define WEIR_RECOMMEND_INDEXED       65536u /* items from which on an index of them is made */
+#define WEIR_RECOMMEND_WEIGHT_MIN    1e-6   /* of a relation: however old an edge, its item has been met */
+#define WEIR_RECOMMEND_WEIGHT_MAX    1e6
 #define WEIR_RECOMMEND_FAMILY        "recommend" /* in the architecture of model.json */
 
-/* --- what a model counts of a user's edges -------------------------------------------------------------------------- */
+/* --- what a model counts of a user's edges ------------------------------------------------------------------------ */
 
 /* All between the same two types. A plain value. */
 typedef struct weir_recommend_relation {
-    uint32_t relation; /* of the schema */
-    double weight;     /* above 0       */
+    uint32_t relation; /* of the schema                                          */
+    double weight;     /* WEIR_RECOMMEND_WEIGHT_MIN to WEIR_RECOMMEND_WEIGHT_MAX */
 } weir_recommend_relation;
 
 typedef struct weir_recommend_rule {
@@ -89,7 +92,7 @@ void weir_recommend_reader_close(weir_recommend_reader *reader); /* NULL is allo
 weir_err weir_recommend_reader_read(weir_recommend_reader *reader, weir_vertex user, int64_t before_us,
                                     const weir_recommend_met **metp, uint32_t *countp);
 
-/* --- a model -------------------------------------------------------------------------------------------------------- */
+/* --- a model ------------------------------------------------------------------------------------------------------ */
 
 /* Rows by ascending id. Borrowed. */
 typedef struct weir_recommend_tables {
@@ -107,9 +110,8 @@ typedef struct weir_recommend_shape {
     uint32_t task; /* of the schema: what is recommended to whom, and whether it may be what it has */
     uint32_t width, layers;
     bool cosine;
-    double temperature; /* cosine: vectors of items are 1 / temperature long */
-    double
-        trend_weight; /* what the trends of the tables are multiplied with; 0: they rank only where nothing else does */
+    double temperature;         /* cosine: vectors of items are 1 / temperature long */
+    double trend_weight;        /* what trends are multiplied with; 0: they rank only where nothing else does */
     int64_t trend_half_life_us; /* log(count + 0.1), of edges that count half after so long */
 } weir_recommend_shape;
 
@@ -126,9 +128,8 @@ void weir_recommend_draft_close(weir_recommend_draft *draft); /* NULL is allowed
 /* Whether a model that was verified is one of these.  [any] */
 bool weir_recommend_is_of(const weir_model *model);
 /* Takes the model over, whatever comes of it. schema: NULL: only to see whether all else is right, and not to be asked.
- * version is copied, at most 127 bytes.  WEIR_EDATA its description or a
- * table is not right: says which; WEIR_EVERSION the schema means something else by what it was trained for; WEIR_ENOMEM.
- * [any] */
+ * version is copied, at most 127 bytes.  WEIR_EDATA its description or a table is not right: says which; WEIR_EVERSION
+ * the schema means something else by what it was trained for; WEIR_ENOMEM.  [any] */
 weir_err weir_recommend_model_open(weir_model *model, const char *version, const weir_schema *schema,
                                    weir_recommend_model **modelp);
 /* One more reference; returns the model.  [any] */
@@ -148,7 +149,7 @@ bool weir_recommend_model_is_indexed(weir_recommend_model *model);
 /* The row of an id; false: the model does not know it.  [any] */
 bool weir_recommend_find(const weir_vertex_pair *ids, uint64_t count, weir_vertex id, uint64_t *placep);
 
-/* --- an answer ------------------------------------------------------------------------------------------------------ */
+/* --- an answer ---------------------------------------------------------------------------------------------------- */
 
 /* What the model makes of what a user has met. */
 typedef struct weir_recommend_user {
@@ -168,15 +169,15 @@ typedef struct weir_recommend_best {
     float score;
 } weir_recommend_best;
 
-/* The best of all items for each of count queries, the best first. trend_weight: what trends are multiplied with.
- * skipped: of each query the rows that are not allowed, ascending. best: limit for each query, bestp[i] of which are
- * set. scores: room for count · WEIR_RECOMMEND_PIECE floats.  [any] */
+/* The best of all items for each of count queries, the best first. trend_weights: what trends are multiplied with, one
+ * a query. skipped: of each query the rows that are not allowed, ascending, each once. best: limit for each query,
+ * best_counts[i] of which are set. scores: room for count · WEIR_RECOMMEND_PIECE floats.  [any] */
 #define WEIR_RECOMMEND_PIECE 4096u
 typedef struct weir_recommend_search {
     const float *items, *trends;
     uint64_t item_count;
     uint32_t width;
-    float trend_weight;
+    const float *trend_weights;
     const float *queries; /* count x width */
     uint32_t count, limit;
     const uint64_t *const *skipped;

@@ -11,8 +11,8 @@
  *
  * INVARIANTS: each is cited where the code keeps it and by a test of the same name: l1_…
  *
- *   LEARN-L1  Nothing at or after the validation's beginning changes what an epoch learns, and nothing of the test which
- *             epoch is kept.
+ *   LEARN-L1  Nothing at or after the validation's beginning changes what an epoch learns, and nothing of the test
+ *             which epoch is kept.
  *   LEARN-L2  The same snapshot, options and seed give the same bits, for any number of threads.
  *   LEARN-L3  The gradient of an epoch's loss is that of finite differences.
  *
@@ -70,7 +70,7 @@ typedef struct weir_recommend_metrics {
     uint64_t users, unknown;         /* with something to be found; of them not known to the model          */
     uint64_t items;                  /* to be found by all of them                                          */
     double recall, ndcg;             /* means over users                                                    */
-    double low, high;                /* 95 % interval of recall                                             */
+    double low, high;                /* 95 % interval of recall, of the test; of the validation: no wider   */
     double trend_recall, trend_ndcg; /* of what was met most lately, the same for all                   */
     float *recalls; /* one a user, in an order that is the same for each model of the task; to be freed */
     int64_t from_us, to_us;
@@ -93,9 +93,10 @@ typedef struct weir_recommended_view {
 } weir_recommended_view;
 weir_recommended_view weir_recommended_look(const weir_recommended *learnt);
 
-/* What a finished model gets on the test of this snapshot; of opts, snapshot, threads and horizons count. metricsp's
- * recalls are to be freed.  Errors as
- * above.  WEIR_EVERSION the model is of another task. */
+/* What a finished model gets on the test of this snapshot, whose schema it was opened with; of opts, snapshot, threads
+ * and horizons count. It is the figure of the training's own test, exactly, where all that was learnt of has edges that
+ * count to the end: the model keeps no rows of the rest. metricsp's recalls are to be freed.  Errors as above;
+ * WEIR_EVERSION the model is of another task. */
 weir_err weir_recommend_judge(const weir_recommend_opts *opts, const weir_recommend_model *model,
                               weir_recommend_metrics *metricsp);
 
