@@ -45,7 +45,7 @@ struct weir_near_searcher {
     near_found *open, *kept;
 };
 
-/* --- scores -------------------------------------------------------------------------------------------------------- */
+/* --- scores ------------------------------------------------------------------------------------------------------ */
 
 static const float *near_row(const weir_near *n, uint32_t row) {
     return n->of.items + (size_t)row * n->of.width;
@@ -72,7 +72,7 @@ static float near_score(const weir_near *n, const near_sought *sought, uint32_t 
            sought->lengthening * n->lengthening[row];
 }
 
-/* --- heaps: with sign 1 the highest score is on top, with -1 the lowest --------------------------------------------- */
+/* --- heaps: with sign 1 the highest score is on top, with -1 the lowest ------------------------------------------ */
 
 static bool near_above(const near_found *a, const near_found *b, int sign) {
     return sign > 0 ? a->score > b->score : a->score < b->score;
@@ -98,7 +98,7 @@ static near_found near_pop(near_found *heap, uint32_t *countp, int sign) {
     return top;
 }
 
-/* --- walks ---------------------------------------------------------------------------------------------------------- */
+/* --- walks ------------------------------------------------------------------------------------------------------- */
 
 /* An item's links in a layer: how many, and then they. */
 static uint32_t *near_links(const weir_near *n, uint32_t row, uint32_t layer) {
@@ -147,7 +147,7 @@ static uint32_t near_descend(const weir_near *n, weir_near_searcher *s, const ne
     return kept;
 }
 
-/* --- building -------------------------------------------------------------------------------------------------------- */
+/* --- building ---------------------------------------------------------------------------------------------------- */
 
 /* Of found items, the highest first, those that are nearer to the item than to any that was chosen before: links in
  * different directions. Returns how many, at most `most`; they are in found's first places. */
@@ -276,7 +276,7 @@ void weir_near_free(weir_near *near) {
     weir_free(near);
 }
 
-/* --- searching ------------------------------------------------------------------------------------------------------- */
+/* --- searching --------------------------------------------------------------------------------------------------- */
 
 weir_err weir_near_searcher_open(uint32_t items, uint32_t wanted_max, weir_near_searcher **searcherp) {
     *searcherp = NULL;

@@ -101,7 +101,7 @@ static weir_err run_index(void *context, uint64_t round, weir_bench_sample *samp
     return WEIR_OK;
 }
 
-/* --- what is measured ----------------------------------------------------------------------------------------------- */
+/* --- what is measured -------------------------------------------------------------------------------------------- */
 
 /* Near one of the centres, and 1 / 0.15 long, as items of a temperature of 0.15 are; of users 1. */
 static void make_row(const float *centres, weir_rng *rng, float length, float *row) {
