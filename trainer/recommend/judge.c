@@ -165,6 +165,7 @@ static weir_err judge_list_user(judge_horizon *h, uint32_t user, int64_t from_us
         if (!WEIR_GROW(h->wanted, *roomp, *countp)) return WEIR_NOMEM(RECOMMEND_NO_MEMORY);
         h->wanted[(*countp)++] = (uint32_t)item;
     }
+    if (*countp == first) return WEIR_OK; /* the list may not be there yet */
     qsort(h->wanted + first, *countp - first, sizeof *h->wanted, judge_by_number);
     uint32_t kept = first;
     for (uint32_t i = first; i < *countp; i++)
