@@ -219,7 +219,8 @@ static weir_err learn_epochs(weir_recommended *l) {
 
 /* --- trends ------------------------------------------------------------------------------------------------------- */
 
-/* By the validation alone. The last cell of each half-life is the trend without the user. */
+/* By the validation alone; of equals the one that remembers longest. The last cell of each half-life is the trend
+ * without the user. */
 static weir_err learn_fit_trend(weir_recommended *l) {
     static const double shares[] = {0.25, 1, 4, 16}; /* of a horizon */
     enum { SHARES = sizeof shares / sizeof shares[0], EACH = LEARN_TREND_GRID + 1 };
@@ -235,8 +236,8 @@ static weir_err learn_fit_trend(weir_recommended *l) {
     weir_err err = learn_validate(l, l->best, cells, SHARES * EACH, metrics);
     if (err) return err;
     for (uint32_t c = 0; c < SHARES * EACH; c++) {
-        if (cells[c].alone && metrics[c].recall > metrics[alone].recall) alone = c;
-        if (!cells[c].alone && metrics[c].recall > metrics[best].recall) best = c;
+        if (cells[c].alone && metrics[c].recall >= metrics[alone].recall) alone = c;
+        if (!cells[c].alone && metrics[c].recall >= metrics[best].recall) best = c;
     }
     if (metrics[best].users == 0) best = 0;
     l->cell = cells[best];
