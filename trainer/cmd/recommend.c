@@ -52,8 +52,10 @@ static weir_err recommend_read_relations(const weir_cli *cli, const weir_schema 
             return WEIR_ERR(WEIR_EUSAGE, "--relations: the schema has no relation '%s' between the types of '%s'", name,
                             own->name);
         if (rest[name_length] == '=') weight = strtod(rest + name_length + 1, &end);
-        if (!(weight > 0 && weight <= 1000) || (end && end != rest + length))
-            return WEIR_ERR(WEIR_EUSAGE, "--relations: the weight of '%s' is a number above 0 and at most 1,000", name);
+        if (!(weight >= WEIR_RECOMMEND_WEIGHT_MIN && weight <= WEIR_RECOMMEND_WEIGHT_MAX) ||
+            (end && end != rest + length))
+            return WEIR_ERR(WEIR_EUSAGE, "--relations: the weight of '%s' is a number from 0.000001 to 1,000,000",
+                            name);
         uint32_t at = 0;
         while (at < rule->relation_count && rule->relations[at].relation != found)
             at++;

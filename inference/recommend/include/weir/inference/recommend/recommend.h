@@ -200,8 +200,8 @@ typedef struct weir_recommend_answer {
     bool indexed;  /* an index told where to look */
 } weir_recommend_answer;
 
-/* limit: 1 to WEIR_RECOMMEND_LIMIT_MAX; fewer are answered where there are no more.  WEIR_ENOMEM; what the graph
- * reports.  [owner] */
+/* vertex: the user. limit: 1 to WEIR_RECOMMEND_LIMIT_MAX; fewer are answered where there are no more.  WEIR_ENOMEM;
+ * what the graph reports.  [owner] */
 weir_err weir_recommender_run(weir_recommender *recommender, const weir_recommend_model *model, weir_vertex vertex,
                               int64_t before_us, uint32_t limit, weir_recommend_answer *answerp);
 
