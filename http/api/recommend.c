@@ -37,38 +37,47 @@ static weir_err recommendation_read(recommendation_question *ask) {
     return weir_api_vertex_of_path(ask->api, ask->request, &ask->vertex);
 }
 
-/* What the graph no longer has is left out. */
-static weir_err recommendation_write_items(const recommendation_question *ask, const weir_recommend_model *model,
-                                           const weir_recommend_answer *answer, weir_json *json) {
+/* One that the graph still has, and what it is called. */
+typedef struct recommendation_item {
+    const char *key;
+    uint32_t length;
+    float score;
+} recommendation_item;
+
+/* Of the best those that the graph still has, at most as many as are wanted; a folder could name vertices of any type,
+ * so the others are left out. */
+static weir_err recommendation_find_living(const recommendation_question *ask, const weir_recommend_model *model,
+                                           uint32_t of_type, const weir_recommend_answer *answer,
+                                           recommendation_item *items, uint32_t *countp) {
     const weir_recommend_tables *tables = weir_recommend_model_tables(model);
     weir_arena *arena = NULL;
-    uint32_t written = 0;
     weir_err err = weir_arena_open(RECOMMEND_KEY_ROOM, &arena);
-    weir_json_key(json, "recommendations");
-    weir_json_array(json);
-    for (uint32_t i = 0; !err && i < answer->count && written < ask->limit; i++) {
+    *countp = 0;
+    for (uint32_t i = 0; !err && i < answer->count && *countp < ask->limit; i++) {
         uint16_t type;
         const char *key;
         uint32_t length;
         const weir_vertex item = weir_vertex_of(tables->item_ids[answer->best[i].item]);
         err = weir_graph_name(ask->api->graph, item, arena, &type, &key, &length);
-        if (err || !key) continue;
-        weir_json_object(json);
-        weir_json_key_string(json, "type", weir_schema_vertex_at(ask->api->schema, type)->name);
-        weir_json_key_text(json, "key", key, length);
-        weir_json_key_f64(json, "score", (double)answer->best[i].score);
-        weir_json_object_end(json);
+        if (err || !key || type != of_type) continue;
+        char *kept = weir_arena_alloc(weir_http_arena(ask->request), length + 1);
+        if (kept)
+            memcpy(kept, key, length);
+        else
+            err = WEIR_NOMEM("for recommendations");
+        items[(*countp)++] = (recommendation_item){kept, length, answer->best[i].score};
         weir_arena_reset(arena);
-        written++;
     }
-    weir_json_array_end(json);
     weir_arena_close(arena);
     return err;
 }
 
-static weir_err recommendation_write(const recommendation_question *ask, const weir_recommend_model *model,
-                                     const weir_recommend_answer *answer, uint32_t thread) {
-    const weir_schema_task *task = weir_schema_task_at(ask->api->schema, weir_recommend_model_shape(model)->task);
+static void recommendation_write(const recommendation_question *ask, const weir_recommend_model *model,
+                                 const weir_recommend_answer *answer, const recommendation_item *items, uint32_t count,
+                                 uint32_t thread) {
+    const weir_schema *schema = ask->api->schema;
+    const weir_schema_task *task = weir_schema_task_at(schema, weir_recommend_model_shape(model)->task);
+    const char *type = weir_schema_vertex_at(schema, weir_schema_relation_at(schema, task->relation)->to)->name;
     weir_json json = weir_json_begin(weir_http_out(ask->request));
     weir_json_object(&json);
     weir_json_key(&json, "model");
@@ -80,28 +89,44 @@ static weir_err recommendation_write(const recommendation_question *ask, const w
     weir_json_key_text(&json, "key", ask->vertex.key, ask->vertex.key_length);
     weir_json_key_string(&json, "by", answer->by_trend ? "trend" : "history");
     weir_json_key_u64(&json, "met", answer->met);
-    weir_err err = recommendation_write_items(ask, model, answer, &json);
-    if (!err) weir_api_json_answer(ask->api, thread, &json, ask->request);
-    return err;
+    weir_json_key(&json, "recommendations");
+    weir_json_array(&json);
+    for (uint32_t i = 0; i < count; i++) {
+        weir_json_object(&json);
+        weir_json_key_string(&json, "type", type);
+        weir_json_key_text(&json, "key", items[i].key, items[i].length);
+        weir_json_key_f64(&json, "score", (double)items[i].score);
+        weir_json_object_end(&json);
+    }
+    weir_json_array_end(&json);
+    weir_api_json_answer(ask->api, thread, &json, ask->request);
 }
 
-/* The pool's threads each have a reader of the graph, opened when it is first wanted. */
+/* The pool's threads each have a reader of the graph, opened when it is first wanted. Where more of the best are gone
+ * than were asked for beside, as many are asked for as may be. */
 static weir_err recommendation_run(const recommendation_question *ask, const weir_recommend_model *model,
                                    uint32_t thread) {
     weir_api *api = ask->api;
     weir_recommender **own = &api->recommenders[thread - api->loops - 1];
     const weir_schema_task *task = weir_schema_task_at(api->schema, weir_recommend_model_shape(model)->task);
-    const uint32_t of = weir_schema_relation_at(api->schema, task->relation)->from;
-    weir_recommend_answer answer;
+    const weir_schema_relation *r = weir_schema_relation_at(api->schema, task->relation);
+    weir_recommend_answer answer = {.count = 0};
+    uint32_t asked = ask->limit + RECOMMEND_SPARE, count = 0;
     WEIR_ASSERT(thread > api->loops && thread - api->loops - 1 < WEIR_API_POOL_THREADS);
-    if (ask->vertex.type != of)
+    if (ask->vertex.type != r->from)
         return WEIR_ERR(WEIR_ENOTFOUND, "the model recommends to vertices of type %s, not of type %s",
-                        weir_schema_vertex_at(api->schema, of)->name, ask->vertex.type_name);
+                        weir_schema_vertex_at(api->schema, r->from)->name, ask->vertex.type_name);
+    recommendation_item *items = weir_arena_calloc(weir_http_arena(ask->request), ask->limit, sizeof *items);
+    if (!items) return WEIR_NOMEM("for recommendations");
     weir_err err = *own ? WEIR_OK : weir_recommender_open(api->graph, own);
-    if (!err)
-        err = weir_recommender_run(*own, model, weir_api_vertex_id(api, &ask->vertex), weir_api_now(api),
-                                   ask->limit + RECOMMEND_SPARE, &answer);
-    return err ? err : recommendation_write(ask, model, &answer, thread);
+    for (bool again = true; !err && again; asked = WEIR_RECOMMEND_LIMIT_MAX) {
+        err =
+            weir_recommender_run(*own, model, weir_api_vertex_id(api, &ask->vertex), weir_api_now(api), asked, &answer);
+        if (!err) err = recommendation_find_living(ask, model, r->to, &answer, items, &count);
+        again = count < ask->limit && answer.count == asked && asked < WEIR_RECOMMEND_LIMIT_MAX;
+    }
+    if (!err) recommendation_write(ask, model, &answer, items, count, thread);
+    return err;
 }
 
 static weir_err recommendation_answer(weir_api *api, uint32_t thread, weir_http_request *request) {

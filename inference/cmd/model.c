@@ -134,8 +134,10 @@ static void cmd_model_put_model(weir_buf *out, const char *path, const cmd_model
     weir_json_key_string(&json, "id", name);
     weir_json_key_bool(&json, "serves", strcmp(name, s->serving.id) == 0);
     weir_json_key_string(&json, "task", weir_model_task(model));
-    weir_json_key_string(&json, "family",
-                         weir_pack_family_of(model, &family) ? "unknown" : weir_pack_family_name(family));
+    const char *name_of_family = weir_recommend_is_of(model)           ? WEIR_RECOMMEND_FAMILY
+                                 : weir_pack_family_of(model, &family) ? "unknown"
+                                                                       : weir_pack_family_name(family);
+    weir_json_key_string(&json, "family", name_of_family);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weir_model_schema_hash(model));
     weir_json_key_string(&json, "schema_hash", hash);
 

@@ -8,19 +8,23 @@
 #include <weir/store/base/clock.h>
 #include <weir/store/base/log.h>
 #include <weir/store/base/metrics.h>
+#include <weir/store/base/rng.h>
 #include <weir/store/base/thread.h>
 
 #include "model_private.h"
 
-#define INDEX_ASKED 64u /* users by whom it is measured */
-#define INDEX_BEST  20u
+#define INDEX_ASKED      64u /* users by whom it is measured */
+#define INDEX_BEST       20u
+#define INDEX_MET        8u
+#define INDEX_RECALL_MIN 0.9 /* one that finds less is not used */
 
 struct weir_recommend_index {
     const weir_recommend_model *model; /* which closes it before it goes */
     weir_thread *thread;
     atomic_bool stopping;
     _Atomic(weir_near *) near;
-    weir_mutex mutex; /* LEAF; guards done */
+    _Atomic int64_t permille; /* of the best that it finds */
+    weir_mutex mutex;         /* LEAF; guards done */
     weir_cond ended;
     bool done;
 };
@@ -30,20 +34,29 @@ static bool index_is_stopped(void *context) {
     return atomic_load_explicit(&index->stopping, memory_order_relaxed);
 }
 
-/* What is asked: users as they were learnt, evenly. false: none was learnt. */
-static bool index_query(const weir_recommend_model *model, uint32_t at, double *sums, float *query) {
+/* What is asked: of users as they were learnt, evenly, and what one of them may have met. */
+static void index_query(const weir_recommend_model *model, uint32_t at, double *sums, float *query) {
     const weir_recommend_tables *t = weir_recommend_model_tables(model);
     const weir_recommend_shape *shape = weir_recommend_model_shape(model);
-    if (t->user_count == 0) return false;
     const uint64_t user = (uint64_t)at * t->user_count / INDEX_ASKED;
-    const weir_recommend_user of = {.own = t->user_own + user * shape->width};
-    return weir_recommend_query(shape, t, &of, sums, query);
+    weir_rng rng = weir_rng_stream(1, at, 0);
+    uint64_t items[INDEX_MET];
+    double weights[INDEX_MET];
+    for (unsigned i = 0; i < INDEX_MET; i++) {
+        items[i] = weir_rng_below(&rng, t->item_count);
+        weights[i] = 1;
+    }
+    const weir_recommend_user of = {.own = t->user_count ? t->user_own + user * shape->width : NULL,
+                                    .items = items,
+                                    .weights = weights,
+                                    .count = INDEX_MET};
+    (void)weir_recommend_query(shape, t, &of, sums, query);
 }
 
-/* How many of the best 20 an index finds, of some users; -1: there is nobody to ask for. */
-static weir_err index_measure(const weir_recommend_model *model, const weir_near *near, double *recallp) {
-    const weir_recommend_tables *t = weir_recommend_model_tables(model);
-    const weir_recommend_shape *shape = weir_recommend_model_shape(model);
+/* How many of the best 20 an index finds. */
+static weir_err index_measure(weir_recommend_index *index, const weir_near *near, double *recallp) {
+    const weir_recommend_tables *t = weir_recommend_model_tables(index->model);
+    const weir_recommend_shape *shape = weir_recommend_model_shape(index->model);
     weir_near_searcher *searcher = NULL;
     double *sums = weir_calloc(shape->width, sizeof *sums);
     float *query = weir_calloc(shape->width, sizeof *query);
@@ -56,7 +69,11 @@ static weir_err index_measure(const weir_recommend_model *model, const weir_near
     for (uint32_t i = 0; !err && i < INDEX_ASKED; i++) {
         const uint64_t *none = NULL;
         uint32_t none_count = 0, count;
-        if (!index_query(model, i, sums, query)) continue;
+        if (index_is_stopped(index)) {
+            err = WEIR_ERR(WEIR_ECANCELLED, "an index of items is not wanted any more");
+            break;
+        }
+        index_query(index->model, i, sums, query);
         const weir_recommend_search search = {.items = t->items,
                                               .trends = t->trends,
                                               .item_count = t->item_count,
@@ -75,7 +92,7 @@ static weir_err index_measure(const weir_recommend_model *model, const weir_near
                 found += rows[r] == best[b].item;
         all += count;
     }
-    *recallp = all ? (double)found / (double)all : -1;
+    *recallp = all ? (double)found / (double)all : 0;
     weir_near_searcher_close(searcher);
     weir_free(sums);
     weir_free(query);
@@ -96,13 +113,17 @@ static void index_main(void *context) {
     weir_near *near = NULL;
     double recall = 0;
     weir_err err = weir_near_build(&items, index_is_stopped, index, &near);
-    if (!err) err = index_measure(index->model, near, &recall);
+    if (!err) err = index_measure(index, near, &recall);
+    if (!err && recall < INDEX_RECALL_MIN)
+        err = WEIR_ERR(WEIR_EDATA, "an index of the items finds %.0f of 100 of the best; answers look at all of them",
+                       100 * recall);
     if (err) {
         weir_near_free(near);
         if (!weir_err_is(err, WEIR_ECANCELLED)) weir_log_error("recommend.unindexed", err);
     } else {
+        atomic_store_explicit(&index->permille, (int64_t)lround(recall * 1000), memory_order_relaxed);
         atomic_store_explicit(&index->near, near, memory_order_release);
-        weir_metric_set(WEIR_METRIC_RECOMMEND_RECALL, (int64_t)lround(recall * 1000));
+        if (!index_is_stopped(index)) weir_metric_set(WEIR_METRIC_RECOMMEND_RECALL, (int64_t)lround(recall * 1000));
         WEIR_LOG(INFO, "recommend.indexed", "answers come from an index of the items now",
                  WEIR_TEXT("model", weir_recommend_model_version(index->model)),
                  WEIR_I64("items", (int64_t)t->item_count), WEIR_F64("recall", recall),
@@ -142,6 +163,10 @@ void weir_recommend_index_close(weir_recommend_index *index) {
 
 const weir_near *weir_recommend_index_get(const weir_recommend_index *index) {
     return atomic_load_explicit(&index->near, memory_order_acquire);
+}
+
+int64_t weir_recommend_index_permille(const weir_recommend_index *index) {
+    return atomic_load_explicit(&index->permille, memory_order_relaxed);
 }
 
 void weir_recommend_index_await(weir_recommend_index *index) {

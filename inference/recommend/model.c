@@ -16,7 +16,6 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/json.h>
-#include <weir/store/base/metrics.h>
 
 #include "model_private.h"
 
@@ -25,7 +24,8 @@
 /* So no score is infinite, which is a float: a vector is at most some 10^5 times as long as rows (a weight of 10^6, of
  * 16 x 1,024 edges, under a root), and 1,024 of its products with an item's are below 10^36. */
 #define MODEL_NUMBER_MAX 1e12
-#define MODEL_SCORE_MAX  1e15 /* of items and trends */
+#define MODEL_SCORE_MAX  1e15 /* of items                                                  */
+#define MODEL_TREND_MAX  1e12 /* of trends: times a weight of 10^6, its square is a float */
 
 enum {
     MODEL_USER_IDS,
@@ -236,7 +236,7 @@ static weir_err model_read_tables(weir_recommend_model *m) {
                                        [MODEL_ITEM_OWN] = MODEL_NUMBER_MAX,
                                        [MODEL_SUMS] = MODEL_NUMBER_MAX,
                                        [MODEL_ITEMS] = MODEL_SCORE_MAX,
-                                       [MODEL_TRENDS] = MODEL_SCORE_MAX};
+                                       [MODEL_TRENDS] = MODEL_TREND_MAX};
     for (int i = 0; i < MODEL_TENSORS; i++) {
         const bool ids = i == MODEL_USER_IDS || i == MODEL_ITEM_IDS;
         const uint64_t cols = ids ? 2 : i == MODEL_TRENDS ? 1 : m->shape.width;
@@ -320,7 +320,6 @@ const weir_recommend_tables *weir_recommend_model_tables(const weir_recommend_mo
 
 weir_err weir_recommend_model_index(weir_recommend_model *model, uint64_t least) {
     WEIR_ASSERT(!model->index);
-    weir_metric_set(WEIR_METRIC_RECOMMEND_RECALL, 0);
     if (model->tables.item_count < least || model->tables.item_count == 0 || model->tables.item_count > UINT32_MAX)
         return WEIR_OK;
     return weir_recommend_index_open(model, &model->index);
@@ -328,6 +327,10 @@ weir_err weir_recommend_model_index(weir_recommend_model *model, uint64_t least)
 
 const weir_near *weir_recommend_model_near(const weir_recommend_model *model) {
     return model->index ? weir_recommend_index_get(model->index) : NULL;
+}
+
+int64_t weir_recommend_model_recall(const weir_recommend_model *model) {
+    return model->index ? weir_recommend_index_permille(model->index) : 0;
 }
 
 bool weir_recommend_model_is_indexed(weir_recommend_model *model) {

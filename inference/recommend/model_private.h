@@ -19,6 +19,7 @@ weir_err weir_recommend_index_open(const weir_recommend_model *model, weir_recom
 void weir_recommend_index_close(weir_recommend_index *index);
 /* NULL: it is not there yet, or cannot be had.  [any] */
 const weir_near *weir_recommend_index_get(const weir_recommend_index *index);
+int64_t weir_recommend_index_permille(const weir_recommend_index *index);
 void weir_recommend_index_await(weir_recommend_index *index);
 
 /* NULL: the model has none, or not yet.  [any] */

@@ -216,8 +216,12 @@ static void near_insert(weir_near *n, weir_near_searcher *s, uint32_t row) {
     n->top = n->layers[row];
 }
 
+static weir_err near_unwanted(void) {
+    return WEIR_ERR(WEIR_ECANCELLED, "an index of items is not wanted any more");
+}
+
 /* How high each item stands, one of 16 in layer 1 and one of 256 in layer 2; and what it lacks of the longest one. */
-static weir_err near_prepare(weir_near *n) {
+static weir_err near_prepare(weir_near *n, bool (*stopped)(void *context), void *context) {
     const uint32_t count = n->of.count;
     size_t upper = 0;
     float longest = 0;
@@ -227,6 +231,7 @@ static weir_err near_prepare(weir_near *n) {
     n->lowest = weir_calloc((size_t)count + 1, (2 * NEAR_LINKS + 1) * sizeof *n->lowest);
     if (!n->layers || !n->upper_at || !n->lengthening || !n->lowest) return WEIR_NOMEM(NEAR_NO_MEMORY);
     for (uint32_t i = 0; i < count; i++) {
+        if (i % NEAR_BETWEEN == 0 && stopped(context)) return near_unwanted();
         weir_rng rng = weir_rng_stream(1, i, 0);
         const double layer = -log(1 - weir_rng_double(&rng)) / log(NEAR_LINKS);
         const float trend = n->of.trend_weight * n->of.trends[i];
@@ -249,11 +254,11 @@ weir_err weir_near_build(const weir_near_items *items, bool (*stopped)(void *con
     weir_near *n = weir_calloc(1, sizeof *n);
     if (!n) return WEIR_NOMEM(NEAR_NO_MEMORY);
     n->of = *items;
-    weir_err err = near_prepare(n);
+    weir_err err = near_prepare(n, stopped, context);
     if (!err) err = weir_near_searcher_open(items->count, NEAR_BUILD_LOOK, &searcher);
     for (uint32_t i = 0; !err && i < items->count; i++) {
         if (i % NEAR_BETWEEN == 0 && stopped(context))
-            err = WEIR_ERR(WEIR_ECANCELLED, "an index of items is not wanted any more");
+            err = near_unwanted();
         else
             near_insert(n, searcher, i);
     }

@@ -35,8 +35,7 @@ typedef struct weir_near_searcher weir_near_searcher;
 /* For an index of so many items, that is looked at for up to wanted_max of them.  WEIR_ENOMEM. */
 weir_err weir_near_searcher_open(uint32_t items, uint32_t wanted_max, weir_near_searcher **searcherp);
 void weir_near_searcher_close(weir_near_searcher *searcher); /* NULL is allowed */
-/* Rows of about the best `wanted` items, in no order; returns how many. query: width floats. Now and then one is
- * missing. */
+/* Rows of about the best `wanted` items, in no order; returns how many, which may be fewer. query: width floats. */
 uint32_t weir_near_search(const weir_near *near, weir_near_searcher *searcher, const float *query, uint32_t wanted,
                           uint64_t *rows);
 

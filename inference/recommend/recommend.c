@@ -9,7 +9,7 @@
 #include "model_private.h"
 
 #define RECOMMEND_MET_MAX   (WEIR_RECOMMEND_RELATIONS_MAX * WEIR_RECOMMEND_WINDOW)
-#define RECOMMEND_NEAR_MAX  512u /* of more, answer and what may not be answered together, all items are looked at */
+#define RECOMMEND_NEAR_MAX  512u /* items that an index names; where more are wanted, all are looked at */
 #define RECOMMEND_READ_MAX  ((size_t)8 << 20)
 #define RECOMMEND_NO_MEMORY "to recommend something"
 
@@ -53,17 +53,16 @@ static int recommend_by_row(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The search as of a few rows alone, which an index has named: `search` is of all items. */
-static weir_err recommend_search_near(weir_recommender *r, const weir_near *near, const weir_recommend_search *search,
-                                      uint32_t *countp) {
+/* The search as of a few rows alone, which an index has named: `search` is of all items. false: there is no memory for
+ * it, or it names too few. */
+static bool recommend_search_near(weir_recommender *r, const weir_near *near, const weir_recommend_search *search,
+                                  uint32_t *countp) {
     const weir_kernels *kernels = weir_kernels_cpu();
     const uint32_t skipped_count = search->skipped_counts[0], width = search->width;
-    weir_err err = WEIR_OK;
     if (r->searched_items != search->item_count) {
         weir_near_searcher_close(r->searcher);
         r->searched_items = 0;
-        err = weir_near_searcher_open((uint32_t)search->item_count, RECOMMEND_NEAR_MAX, &r->searcher);
-        if (err) return err;
+        if (weir_near_searcher_open((uint32_t)search->item_count, RECOMMEND_NEAR_MAX, &r->searcher)) return false;
         r->searched_items = (uint32_t)search->item_count;
     }
     const uint32_t named = weir_near_search(near, r->searcher, search->queries, search->limit + skipped_count, r->near);
@@ -79,7 +78,7 @@ static weir_err recommend_search_near(weir_recommender *r, const weir_near *near
     }
     weir_recommend_top_sort(r->best, count);
     *countp = count;
-    return WEIR_OK;
+    return count == search->limit || count + skipped_count >= search->item_count;
 }
 
 weir_err weir_recommender_run(weir_recommender *r, const weir_recommend_model *model, weir_vertex vertex,
@@ -123,8 +122,8 @@ weir_err weir_recommender_run(weir_recommender *r, const weir_recommend_model *m
                                           .skipped_counts = &skipped_count,
                                           .scores = r->scores};
     const weir_near *near = answerp->by_trend ? NULL : weir_recommend_model_near(model);
-    answerp->indexed = near && limit + skipped_count <= RECOMMEND_NEAR_MAX;
-    if (answerp->indexed) return recommend_search_near(r, near, &search, &answerp->count);
-    weir_recommend_top(&search, r->best, &answerp->count);
+    answerp->indexed =
+        near && limit + skipped_count <= RECOMMEND_NEAR_MAX && recommend_search_near(r, near, &search, &answerp->count);
+    if (!answerp->indexed) weir_recommend_top(&search, r->best, &answerp->count);
     return WEIR_OK;
 }

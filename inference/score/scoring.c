@@ -197,6 +197,7 @@ weir_err weir_scoring_submit(weir_scoring *scoring, const weir_scoring_work *wor
 
 /* Both places at once: of what was there before, each is dropped outside the lock. */
 static void scoring_place(weir_scoring *scoring, weir_score_model *model, weir_recommend_model *recommender) {
+    const int64_t recall = recommender ? weir_recommend_model_recall(recommender) : 0;
     weir_mutex_lock(&scoring->mutex);
     weir_score_model *before = scoring->model;
     weir_recommend_model *recommender_before = scoring->recommender;
@@ -205,6 +206,7 @@ static void scoring_place(weir_scoring *scoring, weir_score_model *model, weir_r
     weir_mutex_unlock(&scoring->mutex);
     weir_score_model_drop(before);
     weir_recommend_model_drop(recommender_before);
+    weir_metric_set(WEIR_METRIC_RECOMMEND_RECALL, recall);
 }
 
 void weir_scoring_swap(weir_scoring *scoring, weir_score_model *model) {

@@ -19,10 +19,11 @@
 /* Options of a network, which would be ignored silently. */
 static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
     static const char *const others[] = {
-        "trace",        "parts",  "masks",    "per-class", "warm-up",     "validation",     "test",
-        "fanouts",      "ahead",  "strategy", "out-only",  "predictions", "embed-vertices", "embedding-optimizer",
-        "residual",     "wire",   "cache",    "encoder",   "dropout",     "input-dropout",  "embedding-rate",
-        "cache-policy", "alerts", "plan",     "unit-rows", "unknown",     "positive-weight"};
+        "trace",        "parts",       "masks",    "per-class", "warm-up",     "validation",      "test",
+        "fanouts",      "ahead",       "strategy", "out-only",  "predictions", "embed-vertices",  "embedding-optimizer",
+        "residual",     "wire",        "cache",    "encoder",   "dropout",     "input-dropout",   "embedding-rate",
+        "cache-policy", "alerts",      "plan",     "unit-rows", "unknown",     "positive-weight", "model",
+        "batches",      "no-baselines"};
     const char *task = weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->name;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (weir_cli_given(cli, others[i]))
@@ -46,7 +47,8 @@ static weir_err recommend_read_relations(const weir_cli *cli, const weir_schema 
         const int name_length = (int)strcspn(rest, "=,");
         double weight = 1;
         snprintf(name, sizeof name, "%.*s", name_length, rest);
-        const uint32_t found = weir_schema_relation_find(schema, name);
+        const bool whole = (size_t)name_length < sizeof name;
+        const uint32_t found = whole ? weir_schema_relation_find(schema, name) : WEIR_SCHEMA_NONE;
         const weir_schema_relation *r = found == WEIR_SCHEMA_NONE ? NULL : weir_schema_relation_at(schema, found);
         if (!r || r->from != own->from || r->to != own->to)
             return WEIR_ERR(WEIR_EUSAGE, "--relations: the schema has no relation '%s' between the types of '%s'", name,
@@ -80,6 +82,8 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     const char *loss = weir_cli_text(cli, "loss"), *drawn = weir_cli_text(cli, "drawn");
     *o = weir_recommend_defaults(c->opts.snapshot, c->opts.task);
     o->seed = c->opts.seed;
+    if (loss && strcmp(loss, "bpr") == 0 && (weir_cli_given(cli, "negatives") || weir_cli_given(cli, "temperature")))
+        return WEIR_ERR(WEIR_EUSAGE, "--negatives and --temperature are of --loss softmax; omit them with bpr");
     o->loss = loss && strcmp(loss, "bpr") == 0 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
     o->uniform = drawn ? strcmp(drawn, "evenly") == 0 : o->loss == WEIR_RECOMMEND_BPR;
     if (o->loss == WEIR_RECOMMEND_BPR) o->decay = 1e-4;
@@ -327,6 +331,8 @@ weir_err weir_cmd_train_recommend_judge(const weir_cli *cli, const weir_cmd_trai
         err = weir_recommend_model_open(folders[i], "", schema, &models[i]);
         folders[i] = NULL; /* it was given away */
     }
+    if (!err && *itsp && weir_comm_ranks(c->comm) > 1)
+        err = WEIR_ERR(WEIR_EUSAGE, "a model that recommends is judged by one process; omit mpirun");
     if (!err && *itsp) err = recommend_judge_models(cli, c, models[0], models[1]);
     for (unsigned i = 0; i < 2; i++) {
         weir_model_close(folders[i]);

@@ -307,13 +307,26 @@ static bool train_recommends(const weir_cmd_train *c) {
     return weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->kind == WEIR_SCHEMA_RECOMMEND;
 }
 
+/* Options that a task which classifies would ignore silently. */
+static weir_err train_refuse_recommending(const weir_cli *cli, const weir_cmd_train *c) {
+    static const char *const names[] = {"layers", "half-life",   "relations", "loss",
+                                        "drawn",  "temperature", "horizons",  "threads"};
+    for (size_t i = 0; !train_recommends(c) && i < sizeof names / sizeof names[0]; i++)
+        if (weir_cli_given(cli, names[i]))
+            return WEIR_ERR(WEIR_EUSAGE, "--%s is of a task that recommends, and this one classifies; omit it",
+                            names[i]);
+    return WEIR_OK;
+}
+
 static weir_err train_run(weir_cli *cli) {
     static weir_cmd_train c; /* large */
     weir_trained *trained = NULL;
     weir_alloc_return_large(); /* each pass begins with memory of its own, and --plan says how much that is */
     weir_err err = weir_comm_start(NULL, NULL, &c.comm);
     if (err) return err;
-    err = weir_comm_fail(c.comm, train_prepare(cli, &c));
+    err = train_prepare(cli, &c);
+    if (!err && !weir_cli_given(cli, "judge")) err = train_refuse_recommending(cli, &c);
+    err = weir_comm_fail(c.comm, err);
     if (!err && weir_cli_given(cli, "judge")) {
         bool recommends;
         err = weir_comm_fail(c.comm, weir_cmd_train_recommend_judge(cli, &c, &recommends));
@@ -338,7 +351,9 @@ static weir_err train_run(weir_cli *cli) {
 
 static const weir_option options[] = {
     {"models", 'm', "DIR", "add the model to this folder of trained models (default: only print a report)", NULL},
-    {"folder", 'f', "DIR", "write checkpoint, epochs.jsonl, curve.svg and report.json there (default: write none)",
+    {"folder", 'f', "DIR",
+     "write checkpoint, epochs.jsonl, curve.svg and report.json there; of a task that recommends report.json alone "
+     "(default: write none)",
      NULL},
     {"predictions", 0, "FILE",
      "write key, time, label and score of each target of validation and test there, as CSV (default: do not)", NULL},
@@ -435,7 +450,7 @@ static const weir_option options[] = {
     {"temperature", 0, "X", "of a task that recommends: by which cosines are divided (default: 0.15)", NULL},
     {"horizons", 0, "N", "of a task that recommends: how many horizons validation and test have each (default: 1)",
      NULL},
-    {"threads", 0, "N", "of a task that recommends (default: one a core)", NULL},
+    {"threads", 0, "N", "of a task that recommends: threads that learn (default: one a core)", NULL},
     {"unit-rows", 0, NULL, "divide each row of an import's matrices by its length", NULL},
     {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},
     {"seed", 's', "N", "seed of everything that is drawn (default: 1)", NULL},

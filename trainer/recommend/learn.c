@@ -32,6 +32,7 @@ struct weir_recommended {
     uint32_t *order, best_epoch;
     weir_recommend_shape shape;
     weir_recommend_cell cell;
+    int64_t popular_us; /* the half-life by which trends alone are best */
     weir_recommend_metrics validation, test;
     /* what goes into the register */
     weir_recommend_vectors vectors;
@@ -241,6 +242,7 @@ static weir_err learn_fit_trend(weir_recommended *l) {
     }
     if (metrics[best].users == 0) best = 0;
     l->cell = cells[best];
+    l->popular_us = cells[alone].half_life_us;
     if (l->cell.weight == 0) l->cell.half_life_us = cells[alone].half_life_us; /* it still ranks for the unknown */
     l->shape.trend_weight = l->cell.weight;
     l->shape.trend_half_life_us = l->cell.half_life_us;
@@ -251,7 +253,7 @@ static weir_err learn_fit_trend(weir_recommended *l) {
 }
 
 static weir_err learn_test(weir_recommended *l) {
-    const weir_recommend_cell cells[2] = {l->cell, {1, l->cell.half_life_us, true}};
+    const weir_recommend_cell cells[2] = {l->cell, {1, l->popular_us, true}};
     weir_recommend_metrics metrics[2];
     const weir_recommend_judging j = {.field = &l->field,
                                       .shape = &l->shape,

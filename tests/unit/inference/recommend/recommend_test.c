@@ -544,7 +544,7 @@ static void r5_no_score_is_infinite(void **state) {
         m.vectors[i] = i % 2 ? 1e15f : -1e15f;
     }
     for (unsigned i = 0; i < ITEMS_MAX; i++)
-        m.trends[i] = 1e15f;
+        m.trends[i] = 1e12f;
     shop_put_all(&w, USERS, ITEMS);
     for (unsigned i = 0; i < 2 * WEIR_RECOMMEND_WINDOW; i++)
         shop_edge(&w, i % 2, 1, shop_below(&w, ITEMS / 2), SHOP_START_US + 1 + i);

@@ -28,7 +28,8 @@
  *   RECOMMEND-R3  The best k are exact: no item that is allowed has a higher score; of equal ones the smaller id is
  *                 the better one. Where an index answers, scores are exact, and what it misses is measured
  *                 (weir_recommend_recall_permille).
- *   RECOMMEND-R4  Without `repeat` nothing that the user has an edge to along the task's relation is answered.
+ *   RECOMMEND-R4  Without `repeat` nothing that the user has an edge to along the task's relation is answered, by the
+ *                 `window` newest edges.
  *   RECOMMEND-R5  What comes out of a model folder gives the same bits as what went in, and only finite numbers.
  *
  * THREADS: a model is read-only and counted, [any]; a reader and a recommender belong to one thread at a time.
@@ -134,7 +135,8 @@ weir_err weir_recommend_model_open(weir_model *model, const char *version, const
                                    weir_recommend_model **modelp);
 /* One more reference; returns the model.  [any] */
 weir_recommend_model *weir_recommend_model_share(weir_recommend_model *model);
-/* Gives one reference back. NULL is allowed.  [any] */
+/* Gives one reference back. NULL is allowed. The last one ends what is being made of an index, and waits for that, for
+ * about as long as a look at all items.  Blocks.  [any] */
 void weir_recommend_model_drop(weir_recommend_model *model);
 const char *weir_recommend_model_version(const weir_recommend_model *model);
 const weir_recommend_shape *weir_recommend_model_shape(const weir_recommend_model *model);
@@ -143,6 +145,8 @@ const weir_recommend_tables *weir_recommend_model_tables(const weir_recommend_mo
 /* Begins to make an index of the items on a thread of its own, if they are at least `least`; answers are exact until it
  * is there, and come from it then. Once a model.  WEIR_EUNAVAILABLE, WEIR_ENOMEM.  [owner] */
 weir_err weir_recommend_model_index(weir_recommend_model *model, uint64_t least);
+/* Of the best 20 items of some users, how many of a thousand the index finds; 0: there is none yet.  [any] */
+int64_t weir_recommend_model_recall(const weir_recommend_model *model);
 /* Waits until it is there, or cannot be had; for tests and benches.  Blocks. */
 bool weir_recommend_model_is_indexed(weir_recommend_model *model);
 

@@ -67,11 +67,13 @@ weir_recommend_opts weir_recommend_defaults(const weir_snapshot *snapshot, uint3
 
 /* What a model gets in one part. A plain value but for `recalls`. */
 typedef struct weir_recommend_metrics {
-    uint64_t users, unknown;         /* with something to be found; of them not known to the model          */
-    uint64_t items;                  /* to be found by all of them                                          */
-    double recall, ndcg;             /* means over users                                                    */
-    double low, high;                /* 95 % interval of recall, of the test; of the validation: no wider   */
-    double trend_recall, trend_ndcg; /* of what was met most lately, the same for all                   */
+    uint64_t users, unknown; /* with something to be found; of them not known to the model          */
+    uint64_t items;          /* to be found by all of them                                          */
+    double recall, ndcg;     /* means over users                                                    */
+    double low, high;        /* 95 % interval of recall, of the test; of the validation: no wider   */
+    /* Of what was met most lately, the same for all: by the half-life that suits this best, of a finished model by its
+     * own. */
+    double trend_recall, trend_ndcg;
     float *recalls; /* one a user, in an order that is the same for each model of the task; to be freed */
     int64_t from_us, to_us;
 } weir_recommend_metrics;
