@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recommend_test.c - `weir train` of a task that recommends, as a user types it: its report, its judgement beside another
+ * model's, two nights, and options of the other kind of task, which are refused.
+ */
+#include "cli_support.h"
+
+#define MODELS  " --models models "
+#define CONFIG  " --set models.require_signature=false"
+#define TRAIN   "weir train snap --task next_view --epochs 2"
+#define RECALLS "0\\.[0-9]{4}"
+
+static void shop_make(void) {
+    cli_must("weir simulate clicks --people 200 --items 480 --days 10 --seed 5 --to file:stream 2>/dev/null && "
+             "weir load stream/clicks.jsonl --schema clicks --data data && "
+             "weir snapshot build snap --path data/store",
+             "^snap: [0-9]+ vertices");
+}
+
+static void a_training_reports_and_is_judged(void **state) {
+    (void)state;
+    shop_make();
+    cli_must(TRAIN MODELS "--folder run", "^  model +" RECALLS "  " RECALLS " to " RECALLS "  ");
+    /* the test's figure, to the last digit */
+    cli_must("test $(grep -o '\"recall_at_20\":[0-9.]*' run/report.json | tail -1 | cut -d: -f2) = "
+             "$(weir train snap --judge models/2*" CONFIG
+             " | grep -o '\"value\":[0-9.]*' | cut -d: -f2) && echo the same",
+             "^the same$");
+    cli_must("weir train snap --judge models/2* --against models/2*" CONFIG,
+             "\"difference\":\\{\"value\":0,\"low\":0,\"high\":0\\}");
+    cli_must("weir model show $(ls models | grep Z-) --path models" CONFIG, "\"family\":\"recommend\"");
+}
+
+static void options_of_the_other_kind_are_refused(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {TRAIN " --fanouts 3", "--fanouts is of a network that classifies, and task 'next_view' recommends"},
+        {TRAIN " --model trees", "--model is of a network"},
+        {TRAIN " --no-baselines", "--no-baselines is of a network"},
+        {TRAIN " --loss bpr --negatives 3", "--negatives and --temperature are of --loss softmax"},
+        {TRAIN " --relations opened", "no relation 'opened' between the types of 'viewed'"},
+        {TRAIN " --relations viewed=0", "the weight of 'viewed' is a number from"},
+        {TRAIN " --relations viewed=1x", "the weight of 'viewed' is a number from"},
+        {TRAIN " --horizons 900", "history is shorter|pairs of a user and an item to learn from"},
+    };
+    shop_make();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        cli_refused(rows[i][0], rows[i][1]);
+    cli_must("weir simulate payments --accounts 200 --days 2 --to file:bank 2>/dev/null && "
+             "weir load bank/*.jsonl --schema payments --data bank-data && "
+             "weir snapshot build bank-snap --path bank-data/store",
+             "^bank-snap: [0-9]+ vertices");
+    cli_refused("weir train bank-snap --layers 3", "--layers is of a task that recommends, and this one classifies");
+}
+
+/* The second night's model is as good, give or take chance, so the first goes on. */
+static void a_night_promotes_one_that_recommends(void **state) {
+    (void)state;
+    shop_make();
+    cli_must("weir nightly --data data" CONFIG " -- --task next_view --epochs 2",
+             "^7/7  decide +promoted .*: no model served yet; its recall@20 is " RECALLS " on [0-9]+ targets");
+    cli_must("weir nightly --data data" CONFIG " -- --task next_view --epochs 2 --seed 2",
+             "^7/7  decide +(kept|promoted) .*recall@20 is " RECALLS);
+}
+
+WEIR_TESTS(WEIR_CASE(a_training_reports_and_is_judged), WEIR_CASE(options_of_the_other_kind_are_refused),
+           WEIR_CASE(a_night_promotes_one_that_recommends))
