@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recommend_test.c - `weir train` of a task that recommends, as a user types it: its report, its judgement beside another
- * model's, two nights, and options of the other kind of task, which are refused.
+ * recommend_test.c - `weir train` of a task that recommends, as a user types it: its report, its judgement beside
+ * another model's, two nights, and options of the other kind of task, which are refused.
  */
 #include "cli_support.h"
 
