@@ -252,25 +252,28 @@ static weir_err learn_fit_trend(weir_recommended *l) {
     return WEIR_OK;
 }
 
-static weir_err learn_test(weir_recommended *l) {
-    const weir_recommend_cell cells[2] = {l->cell, {1, l->popular_us, true}};
-    weir_recommend_metrics metrics[2];
-    const weir_recommend_judging j = {.field = &l->field,
-                                      .shape = &l->shape,
-                                      .parameters = l->best,
-                                      .from_us = l->field.test_us,
-                                      .to_us = l->field.end_us,
+/* Of what was learnt and of a finished model: the test as the shape answers it, and by trends alone. */
+static weir_err learn_test(const weir_recommend_field *field, const weir_recommend_shape *shape,
+                           const float *parameters, int64_t popular_us, weir_recommend_metrics *metricsp) {
+    const weir_recommend_cell cells[2] = {{shape->trend_weight, shape->trend_half_life_us, false},
+                                          {1, popular_us, true}};
+    weir_recommend_metrics metrics[2] = {{0}, {0}};
+    const weir_recommend_judging j = {.field = field,
+                                      .shape = shape,
+                                      .parameters = parameters,
+                                      .from_us = field->test_us,
+                                      .to_us = field->end_us,
                                       .cells = cells,
                                       .cell_count = 2};
     weir_err err = weir_recommend_judge_rows(&j, metrics);
-    l->test = metrics[0];
-    l->test.trend_recall = metrics[1].recall;
-    l->test.trend_ndcg = metrics[1].ndcg;
-    if (!err && l->test.users == 0)
+    *metricsp = metrics[0];
+    metricsp->trend_recall = metrics[1].recall;
+    metricsp->trend_ndcg = metrics[1].ndcg;
+    if (!err && metricsp->users == 0)
         err = WEIR_ERR(WEIR_EDATA,
                        "nobody met anything new in the last %u horizons, so there is no test; build the "
                        "snapshot as of a later time, or judge more --horizons",
-                       l->opts.horizons);
+                       field->opts->horizons);
     return err;
 }
 
@@ -331,7 +334,7 @@ weir_err weir_recommend_learn(const weir_recommend_opts *opts, weir_recommended 
     if (!err) err = learn_open(l);
     if (!err) err = learn_epochs(l);
     if (!err) err = learn_fit_trend(l);
-    if (!err) err = learn_test(l);
+    if (!err) err = learn_test(&l->field, &l->shape, l->best, l->popular_us, &l->test);
     if (!err) err = learn_make_tables(l);
     if (err) {
         weir_recommended_free(l);
@@ -408,31 +411,13 @@ weir_err weir_recommend_judge(const weir_recommend_opts *opts, const weir_recomm
     const weir_snapshot_vertices *users = weir_snapshot_vertices_of(own.snapshot, r->from);
     const weir_snapshot_vertices *items = weir_snapshot_vertices_of(own.snapshot, r->to);
     float *parameters = weir_calloc((users->count + items->count) * shape->width + 1, sizeof *parameters);
-    const weir_recommend_cell cells[2] = {{shape->trend_weight, shape->trend_half_life_us, false},
-                                          {1, shape->trend_half_life_us, true}};
-    weir_recommend_metrics metrics[2] = {{0}, {0}};
-    const weir_recommend_judging j = {.field = &field,
-                                      .shape = shape,
-                                      .parameters = parameters,
-                                      .from_us = field.test_us,
-                                      .to_us = field.end_us,
-                                      .cells = cells,
-                                      .cell_count = 2};
     if (!parameters) err = WEIR_NOMEM(RECOMMEND_NO_MEMORY);
     if (!err) {
         learn_place_rows(users, t->user_ids, t->user_count, t->user_own, shape->width, parameters);
         learn_place_rows(items, t->item_ids, t->item_count, t->item_own, shape->width,
                          parameters + users->count * shape->width);
-        err = weir_recommend_judge_rows(&j, metrics);
+        err = learn_test(&field, shape, parameters, shape->trend_half_life_us, metricsp);
     }
-    *metricsp = metrics[0];
-    metricsp->trend_recall = metrics[1].recall;
-    metricsp->trend_ndcg = metrics[1].ndcg;
-    if (!err && metricsp->users == 0)
-        err = WEIR_ERR(WEIR_EDATA,
-                       "nobody met anything new in the last %u horizons, so there is no test; build the "
-                       "snapshot as of a later time, or judge more --horizons",
-                       own.horizons);
     if (err) {
         weir_free(metricsp->recalls);
         metricsp->recalls = NULL;
