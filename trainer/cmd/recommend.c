@@ -70,14 +70,6 @@ static weir_err recommend_read_relations(const weir_cli *cli, const weir_schema 
     return WEIR_OK;
 }
 
-static weir_err recommend_read_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most,
-                                   uint32_t *valuep) {
-    uint64_t value = *valuep;
-    weir_err err = weir_cli_u64(cli, name, least, most, &value);
-    *valuep = (uint32_t)value;
-    return err;
-}
-
 static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, weir_recommend_opts *o) {
     const char *loss = weir_cli_text(cli, "loss"), *drawn = weir_cli_text(cli, "drawn");
     *o = weir_recommend_defaults(c->opts.snapshot, c->opts.task);
@@ -87,14 +79,14 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     o->loss = loss && strcmp(loss, "bpr") == 0 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
     o->uniform = drawn ? strcmp(drawn, "evenly") == 0 : o->loss == WEIR_RECOMMEND_BPR;
     if (o->loss == WEIR_RECOMMEND_BPR) o->decay = 1e-4;
-    weir_err err = recommend_read_u32(cli, "epochs", 1, 100000, &o->epochs);
-    if (!err) err = recommend_read_u32(cli, "batch", 1, 1u << 20, &o->batch);
-    if (!err) err = recommend_read_u32(cli, "hidden", 1, WEIR_RECOMMEND_WIDTH_MAX, &o->width);
-    if (!err) err = recommend_read_u32(cli, "patience", 0, 100000, &o->patience);
-    if (!err) err = recommend_read_u32(cli, "negatives", 1, 1u << 20, &o->negatives);
-    if (!err) err = recommend_read_u32(cli, "layers", 1, WEIR_RECOMMEND_LAYERS_MAX, &o->layers);
-    if (!err) err = recommend_read_u32(cli, "horizons", 1, 1000, &o->horizons);
-    if (!err) err = recommend_read_u32(cli, "threads", 1, WEIR_RECOMMEND_THREADS_MAX, &o->threads);
+    weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);
+    if (!err) err = weir_cmd_train_u32(cli, "batch", 1, 1u << 20, &o->batch);
+    if (!err) err = weir_cmd_train_u32(cli, "hidden", 1, WEIR_RECOMMEND_WIDTH_MAX, &o->width);
+    if (!err) err = weir_cmd_train_u32(cli, "patience", 0, 100000, &o->patience);
+    if (!err) err = weir_cmd_train_u32(cli, "negatives", 1, 1u << 20, &o->negatives);
+    if (!err) err = weir_cmd_train_u32(cli, "layers", 1, WEIR_RECOMMEND_LAYERS_MAX, &o->layers);
+    if (!err) err = weir_cmd_train_u32(cli, "horizons", 1, 1000, &o->horizons);
+    if (!err) err = weir_cmd_train_u32(cli, "threads", 1, WEIR_RECOMMEND_THREADS_MAX, &o->threads);
     if (!err) err = weir_cli_f64(cli, "rate", 1e-9, 10, &o->rate);
     if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
     if (!err) err = weir_cli_f64(cli, "temperature", 0.001, 1000, &o->temperature);
@@ -301,8 +293,8 @@ static weir_err recommend_judge_models(const weir_cli *cli, const weir_cmd_train
     weir_recommend_opts o = weir_recommend_defaults(c->opts.snapshot, task);
     if (other && weir_recommend_model_shape(other)->task != task)
         return WEIR_ERR(WEIR_EVERSION, "the models answer different tasks, so no figure of one is one of the other");
-    weir_err err = recommend_read_u32(cli, "horizons", 1, 1000, &o.horizons);
-    if (!err) err = recommend_read_u32(cli, "threads", 1, WEIR_RECOMMEND_THREADS_MAX, &o.threads);
+    weir_err err = weir_cmd_train_u32(cli, "horizons", 1, 1000, &o.horizons);
+    if (!err) err = weir_cmd_train_u32(cli, "threads", 1, WEIR_RECOMMEND_THREADS_MAX, &o.threads);
     for (unsigned i = 0; !err && i < 2 && models[i]; i++)
         err = weir_recommend_judge(&o, models[i], &metrics[i]);
     if (!err && other && metrics[0].users != metrics[1].users)

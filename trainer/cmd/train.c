@@ -14,7 +14,7 @@
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-static weir_err train_read_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep) {
+weir_err weir_cmd_train_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep) {
     uint64_t value = *valuep;
     weir_err err = weir_cli_u64(cli, name, least, most, &value);
     *valuep = (uint32_t)value;
@@ -22,13 +22,13 @@ static weir_err train_read_u32(const weir_cli *cli, const char *name, uint32_t l
 }
 
 static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
-    weir_err err = train_read_u32(cli, "epochs", 1, 100000, &o->epochs);
-    if (!err) err = train_read_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
-    if (!err) err = train_read_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);
-    if (!err) err = train_read_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
-    if (!err) err = train_read_u32(cli, "patience", 0, 100000, &o->patience);
-    if (!err) err = train_read_u32(cli, "negatives", 0, 1000000, &o->negatives);
-    if (!err) err = train_read_u32(cli, "alerts", 1, 1000000, &o->alerts);
+    weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);
+    if (!err) err = weir_cmd_train_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
+    if (!err) err = weir_cmd_train_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);
+    if (!err) err = weir_cmd_train_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
+    if (!err) err = weir_cmd_train_u32(cli, "patience", 0, 100000, &o->patience);
+    if (!err) err = weir_cmd_train_u32(cli, "negatives", 0, 1000000, &o->negatives);
+    if (!err) err = weir_cmd_train_u32(cli, "alerts", 1, 1000000, &o->alerts);
     if (!err) err = weir_cli_f64(cli, "rate", 1e-9, 10, &o->rate);
     if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
     if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
