@@ -201,8 +201,8 @@ static void learns_nothing_from(leak which, const char *schema_text, uint32_t ta
     assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees, NULL));
     is_a_coin("trees", &trees.metrics[WEIR_TARGETS_TEST]);
     assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_GRAPH_TREES, &trees, NULL));
-    weir_train_trees_free(&trees);
     is_a_coin("trees with neighbours", &trees.metrics[WEIR_TARGETS_TEST]);
+    weir_train_trees_free(&trees);
     the_leak_would_tell_all(trained, snapshot, which);
     weir_trained_close(trained);
     weir_comm_stop(comm);
@@ -374,6 +374,7 @@ static void what_was_told_is_seen(uint32_t task, int64_t own_us, int64_t sign_us
     } else if (!(metrics->average_precision > 0.99)) {
         fail_msg("what was told of the sign tells %.3f", metrics->average_precision);
     }
+    weir_train_trees_free(&trees);
     weir_trained_close(trained);
     weir_comm_stop(comm);
     weir_snapshot_close(snapshot);
