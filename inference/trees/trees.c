@@ -83,6 +83,39 @@ weir_trees_view weir_trees_look(const weir_trees *trees) {
     return trees->view;
 }
 
+weir_err weir_trees_mean(weir_trees *const *some, uint32_t count, weir_trees **treesp) {
+    size_t nodes = 0, trees = 0;
+    double base = 0;
+    *treesp = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        trees += some[i]->view.trees;
+        nodes += some[i]->view.begins[some[i]->view.trees];
+        base += (double)some[i]->view.base / count;
+    }
+    if (trees > WEIR_TREES_MAX || nodes > WEIR_TREES_NODES_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "%zu trees of %zu nodes together; %u of %u may be", trees, nodes, WEIR_TREES_MAX,
+                        WEIR_TREES_NODES_MAX);
+    weir_trees_node *all = weir_calloc(nodes, sizeof *all), *node = all;
+    uint32_t *begins = weir_calloc(trees + 1, sizeof *begins), *begin = begins;
+    weir_err err = all && begins ? WEIR_OK : WEIR_NOMEM("for the trees of a model");
+    for (uint32_t i = 0; !err && i < count; i++) {
+        const weir_trees_view *v = &some[i]->view;
+        WEIR_ASSERT(v->columns == some[0]->view.columns);
+        for (uint32_t t = 0; t < v->trees; t++)
+            *begin++ = (uint32_t)(node - all) + v->begins[t];
+        for (uint32_t at = 0; at < v->begins[v->trees]; at++, node++) {
+            *node = v->nodes[at];
+            if (node->left == 0) node->value /= (float)count; /* TREES-W3 */
+        }
+    }
+    if (!err) *begin = (uint32_t)nodes;
+    const weir_trees_view view = {all, begins, (uint32_t)trees, count ? some[0]->view.columns : 0, (float)base};
+    if (!err) err = weir_trees_open(&view, treesp);
+    weir_free(all);
+    weir_free(begins);
+    return err;
+}
+
 double weir_trees_bound(const weir_trees *trees) {
     const weir_trees_view *v = &trees->view;
     double bound = fabs((double)v->base);

@@ -90,6 +90,41 @@ static void w2_a_margin_is_the_sum_of_leaves_in_order(void **state) {
     free(f);
 }
 
+/* Against the mean in doubles of what each gives alone. */
+static void w3_a_mean_is_the_mean_of_margins(void **state) {
+    (void)state;
+    enum { SOME = 3 };
+    forest *forests[SOME];
+    weir_trees *some[SOME], *mean;
+    float rows[ROWS][COLUMNS], alone[SOME][ROWS], margins[ROWS];
+    for (uint32_t n = 0; n < SOME; n++) {
+        forests[n] = forest_make(weir_test_seed() + n);
+        forests[n]->view.base = (float)n;
+        forests[n]->view.trees = TREES - n;
+        assert_ok(weir_trees_open(&forests[n]->view, &some[n]));
+    }
+    for (uint32_t i = 0; i < ROWS; i++)
+        draw_row(&forests[0]->rng, rows[i]);
+    for (uint32_t count = 1; count <= SOME; count++) {
+        assert_ok(weir_trees_mean(some, count, &mean));
+        weir_trees_walk(mean, rows[0], ROWS, margins);
+        for (uint32_t n = 0; n < count; n++)
+            weir_trees_walk(some[n], rows[0], ROWS, alone[n]);
+        for (uint32_t i = 0; i < ROWS; i++) {
+            double sum = 0;
+            for (uint32_t n = 0; n < count; n++)
+                sum += (double)alone[n][i];
+            assert_true(fabs((double)margins[i] - sum / count) < 1e-4); /* 117 leaves of about 1 */
+            assert_true(count > 1 || margins[i] == alone[0][i]);
+        }
+        weir_trees_close(mean);
+    }
+    for (uint32_t n = 0; n < SOME; n++) {
+        weir_trees_close(some[n]);
+        free(forests[n]);
+    }
+}
+
 /* One field of one node is any number; what is still taken gives finite margins, of which each walk ends. */
 static void w1_what_is_damaged_is_refused_or_walked_to_an_end(void **state) {
     (void)state;
@@ -183,6 +218,6 @@ static void leaves_that_are_too_large_have_no_bound(void **state) {
     weir_trees_close(trees);
 }
 
-WEIR_TESTS(WEIR_CASE(w2_a_margin_is_the_sum_of_leaves_in_order),
+WEIR_TESTS(WEIR_CASE(w2_a_margin_is_the_sum_of_leaves_in_order), WEIR_CASE(w3_a_mean_is_the_mean_of_margins),
            WEIR_CASE(w1_what_is_damaged_is_refused_or_walked_to_an_end), WEIR_CASE(w1_each_rule_has_a_sentence),
            WEIR_CASE(leaves_that_are_too_large_have_no_bound))

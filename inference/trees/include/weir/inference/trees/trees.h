@@ -15,6 +15,8 @@
  *             finite.
  *   TREES-W2  A margin is the float that XGBoost gives for the same row, to the last bit: leaves are added in the order
  *             of the trees, as floats.
+ *   TREES-W3  A mean has the trees of all in their order, each leaf divided by their number, and the mean of their
+ *             bases.
  *
  * THREADS: read-only after open, [any].
  */
@@ -58,6 +60,10 @@ typedef struct weir_trees_view {
 weir_err weir_trees_open(const weir_trees_view *from, weir_trees **treesp);
 void weir_trees_close(weir_trees *trees); /* NULL is allowed */
 weir_trees_view weir_trees_look(const weir_trees *trees);
+
+/* Those of several learnings as one: its margin is the mean of theirs, but for rounding (TREES-W3). All are of the same
+ * columns.  WEIR_EDATA, WEIR_ELIMIT and WEIR_ENOMEM as above.  [any] */
+weir_err weir_trees_mean(weir_trees *const *some, uint32_t count, weir_trees **treesp);
 
 /* How far from 0 a margin can be; infinite where leaves are too large to be added up as floats.  [any] */
 double weir_trees_bound(const weir_trees *trees);

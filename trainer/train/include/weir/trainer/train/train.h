@@ -205,7 +205,7 @@ typedef struct weir_train_trees {
     /* The same of the mean of both calibrated log odds, the network's and theirs: what each sees that the other does
      * not. 0 without a network. */
     weir_train_metrics with_network[WEIR_TARGETS_PARTS];
-    uint32_t rounds;
+    uint32_t rounds;              /* of all learnings whose mean these trees are */
     weir_trees *trees;            /* of the graph; else NULL */
     uint32_t hops;                /* of their columns        */
     weir_calibration calibration; /* of their log odds       */
