@@ -103,7 +103,7 @@ static weir_err scorer_open_reach(weir_scorer *s, weir_score_effort effort, scor
         .window = weir_nn_window(shape),
         .targets_max = WEIR_SCORE_BATCH_MAX,
         .seed = s->model->opts.seed,
-        .own_rows = weir_aggregates_of_pairs(weir_graph_schema(s->graph), weir_nn_target_type(shape)) != NULL};
+        .own_rows = weir_aggregates_of_ends(weir_graph_schema(s->graph), weir_nn_target_type(shape)) != NULL};
     if (r->block) return WEIR_OK;
     const weir_sample_step *whole = weir_nn_steps(shape, &opts.step_count); // SCORE-C2: the steps of training
     if (!s->model->opts.nn) opts.step_count = weir_tree_columns_steps(shape, s->model->opts.hops, steps);

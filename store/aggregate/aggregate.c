@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aggregate.c - the aggregates of a type are grouped by (relation, direction, pair, label): each window is read once,
- * from its newest edge on, and each aggregate uses the part that its own window covers. Those with a label read windows
- * of their own, because theirs are long and need few edges.
+ * aggregate.c - the aggregates of a type are grouped by (relation, direction, ends, walk, label): each window is read
+ * once, from its newest edge on, and each aggregate uses the part that its own window covers. Those with a label read
+ * windows of their own, because theirs are long and need few edges.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
-#define ROWS_AT_ONCE 64u                         /* parents that a source takes at a time */
-#define END_EDGES    16u                         /* of a target, among which the one to an end of a pair is */
-#define SET_SLOTS    (WEIR_AGGREGATE_EDGES * 2u) /* a power of two */
+#include "walk.h"
 
-/* The values seen so far; a slot is valid only in its own round, so that nothing has to be cleared. Of the slots a
- * round uses as many as its window needs: short windows are the most, and leave the rest of the memory untouched. */
-typedef struct aggregate_set {
-    weir_vertex values[SET_SLOTS];
-    uint32_t rounds[SET_SLOTS];
-    uint32_t round;
-    uint32_t mask; /* of the slots that it uses */
-} aggregate_set;
+#define ROWS_AT_ONCE 64u /* parents that a source takes at a time */
+#define END_EDGES    16u /* of a target, among which the one to an end of a pair is */
 
 /* Where the rows at hand lead along a relation, if they have been looked at for that. */
 typedef struct aggregate_ends {
@@ -55,8 +48,14 @@ typedef struct aggregate_told {
     uint32_t values[WEIR_AGGREGATE_LABELLED];
 } aggregate_told;
 
+/* An edge of one of those whom a walk has met. */
+typedef struct aggregate_pick {
+    int64_t time_us;
+    uint32_t who, edge;
+} aggregate_pick;
+
 typedef struct aggregate_scratch {
-    aggregate_set set;
+    weir_aggregate_set set;
     /* Of the window at hand: aggregates of one feature share what was decoded of it, each its own part. */
     float numbers[WEIR_AGGREGATE_EDGES];
     uint32_t numbers_of, number_count; /* the feature, and how many of its edges */
@@ -71,11 +70,13 @@ struct weir_aggregates {
     const weir_schema *schema;
     weir_sample_source *source;
     aggregate_scratch *scratch; /* NULL: nothing has been read yet */
-    aggregate_pairs *pairs;     /* NULL: nothing of a pair yet */
+    aggregate_pairs *pairs;     /* NULL: nothing of an end yet */
     aggregate_told *told;       /* NULL: nothing with a label yet */
+    weir_walk *walk;            /* NULL: nothing through others yet */
     /* Of a window the edges that count: a weir_edge each, or of arrays a column and a place. */
     weir_buf edges;
     weir_buf places;
+    weir_buf picks; /* of those met by a walk: an aggregate_pick each */
 };
 
 /* One read: a vertex's window, and where its aggregates' values go. */
@@ -93,12 +94,14 @@ uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type) 
     return count;
 }
 
-const weir_schema_aggregate *weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type) {
+const weir_schema_aggregate *weir_aggregates_of_ends(const weir_schema *schema, uint32_t vertex_type) {
+    const weir_schema_aggregate *furthest = NULL;
     for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
-        if (aggregate->vertex == vertex_type && aggregate->between[0] != WEIR_SCHEMA_NONE) return aggregate;
+        if (aggregate->vertex != vertex_type || aggregate->between[0] == WEIR_SCHEMA_NONE) continue;
+        if (!furthest || aggregate->through_count > furthest->through_count) furthest = aggregate;
     }
-    return NULL;
+    return furthest;
 }
 
 static int64_t aggregate_time_at(const weir_sample_window *window, uint32_t i) {
@@ -134,32 +137,6 @@ static uint32_t aggregate_edges_since(const weir_sample_window *window, int64_t 
 
 /* --- functions ------------------------------------------------------------------------------------------------ */
 
-/* A set for so many values, empty. */
-static void aggregate_set_begin(aggregate_set *set, uint32_t count) {
-    uint32_t slots = 2;
-    while (slots < 2 * count)
-        slots *= 2;
-    WEIR_ASSERT(slots <= SET_SLOTS); /* AGGREGATE-G2 */
-    set->mask = slots - 1;
-    if (++set->round) return;
-    memset(set->rounds, 0, sizeof set->rounds);
-    set->round = 1;
-}
-
-/* Whether it is new. There is room: twice as many slots as values. It is emptied for each window by counting the round
- * up: too often for a weir_table, which would have to be cleared. */
-static bool aggregate_set_add(aggregate_set *set, weir_vertex value) {
-    uint64_t slot = (weir_vertex_fold(value) * 0x9E3779B97F4A7C15u) >> 32;
-    for (;; slot++) {
-        slot &= set->mask;
-        if (set->rounds[slot] != set->round) break;
-        if (set->values[slot] == value) return false;
-    }
-    set->values[slot] = value;
-    set->rounds[slot] = set->round;
-    return true;
-}
-
 static weir_vertex aggregate_neighbor_at(const weir_aggregates *a, const weir_sample_window *window, uint32_t i) {
     const uint8_t *at = window->neighbors + (size_t)i * window->stride;
     weir_vertex id;
@@ -173,21 +150,21 @@ static weir_vertex aggregate_neighbor_at(const weir_aggregates *a, const weir_sa
 }
 
 static double aggregate_distinct_neighbors(const aggregate_reading *r, uint32_t count) {
-    aggregate_set *set = &r->a->scratch->set;
+    weir_aggregate_set *set = &r->a->scratch->set;
     uint32_t different = 0;
-    aggregate_set_begin(set, count);
+    weir_aggregate_set_begin(set, count);
     for (uint32_t i = 0; i < count; i++)
-        different += aggregate_set_add(set, aggregate_neighbor_at(r->a, r->window, i));
+        different += weir_aggregate_set_add(set, aggregate_neighbor_at(r->a, r->window, i));
     return different;
 }
 
 static double aggregate_distinct_codes(const aggregate_reading *r, uint32_t count) {
-    aggregate_set *set = &r->a->scratch->set;
+    weir_aggregate_set *set = &r->a->scratch->set;
     const uint64_t *codes = r->a->scratch->codes;
     uint32_t different = 0;
-    aggregate_set_begin(set, count);
+    weir_aggregate_set_begin(set, count);
     for (uint32_t i = 0; i < count; i++)
-        different += codes[i] && aggregate_set_add(set, codes[i]);
+        different += codes[i] && weir_aggregate_set_add(set, codes[i]);
     return different;
 }
 
@@ -273,10 +250,21 @@ static weir_err aggregate_evaluate(const aggregate_reading *r, const weir_schema
 
 /* --- groups --------------------------------------------------------------------------------------------------- */
 
+/* Whether two meet the same vertices, which depend on the window. */
+static bool aggregate_walks_alike(const weir_schema_aggregate *x, const weir_schema_aggregate *y) {
+    if (x->through_count != y->through_count) return false;
+    for (uint32_t i = 0; i < x->through_count; i++)
+        if (x->through[i].relation != y->through[i].relation || x->through[i].direction != y->through[i].direction)
+            return false;
+    return x->through_count == 0 ||
+           (x->crowd == y->crowd && x->window_us == y->window_us && x->resolution_us == y->resolution_us);
+}
+
 /* Whether two are read from the same windows. */
 static bool aggregate_shares(const weir_schema_aggregate *x, const weir_schema_aggregate *y) {
     return x->vertex == y->vertex && x->relation == y->relation && x->direction == y->direction &&
-           x->between[0] == y->between[0] && x->between[1] == y->between[1] && x->label == y->label;
+           x->between[0] == y->between[0] && x->between[1] == y->between[1] && x->label == y->label &&
+           aggregate_walks_alike(x, y);
 }
 
 static weir_direction aggregate_direction(weir_schema_direction direction) {
@@ -299,39 +287,55 @@ static void aggregate_see_begins(const weir_aggregates *a, const weir_schema_agg
     }
 }
 
-/* Of a window the edges that count, in their order: a window like any other, until the next. */
-static weir_err aggregate_keep(weir_aggregates *a, const weir_sample_window *window, weir_sample_window *kept) {
+static void aggregate_keep_begin(weir_aggregates *a) {
     weir_buf_clear(&a->edges);
     weir_buf_clear(&a->places);
-    *kept = (weir_sample_window){.id = window->id};
-    for (uint32_t i = 0; i < window->count; i++) {
-        if (!a->scratch->counts[i]) continue;
-        kept->count++;
-        if (window->edges) {
-            weir_buf_append(&a->edges, &window->edges[i], sizeof window->edges[i]);
-            continue;
-        }
-        const aggregate_column column = {(uint64_t)aggregate_neighbor_at(a, window, i), aggregate_time_at(window, i)};
-        const uint64_t place = window->places ? window->places[i] : window->first + i;
-        weir_buf_append(&a->edges, &column, sizeof column);
-        weir_buf_append(&a->places, &place, sizeof place);
+}
+
+/* One more edge that counts, which leads to that neighbour. */
+static void aggregate_keep_edge(weir_aggregates *a, const weir_sample_window *window, uint32_t i,
+                                weir_vertex neighbor) {
+    if (window->edges) {
+        weir_edge edge = window->edges[i];
+        edge.neighbor = neighbor;
+        weir_buf_append(&a->edges, &edge, sizeof edge);
+        return;
     }
+    const aggregate_column column = {(uint64_t)neighbor, aggregate_time_at(window, i)};
+    const uint64_t place = window->places ? window->places[i] : window->first + i;
+    weir_buf_append(&a->edges, &column, sizeof column);
+    weir_buf_append(&a->places, &place, sizeof place);
+}
+
+/* Those that were kept, in their order: a window like any other, until the next. wide: edges of a graph. */
+static weir_err aggregate_kept(const weir_aggregates *a, bool wide, weir_sample_window *kept) {
     weir_err err = weir_buf_err(&a->edges);
     if (!err) err = weir_buf_err(&a->places);
     if (err) return err;
     const uint8_t *edges = (const uint8_t *)a->edges.bytes;
-    if (window->edges && kept->count) {
+    *kept = (weir_sample_window){0};
+    if (a->edges.length == 0) return WEIR_OK;
+    if (wide) {
         kept->edges = (const weir_edge *)(const void *)edges;
         kept->neighbors = edges + offsetof(weir_edge, neighbor);
         kept->times = edges + offsetof(weir_edge, time_us);
         kept->stride = sizeof(weir_edge);
-    } else if (kept->count) {
+    } else {
         kept->places = (const uint64_t *)(const void *)a->places.bytes;
         kept->neighbors = edges + offsetof(aggregate_column, neighbor);
         kept->times = edges + offsetof(aggregate_column, time_us);
         kept->stride = sizeof(aggregate_column);
     }
+    kept->count = (uint32_t)(a->edges.length / kept->stride);
     return WEIR_OK;
+}
+
+/* Of a window the edges that count (scratch->counts). */
+static weir_err aggregate_keep(weir_aggregates *a, const weir_sample_window *window, weir_sample_window *kept) {
+    aggregate_keep_begin(a);
+    for (uint32_t i = 0; i < window->count; i++)
+        if (a->scratch->counts[i]) aggregate_keep_edge(a, window, i, aggregate_neighbor_at(a, window, i));
+    return aggregate_kept(a, window->edges != NULL, kept);
 }
 
 /* What was told of the neighbours of a window before its time (AGGREGATE-G4): asked for once, for all aggregates of the
@@ -456,7 +460,7 @@ static weir_err aggregate_find_ends(const weir_aggregates *a, uint32_t relation,
     return err;
 }
 
-/* The pairs of those vertices that are targets and have both ends. */
+/* The ends of those vertices that are targets and have both, or the one that is asked for. */
 static weir_err aggregate_find_pairs(weir_aggregates *a, const weir_schema_aggregate *first,
                                      const weir_sample_vertices *of) {
     const size_t ends = weir_schema_relation_count(a->schema) * sizeof(aggregate_ends);
@@ -466,8 +470,9 @@ static weir_err aggregate_find_pairs(weir_aggregates *a, const weir_schema_aggre
     if (!pairs) return WEIR_NOMEM("for aggregates of pairs");
     pairs->count = 0;
     if (!of->events) return WEIR_OK;
+    const uint32_t second = first->between[1] == WEIR_SCHEMA_NONE ? first->between[0] : first->between[1];
     weir_err err = aggregate_find_ends(a, first->between[0], of, &one);
-    if (!err) err = aggregate_find_ends(a, first->between[1], of, &other);
+    if (!err) err = aggregate_find_ends(a, second, of, &other);
     for (uint32_t row = 0; !err && row < of->count; row++) {
         if (!one->found[row] || !other->found[row]) continue;
         pairs->rows[pairs->count] = row;
@@ -479,21 +484,25 @@ static weir_err aggregate_find_pairs(weir_aggregates *a, const weir_schema_aggre
     return err;
 }
 
-/* The aggregates of one pair of relations; NaN where a vertex is no target, or lacks an end. */
-static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggregate *first,
-                                     const weir_sample_vertices *of, uint32_t columns, double *values) {
-    const weir_schema_relation *relation = weir_schema_relation_at(a->schema, first->relation);
-    const weir_direction direction = aggregate_direction(first->direction);
-    weir_sample_window *windows = a->scratch->windows;
+/* NaN, until it is known that a vertex is a target and has the ends. */
+static void aggregate_clear_group(const weir_aggregates *a, const weir_schema_aggregate *first, uint32_t rows,
+                                  uint32_t columns, double *values) {
     for (uint32_t i = 0, column = 0; i < weir_schema_aggregate_count(a->schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
-        for (uint32_t row = 0; row < of->count && aggregate_shares(aggregate, first); row++)
+        for (uint32_t row = 0; row < rows && aggregate_shares(aggregate, first); row++)
             values[(size_t)row * columns + column] = (double)NAN;
         column += aggregate->vertex == first->vertex;
     }
-    weir_err err = aggregate_find_pairs(a, first, of);
-    aggregate_pairs *pairs = a->pairs;
-    if (err || pairs->count == 0) return err;
+}
+
+/* The aggregates of one end, or of one pair of them. */
+static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggregate *first, uint32_t columns,
+                                     double *values) {
+    const weir_schema_relation *relation = weir_schema_relation_at(a->schema, first->relation);
+    const weir_direction direction = aggregate_direction(first->direction);
+    const bool both = first->between[1] != WEIR_SCHEMA_NONE;
+    weir_sample_window *windows = a->scratch->windows;
+    const aggregate_pairs *pairs = a->pairs;
     const weir_sample_ask ask = {.parents = a->source->wide ? NULL : pairs->firsts,
                                  .parent_ids = a->source->wide ? pairs->first_ids : NULL,
                                  .before_us = pairs->before_us,
@@ -504,16 +513,93 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
                                  .type = (uint16_t)(direction == WEIR_OUT ? relation->from : relation->to),
                                  .direction = direction};
     aggregate_see_begins(a, first, pairs->before_us, pairs->count);
-    err = a->source->windows(a->source, &ask, windows);
+    weir_err err = a->source->windows(a->source, &ask, windows);
     for (uint32_t i = 0; !err && i < pairs->count; i++) {
         weir_sample_window kept;
         for (uint32_t e = 0; e < windows[i].count; e++)
-            a->scratch->counts[e] = aggregate_neighbor_at(a, &windows[i], e) == pairs->seconds[i];
+            a->scratch->counts[e] = !both || aggregate_neighbor_at(a, &windows[i], e) == pairs->seconds[i];
         err = aggregate_keep(a, &windows[i], &kept);
         const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i]};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }
     return err;
+}
+
+/* --- through others ------------------------------------------------------------------------------------------- */
+
+static int aggregate_newest_first(const void *a, const void *b) {
+    const aggregate_pick *x = a, *y = b;
+    if (x->time_us != y->time_us) return x->time_us > y->time_us ? -1 : 1;
+    if (x->who != y->who) return x->who < y->who ? -1 : 1;
+    return x->edge < y->edge ? -1 : x->edge > y->edge;
+}
+
+/* Of the windows of those whom a walk has met one window: the edges since then, of a pair those to its second end. What
+ * counts as the neighbour of such an edge is the one met. */
+static weir_err aggregate_join(weir_aggregates *a, const weir_walk_met *met, const weir_vertex *second,
+                               weir_sample_window *joined) {
+    const weir_sample_window *windows = a->scratch->windows;
+    weir_buf_clear(&a->picks);
+    for (uint32_t who = 0; who < met->count; who++) {
+        for (uint32_t e = 0; e < windows[who].count; e++) {
+            const aggregate_pick pick = {aggregate_time_at(&windows[who], e), who, e};
+            WEIR_ASSERT(pick.time_us < met->before_us[who]); /* AGGREGATE-G1 */
+            if (pick.time_us < met->since_us[who]) break;
+            if (!second || aggregate_neighbor_at(a, &windows[who], e) == *second)
+                weir_buf_append(&a->picks, &pick, sizeof pick);
+        }
+    }
+    weir_err err = weir_buf_err(&a->picks);
+    if (err) return err;
+    aggregate_pick *picks = (aggregate_pick *)(void *)a->picks.bytes;
+    const size_t all = a->picks.length / sizeof *picks, count = all < WEIR_AGGREGATE_EDGES ? all : WEIR_AGGREGATE_EDGES;
+    if (all > 1) qsort(picks, all, sizeof *picks, aggregate_newest_first);
+    aggregate_keep_begin(a);
+    for (size_t i = 0; i < count; i++) {
+        const weir_sample_window *window = &windows[picks[i].who];
+        const weir_vertex who = met->ids ? met->ids[picks[i].who] : met->vertices[picks[i].who];
+        aggregate_keep_edge(a, window, picks[i].edge, who);
+    }
+    return aggregate_kept(a, a->source->wide, joined);
+}
+
+/* Of each target's end the walk, and the aggregates of the edges of those whom it meets (AGGREGATE-G5). */
+static weir_err aggregate_read_through(weir_aggregates *a, const weir_schema_aggregate *first, uint32_t columns,
+                                       double *values) {
+    const aggregate_pairs *pairs = a->pairs;
+    const bool both = first->between[1] != WEIR_SCHEMA_NONE;
+    weir_err err = a->walk ? WEIR_OK : weir_walk_open(a->schema, a->source, &a->scratch->set, &a->walk);
+    for (uint32_t i = 0; !err && i < pairs->count; i++) {
+        const int64_t before_us = pairs->before_us[i], since_us = aggregate_window_begin(first, before_us);
+        const weir_vertex from = a->source->wide ? pairs->first_ids[i] : pairs->firsts[i];
+        weir_walk_met met;
+        weir_sample_window joined;
+        err = weir_walk_go(a->walk, first, from, since_us, before_us, &met);
+        const weir_sample_ask ask = {.parents = met.vertices,
+                                     .parent_ids = met.ids,
+                                     .before_us = met.before_us,
+                                     .since_us = met.since_us,
+                                     .count = met.count,
+                                     .limit = WEIR_AGGREGATE_WALK_EDGES,
+                                     .relation = (uint16_t)first->relation,
+                                     .type = met.type,
+                                     .direction = aggregate_direction(first->direction)};
+        if (!err && met.count > 0) err = a->source->windows(a->source, &ask, a->scratch->windows);
+        if (!err) err = aggregate_join(a, &met, both ? &pairs->seconds[i] : NULL, &joined);
+        const aggregate_reading r = {a, &ask, &joined, before_us};
+        if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
+    }
+    return err;
+}
+
+/* What is said of a target's ends; NaN where a vertex is no target, or lacks an end. */
+static weir_err aggregate_read_ends(weir_aggregates *a, const weir_schema_aggregate *first,
+                                    const weir_sample_vertices *of, uint32_t columns, double *values) {
+    aggregate_clear_group(a, first, of->count, columns, values);
+    weir_err err = aggregate_find_pairs(a, first, of);
+    if (err || a->pairs->count == 0) return err;
+    return first->through_count > 0 ? aggregate_read_through(a, first, columns, values)
+                                    : aggregate_read_pairs(a, first, columns, values);
 }
 
 /* --- all of a type -------------------------------------------------------------------------------------------- */
@@ -532,7 +618,7 @@ static weir_err aggregate_read_rows(weir_aggregates *a, const weir_sample_vertic
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
         if (aggregate->vertex != of->type || !aggregate_leads(a->schema, i)) continue;
         err = aggregate->between[0] == WEIR_SCHEMA_NONE ? aggregate_read_group(a, aggregate, of, columns, values)
-                                                        : aggregate_read_pairs(a, aggregate, of, columns, values);
+                                                        : aggregate_read_ends(a, aggregate, of, columns, values);
     }
     return err;
 }
@@ -568,8 +654,10 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 
 void weir_aggregates_close(weir_aggregates *aggregates) {
     if (!aggregates) return;
+    weir_buf_free(&aggregates->picks);
     weir_buf_free(&aggregates->places);
     weir_buf_free(&aggregates->edges);
+    weir_walk_close(aggregates->walk);
     weir_free(aggregates->told);
     weir_free(aggregates->pairs);
     weir_free(aggregates->scratch);

@@ -172,6 +172,16 @@ static const char *compare_end_name(const weir_schema *schema, uint32_t relation
     return relation == WEIR_SCHEMA_NONE ? "nothing" : compare_relation_name(schema, relation);
 }
 
+static bool compare_same_walks(const comparer *c, const weir_schema_aggregate *stored,
+                               const weir_schema_aggregate *offered) {
+    bool same = stored->through_count == offered->through_count && stored->crowd == offered->crowd;
+    for (uint32_t i = 0; same && i < stored->through_count; i++)
+        same = stored->through[i].direction == offered->through[i].direction &&
+               strcmp(compare_relation_name(c->stored, stored->through[i].relation),
+                      compare_relation_name(c->offered, offered->through[i].relation)) == 0;
+    return same;
+}
+
 static const char *compare_label_name(const weir_schema *schema, const weir_schema_aggregate *aggregate) {
     return aggregate->label == WEIR_SCHEMA_NONE ? "nothing" : weir_schema_label_at(schema, aggregate->label)->name;
 }
@@ -204,6 +214,8 @@ static weir_err compare_aggregate(comparer *c, const char *what, uint32_t stored
     for (size_t i = 0; !err && i < 2; i++)
         err = compare_word(c, what, "between", compare_end_name(c->stored, stored->between[i]),
                            compare_end_name(c->offered, offered->between[i]));
+    if (!err && !compare_same_walks(c, stored, offered))
+        err = compare_say(c, true, "'through' or 'crowd' of %s leads elsewhere", what);
     if (!err)
         err = compare_word(c, what, "direction", weir_schema_direction_words[stored->direction],
                            weir_schema_direction_words[offered->direction]);

@@ -38,12 +38,14 @@ static weir_err learn_read_some(const weir_schema_def *def, const char *key, con
 
 /* --- aggregates ---------------------------------------------------------------------------------------------- */
 
-static weir_err aggregate_read_direction(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
-    const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
-    const char *vertex = weir_schema_vertex_at(def->schema, aggregate->vertex)->name;
-    bool out = relation->from == aggregate->vertex, in = relation->to == aggregate->vertex;
+/* Of the edges at a vertex of that type: the end at which it stands. */
+static weir_err aggregate_read_direction(const weir_schema_def *def, uint32_t type, uint32_t relation_id,
+                                         weir_schema_direction *directionp) {
+    const weir_schema_relation *relation = learn_relation(def, relation_id);
+    const char *vertex = weir_schema_vertex_at(def->schema, type)->name;
+    bool out = relation->from == type, in = relation->to == type;
     if (!out && !in)
-        return WEIR_YAML_ERR(weir_schema_get(def, "relation"),
+        return WEIR_YAML_ERR(def->map == NULL ? def->place : weir_schema_get(def, "relation"),
                              "%s: no edge of relation '%s' touches a '%s'; name a relation that begins or ends there",
                              def->what, relation->name, vertex);
     uint32_t direction = out ? WEIR_SCHEMA_OUT : WEIR_SCHEMA_IN;
@@ -53,21 +55,22 @@ static weir_err aggregate_read_direction(const weir_schema_def *def, weir_schema
                              relation->name, vertex);
     weir_err err = weir_schema_read_choice(def, "direction", weir_schema_direction_words, &direction);
     if (err) return err;
-    aggregate->direction = (weir_schema_direction)direction;
-    if (aggregate->direction == WEIR_SCHEMA_OUT ? !out : !in)
+    *directionp = (weir_schema_direction)direction;
+    if (*directionp == WEIR_SCHEMA_OUT ? !out : !in)
         return WEIR_YAML_ERR(node, "%s: relation '%s' does not %s at a '%s'; leave 'direction' out", def->what,
-                             relation->name, aggregate->direction == WEIR_SCHEMA_OUT ? "begin" : "end", vertex);
+                             relation->name, *directionp == WEIR_SCHEMA_OUT ? "begin" : "end", vertex);
     return WEIR_OK;
 }
 
 /* The type to which an edge of the relation leads from the vertex. It begins there: a target's own event is known by
  * edges that it has put from the target. */
-static weir_err aggregate_read_end(const weir_schema_def *def, const weir_yaml_node *node, uint32_t vertex,
-                                   uint32_t *relationp, uint32_t *typep) {
+static weir_err aggregate_read_end(const weir_schema_def *def, const char *key, const weir_yaml_node *node,
+                                   uint32_t vertex, uint32_t *relationp, uint32_t *typep) {
     const char *name = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
     *relationp = weir_schema_relation_find(def->schema, name);
     if (*relationp == WEIR_SCHEMA_NONE)
-        return WEIR_YAML_ERR(node, "%s: 'between' names two relations, and there is no relation '%s'", def->what, name);
+        return WEIR_YAML_ERR(node, "%s: '%s' names %s, and there is no relation '%s'", def->what, key,
+                             strcmp(key, "end") == 0 ? "a relation" : "two relations", name);
     const weir_schema_relation *relation = learn_relation(def, *relationp);
     *typep = relation->to;
     if (relation->from == vertex) return WEIR_OK;
@@ -75,7 +78,52 @@ static weir_err aggregate_read_end(const weir_schema_def *def, const weir_yaml_n
                          name, weir_schema_vertex_at(def->schema, vertex)->name);
 }
 
-/* Edges between the two ends: from the first to the second if such edges can be, else from the second to the first. */
+/* Where the walk goes next, from a vertex of *typep, and which type it meets there. */
+static weir_err aggregate_read_walk(const weir_schema_def *def, const weir_yaml_node *node, uint32_t *typep,
+                                    weir_schema_walk *walk) {
+    static const char *const keys[] = {"relation", "direction", NULL};
+    weir_schema_def step = {.schema = def->schema, .place = node};
+    memcpy(step.what, def->what, sizeof step.what);
+    weir_err err = WEIR_OK;
+    if (weir_yaml_node_kind(node) == WEIR_YAML_MAPPING) {
+        step.map = node;
+        err = weir_schema_only_keys(&step, keys);
+        if (!err) err = weir_schema_read_reference(&step, "relation", WEIR_SCHEMA_RELATIONS, &walk->relation);
+    } else {
+        const char *name = weir_yaml_node_kind(node) == WEIR_YAML_SCALAR ? weir_yaml_text(node) : "";
+        walk->relation = weir_schema_relation_find(def->schema, name);
+        if (walk->relation == WEIR_SCHEMA_NONE)
+            return WEIR_YAML_ERR(node, "%s: 'through' names relations, and there is no relation '%s'", def->what, name);
+    }
+    if (!err) err = aggregate_read_direction(&step, *typep, walk->relation, &walk->direction);
+    if (err) return err;
+    const weir_schema_relation *relation = learn_relation(def, walk->relation);
+    *typep = walk->direction == WEIR_SCHEMA_OUT ? relation->to : relation->from;
+    return WEIR_OK;
+}
+
+/* The walk from the first end; *typep: the type of that end, then of where the walk ends. */
+static weir_err aggregate_name_through(const weir_schema_def *def, weir_schema_aggregate *aggregate, uint32_t *typep) {
+    const weir_yaml_node *node = weir_schema_get(def, "through");
+    aggregate->through_count = 0;
+    aggregate->crowd = 0;
+    if (!node) return weir_schema_refuse(def, "crowd", "without 'through', along which it is asked");
+    if (aggregate->between[0] == WEIR_SCHEMA_NONE)
+        return WEIR_YAML_ERR(
+            node, "%s: 'through' begins at an end of the vertex; name that by 'end', or two by 'between'", def->what);
+    const size_t count = weir_yaml_node_kind(node) == WEIR_YAML_SEQUENCE ? weir_yaml_count(node) : 0;
+    if (count < 1 || count > WEIR_SCHEMA_THROUGH_MAX)
+        return WEIR_YAML_ERR(node, "%s: 'through' is a list of 1 to %u relations", def->what, WEIR_SCHEMA_THROUGH_MAX);
+    weir_err err = WEIR_OK;
+    for (size_t i = 0; !err && i < count; i++)
+        err = aggregate_read_walk(def, weir_yaml_item(node, i), typep, &aggregate->through[i]);
+    aggregate->through_count = (uint32_t)count;
+    aggregate->crowd = WEIR_SCHEMA_CROWD;
+    return err ? err : weir_schema_read_u32(def, "crowd", 1, WEIR_SCHEMA_CROWD_MAX, &aggregate->crowd);
+}
+
+/* Edges between what the walk meets, or the first end, and the second end: from the one to the other if such edges can
+ * be, else from the other to the one. */
 static weir_err aggregate_read_between(const weir_schema_def *def, const weir_yaml_node *between,
                                        weir_schema_aggregate *aggregate) {
     const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
@@ -84,17 +132,30 @@ static weir_err aggregate_read_between(const weir_schema_def *def, const weir_ya
         return WEIR_YAML_ERR(between, "%s: 'between' is a list of two relations that join a '%s' to the two ends",
                              def->what, weir_schema_vertex_at(def->schema, aggregate->vertex)->name);
     weir_err err = weir_schema_refuse(def, "direction", "beside 'between', which says which end is the first");
+    if (!err) err = weir_schema_refuse(def, "end", "beside 'between', which names two");
     for (size_t i = 0; !err && i < 2; i++)
-        err = aggregate_read_end(def, weir_yaml_item(between, i), aggregate->vertex, &aggregate->between[i], &types[i]);
+        err = aggregate_read_end(def, "between", weir_yaml_item(between, i), aggregate->vertex, &aggregate->between[i],
+                                 &types[i]);
+    if (!err) err = aggregate_name_through(def, aggregate, &types[0]);
     if (err) return err;
     bool out = relation->from == types[0] && relation->to == types[1];
     aggregate->direction = out ? WEIR_SCHEMA_OUT : WEIR_SCHEMA_IN;
     if (out || (relation->from == types[1] && relation->to == types[0])) return WEIR_OK;
     return WEIR_YAML_ERR(weir_schema_get(def, "relation"),
-                         "%s: relation '%s' does not join a '%s' and a '%s', to which 'between' leads; name one that "
-                         "does",
+                         "%s: relation '%s' does not join a '%s' and a '%s', to which '%s' leads; name one that does",
                          def->what, relation->name, weir_schema_vertex_at(def->schema, types[0])->name,
-                         weir_schema_vertex_at(def->schema, types[1])->name);
+                         weir_schema_vertex_at(def->schema, types[1])->name,
+                         aggregate->through_count ? "through" : "between");
+}
+
+/* Edges of the vertex itself, of where one relation leads from it, or of what a walk meets from there. */
+static weir_err aggregate_read_edges(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    const weir_yaml_node *end = weir_schema_get(def, "end");
+    uint32_t type = aggregate->vertex;
+    weir_err err =
+        end ? aggregate_read_end(def, "end", end, aggregate->vertex, &aggregate->between[0], &type) : WEIR_OK;
+    if (!err) err = aggregate_name_through(def, aggregate, &type);
+    return err ? err : aggregate_read_direction(def, type, aggregate->relation, &aggregate->direction);
 }
 
 static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
@@ -105,7 +166,8 @@ static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggreg
     if (aggregate->function == WEIR_SCHEMA_COUNT) return weir_schema_refuse(def, "of", "for a count");
     if (aggregate->function == WEIR_SCHEMA_SINCE_LAST || aggregate->function == WEIR_SCHEMA_SINCE_FIRST)
         return weir_schema_refuse(def, "of", "for a time since an edge");
-    if (!node && distinct && !weir_schema_get(def, "between")) return WEIR_OK; // of neighbours; of a pair there is one
+    /* Of neighbours, of which a pair has one; through others, of these. */
+    if (!node && distinct && (!weir_schema_get(def, "between") || aggregate->through_count > 0)) return WEIR_OK;
     weir_err err = weir_schema_need(def, "of", &node);
     if (!err)
         err = weir_schema_read_feature_reference(def, "of", node, relation->name, relation->features,
@@ -128,6 +190,7 @@ static weir_err aggregate_read_label(const weir_schema_def *def, weir_schema_agg
     weir_err err = weir_schema_read_reference(def, "label", WEIR_SCHEMA_LABELS, &aggregate->label);
     if (!err)
         err = weir_schema_refuse(def, "between", "beside 'label', which chooses among the neighbours of a vertex");
+    if (!err) err = weir_schema_refuse(def, "end", "beside 'label', which chooses among the neighbours of a vertex");
     if (err) return err;
     const weir_schema_label *label = weir_schema_label_at(def->schema, aggregate->label);
     uint32_t type = aggregate->direction == WEIR_SCHEMA_OUT ? relation->to : relation->from;
@@ -149,12 +212,15 @@ static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_ag
     if (!err) err = weir_schema_read_duration(def, "window", NULL, false, &aggregate->window_us);
     if (!err) err = weir_schema_read_duration(def, "resolution", "exact", false, &aggregate->resolution_us);
     if (err) return err;
-    const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
-    if (relation->expire_us && aggregate->window_us > relation->expire_us)
-        return WEIR_YAML_ERR(window,
-                             "%s: 'window' is longer than edges of relation '%s' live; shorten it, or raise "
-                             "their 'expire'",
-                             def->what, relation->name);
+    for (uint32_t i = 0; i <= aggregate->through_count; i++) {
+        const weir_schema_relation *relation =
+            learn_relation(def, i < aggregate->through_count ? aggregate->through[i].relation : aggregate->relation);
+        if (relation->expire_us && aggregate->window_us > relation->expire_us)
+            return WEIR_YAML_ERR(window,
+                                 "%s: 'window' is longer than edges of relation '%s' live; shorten it, or raise "
+                                 "their 'expire'",
+                                 def->what, relation->name);
+    }
     int64_t resolution_us = aggregate->resolution_us;
     if (resolution_us == 0) return WEIR_OK;
     const weir_yaml_node *node = weir_schema_get(def, "resolution");
@@ -167,8 +233,9 @@ static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_ag
 }
 
 weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"vertex", "between", "relation", "direction",  "function",  "of",
-                                       "label",  "is",      "window",   "resolution", "normalise", NULL};
+    static const char *const keys[] = {"vertex",   "between",   "end",        "through",   "crowd",
+                                       "relation", "direction", "function",   "of",        "label",
+                                       "is",       "window",    "resolution", "normalise", NULL};
     weir_schema_aggregate *aggregate = slot;
     const weir_yaml_node *node = NULL;
     uint32_t function = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
@@ -183,7 +250,7 @@ weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
                              vertex->name);
     aggregate->between[0] = aggregate->between[1] = WEIR_SCHEMA_NONE;
     const weir_yaml_node *between = weir_schema_get(def, "between");
-    err = between ? aggregate_read_between(def, between, aggregate) : aggregate_read_direction(def, aggregate);
+    err = between ? aggregate_read_between(def, between, aggregate) : aggregate_read_edges(def, aggregate);
     if (!err) err = weir_schema_need(def, "function", &node);
     if (!err) err = weir_schema_read_choice(def, "function", weir_schema_function_words, &function);
     aggregate->function = (weir_schema_function)function;

@@ -137,21 +137,37 @@ static void schema_print_some(const schema_printer *p, const weir_schema_label *
     weir_buf_text(p->out, "]\n");
 }
 
+static void schema_print_through(const schema_printer *p, const weir_schema_aggregate *aggregate) {
+    weir_buf_text(p->out, "    through: [");
+    for (uint32_t i = 0; i < aggregate->through_count; i++) {
+        const weir_schema_walk *walk = &aggregate->through[i];
+        weir_buf_text(p->out, i > 0 ? ", {relation: " : "{relation: ");
+        schema_print_text(p->out, weir_schema_relation_at(p->schema, walk->relation)->name);
+        weir_buf_text(p->out, ", direction: ");
+        weir_buf_text(p->out, weir_schema_direction_words[walk->direction]);
+        weir_buf_text(p->out, "}");
+    }
+    weir_buf_text(p->out, "]\n");
+    weir_buf_printf(p->out, "    crowd: %u\n", aggregate->crowd);
+}
+
 static void schema_print_aggregate(const schema_printer *p, uint32_t id) {
     const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(p->schema, id);
     const weir_schema_relation *relation = weir_schema_relation_at(p->schema, aggregate->relation);
     schema_text_line(p, "    vertex: ", weir_schema_vertex_at(p->schema, aggregate->vertex)->name);
-    if (aggregate->between[0] != WEIR_SCHEMA_NONE) {
+    const bool pair = aggregate->between[1] != WEIR_SCHEMA_NONE;
+    if (!pair && aggregate->between[0] != WEIR_SCHEMA_NONE)
+        schema_text_line(p, "    end: ", weir_schema_relation_at(p->schema, aggregate->between[0])->name);
+    if (pair) {
         const char *const ends[2] = {weir_schema_relation_at(p->schema, aggregate->between[0])->name,
                                      weir_schema_relation_at(p->schema, aggregate->between[1])->name};
         weir_buf_text(p->out, "    between: ");
         schema_print_values(p, &(weir_schema_values){.texts = ends, .count = 2});
         weir_buf_text(p->out, "\n");
-        schema_text_line(p, "    relation: ", relation->name);
-    } else {
-        schema_text_line(p, "    relation: ", relation->name);
-        schema_text_line(p, "    direction: ", weir_schema_direction_words[aggregate->direction]);
     }
+    if (aggregate->through_count > 0) schema_print_through(p, aggregate);
+    schema_text_line(p, "    relation: ", relation->name);
+    if (!pair) schema_text_line(p, "    direction: ", weir_schema_direction_words[aggregate->direction]);
     schema_text_line(p, "    function: ", weir_schema_function_words[aggregate->function]);
     if (aggregate->of != WEIR_SCHEMA_NONE) schema_text_line(p, "    of: ", relation->features[aggregate->of].name);
     if (aggregate->label != WEIR_SCHEMA_NONE) {

@@ -420,7 +420,7 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const
     weir_sample_opts of = {.targets_max = opts->batch, .window = weir_nn_window(opts->shape)};
     of.steps = weir_nn_steps(opts->shape, &of.step_count);
     of.own_rows =
-        weir_aggregates_of_pairs(weir_snapshot_schema(opts->owners.snapshot), weir_nn_target_type(opts->shape)) != NULL;
+        weir_aggregates_of_ends(weir_snapshot_schema(opts->owners.snapshot), weir_nn_target_type(opts->shape)) != NULL;
     s->opts = opts;
     /* Of a graph that stands still all targets have one time: a vertex below several of them is one node. */
     s->shared = of.shared = opts->targets->one_time;

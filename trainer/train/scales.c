@@ -119,7 +119,7 @@ static weir_err scales_open(scales_survey *s, const weir_trained *t) {
         .targets_max = SCALES_BATCH, .seed = t->opts.sample_seed, .window = weir_nn_window(t->shape)};
     opts.steps = weir_nn_steps(t->shape, &opts.step_count);
     opts.own_rows =
-        weir_aggregates_of_pairs(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape)) != NULL;
+        weir_aggregates_of_ends(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape)) != NULL;
     s->owners = weir_training_owners(t);
     s->asked_bytes = weir_calloc(s->owners.ranks, sizeof *s->asked_bytes);
     if (!s->asked_bytes) return WEIR_NOMEM(SCALES_NO_MEMORY);

@@ -327,17 +327,19 @@ static weir_err training_begin(weir_trained *t) {
     return err;
 }
 
-/* A target's row is computed by its owner, who needs the edges of the target's neighbour for what is said of a pair: a
- * part without them would take every pair for one that has never met. */
+/* A target's row is computed by its owner, who needs the edges of the target's neighbour for what is said of a pair,
+ * and of those whom a walk meets: a part without them would take every pair for one that has never met. */
 static weir_err training_check_pairs(const weir_trained *t) {
-    const weir_schema_aggregate *pair =
-        weir_aggregates_of_pairs(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape));
-    if (!pair || !t->opts.part || weir_part_depth(t->opts.part) > 0 || weir_part_count(t->opts.part) == 1)
+    const weir_schema_aggregate *of =
+        weir_aggregates_of_ends(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape));
+    const uint32_t depth = of ? 1 + of->through_count : 0;
+    if (!of || !t->opts.part || weir_part_depth(t->opts.part) >= depth || weir_part_count(t->opts.part) == 1)
         return WEIR_OK;
-    return WEIR_ERR(WEIR_EINVAL,
-                    "aggregate '%s' looks at edges of a target's neighbours, which parts of depth 0 do not have; make "
-                    "them with `weir partition --depth 1`",
-                    pair->name);
+    return WEIR_ERR(
+        WEIR_EINVAL,
+        "aggregate '%s' looks at edges %u hops from a target, which parts of depth %u do not have; make them "
+        "with `weir partition --depth %u`",
+        of->name, depth, weir_part_depth(t->opts.part), depth);
 }
 
 /* Before any work: what trees cannot be learnt of, or with. */

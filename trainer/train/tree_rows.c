@@ -100,7 +100,7 @@ static weir_err tree_rows_open_sampler(weir_tree_rows *t, const weir_schema *sch
                                    .targets_max = WEIR_TREE_ROWS_MAX,
                                    .seed = seed,
                                    .window = weir_nn_window(t->shape),
-                                   .own_rows = weir_aggregates_of_pairs(schema, weir_nn_target_type(t->shape)) != NULL};
+                                   .own_rows = weir_aggregates_of_ends(schema, weir_nn_target_type(t->shape)) != NULL};
     if (opts.step_count == 0) return WEIR_OK;
     weir_err err = weir_sampler_open(&opts, t->source, &t->sampler);
     return err ? err : weir_block_open(t->sampler, &t->block);

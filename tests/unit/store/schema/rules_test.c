@@ -255,6 +255,53 @@ static void aggregates_of_pairs(void **state) {
     CHECK_RULES(rules);
 }
 
+static void aggregates_through_others(void **state) {
+    (void)state;
+    static const rule rules[] = {
+        {AGGREGATE "{vertex: acc, end: payd, relation: paid, function: count, window: 1h}\n", "6:25",
+         "'end' names a relation, and there is no relation 'payd'"},
+        {AGGREGATE "{vertex: shop, end: paid, relation: paid, function: count, window: 1h}\n", "6:26",
+         "no edge of relation 'paid' begins at a 'shop'; name a relation that does"},
+        {AGGREGATE "{vertex: acc, end: paid, between: [paid, sent], relation: paid, function: count, window: 1h}\n",
+         "6:25", "'end' has no meaning beside 'between', which names two; remove it"},
+        {AGGREGATE "{vertex: acc, end: paid, relation: sent, function: count, window: 1h}\n", "6:41",
+         "no edge of relation 'sent' touches a 'shop'"},
+        {AGGREGATE "{vertex: acc, through: [paid], relation: paid, function: count, window: 1h}\n", "6:29",
+         "'through' begins at an end of the vertex; name that by 'end', or two by 'between'"},
+        {AGGREGATE "{vertex: acc, end: paid, through: paid, relation: paid, function: count, window: 1h}\n", "6:40",
+         "'through' is a list of 1 to 4 relations"},
+        {AGGREGATE "{vertex: acc, end: paid, through: [paid, paid, paid, paid, paid], relation: paid, function: count, "
+                   "window: 1h}\n",
+         "6:40", "'through' is a list of 1 to 4 relations"},
+        {AGGREGATE "{vertex: acc, end: paid, through: [payd], relation: paid, function: count, window: 1h}\n", "6:41",
+         "'through' names relations, and there is no relation 'payd'"},
+        {AGGREGATE "{vertex: acc, end: paid, through: [sent], relation: paid, function: count, window: 1h}\n", "6:41",
+         "no edge of relation 'sent' touches a 'shop'"},
+        {AGGREGATE "{vertex: acc, end: sent, through: [sent], relation: paid, function: count, window: 1h}\n", "6:41",
+         "needs 'direction': relation 'sent' begins and ends at a 'acc'"},
+        {AGGREGATE "{vertex: acc, end: sent, through: [{relation: sent, direction: up}], relation: paid, "
+                   "function: count, window: 1h}\n",
+         "6:69", "'direction' is 'up'"},
+        {AGGREGATE "{vertex: acc, end: sent, through: [{relation: sent, way: in}], relation: paid, "
+                   "function: count, window: 1h}\n",
+         "6:58", "'way'"},
+        {AGGREGATE "{vertex: acc, end: paid, crowd: 3, relation: paid, function: count, window: 1h}\n", "6:38",
+         "'crowd' has no meaning without 'through', along which it is asked; remove it"},
+        {AGGREGATE
+         "{vertex: acc, end: paid, through: [paid], crowd: 49, relation: paid, function: count, window: 1h}\n",
+         "6:55", "'crowd'"},
+        {AGGREGATE "{vertex: acc, between: [paid, sent], through: [paid], relation: paid, function: count, "
+                   "window: 1h}\n",
+         "6:70", "relation 'paid' does not join a 'acc' and a 'acc', to which 'through' leads; name one that does"},
+        {AGGREGATE "{vertex: acc, end: paid, relation: paid, function: distinct, of: num, window: 1h}\n", "6:71",
+         "'of' has 'num', but 'paid' declares no such feature"},
+        {LABELS "aggregates:\n  g: {vertex: acc, end: paid, relation: paid, function: count, window: 1h, "
+                "label: fraud, is: yes}\n",
+         "7:25", "'end' has no meaning beside 'label', which chooses among the neighbours of a vertex; remove it"},
+    };
+    CHECK_RULES(rules);
+}
+
 #define LABELLED LABELS "aggregates:\n  g: {vertex: shop, relation: paid, function: count, window: 1h, "
 
 static void aggregates_with_labels(void **state) {
@@ -511,6 +558,6 @@ static void order_of_sections_is_free(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(common_texts_are_valid), WEIR_CASE(head), WEIR_CASE(vertices_and_features), WEIR_CASE(relations),
-           WEIR_CASE(aggregates), WEIR_CASE(aggregates_of_pairs), WEIR_CASE(aggregates_with_labels), WEIR_CASE(labels),
-           WEIR_CASE(tasks), WEIR_CASE(sources), WEIR_CASE(verbs), WEIR_CASE(conditions), WEIR_CASE(assignments),
-           WEIR_CASE(order_of_sections_is_free))
+           WEIR_CASE(aggregates), WEIR_CASE(aggregates_of_pairs), WEIR_CASE(aggregates_through_others),
+           WEIR_CASE(aggregates_with_labels), WEIR_CASE(labels), WEIR_CASE(tasks), WEIR_CASE(sources), WEIR_CASE(verbs),
+           WEIR_CASE(conditions), WEIR_CASE(assignments), WEIR_CASE(order_of_sections_is_free))

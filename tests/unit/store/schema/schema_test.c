@@ -214,6 +214,48 @@ static void h1_a_label_is_printed_where_there_is_one(void **state) {
     }
 }
 
+/* What is said of an end, or through others, is printed where it is said: in full, so that it needs no types. */
+static void h1_a_walk_is_printed_where_there_is_one(void **state) {
+    (void)state;
+    static const struct {
+        const char *written, *printed;
+    } rows[] = {
+        {"relation: r", "    vertex: a\n    relation: r\n"},
+        {"end: r, relation: r", "    vertex: a\n    end: r\n    relation: r\n    direction: in\n"},
+        {"end: r, through: [r], relation: r", "    end: r\n    through: [{relation: r, direction: in}]\n    crowd: "
+                                              "16\n    relation: r\n    direction: out\n"},
+        {"end: s, through: [{relation: s, direction: in}, r], crowd: 7, relation: r",
+         "    end: s\n    through: [{relation: s, direction: in}, {relation: r, direction: out}]\n    crowd: 7\n"},
+        {"between: [s, r], through: [{direction: out, relation: s}], relation: r",
+         "    between: [s, r]\n    through: [{relation: s, direction: out}]\n    crowd: 16\n    relation: r\n    "
+         "function"},
+    };
+    uint64_t hashes[sizeof rows / sizeof rows[0]];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[512];
+        weir_buf printed = {0}, again = {0};
+        snprintf(text, sizeof text,
+                 "version: 1\nname: t\nvertices: {a: {}, b: {}}\n"
+                 "relations: {r: {from: a, to: b}, s: {from: a, to: a}}\n"
+                 "aggregates: {g: {vertex: a, function: count, window: 1h, %s}}\n",
+                 rows[i].written);
+        weir_schema *schema = parse(text);
+        weir_schema_print(schema, &printed);
+        weir_schema *second = parse(printed.bytes);
+        weir_schema_print(second, &again);
+        assert_string_equal(printed.bytes, again.bytes);
+        hashes[i] = weir_schema_hash(schema);
+        assert_int_equal(hashes[i], weir_schema_hash(second));
+        for (size_t before = 0; before < i; before++)
+            assert_true(hashes[before] != hashes[i]);
+        if (!strstr(printed.bytes, rows[i].printed)) fail_msg("%s", printed.bytes);
+        weir_schema_free(second);
+        weir_schema_free(schema);
+        weir_buf_free(&printed);
+        weir_buf_free(&again);
+    }
+}
+
 /* --- accessors ----------------------------------------------------------------------------------------------- */
 
 static void h3_ids_are_places_in_the_text(void **state) {
@@ -487,10 +529,10 @@ static void print_and_compare_fail_cleanly_at_every_allocation(void **state) {
 
 WEIR_TESTS(WEIR_CASE(golden_canonical_texts_and_hashes), WEIR_CASE(h1_canonical_text_is_a_fixed_point),
            WEIR_CASE(h1_a_history_is_printed_where_it_is_not_all), WEIR_CASE(h1_a_label_is_printed_where_there_is_one),
-           WEIR_CASE(h2_hash_ignores_what_has_no_meaning), WEIR_CASE(h2_hash_sees_what_has),
-           WEIR_CASE(h3_ids_are_places_in_the_text), WEIR_CASE(graph), WEIR_CASE(aggregates_and_tasks),
-           WEIR_CASE(fields_and_keys), WEIR_CASE(mutations), WEIR_CASE(looked_up_categories),
-           WEIR_CASE(hashed_categories), WEIR_CASE(shipped_schemas_are_the_files),
+           WEIR_CASE(h1_a_walk_is_printed_where_there_is_one), WEIR_CASE(h2_hash_ignores_what_has_no_meaning),
+           WEIR_CASE(h2_hash_sees_what_has), WEIR_CASE(h3_ids_are_places_in_the_text), WEIR_CASE(graph),
+           WEIR_CASE(aggregates_and_tasks), WEIR_CASE(fields_and_keys), WEIR_CASE(mutations),
+           WEIR_CASE(looked_up_categories), WEIR_CASE(hashed_categories), WEIR_CASE(shipped_schemas_are_the_files),
            WEIR_CASE(an_operand_is_a_shipped_name_or_a_file), WEIR_CASE(example_of_the_readme_is_valid),
            WEIR_CASE(missing_file_is_named), WEIR_CASE(parse_fails_cleanly_at_every_allocation),
            WEIR_CASE(print_and_compare_fail_cleanly_at_every_allocation))

@@ -13,6 +13,8 @@
  *
  *   vertex ──relation, before t──► neighbour ◄──label, before t                                       a labelled one
  *
+ *   target ──end──► first end ──through, before t──► … ──► those met ──relation, before t──►          a walked one
+ *
  * INVARIANTS: each is cited by an assert and by a test of the same name
  *
  *   AGGREGATE-G1  The value depends on the edges with begin <= time < t only, and of a pair on which its ends are (G3),
@@ -25,6 +27,10 @@
  *   AGGREGATE-G4  With a label, of the newest WEIR_AGGREGATE_LABELLED edges of the window those count whose neighbour's
  *                 newest label before t, of the life that it has at t, has one of the values. A label of t or later
  *                 changes nothing, nor does the value of an absent one.
+ *   AGGREGATE-G5  A walk sees edges with begin <= time < t only, as its value does: of a step's at most
+ *                 WEIR_AGGREGATE_WALK vertices the newest WEIR_AGGREGATE_WALK_EDGES each. Among the edges of those whom
+ *                 it meets, of each so many again, the newest WEIR_AGGREGATE_EDGES count, of one time in the order in
+ *                 which the vertices were met. Different ones are those whom it meets.
  *
  * THREADS: a handle belongs to one thread at a time, as its source does.
  */
@@ -43,6 +49,9 @@ extern "C" {
 
 #define WEIR_AGGREGATE_EDGES    4096u
 #define WEIR_AGGREGATE_LABELLED 256u /* a label is asked for of each neighbour */
+/* A walk's bounds: the vertices of a step, and the edges of each. */
+#define WEIR_AGGREGATE_WALK       64u
+#define WEIR_AGGREGATE_WALK_EDGES 256u
 
 typedef struct weir_aggregates weir_aggregates;
 
@@ -52,9 +61,9 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 void weir_aggregates_close(weir_aggregates *aggregates);
 /* How many aggregates a vertex of this type has.  [any] */
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
-/* The first of them that is of a pair, so that a target's differ from those of the same vertex elsewhere; NULL: none
- * is.  [any] */
-const weir_schema_aggregate *weir_aggregates_of_pairs(const weir_schema *schema, uint32_t vertex_type);
+/* Of them the one that looks furthest from a target's ends, so that a target's differ from those of the same vertex
+ * elsewhere; NULL: all are of the vertex itself.  [any] */
+const weir_schema_aggregate *weir_aggregates_of_ends(const weir_schema *schema, uint32_t vertex_type);
 /* values: of->count × weir_aggregates_count, in the schema's order; NaN where there is none: mean and max of no number,
  * and what is said of a pair if the vertex is no target (of->events) or lacks an end. The first time takes memory.
  * WEIR_ENOMEM; WEIR_EINVAL an aggregate asks for labels and the source has none; errors of the source.  [owner] */

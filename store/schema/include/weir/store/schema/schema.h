@@ -132,14 +132,30 @@ typedef enum weir_schema_function {
     WEIR_SCHEMA_SINCE_FIRST /* seconds from the oldest edge to t; without one, 0            */
 } weir_schema_function;
 
+#define WEIR_SCHEMA_THROUGH_MAX 4u
+#define WEIR_SCHEMA_CROWD       16u /* if the schema does not say */
+#define WEIR_SCHEMA_CROWD_MAX   48u
+
+/* From a vertex to its neighbours. */
+typedef struct weir_schema_walk {
+    uint32_t relation;
+    weir_schema_direction direction;
+} weir_schema_walk;
+
 /* A function of (vertex, relation, time t): over the edges with t - window <= time < t, of very many of them over the
  * newest (aggregate.h). With a label, over those of them whose neighbour was told before t to be one of `is`. */
 typedef struct weir_schema_aggregate {
     const char *name;
     uint32_t vertex; /* type */
     /* Of a pair: two relations whose edges lead from the vertex to the two ends, and edges of `relation` are those
-     * between the ends, in the direction as seen from the first. NONE: edges of the vertex itself. */
+     * between the ends, in the direction as seen from the first. Of an end: the second is NONE, and the edges are those
+     * of the first end. Both NONE: edges of the vertex itself. */
     uint32_t between[2];
+    /* The edges are those of the vertices that a walk from the first end meets, instead of those of the end itself. A
+     * vertex with more than `crowd` different neighbours leads the walk nowhere. */
+    weir_schema_walk through[WEIR_SCHEMA_THROUGH_MAX];
+    uint32_t through_count; /* 0: no walk */
+    uint32_t crowd;
     uint32_t relation;
     weir_schema_direction direction;
     weir_schema_function function;

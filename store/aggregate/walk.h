@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * walk.h - whom a walk along relations meets: from a vertex to its neighbours, from these to theirs, as of a time.
+ *
+ *   A step goes from at most WEIR_AGGREGATE_WALK vertices, of each along its newest WEIR_AGGREGATE_WALK_EDGES edges of
+ *   the window. A vertex with more than `crowd` different neighbours among these is a place and no tie: it leads
+ *   nowhere. A vertex is met once in a walk, its beginning never. Of those that a step meets, the last met go on:
+ *   those of the newest edges, of one time as they are met.
+ *
+ * THREADS: [owner], as the source is.
+ */
+#ifndef WEIR_STORE_AGGREGATE_WALK_H
+#define WEIR_STORE_AGGREGATE_WALK_H
+
+#include "set.h"
+
+typedef struct weir_walk weir_walk;
+
+/* Whom a walk has met, called as the source calls them; valid until the next walk. A plain value. */
+typedef struct weir_walk_met {
+    const uint64_t *vertices; /* over arrays; one of the two is NULL */
+    const weir_vertex *ids;   /* over a graph                        */
+    const int64_t *before_us, *since_us;
+    uint32_t count; /* at most WEIR_AGGREGATE_WALK */
+    uint16_t type;
+} weir_walk_met;
+
+/* All are borrowed; a walk begins rounds of its own in the set.  WEIR_ENOMEM. */
+weir_err weir_walk_open(const weir_schema *schema, weir_sample_source *source, weir_aggregate_set *set,
+                        weir_walk **walkp);
+void weir_walk_close(weir_walk *walk); /* NULL is allowed */
+/* Along aggregate->through from a vertex of the type at which that begins, by edges of since_us <= time < before_us.
+ * WEIR_ENOMEM; errors of the source. */
+weir_err weir_walk_go(weir_walk *walk, const weir_schema_aggregate *aggregate, weir_vertex from, int64_t since_us,
+                      int64_t before_us, weir_walk_met *metp);
+
+#endif /* WEIR_STORE_AGGREGATE_WALK_H */
