@@ -295,6 +295,83 @@ static void a_pair_by_an_edge_after(void **state) {
     pair_is_seen(1, false, false);
 }
 
+/* --- what others did ---------------------------------------------------------------------------------------------- */
+
+static const char walk_schema_text[] =
+    "version: 1\n"
+    "name: walked\n"
+    "vertices: {pay: {features: {x: {kind: number}}}, who: {}}\n"
+    "relations: {by: {from: pay, to: who}, at: {from: pay, to: who}, knows: {from: who, to: who}}\n"
+    "aggregates: {near: {vertex: pay, end: by, through: [{relation: knows, direction: out}], relation: knows,\n"
+    "             direction: out, function: count, window: 1d}}\n"
+    "labels: {bad: {vertex: pay, values: [no, yes], absent: no, lag: 1h}}\n"
+    "tasks: {bad: {kind: classify, label: bad, positive: yes}}\n"
+    "sources: {s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}}\n";
+
+/* Who a pay is by knows another who knows a third. Of a no one of these two comes never; of a yes all have met by so long
+ * after the pay. */
+static void walk_world(learn_world *w, int64_t met_us, bool on_the_way) {
+    for (uint64_t n = 0; n < PAYS; n++) {
+        const int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND, before_us = t - 3600 * LEARN_SECOND;
+        const double x = weir_rng_normal(&w->rng);
+        const bool yes = weir_rng_below(&w->rng, 2);
+        const weir_vertex by = learn_vertex(LEARN_WHO, n), known = learn_vertex(LEARN_WHO, PAYS + n);
+        const weir_vertex third = learn_vertex(LEARN_WHO, 2 * PAYS + n);
+        learn_edge_between(w, PAIR_KNOWS, on_the_way ? known : by, on_the_way ? third : known, before_us,
+                           w->offset + 1);
+        learn_put(w, LEARN_PAY, n, t, &x);
+        learn_edge_between(w, PAIR_BY, learn_vertex(LEARN_PAY, n), by, t, w->offset);
+        if (!yes) continue;
+        learn_edge_between(w, PAIR_KNOWS, on_the_way ? by : known, on_the_way ? known : third, t + met_us,
+                           w->offset + 1);
+        learn_label(w, LEARN_BAD, n, "yes", t + LEAK_US);
+    }
+}
+
+static void what_others_do_is_seen(int64_t met_us, bool on_the_way, bool seen) {
+    weir_snapshot *snapshot;
+    weir_comm *comm = NULL;
+    weir_trained *trained = NULL;
+    weir_train_trees trees;
+    learn_world w;
+    char out[4096];
+    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
+    learn_open(&w, walk_schema_text, weir_test_seed());
+    walk_world(&w, met_us, on_the_way);
+    learn_build(&w, out, LEARN_START_US + (int64_t)PAYS * 60 * LEARN_SECOND + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    train_on(snapshot, 0, comm, &trained);
+    assert_ok(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees, NULL));
+    const weir_train_metrics *metrics = &trees.metrics[WEIR_TARGETS_TEST];
+    if (!seen)
+        is_a_coin("trees", metrics);
+    else if (!(metrics->average_precision > 0.99))
+        fail_msg("what others did tells %.3f", metrics->average_precision);
+    weir_train_trees_free(&trees);
+    weir_trained_close(trained);
+    weir_comm_stop(comm);
+    weir_snapshot_close(snapshot);
+}
+
+static void what_others_did_before(void **state) {
+    (void)state;
+    what_others_do_is_seen(-1, false, true);
+    what_others_do_is_seen(-1, true, true);
+}
+
+static void what_others_do_in_its_moment(void **state) {
+    (void)state;
+    what_others_do_is_seen(0, false, false);
+    what_others_do_is_seen(0, true, false);
+}
+
+static void what_others_do_after(void **state) {
+    (void)state;
+    what_others_do_is_seen(1, false, false);
+    what_others_do_is_seen(1, true, false);
+}
+
 /* --- what was told of others -------------------------------------------------------------------------------------- */
 
 enum { TOLD_PAY, TOLD_WHO, TOLD_SIGN };
@@ -478,7 +555,8 @@ static void an_update_of_what_has_expired(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(a_pair_of_its_own_event), WEIR_CASE(a_pair_by_an_edge_of_its_moment),
-           WEIR_CASE(a_pair_by_an_edge_after), WEIR_CASE(what_is_told_just_before),
+           WEIR_CASE(a_pair_by_an_edge_after), WEIR_CASE(what_is_told_just_before), WEIR_CASE(what_others_did_before),
+           WEIR_CASE(what_others_do_in_its_moment), WEIR_CASE(what_others_do_after),
            WEIR_CASE(what_is_told_in_its_moment), WEIR_CASE(what_is_told_after), WEIR_CASE(its_own_label),
            WEIR_CASE(its_own_label_in_its_moment), WEIR_CASE(its_own_label_as_of_the_label),
            WEIR_CASE(a_label_of_the_moment_of_its_own), WEIR_CASE(what_is_told_before_the_label),
