@@ -308,8 +308,8 @@ static const char walk_schema_text[] =
     "tasks: {bad: {kind: classify, label: bad, positive: yes}}\n"
     "sources: {s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}}\n";
 
-/* Who a pay is by knows another who knows a third. Of a no one of these two comes never; of a yes all have met by so long
- * after the pay. */
+/* Who a pay is by knows another who knows a third. Of a no one of these two comes never; of a yes all have met by so
+ * long after the pay. */
 static void walk_world(learn_world *w, int64_t met_us, bool on_the_way) {
     for (uint64_t n = 0; n < PAYS; n++) {
         const int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND, before_us = t - 3600 * LEARN_SECOND;
