@@ -41,6 +41,13 @@ weir_err weir_cmd_train_u32(const weir_cli *cli, const char *name, uint32_t leas
 bool weir_cmd_train_list(const char *text, uint32_t least, uint32_t most, uint32_t room, uint32_t *numbers,
                          uint32_t *countp);
 
+/* learning.c: what learning.def has, for opts that begin with the defaults: numbers and switches; then, of an open
+ * snapshot, whose vertices have embeddings and which edges are looked at; and the task.  WEIR_EUSAGE; of the task
+ * WEIR_ECONFIG, too: the schema has none. */
+weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *opts);
+weir_err weir_cmd_learning_places(const weir_cli *cli, weir_cmd_train *c);
+weir_err weir_cmd_learning_task(const weir_cli *cli, weir_train_opts *opts);
+
 /* All ranks together. On rank 0: the report to stdout and into the folder, the model into the register. */
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);
 

@@ -399,6 +399,19 @@ uint32_t weir_targets_place(const weir_targets *targets, uint64_t target) {
     return begin < targets->held && targets->numbers[begin] == target ? begin : WEIR_TARGETS_ELSEWHERE;
 }
 
+weir_err weir_targets_put_key(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, weir_buf *out) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
+    const int64_t from = v->key_offsets[vertex], to = v->key_offsets[vertex + 1];
+    if (from < 0 || from > to || to > v->key_offsets[v->count]) /* the file is not trusted */
+        return WEIR_ERR(WEIR_ECORRUPT, "the keys of the snapshot are damaged at vertex %llu; build it again",
+                        (unsigned long long)vertex);
+    weir_buf_csv(out, (const char *)v->key_bytes + from, (size_t)(to - from));
+    if (from == to)
+        weir_buf_printf(out, "#%016llx%016llx", (unsigned long long)v->ids[vertex].high,
+                        (unsigned long long)v->ids[vertex].low);
+    return WEIR_OK;
+}
+
 uint64_t weir_targets_bytes(const weir_targets *t) {
     uint64_t judged = t->count - t->ends[WEIR_TARGETS_TRAIN];
     return t->count * (sizeof *t->classes_of + (t->ranks ? sizeof *t->ranks : 0)) + judged * sizeof *t->days +
