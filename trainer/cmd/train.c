@@ -48,6 +48,15 @@ static weir_err train_read_per_class(const weir_cli *cli, weir_train_opts *o) {
     return WEIR_OK;
 }
 
+static weir_err train_check_served(const weir_cli *cli, const weir_cmd_train *c) {
+    if (c->as_served && c->opts.cut.split != WEIR_TARGETS_BY_TIME)
+        return WEIR_ERR(WEIR_EUSAGE, "--as-served is of a cut by time; omit it with --masks and --per-class");
+    if (c->as_served && (c->plan || weir_cli_given(cli, "judge")))
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--as-served is a second training beside a first; omit it with --plan and --judge");
+    return WEIR_OK;
+}
+
 /* Options that would be ignored silently. */
 static weir_err train_check_shares(const weir_cli *cli, const weir_train_opts *o) {
     static const char *const shares[] = {"warm-up", "validation", "test"};
@@ -216,6 +225,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->opts.folder = weir_cli_text(cli, "folder");
     c->opts.trace = weir_cli_text(cli, "trace");
     c->baselines = !weir_cli_given(cli, "no-baselines");
+    c->as_served = weir_cli_given(cli, "as-served");
     c->opts.resume = weir_cli_given(cli, "resume");
     weir_err err = train_read_numbers(cli, &c->opts);
     if (!err) err = train_read_remote(cli, c);
@@ -223,6 +233,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err) err = train_read_per_class(cli, &c->opts);
     if (!err) err = train_check_shares(cli, &c->opts);
     if (!err) err = train_read_plan(cli, c);
+    if (!err) err = train_check_served(cli, c);
     if (!err && weir_cli_given(cli, "against") && !weir_cli_given(cli, "judge"))
         err =
             WEIR_ERR(WEIR_EUSAGE, "--against names the model that one of --judge is compared with; give --judge, too");
@@ -273,7 +284,9 @@ static weir_err train_run(weir_cli *cli) {
         c.opts.on_epoch = train_print_epoch;
         c.opts.context = &c;
         err = weir_train_run(c.comm, &c.opts, &trained);
+        if (!err && c.as_served) err = weir_cmd_train_served(&c, trained, &c.served);
         if (!err) err = weir_comm_fail(c.comm, weir_cmd_train_finish(&c, trained));
+        weir_trained_close(c.served.trained);
         weir_trained_close(trained);
         if (!err) weir_comm_barrier(c.comm);
     }
@@ -352,6 +365,10 @@ static const weir_option options[] = {
     {"ranks", 0, "N", "with --plan, of a whole snapshot: as if mpirun started so many (default: those that there are)",
      NULL},
     {"json", 0, NULL, "print the plan as JSON", NULL},
+    {"as-served", 0, NULL,
+     "train a second time, of what was known when the test begins, and report how that model scores the test: as a "
+     "server's would, whose newest labels are not known yet",
+     NULL},
     {"no-baselines", 0, NULL, "do not train boosted trees beside the network", NULL},
     {"resume", 0, NULL, "continue from the checkpoint in --folder, if there is one", NULL},
     {0}};
