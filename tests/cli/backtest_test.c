@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backtest_test.c - `weir backtest` as a user types it, also killed and typed again; and `weir train --as-served`, which
- * is a backtest of the time that its test takes.
+ * backtest_test.c - `weir backtest` as a user types it, also killed and typed again; and `weir train --as-served`,
+ * which is a backtest of the time that its test takes.
  */
 #include <weir/store/base/rng.h>
 

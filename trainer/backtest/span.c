@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * span.c - the models of some days: learnt from what was known when these began, and what they say of the days' targets.
+ * span.c - the models of some days: learnt from what was known when these began, and what they say of the targets.
  *
  *   FOLDER/days/FIRST-DAY.json    {"made_of": hash, "scores": {"network": [one a target], …}, "check": …}
  *
- * It is there under its name whole or not at all, and scores stand in it as they are, to the last bit (BACKTEST-D2).
+ * It is there under its name whole or not at all, and scores stand in it as they are, to the last bit.
  */
 #include <math.h>
 #include <stdio.h>
@@ -112,7 +112,7 @@ static weir_err span_load(const weir_backtest *b, const weir_backtest_span *span
     weir_err err = span_path(b, span, path);
     if (err || !weir_path_exists(path)) return err;
     err = weir_file_load(path, SPAN_BYTES_MAX, &text, &length);
-    if (!err) *keptp = weir_json_checked(text, length) > 0 && span_read(b, span, text, length);
+    if (!err) *keptp = weir_json_checked(text, length) > 0 && span_read(b, span, text, length); /* BACKTEST-D2 */
     weir_free(text);
     return err;
 }

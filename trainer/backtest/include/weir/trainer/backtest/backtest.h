@@ -3,14 +3,14 @@
  * backtest.h - how a task would have gone, day after day: what was known at a day's start is learnt from, and the day's
  * targets are scored, each as of its own time, as a server would have.
  *
- *   known at the start ─► learn ─► score the day ─► DAY.json ─┐ of each day
- *   known at the start ─► learn ─► score the day ─► DAY.json ─┴─► backtest.csv, .json, .svg, predictions.csv
+ *   known at a day's start ─► learn ─► score the day ─► days/DAY.json ──┐
+ *   known at the next one's ─► learn ─► score it ─────► days/DAY.json ──┴─► backtest.csv, .json, .svg, predictions.csv
  *
- * A day is 24 hours from `from_us` on. With `every` K a model is learnt for K days at a time, at the start of the first.
+ * A day is 24 hours from `from_us` on. With `every` K a model is learnt for K days, when the first begins.
  *
  * INVARIANTS
- *   BACKTEST-D1  A model sees nothing of its first day or later: it is, bit for bit, that of a snapshot in which none of
- *                it has happened yet.
+ *   BACKTEST-D1  A model sees nothing of its first day or later: it is, bit for bit, that of a snapshot in which
+ *                nothing of it has happened yet.
  *   BACKTEST-D2  What was killed and begun again leaves the same bytes as what was not; models that are in the folder
  *                are not learnt again, unless what they depend on has changed.
  *   BACKTEST-D3  Targets are judged by labels that had their time until the snapshot's end; others are left out, and

@@ -21,8 +21,8 @@
  *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in parts.
  *   TRAIN-T6  Of a target that another rank has, a rank keeps numbers of a few bytes: its class and who has it, and its
  *             day if it is only for judging.
- *   TRAIN-T7  Cut by times, training and validation have the targets, with the classes, that a snapshot as of `known_us`
- *             has: no label of that moment or later counts, nor one that could still have changed then.
+ *   TRAIN-T7  Cut by times, training and validation have the targets, with the classes, that a snapshot as of
+ *             `known_us` has: no label of that moment or later counts, nor a target whose label could still have come.
  *
  * Of a task `at: put` a target is one life of a vertex: its time, its features and its labels are of that. What a later
  * message says of it (an update, a deletion, a second put) changes neither its time nor its class nor its features.
@@ -102,10 +102,10 @@ typedef struct weir_targets {
 #define WEIR_TARGETS_ELSEWHERE UINT32_MAX
 
 /* WEIR_EINVAL shares or times out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one
- * class only, in the part that is named (but a test by times may have none, or one class), or masks, classes or times that do not fit the cut, and what to do; WEIR_ECORRUPT a
- * list of the snapshot leads outside, a label has a value that there is not, or another rank tells what cannot be;
- * WEIR_ENOMEM; WEIR_ELIMIT 2^32 - 1 targets or more, or 2^16 ranks that have parts.  The snapshot is only read.
- * [any] */
+ * class only, in the part that is named (a test by times may have none, or one class), or masks, classes or times that
+ * do not fit the cut, and what to do; WEIR_ECORRUPT a list of the snapshot leads outside, a label has a value that is
+ * none, or another rank tells what cannot be; WEIR_ENOMEM; WEIR_ELIMIT 2^32 - 1 targets or more, or 2^16 ranks with
+ * parts.  The snapshot is only read.  [any] */
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
 void weir_targets_close(weir_targets *targets); /* NULL is allowed */
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part);
