@@ -11,14 +11,32 @@
 
 #include "train_private.h"
 
-static const weir_option learning[] = {
+#define BACKTEST_LAST_OWN "amount" /* behind it stand the options that say how a model learns */
+
+static const weir_option options[] = {
+    {"out", 'o', "DIR", "write backtest.csv, .json and .svg, predictions.csv, and what was learnt of each day there",
+     NULL},
+    {"from", 0, "TIME",
+     "when the first day begins (default: so that the last one is the last of which all labels had their time)", NULL},
+    {"days", 0, "N", "how many days, of 24 hours each (default: 7)", NULL},
+    {"every", 0, "K", "learn at the start of every K-th day, for K days (default: 1)", NULL},
+    {"models", 'm', "NAME,NAME…",
+     "network, trees over what stands around a target, blend of both, row: trees on the target's row alone (default: "
+     "all)",
+     NULL},
+    {"budget", 0, "N", "alerts a day (default: 50)", NULL},
+    {BACKTEST_LAST_OWN, 0, "FEATURE",
+     "number of what the task asks about: say how much of it, over positives, alerts find (default: do not)", NULL},
 #include "learning.def"
     {0}};
 
 /* The text of every option that says how a model learns: what was learnt with others is learnt anew. */
 static weir_err backtest_write_made_of(const weir_cli *cli, weir_buf *text) {
+    const weir_option *option = options;
+    while (strcmp(option->name, BACKTEST_LAST_OWN) != 0)
+        option++;
     weir_buf_text(text, WEIR_VERSION);
-    for (const weir_option *option = learning; option->name; option++) {
+    while ((++option)->name) {
         const char *value = weir_cli_text(cli, option->name);
         if (weir_cli_given(cli, option->name)) weir_buf_printf(text, "\n--%s %s", option->name, value ? value : "");
     }
@@ -122,23 +140,6 @@ static weir_err backtest_run(weir_cli *cli) {
     weir_comm_stop(c.comm);
     return err;
 }
-
-static const weir_option options[] = {
-    {"out", 'o', "DIR", "write backtest.csv, .json and .svg, predictions.csv, and what was learnt of each day there",
-     NULL},
-    {"from", 0, "TIME",
-     "when the first day begins (default: so that the last one is the last of which all labels had their time)", NULL},
-    {"days", 0, "N", "how many days, of 24 hours each (default: 7)", NULL},
-    {"every", 0, "K", "learn at the start of every K-th day, for K days (default: 1)", NULL},
-    {"models", 'm', "NAME,NAME…",
-     "network, trees over what stands around a target, blend of both, row: trees on the target's row alone (default: "
-     "all)",
-     NULL},
-    {"budget", 0, "N", "alerts a day (default: 50)", NULL},
-    {"amount", 0, "FEATURE",
-     "number of what the task asks about: say how much of it, over positives, alerts find (default: do not)", NULL},
-#include "learning.def"
-    {0}};
 
 const weir_command weir_command_backtest = {
     .name = "backtest",
