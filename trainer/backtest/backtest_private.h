@@ -59,9 +59,6 @@ typedef struct weir_backtest_figures {
     double caught, amount;    /* of the positives: of those that alerts find, of all */
     weir_interval interval;   /* of the average precision; of all days alone */
 } weir_backtest_figures;
-/* measure.c: of the targets [begin, end).  WEIR_ENOMEM. */
-weir_err weir_backtest_measure(const weir_backtest *b, weir_backtest_model model, uint64_t begin, uint64_t end,
-                               weir_backtest_figures *figures);
 
 /* How far the average precision of one model over all days is above that of another. */
 typedef struct weir_backtest_difference {
@@ -76,7 +73,7 @@ typedef struct weir_backtest_results {
     weir_backtest_difference differences[WEIR_BACKTEST_DIFFERENCES_MAX];
     uint32_t difference_count; /* 0: the targets are of one class */
 } weir_backtest_results;
-/* *r is to be freed, after an error too. */
+/* measure.c. *r is to be freed, after an error too.  WEIR_ENOMEM. */
 weir_err weir_backtest_results_make(const weir_backtest *b, weir_backtest_results *r);
 void weir_backtest_results_free(weir_backtest_results *r);
 

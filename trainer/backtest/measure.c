@@ -14,8 +14,9 @@ static bool measure_has_both(const weir_backtest_figures *f) {
     return f->positives > 0 && f->positives < f->targets;
 }
 
-weir_err weir_backtest_measure(const weir_backtest *b, weir_backtest_model model, uint64_t begin, uint64_t end,
-                               weir_backtest_figures *figures) {
+/* Of the targets [begin, end). */
+static weir_err measure_figures(const weir_backtest *b, weir_backtest_model model, uint64_t begin, uint64_t end,
+                                weir_backtest_figures *figures) {
     const weir_scored scored = {b->scores[model] + begin, b->labels + begin, (size_t)(end - begin)};
     const weir_interval unknown = {MEASURE_UNKNOWN, MEASURE_UNKNOWN};
     weir_backtest_figures f = {.targets = end - begin, .interval = unknown};
@@ -64,9 +65,9 @@ weir_err weir_backtest_results_make(const weir_backtest *b, weir_backtest_result
     for (weir_backtest_model m = 0; m < WEIR_BACKTEST_MODELS; m++) {
         if (!b->scores[m]) continue;
         for (uint32_t day = 0; !err && day < b->opts.days; day++)
-            err = weir_backtest_measure(b, m, b->days[day].begin, b->days[day].end,
-                                        &r->of_days[day * WEIR_BACKTEST_MODELS + m]);
-        if (!err) err = weir_backtest_measure(b, m, 0, b->count, &r->all[m]);
+            err = measure_figures(b, m, b->days[day].begin, b->days[day].end,
+                                  &r->of_days[day * WEIR_BACKTEST_MODELS + m]);
+        if (!err) err = measure_figures(b, m, 0, b->count, &r->all[m]);
     }
     return err ? err : measure_compare(b, r);
 }

@@ -8,7 +8,7 @@
 #include "backtest_private.h"
 
 #define PICTURE_LEFT   56.0
-#define PICTURE_RIGHT  740.0
+#define PICTURE_RIGHT  720.0
 #define PICTURE_TOP    44.0
 #define PICTURE_BOTTOM 280.0
 #define PICTURE_STEPS  4u /* of the axis of precision */
