@@ -8,6 +8,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
+#include <weir/store/base/json.h>
 #include <weir/trainer/backtest/backtest.h>
 #include <weir/trainer/boost/boost.h>
 
@@ -389,6 +390,68 @@ static void d2_what_is_begun_again_is_the_same(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+/* What a file of scores may lack or have too much, with a check that is right. */
+typedef struct forgery {
+    int more;                /* scores of each model */
+    bool twice, other, late; /* a model twice; one that there is not; what it was made of stands behind the scores */
+} forgery;
+
+static void forge(const char *folder, const char *name, const char *made_of, forgery f) {
+    char path[4096];
+    weir_buf text = {0};
+    weir_json json = weir_json_begin(&text);
+    weir_json_object(&json);
+    if (!f.late) weir_json_key_string(&json, "made_of", made_of);
+    weir_json_key(&json, "scores");
+    weir_json_object(&json);
+    for (unsigned m = 0; m < 1u + f.twice; m++) {
+        weir_json_key(&json, f.other ? "forest" : "network");
+        weir_json_array(&json);
+        for (int i = 0; i < (int)EACH + f.more; i++)
+            weir_json_f64(&json, i);
+        weir_json_array_end(&json);
+    }
+    weir_json_object_end(&json);
+    if (f.late) weir_json_key_string(&json, "made_of", made_of);
+    weir_json_object_end_checked(&json, 0);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(weir_file_replace(path, text.bytes, text.length));
+    weir_buf_free(&text);
+}
+
+static void d2_a_file_that_somebody_wrote_is_not_believed(void **state) {
+    (void)state;
+    static const char day[] = "days/2023-11-19.json";
+    static const forgery forgeries[] = {{.more = -1},    {.more = 1},     {.more = -(int)EACH},
+                                        {.twice = true}, {.other = true}, {.late = true}};
+    weir_snapshot *snapshot = days_open_all(weir_test_seed());
+    weir_backtest_opts opts = days_opts(snapshot, weir_test_path("out"));
+    char made_of[17] = "";
+    size_t length;
+    heard h = {0};
+    opts.days = 1;
+    for (weir_backtest_model m = 0; m < WEIR_BACKTEST_MODELS; m++)
+        opts.models[m] = m == WEIR_BACKTEST_NETWORK;
+    assert_ok(run(opts, &h));
+    char *right = file_text(opts.folder, day, &length);
+    memcpy(made_of, strstr(right, "\"made_of\":\"") + 11, 16);
+    for (size_t i = 0; i < sizeof forgeries / sizeof forgeries[0]; i++) {
+        forge(opts.folder, day, made_of, forgeries[i]);
+        assert_ok(run(opts, &h));
+        assert_int_equal(h.kept, 0);
+        size_t again_length;
+        char *again = file_text(opts.folder, day, &again_length);
+        assert_int_equal(again_length, length);
+        assert_memory_equal(again, right, length);
+        weir_free(again);
+    }
+    forge(opts.folder, day, made_of, (forgery){.more = 0}); /* of the right form: there is no more to see */
+    assert_ok(run(opts, &h));
+    assert_int_equal(h.kept, 1);
+    weir_free(right);
+    weir_snapshot_close(snapshot);
+}
+
 /* One model for two days sees no label of the first when it scores the second. */
 static void d2_a_model_for_some_days(void **state) {
     (void)state;
@@ -641,7 +704,7 @@ static void every_allocation_may_fail(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(d1_the_new_rule_is_not_known_before_its_labels), WEIR_CASE(d1_what_comes_later_changes_no_bit),
-           WEIR_CASE(d2_what_is_begun_again_is_the_same), WEIR_CASE(d2_a_model_for_some_days),
-           WEIR_CASE(d3_labels_that_may_still_come), WEIR_CASE(d4_figures_follow_from_the_predictions),
-           WEIR_CASE(a_dot_a_day_and_model), WEIR_CASE(what_cannot_be_backtested_is_refused),
-           WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(d2_what_is_begun_again_is_the_same), WEIR_CASE(d2_a_file_that_somebody_wrote_is_not_believed),
+           WEIR_CASE(d2_a_model_for_some_days), WEIR_CASE(d3_labels_that_may_still_come),
+           WEIR_CASE(d4_figures_follow_from_the_predictions), WEIR_CASE(a_dot_a_day_and_model),
+           WEIR_CASE(what_cannot_be_backtested_is_refused), WEIR_CASE(every_allocation_may_fail))
