@@ -20,6 +20,7 @@ static void libraries_come_from_the_system_alone(void **state) {
     runs_among_traps("weir");
     runs_among_traps("weir-simulate");
     runs_among_traps("weir-train");
+    runs_among_traps("weir-backtest");
     runs_among_traps("weir-partition");
 }
 

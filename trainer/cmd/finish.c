@@ -23,6 +23,8 @@ typedef struct report {
     const weir_train_metrics *metrics_of;                      /* of the model, one a part */
     weir_calibration calibration;                              /* of the model             */
     double *blended;                                           /* log odds of a blend; else NULL */
+    weir_train_metrics served;                                 /* of the test, if there is --as-served */
+    char why_not_served[WEIR_ERR_SENTENCE_MAX];                /* "": there is, or it was not wanted   */
     weir_buf metrics, provenance, text;
 } report;
 
@@ -50,22 +52,42 @@ static void report_put_ranking(weir_json *json, const weir_train_metrics *m) {
     weir_json_key_f64(json, "recall_at_budget", m->budget_recall);
 }
 
+static void report_put_scores(weir_json *json, const report *f, const weir_train_metrics *m) {
+    if (weir_nn_outputs(f->trained.shape) != 1) {
+        weir_json_key_f64(json, "accuracy", m->accuracy);
+        return;
+    }
+    weir_json_key_u64(json, "positives", m->positives);
+    report_put_ranking(json, m);
+    weir_json_key_f64(json, "log_loss", m->log_loss);
+    weir_json_key_f64(json, "calibration_error", m->calibration_error);
+}
+
 static void report_put_metrics(weir_json *json, const report *f, weir_targets_part part) {
-    const weir_trained_view *trained = &f->trained;
-    const weir_train_metrics *m = &f->metrics_of[part];
-    const weir_targets *targets = trained->targets;
+    const weir_targets *targets = f->trained.targets;
     weir_json_key(json, part_names[part]);
     weir_json_object(json);
-    weir_json_key_u64(json, "targets", m->targets);
+    weir_json_key_u64(json, "targets", f->metrics_of[part].targets);
     weir_json_key_time(json, "from", targets->from_us[part]);
     weir_json_key_time(json, "to", targets->to_us[part]);
-    if (weir_nn_outputs(trained->shape) == 1) {
-        weir_json_key_u64(json, "positives", m->positives);
-        report_put_ranking(json, m);
-        weir_json_key_f64(json, "log_loss", m->log_loss);
-        weir_json_key_f64(json, "calibration_error", m->calibration_error);
+    report_put_scores(json, f, &f->metrics_of[part]);
+    weir_json_object_end(json);
+}
+
+static void report_put_served(weir_json *json, const report *f) {
+    const weir_cmd_served *served = &f->c->served;
+    if (!f->c->as_served) return;
+    weir_json_key(json, "as_served");
+    weir_json_object(json);
+    weir_json_key_time(json, "known", served->known_us);
+    if (f->why_not_served[0]) {
+        weir_json_key_string(json, "unavailable", f->why_not_served);
     } else {
-        weir_json_key_f64(json, "accuracy", m->accuracy);
+        const weir_targets *targets = weir_trained_look(served->trained).targets;
+        weir_json_key_u64(json, "known_targets", targets->ends[WEIR_TARGETS_VALIDATION]);
+        weir_json_key_u64(json, "not_known_yet", targets->untold);
+        weir_json_key_u64(json, "targets", f->served.targets);
+        report_put_scores(json, f, &f->served);
     }
     weir_json_object_end(json);
 }
@@ -125,6 +147,7 @@ static void report_write_metrics(report *f) {
     if (trained->nn) weir_json_key_u64(&json, "best_epoch", trained->best_epoch);
     report_put_metrics(&json, f, WEIR_TARGETS_VALIDATION);
     report_put_metrics(&json, f, WEIR_TARGETS_TEST);
+    report_put_served(&json, f);
     if (report_has(f, WEIR_TRAIN_GRAPH_TREES)) report_put_baselines(&json, f);
     weir_json_object_end(&json);
 }
@@ -170,6 +193,17 @@ static void report_write_row(weir_buf *out, const char *name, const weir_train_m
         weir_buf_printf(out, "  %8s  %17s\n", "-", "-");
 }
 
+/* Below the model's own figures of the test. */
+static void report_write_served(report *f) {
+    if (!f->c->as_served) return;
+    if (f->why_not_served[0])
+        weir_buf_printf(&f->text, "  %-12s %s\n", "as served", f->why_not_served);
+    else if (weir_nn_outputs(f->trained.shape) == 1)
+        report_write_row(&f->text, "as served", &f->served, true);
+    else
+        weir_buf_printf(&f->text, "  %-12s accuracy %.4f\n", "as served", f->served.accuracy);
+}
+
 /* The network side by side with what it has to beat. */
 static void report_write_ranking(report *f, weir_targets_part part) {
     const weir_train_model model = f->c->opts.model;
@@ -210,6 +244,7 @@ static void report_write_text(report *f) {
         } else {
             weir_buf_printf(&f->text, ", accuracy %.4f\n", m->accuracy);
         }
+        if (part == WEIR_TARGETS_TEST) report_write_served(f);
     }
 }
 
@@ -296,6 +331,21 @@ static weir_err report_choose(report *f) {
     return WEIR_OK;
 }
 
+/* What --as-served gets on the test, by a model of the same kind. */
+static weir_err report_judge_served(report *f) {
+    const weir_cmd_served *served = &f->c->served;
+    weir_train_trees trees;
+    snprintf(f->why_not_served, sizeof f->why_not_served, "%s", served->why_not);
+    if (!served->trained) return WEIR_OK;
+    const weir_trained_view view = weir_trained_look(served->trained);
+    f->served = view.metrics[WEIR_TARGETS_TEST];
+    if (f->c->opts.model == WEIR_TRAIN_NETWORK) return WEIR_OK;
+    weir_err err = weir_train_trees_learn(served->trained, WEIR_TRAIN_GRAPH_TREES, &trees, NULL);
+    f->served = (f->c->opts.model == WEIR_TRAIN_BLEND ? trees.with_network : trees.metrics)[WEIR_TARGETS_TEST];
+    weir_train_trees_free(&trees);
+    return err;
+}
+
 static weir_err report_write_predictions(const report *f) {
     const weir_schema *schema = weir_snapshot_schema(f->c->opts.snapshot);
     const weir_schema_label *label = weir_schema_label_at(schema, weir_schema_task_at(schema, f->c->opts.task)->label);
@@ -341,6 +391,7 @@ weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trai
     f->trained = weir_trained_look(trained);
     weir_err err = report_learn_trees(f, trained);
     if (!err) err = report_choose(f);
+    if (!err) err = report_judge_served(f);
     if (!err) err = report_write(f, trained);
     weir_buf_free(&f->metrics);
     weir_buf_free(&f->provenance);

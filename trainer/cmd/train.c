@@ -14,33 +14,11 @@
 
 /* --- options ------------------------------------------------------------------------------------------------------ */
 
-weir_err weir_cmd_train_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep) {
-    uint64_t value = *valuep;
-    weir_err err = weir_cli_u64(cli, name, least, most, &value);
-    *valuep = (uint32_t)value;
-    return err;
-}
-
 static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
-    weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);
-    if (!err) err = weir_cmd_train_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
-    if (!err) err = weir_cmd_train_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);
-    if (!err) err = weir_cmd_train_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
-    if (!err) err = weir_cmd_train_u32(cli, "patience", 0, 100000, &o->patience);
-    if (!err) err = weir_cmd_train_u32(cli, "negatives", 0, 1000000, &o->negatives);
+    weir_err err = weir_cmd_learning_numbers(cli, o);
     if (!err) err = weir_cmd_train_u32(cli, "alerts", 1, 1000000, &o->alerts);
-    if (!err) err = weir_cli_f64(cli, "rate", 1e-9, 10, &o->rate);
-    if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
-    if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
-    if (!err) err = weir_cli_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
-    if (!err) err = weir_cli_f64(cli, "unknown", 0, 0.99, &o->unknown);
-    if (!err) err = weir_cli_f64(cli, "embedding-rate", 1e-9, 10, &o->embedding_rate);
-    if (!err) err = weir_cli_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
-    if (!err) err = weir_cli_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
-    if (!err) err = weir_cli_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
     if (!err) err = weir_cli_f64(cli, "test", 0.001, 0.9, &o->cut.test);
-    if (!err) err = weir_cli_f64(cli, "cache", 0, 1000, &o->cache_share);
-    return err ? err : weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
+    return err ? err : weir_cli_f64(cli, "cache", 0, 1000, &o->cache_share);
 }
 
 /* "train,val,test" */
@@ -70,27 +48,12 @@ static weir_err train_read_per_class(const weir_cli *cli, weir_train_opts *o) {
     return WEIR_OK;
 }
 
-/* "account,merchant": whose vertices have embeddings; and how these move. */
-static weir_err train_read_embeddings(const weir_cli *cli, weir_cmd_train *c) {
-    const weir_schema *schema = weir_snapshot_schema(c->opts.snapshot);
-    const char *rest = weir_cli_text(cli, "embed-vertices"), *optimizer = weir_cli_text(cli, "embedding-optimizer");
-    while (rest) {
-        char name[WEIR_SCHEMA_NAME_BYTES_MAX + 1];
-        size_t length = strcspn(rest, ",");
-        snprintf(name, sizeof name, "%.*s", (int)length, rest);
-        uint32_t type = length < sizeof name ? weir_schema_vertex_find(schema, name) : WEIR_SCHEMA_NONE;
-        if (type == WEIR_SCHEMA_NONE)
-            return WEIR_ERR(WEIR_EUSAGE, "--embed-vertices: the schema has no vertex type '%.*s'", (int)length, rest);
-        for (uint32_t i = 0; i < c->opts.embedded_count; i++)
-            if (c->embedded[i] == type)
-                return WEIR_ERR(WEIR_EUSAGE, "--embed-vertices names '%s' twice; name it once", name);
-        c->embedded[c->opts.embedded_count++] = type;
-        rest = rest[length] ? rest + length + 1 : NULL;
-    }
-    c->opts.embedded = c->embedded;
-    c->opts.adagrad = optimizer && strcmp(optimizer, "adagrad") == 0;
-    if (weir_cli_given(cli, "unknown") && !c->opts.embedded_count)
-        return WEIR_ERR(WEIR_EUSAGE, "--unknown is a share of the vertices of --embed-vertices; name their types, too");
+static weir_err train_check_served(const weir_cli *cli, const weir_cmd_train *c) {
+    if (c->as_served && c->opts.cut.split != WEIR_TARGETS_BY_TIME)
+        return WEIR_ERR(WEIR_EUSAGE, "--as-served is of a cut by time; omit it with --masks and --per-class");
+    if (c->as_served && (c->plan || weir_cli_given(cli, "judge")))
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--as-served is a second training beside a first; omit it with --plan and --judge");
     return WEIR_OK;
 }
 
@@ -103,20 +66,6 @@ static weir_err train_check_shares(const weir_cli *cli, const weir_train_opts *o
                             shares[i]);
     }
     return WEIR_OK;
-}
-
-static weir_err train_find_task(const weir_cli *cli, weir_train_opts *o) {
-    const weir_schema *schema = weir_snapshot_schema(o->snapshot);
-    const char *name = weir_cli_text(cli, "task");
-    uint32_t count = weir_schema_task_count(schema);
-    if (!name && count == 1) return WEIR_OK;
-    if (!name)
-        return WEIR_ERR(count ? WEIR_EUSAGE : WEIR_ECONFIG,
-                        count ? "the schema has %u tasks; choose one by --task NAME"
-                              : "the schema has %u tasks; add one to it (store/schema/README.md)",
-                        count);
-    o->task = weir_schema_task_find(schema, name);
-    return o->task == WEIR_SCHEMA_NONE ? WEIR_ERR(WEIR_EUSAGE, "the schema has no task '%s'", name) : WEIR_OK;
 }
 
 /* --- the run ------------------------------------------------------------------------------------------------------ */
@@ -276,16 +225,15 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->opts.folder = weir_cli_text(cli, "folder");
     c->opts.trace = weir_cli_text(cli, "trace");
     c->baselines = !weir_cli_given(cli, "no-baselines");
+    c->as_served = weir_cli_given(cli, "as-served");
     c->opts.resume = weir_cli_given(cli, "resume");
-    c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
-    c->opts.bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
-    c->opts.residual = weir_cli_given(cli, "residual");
     weir_err err = train_read_numbers(cli, &c->opts);
     if (!err) err = train_read_remote(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);
     if (!err) err = train_check_shares(cli, &c->opts);
     if (!err) err = train_read_plan(cli, c);
+    if (!err) err = train_check_served(cli, c);
     if (!err && weir_cli_given(cli, "against") && !weir_cli_given(cli, "judge"))
         err =
             WEIR_ERR(WEIR_EUSAGE, "--against names the model that one of --judge is compared with; give --judge, too");
@@ -295,12 +243,9 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err && c->opts.resume && !c->opts.folder)
         err = WEIR_ERR(WEIR_EUSAGE, "--resume continues from a checkpoint in --folder, which is missing; name it");
     if (!err) err = train_open_graph(cli, c);
-    if (!err) err = train_read_embeddings(cli, c);
-    c->reach.reach = c->opts.reach;
-    if (!err) err = weir_cmd_reach_read(cli, weir_snapshot_schema(c->opts.snapshot), &c->reach);
-    c->opts.reach = c->reach.reach;
+    if (!err) err = weir_cmd_learning_places(cli, c);
     if (!err && weir_cli_given(cli, "judge")) return WEIR_OK; /* the task is the model's */
-    return err ? err : train_find_task(cli, &c->opts);
+    return err ? err : weir_cmd_learning_task(cli, &c->opts);
 }
 
 static bool train_recommends(const weir_cmd_train *c) {
@@ -339,7 +284,9 @@ static weir_err train_run(weir_cli *cli) {
         c.opts.on_epoch = train_print_epoch;
         c.opts.context = &c;
         err = weir_train_run(c.comm, &c.opts, &trained);
+        if (!err && c.as_served) err = weir_cmd_train_served(&c, trained, &c.served);
         if (!err) err = weir_comm_fail(c.comm, weir_cmd_train_finish(&c, trained));
+        weir_trained_close(c.served.trained);
         weir_trained_close(trained);
         if (!err) weir_comm_barrier(c.comm);
     }
@@ -369,58 +316,14 @@ static const weir_option options[] = {
      "what answers: a network; boosted trees over what stands around a target; or the mean of both, of a yes-or-no "
      "question (default: network)",
      "network|trees|blend"},
-    {"task", 't', "NAME", "task of the schema (default: its only one)", NULL},
-    {"epochs", 'e', "N", "epochs at most (default: 100)", NULL},
-    {"patience", 0, "N", "stop after N epochs without a better validation; 0: never (default: 5)", NULL},
-    {"batch", 'b', "N", "targets of a step, over all ranks (default: 512)", NULL},
+#include "learning.def"
     {"batches", 0, "KIND",
      "global: drawn from all targets, and each rank computes what it has; local: all ranks compute as many of each, of "
      "what they have as far as possible (default: global)",
      "global|local"},
-    {"ahead", 0, "N",
-     "batches that are prepared ahead, each by a thread: more hide a slower network, and need memory (default: 6)",
-     NULL},
-    {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
-    {"residual", 0, NULL,
-     "each layer from the second on adds to what it saw of a vertex: for networks of three layers and more", NULL},
-    {"encoder", 0, "KIND",
-     "layer: what is known of a vertex goes through a layer of its type first; none: where that is numbers alone, the "
-     "first layer takes them as they are, as a plain GraphSAGE does (default: layer)",
-     "layer|none"},
-    {"fanouts", 0, "N,N,…",
-     "edges of a vertex along each relation that a layer looks at, one number a layer; some relations otherwise: "
-     "'10,10 paid_by=20,5 paid_at.in=0,0' (default: 10,10)",
-     NULL},
-    {"strategy", 0, "NAME",
-     "which edges: recent, uniform, full, weighted:FEATURE, weighted:HALF-LIFE; some relations otherwise: 'recent "
-     "paid_by.in=uniform' (default: recent; uniform where edges have no times)",
-     NULL},
-    {"out-only", 0, NULL, "follow edges from their start only: for an import made with --undirected", NULL},
-    {"rate", 'r', "X", "learning rate (default: 0.003)", NULL},
-    {"decay", 0, "X", "weight decay (default: 0.01)", NULL},
-    {"dropout", 0, "X", "share of each layer that is dropped in a step (default: 0.2)", NULL},
-    {"negatives", 'n', "N", "targets of the common class for each other one in an epoch; 0: all (default: 50)", NULL},
-    {"positive-weight", 0, "X", "weight of class 1 in the loss (default: 1)", NULL},
-    {"warm-up", 0, "X", "share of the time range that is only past (default: 0.15)", NULL},
-    {"validation", 0, "X", "share of the targets, before the test's (default: 0.15)", NULL},
     {"test", 0, "X", "share of the targets, the latest (default: 0.15)", NULL},
     {"masks", 0, "A,B,C", "masks of an import for training, validation and test, instead of a cut by time", NULL},
     {"per-class", 0, "N,M", "draw N of each class to train on and M for validation; the rest is the test", NULL},
-    {"input-dropout", 0, "X", "share of the entries of an import's matrices that a step does not see (default: 0)",
-     NULL},
-    {"embed-vertices", 0, "TYPE,TYPE…",
-     "learn an embedding of each vertex of these types that the snapshot has, beside its features if it has any "
-     "(default: of none)",
-     NULL},
-    {"unknown", 0, "X",
-     "share of these vertices that a step sees as one that came after the snapshot, so that what such a one has is "
-     "learnt (default: 0.1)",
-     NULL},
-    {"embedding-optimizer", 0, "NAME",
-     "what moves the embeddings of vertices and categories; adagrad has no decay, and wants a larger rate (default: "
-     "adamw)",
-     "adamw|adagrad"},
-    {"embedding-rate", 0, "X", "learning rate of embeddings (default: that of --rate)", NULL},
     {"cache", 0, "X",
      "rows of other ranks that a rank keeps, in vertices that a rank owns on average; of an import without times "
      "(default: 0)",
@@ -451,9 +354,7 @@ static const weir_option options[] = {
     {"horizons", 0, "N", "of a task that recommends: how many horizons validation and test have each (default: 1)",
      NULL},
     {"threads", 0, "N", "of a task that recommends: threads that learn (default: one a core)", NULL},
-    {"unit-rows", 0, NULL, "divide each row of an import's matrices by its length", NULL},
     {"alerts", 0, "N", "alerts a day, for precision at a budget (default: 50)", NULL},
-    {"seed", 's', "N", "seed of everything that is drawn (default: 1)", NULL},
     {"judge", 'j', "DIR", "train nothing: print how the model in this folder scores the test targets, as JSON", NULL},
     {"against", 0, "DIR",
      "of --judge: judge this model, too, on the same targets, and say how surely one is better (default: none)", NULL},
@@ -464,6 +365,10 @@ static const weir_option options[] = {
     {"ranks", 0, "N", "with --plan, of a whole snapshot: as if mpirun started so many (default: those that there are)",
      NULL},
     {"json", 0, NULL, "print the plan as JSON", NULL},
+    {"as-served", 0, NULL,
+     "train a second time, of what was known when the test begins, and report how that model scores the test: as a "
+     "server's would, whose newest labels are not known yet",
+     NULL},
     {"no-baselines", 0, NULL, "do not train boosted trees beside the network", NULL},
     {"resume", 0, NULL, "continue from the checkpoint in --folder, if there is one", NULL},
     {0}};

@@ -18,10 +18,19 @@ typedef struct weir_cmd_reach {
 
 extern const char *const weir_cmd_train_models[WEIR_TRAIN_MODELS]; /* "network", "trees", "blend" */
 
+/* What --as-served has come to. */
+typedef struct weir_cmd_served {
+    int64_t known_us;                    /* up to when its labels were known              */
+    weir_trained *trained;               /* NULL: there is none                            */
+    char why_not[WEIR_ERR_SENTENCE_MAX]; /* "": it was not wanted, or there is one         */
+} weir_cmd_served;
+
 typedef struct weir_cmd_train {
     const char *snapshot_folder, *parts_folder; /* one of them   */
     const char *models, *key, *predictions;     /* NULL, not wanted */
     bool baselines;
+    bool as_served;
+    weir_cmd_served served;
     bool plan;
     uint32_t pretend; /* with plan: so many ranks; 0: those that there are */
     weir_train_opts opts;
@@ -41,8 +50,19 @@ weir_err weir_cmd_train_u32(const weir_cli *cli, const char *name, uint32_t leas
 bool weir_cmd_train_list(const char *text, uint32_t least, uint32_t most, uint32_t room, uint32_t *numbers,
                          uint32_t *countp);
 
+/* learning.c: what learning.def has, for opts that begin with the defaults: numbers and switches; then, of an open
+ * snapshot, whose vertices have embeddings and which edges are looked at; and the task.  WEIR_EUSAGE; of the task
+ * WEIR_ECONFIG, too: the schema has none. */
+weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *opts);
+weir_err weir_cmd_learning_places(const weir_cli *cli, weir_cmd_train *c);
+weir_err weir_cmd_learning_task(const weir_cli *cli, weir_train_opts *opts);
+
 /* All ranks together. On rank 0: the report to stdout and into the folder, the model into the register. */
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);
+
+/* served.c: trains again, of what was known when the test of the training begins. served begins as 0. All ranks
+ * together.  What weir_train_run says, but too few known targets are no error. */
+weir_err weir_cmd_train_served(const weir_cmd_train *c, const weir_trained *trained, weir_cmd_served *served);
 
 /* What is known of the targets behind the training part. */
 typedef struct weir_cmd_predictions {

@@ -89,32 +89,59 @@ weir_err weir_eval_average_precision(const weir_scored *scored, double *valuep) 
     return WEIR_OK;
 }
 
-weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
-                             weir_eval_budget *budgetp) {
-    weir_ranked *ranked = NULL;
-    size_t positives = 0;
+/* What the alerts find, of which a positive is worth so much; worth NULL: 1 each. */
+static double rank_found(const weir_ranked *ranked, size_t count, uint32_t alerts, const double *worth,
+                         weir_eval_budget *budgetp) {
     double found = 0;
-    *budgetp = (weir_eval_budget){0};
-    if (scored->count == 0 || alerts == 0)
-        return WEIR_ERR(WEIR_EDATA, "%zu targets and %u alerts a day; both have to be at least 1", scored->count,
-                        alerts);
-    weir_err err = weir_eval_rank(scored, days, &ranked, &positives);
-    if (err) return err;
-    for (size_t at = 0; at < scored->count; budgetp->days++) {
+    for (size_t at = 0; at < count; budgetp->days++) {
         int64_t day = ranked[at].day;
         uint64_t left = alerts;
-        while (at < scored->count && ranked[at].day == day) {
-            size_t in_group, end = weir_eval_group(ranked, scored->count, at, &in_group), size = end - at;
+        while (at < count && ranked[at].day == day) {
+            size_t in_group, end = weir_eval_group(ranked, count, at, &in_group), size = end - at;
             uint64_t taken = size < left ? size : left;
-            found += (double)in_group * (double)taken / (double)size;
+            double group = worth ? 0 : (double)in_group;
+            for (size_t i = at; worth && i < end; i++)
+                group += ranked[i].label ? worth[ranked[i].at] : 0;
+            found += group * (double)taken / (double)size;
             budgetp->alerts += taken;
             left -= taken;
             at = end;
         }
     }
     WEIR_ASSERT(budgetp->days > 0 && budgetp->alerts > 0); /* each day has a target at least */
+    return found;
+}
+
+static weir_err rank_by_days(const weir_scored *scored, const int64_t *days, uint32_t alerts, weir_ranked **rankedp,
+                             size_t *positivesp) {
+    if (scored->count == 0 || alerts == 0)
+        return WEIR_ERR(WEIR_EDATA, "%zu targets and %u alerts a day; both have to be at least 1", scored->count,
+                        alerts);
+    return weir_eval_rank(scored, days, rankedp, positivesp);
+}
+
+weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
+                             weir_eval_budget *budgetp) {
+    weir_ranked *ranked = NULL;
+    size_t positives = 0;
+    *budgetp = (weir_eval_budget){0};
+    weir_err err = rank_by_days(scored, days, alerts, &ranked, &positives);
+    if (err) return err;
+    const double found = rank_found(ranked, scored->count, alerts, NULL, budgetp);
     budgetp->precision = found / (double)budgetp->alerts;
     budgetp->recall = positives > 0 ? found / (double)positives : 0;
     weir_free(ranked);
     return WEIR_OK;
+}
+
+weir_err weir_eval_amount_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
+                                    const double *amounts, double *amountp) {
+    weir_ranked *ranked = NULL;
+    weir_eval_budget budget = {0};
+    size_t positives = 0;
+    *amountp = 0;
+    weir_err err = rank_by_days(scored, days, alerts, &ranked, &positives);
+    if (!err) *amountp = rank_found(ranked, scored->count, alerts, amounts, &budget);
+    weir_free(ranked);
+    return err;
 }

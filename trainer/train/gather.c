@@ -128,7 +128,8 @@ bool weir_target_merger_done(const weir_target_merger *merger) {
 
 weir_err weir_targets_count(weir_target_collector *c) {
     uint32_t ranks = c->comm ? weir_comm_ranks(c->comm) : 1;
-    double excluded[] = {(double)c->out->young, (double)c->out->old, (double)c->out->unlabelled};
+    double excluded[] = {(double)c->out->young, (double)c->out->old, (double)c->out->unlabelled,
+                         (double)c->out->untold};
     const uint64_t own = c->count;
     weir_buf counts = {0};
     uint64_t *lengths = weir_calloc(ranks, sizeof *lengths), count = 0;
@@ -151,6 +152,7 @@ weir_err weir_targets_count(weir_target_collector *c) {
     c->out->young = (uint64_t)excluded[0];
     c->out->old = (uint64_t)excluded[1];
     c->out->unlabelled = (uint64_t)excluded[2];
+    c->out->untold = (uint64_t)excluded[3];
     c->out->classes_of = c->classes_of = weir_calloc(count + 1, sizeof *c->classes_of);
     if (c->comm) c->out->ranks = c->ranks = weir_calloc(count + 1, sizeof *c->ranks);
     return c->classes_of && (c->ranks || !c->comm) ? WEIR_OK : WEIR_NOMEM(GATHER_NO_MEMORY);

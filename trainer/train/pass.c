@@ -315,6 +315,10 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
 
 /* --- measuring ---------------------------------------------------------------------------------------------------- */
 
+bool weir_training_has_both(const weir_train_metrics *metrics) {
+    return metrics->positives > 0 && metrics->positives < metrics->targets;
+}
+
 weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
                                weir_train_metrics *metricsp) {
     uint64_t begin = weir_targets_begin(t->targets, part), count = t->targets->ends[part] - begin, right = 0;
@@ -335,8 +339,9 @@ weir_err weir_training_measure(const weir_trained *t, const double *scores, weir
     if (!err && weir_nn_outputs(t->shape) == 1) {
         const weir_scored scored = {scores, labels, count};
         weir_eval_budget budget = {0};
-        err = weir_eval_auroc(&scored, &m->auroc);
-        if (!err) err = weir_eval_average_precision(&scored, &m->average_precision);
+        m->auroc = m->average_precision = (double)NAN; /* of one class, as a test by times may be, there is none */
+        if (weir_training_has_both(m)) err = weir_eval_auroc(&scored, &m->auroc);
+        if (!err && weir_training_has_both(m)) err = weir_eval_average_precision(&scored, &m->average_precision);
         if (!err) err = weir_eval_at_budget(&scored, days, t->opts.alerts, &budget);
         m->budget_precision = budget.precision;
         m->budget_recall = budget.recall;

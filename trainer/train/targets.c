@@ -67,27 +67,50 @@ static weir_err targets_event_of(const weir_snapshot *snapshot, uint32_t type, u
     return WEIR_OK;
 }
 
-bool weir_target_is_young(const weir_target_collector *c, int64_t time_us) {
+/* Whether labels of a target of this time may come at or after by_us. */
+static bool targets_is_young(const weir_target_collector *c, int64_t time_us, int64_t by_us) {
     int64_t ripe_us;
     bool late = __builtin_add_overflow(time_us, c->task->maturity_us, &ripe_us);
-    return late || ripe_us > weir_snapshot_as_of_us(c->snapshot);
+    return late || ripe_us > by_us;
+}
+
+bool weir_target_is_young(const weir_target_collector *c, int64_t time_us) {
+    return targets_is_young(c, time_us, weir_snapshot_as_of_us(c->snapshot));
+}
+
+/* Whether a target of this time can be in a part; labels before *by_us count. */
+static bool targets_looks_at(const weir_target_collector *c, int64_t time_us, int64_t *by_us) {
+    const weir_targets_cut *cut = c->cut;
+    *by_us = weir_snapshot_as_of_us(c->snapshot);
+    if (cut->split != WEIR_TARGETS_BY_TIMES) return true;
+    if (time_us >= cut->known_us) return time_us >= cut->test_from_us && time_us < cut->test_to_us;
+    *by_us = cut->known_us; /* TRAIN-T7 */
+    return true;
+}
+
+/* Its label may still come: counts it among those that are excluded. */
+static void targets_leave_young(weir_target_collector *c, int64_t time_us) {
+    const bool test = c->cut->split != WEIR_TARGETS_BY_TIMES || time_us >= c->cut->known_us;
+    c->out->young += test;
+    c->out->untold += !test;
 }
 
 /* As of when the vertex was put, in one of its lives; labels [begin, end) are of that life, newest first. */
 static weir_err targets_take_life(weir_target_collector *c, uint64_t vertex, int64_t time_us, uint64_t begin,
                                   uint64_t end) {
     uint32_t type = c->label->target, value = c->label->absent;
-    int64_t last_us = INT64_MAX;                        /* of labels that count */
+    int64_t by_us, last_us = INT64_MAX; /* of labels that count */
+    if (!targets_looks_at(c, time_us, &by_us)) return WEIR_OK;
     if (time_us < weir_snapshot_from_us(c->snapshot)) { /* TRAIN-T4 */
         c->out->old++;
         return WEIR_OK;
     }
-    if (weir_target_is_young(c, time_us)) { /* TRAIN-T2 */
-        c->out->young++;
+    if (targets_is_young(c, time_us, by_us)) { /* TRAIN-T2 */
+        targets_leave_young(c, time_us);
         return WEIR_OK;
     }
     if (c->task->horizon_us && __builtin_add_overflow(time_us, c->task->horizon_us, &last_us)) last_us = INT64_MAX;
-    while (begin < end && c->labels->times[begin] > last_us)
+    while (begin < end && (c->labels->times[begin] > last_us || c->labels->times[begin] >= by_us))
         begin++;
     if (begin < end) {
         value = (uint32_t)c->labels->values[begin];
@@ -127,11 +150,16 @@ static weir_err targets_take_labels(weir_target_collector *c, uint64_t vertex, u
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     weir_err err = WEIR_OK;
     for (uint64_t i = begin; !err && i < end; i++) {
-        int64_t time_us = c->labels->times[i];
+        int64_t time_us = c->labels->times[i], by_us;
         uint64_t life;
         bool there = time_us < INT64_MAX && weir_snapshot_span(&v->lives, vertex, time_us + 1, &life);
         if (!there || !weir_target_has_name(v, vertex)) continue; /* what is not there is not judged */
         if (v->lives.times[life] < time_us) time_us--;
+        if (!targets_looks_at(c, time_us, &by_us)) continue;
+        if (c->labels->times[i] >= by_us) {
+            targets_leave_young(c, time_us);
+            continue;
+        }
         if (time_us < weir_snapshot_from_us(c->snapshot)) { /* TRAIN-T4 */
             c->out->old++;
             continue;
@@ -164,12 +192,13 @@ static int targets_by_time(const void *a, const void *b) {
     return x->class_of < y->class_of ? -1 : x->class_of > y->class_of; /* TRAIN-T5: two labels of one moment */
 }
 
-/* Times of the first and the last candidate of all ranks; first > last: there are none. */
-static weir_err targets_range(const weir_target_collector *c, int64_t range_us[2]) {
+/* Times of the first and the last of all ranks' first candidates, of this rank so many; first > last: there are none.
+ */
+static weir_err targets_range(const weir_target_collector *c, size_t learnt, int64_t range_us[2]) {
     uint32_t ranks = c->comm ? weir_comm_ranks(c->comm) : 1;
     weir_buf all = {0};
-    range_us[0] = c->count ? c->candidates[0].told.before_us : INT64_MAX;
-    range_us[1] = c->count ? c->candidates[c->count - 1].told.before_us : INT64_MIN;
+    range_us[0] = learnt ? c->candidates[0].told.before_us : INT64_MAX;
+    range_us[1] = learnt ? c->candidates[learnt - 1].told.before_us : INT64_MIN;
     uint64_t *lengths = weir_calloc(ranks, sizeof *lengths);
     weir_err err = lengths ? WEIR_OK : WEIR_NOMEM(TARGETS_NO_MEMORY);
     if (!err && c->comm) err = weir_comm_gather(c->comm, range_us, 2 * sizeof *range_us, &all, lengths);
@@ -184,17 +213,18 @@ static weir_err targets_range(const weir_target_collector *c, int64_t range_us[2
     return err;
 }
 
-/* The warm-up is only a past. */
-static weir_err targets_leave_warm_up(weir_target_collector *c, double warm_up) {
+/* The warm-up is only a past. *learntp: of the candidates, in their order, those that are not for a test by times. */
+static weir_err targets_leave_warm_up(weir_target_collector *c, double warm_up, size_t *learntp) {
     int64_t range_us[2];
-    weir_err err = targets_range(c, range_us);
+    weir_err err = targets_range(c, *learntp, range_us);
     if (err || range_us[0] > range_us[1]) return err;
     uint64_t length_us = (uint64_t)range_us[1] - (uint64_t)range_us[0]; /* may be more than an int64_t holds */
     int64_t begin_us = (int64_t)((uint64_t)range_us[0] + (uint64_t)(warm_up * (double)length_us));
     WEIR_ASSERT(begin_us >= range_us[0] && begin_us <= range_us[1]);
     size_t begin = 0;
-    while (begin < c->count && c->candidates[begin].told.before_us < begin_us)
+    while (begin < *learntp && c->candidates[begin].told.before_us < begin_us)
         begin++;
+    *learntp -= begin;
     c->count -= begin;
     if (c->count) memmove(c->candidates, c->candidates + begin, c->count * sizeof *c->candidates);
     return WEIR_OK;
@@ -227,15 +257,22 @@ static void targets_cut_next(void *context, const weir_target_told *told, uint32
 
 static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets_cut *cut) {
     targets_cutting cutting = {.c = c};
+    const bool by_times = cut->split == WEIR_TARGETS_BY_TIMES;
     weir_err err =
         weir_targets_collect(c, c->task->moment == WEIR_SCHEMA_AT_PUT ? targets_take_lives : targets_take_labels);
     if (!err && c->count) qsort(c->candidates, c->count, sizeof *c->candidates, targets_by_time);
-    if (!err) err = targets_leave_warm_up(c, cut->warm_up);
+    size_t learnt = c->count;
+    while (by_times && learnt > 0 && c->candidates[learnt - 1].told.before_us >= cut->known_us)
+        learnt--;
+    if (!err) err = targets_leave_warm_up(c, cut->warm_up, &learnt);
     if (!err) err = weir_targets_count(c);
     if (err) return err;
     uint64_t count = c->out->count, *ends = c->out->ends;
-    ends[WEIR_TARGETS_TRAIN] = (uint64_t)((1 - cut->validation - cut->test) * (double)count);
-    ends[WEIR_TARGETS_VALIDATION] = (uint64_t)((1 - cut->test) * (double)count);
+    double of_ranks = (double)learnt;
+    if (by_times && c->comm) weir_comm_sum_doubles(c->comm, &of_ranks, 1);
+    ends[WEIR_TARGETS_TRAIN] =
+        (uint64_t)(by_times ? (1 - cut->validation) * of_ranks : (1 - cut->validation - cut->test) * (double)count);
+    ends[WEIR_TARGETS_VALIDATION] = (uint64_t)(by_times ? of_ranks : (1 - cut->test) * (double)count);
     ends[WEIR_TARGETS_TEST] = count;
     c->out->days = cutting.days = weir_calloc(count - ends[WEIR_TARGETS_TRAIN] + 1, sizeof *cutting.days);
     return cutting.days ? weir_targets_gather(c, targets_by_time, targets_cut_next, &cutting)
@@ -282,12 +319,12 @@ static weir_err targets_count_classes(weir_targets *t) {
 
 static weir_err targets_check_part(const weir_targets *t, weir_targets_part part) {
     static const char *const names[] = {"to learn from", "for validation", "for the test"};
-    uint64_t count = t->ends[part] - weir_targets_begin(t, part);
+    uint64_t count = t->ends[part] - weir_targets_begin(t, part), young = t->untold ? t->untold : t->young;
     uint32_t present = 0;
     for (uint32_t i = 0; i < t->classes; i++)
         present += t->class_counts[part * t->classes + i] > 0;
     if (count < TARGETS_MIN) {
-        if (t->old > t->young)
+        if (t->old > young)
             return WEIR_ERR(WEIR_EDATA,
                             "there are only %llu targets %s (%llu are from before the history that the snapshot "
                             "covers); build it with a longer --history or with none, and lengthen the schema's "
@@ -296,7 +333,7 @@ static weir_err targets_check_part(const weir_targets *t, weir_targets_part part
         return WEIR_ERR(WEIR_EDATA,
                         "there are only %llu targets %s (%llu are too young: their labels may still come); take more "
                         "data, or shorten the task's `maturity`",
-                        (unsigned long long)count, names[part], (unsigned long long)t->young);
+                        (unsigned long long)count, names[part], (unsigned long long)young);
     }
     if (present < 2) {
         return WEIR_ERR(WEIR_EDATA, "all %llu targets %s are of one class; take a longer time range",
@@ -313,7 +350,9 @@ static weir_err targets_check(const weir_target_collector *c, const weir_targets
         return WEIR_ERR(WEIR_EDATA,
                         "all %llu targets are of one moment, so no time separates them; give --masks or --per-class",
                         (unsigned long long)t->count);
-    for (weir_targets_part part = WEIR_TARGETS_TRAIN; !err && part < WEIR_TARGETS_PARTS; part++)
+    /* A test by times is a span of the caller's: a day without a positive is one, too. */
+    const weir_targets_part end = cut->split == WEIR_TARGETS_BY_TIMES ? WEIR_TARGETS_TEST : WEIR_TARGETS_PARTS;
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; !err && part < end; part++)
         err = targets_check_part(t, part);
     return err;
 }
@@ -360,6 +399,19 @@ uint32_t weir_targets_place(const weir_targets *targets, uint64_t target) {
     return begin < targets->held && targets->numbers[begin] == target ? begin : WEIR_TARGETS_ELSEWHERE;
 }
 
+weir_err weir_targets_put_key(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, weir_buf *out) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
+    const int64_t from = v->key_offsets[vertex], to = v->key_offsets[vertex + 1];
+    if (from < 0 || from > to || to > v->key_offsets[v->count]) /* the file is not trusted */
+        return WEIR_ERR(WEIR_ECORRUPT, "the keys of the snapshot are damaged at vertex %llu; build it again",
+                        (unsigned long long)vertex);
+    weir_buf_csv(out, (const char *)v->key_bytes + from, (size_t)(to - from));
+    if (from == to)
+        weir_buf_printf(out, "#%016llx%016llx", (unsigned long long)v->ids[vertex].high,
+                        (unsigned long long)v->ids[vertex].low);
+    return WEIR_OK;
+}
+
 uint64_t weir_targets_bytes(const weir_targets *t) {
     uint64_t judged = t->count - t->ends[WEIR_TARGETS_TRAIN];
     return t->count * (sizeof *t->classes_of + (t->ranks ? sizeof *t->ranks : 0)) + judged * sizeof *t->days +
@@ -367,16 +419,30 @@ uint64_t weir_targets_bytes(const weir_targets *t) {
            WEIR_TARGETS_PARTS * t->classes * sizeof *t->class_counts;
 }
 
+static weir_err targets_check_cut(const weir_targets_cut *cut) {
+    const bool by_times = cut->split == WEIR_TARGETS_BY_TIMES;
+    const double test = by_times ? 0 : cut->test;
+    if ((by_times || cut->split == WEIR_TARGETS_BY_TIME) &&
+        !(cut->warm_up >= 0 && cut->warm_up <= 0.9 && cut->validation > 0 && (by_times || test > 0) &&
+          cut->validation + test < 1))
+        return WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
+    if (by_times && !(cut->known_us <= cut->test_from_us && cut->test_from_us < cut->test_to_us))
+        return WEIR_ERR(WEIR_EINVAL, "a test by times is a span that begins when what is learnt from was known, or "
+                                     "later");
+    return WEIR_OK;
+}
+
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp) {
     const weir_targets_cut *cut = &opts->cut;
+    const bool in_order = cut->split == WEIR_TARGETS_BY_TIME || cut->split == WEIR_TARGETS_BY_TIMES;
     *targetsp = NULL;
-    if (cut->split == WEIR_TARGETS_BY_TIME && !(cut->warm_up >= 0 && cut->warm_up <= 0.9 && cut->validation > 0 &&
-                                                cut->test > 0 && cut->validation + cut->test < 1))
-        return WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
-    weir_target_collector c = {.snapshot = snapshot, .comm = opts->comm, .out = weir_calloc(1, sizeof *c.out)};
+    weir_err err = targets_check_cut(cut);
+    if (err) return err;
+    weir_target_collector c = {
+        .snapshot = snapshot, .cut = cut, .comm = opts->comm, .out = weir_calloc(1, sizeof *c.out)};
     if (!c.out) return WEIR_NOMEM(TARGETS_NO_MEMORY);
-    weir_err err = targets_find_task(&c, opts->task);
-    if (!err) err = cut->split == WEIR_TARGETS_BY_TIME ? targets_cut_by_time(&c, cut) : weir_targets_cut_still(&c, cut);
+    err = targets_find_task(&c, opts->task);
+    if (!err) err = in_order ? targets_cut_by_time(&c, cut) : weir_targets_cut_still(&c, cut);
     if (!err) err = targets_hold(&c);
     if (!err) err = targets_count_classes(c.out);
     if (!err) err = targets_check(&c, cut);

@@ -25,6 +25,7 @@ typedef struct weir_target_collector {
     const weir_schema_task *task;
     const weir_schema_label *label;
     const weir_snapshot_labels *labels;
+    const weir_targets_cut *cut;
     weir_comm *comm; /* NULL: the snapshot is whole */
     weir_targets *out;
     weir_target_candidate *candidates; /* of this rank */

@@ -380,6 +380,11 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err) err = training_check_trees(t);
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
+    if (!err && t->targets->count == t->targets->ends[WEIR_TARGETS_VALIDATION]) /* cut by times */
+        err = WEIR_ERR(WEIR_EDATA,
+                       "there are no targets for the test (%llu are too young: their labels may still "
+                       "come); take a longer or an earlier span",
+                       (unsigned long long)t->targets->young);
     if (!err) err = training_shape_open(t);
     if (!err) err = training_check_columns(t);
     if (!err) err = training_check_pairs(t);
@@ -461,7 +466,9 @@ weir_err weir_training_calibrate(const weir_trained *t, const double *scores, we
         probabilities[i] = weir_calibrated(calibration, scored.scores[i]);
     if (!err) err = weir_eval_log_loss(&calibrated, &metrics->log_loss);
     if (!err) err = weir_eval_calibration_error(&calibrated, &metrics->calibration_error);
-    if (!err) err = weir_eval_average_precision_interval(&scored, t->opts.seed, &metrics->interval);
+    metrics->interval = (weir_interval){(double)NAN, (double)NAN};
+    if (!err && weir_training_has_both(metrics))
+        err = weir_eval_average_precision_interval(&scored, t->opts.seed, &metrics->interval);
     weir_free(probabilities);
     weir_free(labels);
     return err;

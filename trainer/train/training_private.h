@@ -88,6 +88,8 @@ double weir_training_lag(double *micros, uint32_t ranks, uint32_t *slowestp);
 double *weir_training_scores(const weir_trained *t, weir_targets_part part);
 /* Those of a part, with these parameters; on all ranks the same.  [main] */
 weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir_real *params);
+/* Whether there are targets of both classes, without which no order of them means anything. */
+bool weir_training_has_both(const weir_train_metrics *metrics);
 /* What validation and early stopping look at. scores: one a target of the part. */
 weir_err weir_training_measure(const weir_trained *t, const double *scores, weir_targets_part part,
                                weir_train_metrics *metricsp);

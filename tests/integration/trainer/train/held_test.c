@@ -24,6 +24,13 @@ static const weir_targets_opts cuts[] = {
     {.task = LEARN_TASK_BAD, .cut = {.warm_up = 0.1, .validation = 0.2, .test = 0.2}},
     {.task = LEARN_TASK_SAID, .cut = {.warm_up = 0, .validation = 0.3, .test = 0.1}},
     {.cut = {.split = WEIR_TARGETS_BY_CLASS, .each = {20, 30}, .seed = 5}},
+    {.task = LEARN_TASK_BAD,
+     .cut = {.split = WEIR_TARGETS_BY_TIMES,
+             .warm_up = 0.1,
+             .validation = 0.2,
+             .known_us = LEARN_START_US + 2000 * 60 * LEARN_SECOND,
+             .test_from_us = LEARN_START_US + 2100 * 60 * LEARN_SECOND,
+             .test_to_us = LEARN_START_US + 2500 * 60 * LEARN_SECOND}},
 };
 
 static void same_as_the_whole(const weir_targets *of_part, const weir_targets *whole, uint32_t ranks) {
@@ -40,6 +47,7 @@ static void same_as_the_whole(const weir_targets *of_part, const weir_targets *w
     assert_true(of_part->one_time == whole->one_time && of_part->digest == whole->digest);
     assert_true(of_part->young == whole->young && of_part->old == whole->old);
     assert_int_equal(of_part->unlabelled, whole->unlabelled);
+    assert_int_equal(of_part->untold, whole->untold);
     for (uint64_t i = 0; i < whole->count; i++)
         assert_true(of_part->ranks[i] < ranks);
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
@@ -138,6 +146,16 @@ static void t5_t6_cut_by_time(void **state) {
     same_for(snapshot, "1", 3, WEIR_PARTS_RANDOM);
 }
 
+static void t5_t6_t7_cut_by_times(void **state) {
+    (void)state;
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = 40, .bad = 0.3};
+    char snapshot[4096];
+    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("snapshot"));
+    learn_snapshot(&plan, snapshot);
+    same_for(snapshot, "3", 1, WEIR_PARTS_RANDOM);
+    same_for(snapshot, "3", 3, WEIR_PARTS_METIS);
+}
+
 static void t5_t6_drawn(void **state) {
     (void)state;
     char nodes[4096], edges[4096], snapshot[4096];
@@ -150,4 +168,4 @@ static void t5_t6_drawn(void **state) {
     same_for(snapshot, "2", 5, WEIR_PARTS_RANDOM);
 }
 
-WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(t5_t6_cut_by_time), WEIR_CASE(t5_t6_drawn))
+WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(t5_t6_cut_by_time), WEIR_CASE(t5_t6_t7_cut_by_times), WEIR_CASE(t5_t6_drawn))

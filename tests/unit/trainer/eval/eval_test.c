@@ -66,7 +66,7 @@ static double naive_average_precision(const data *d) {
 }
 
 /* The share of each target that is looked at: what is left after the higher ones, dealt out to its equals. */
-static double naive_found(const data *d, uint32_t alerts, double *givenp) {
+static double naive_found(const data *d, const double *worth, uint32_t alerts, double *givenp) {
     double found = 0;
     *givenp = 0;
     for (size_t i = 0; i < d->count; i++) {
@@ -77,7 +77,7 @@ static double naive_found(const data *d, uint32_t alerts, double *givenp) {
             equal += d->scores[j] == d->scores[i];
         }
         double share = fmax(0, fmin(1, (alerts - higher) / equal));
-        found += share * d->labels[i];
+        found += share * d->labels[i] * (worth ? worth[i] : 1);
         *givenp += share;
     }
     return found;
@@ -103,10 +103,15 @@ static void ranks_are_those_of_named_pairs(void **state) {
         assert_ok(weir_eval_average_precision(&s, &value));
         near(value, naive_average_precision(&d));
         assert_ok(weir_eval_at_budget(&s, d.days, alerts, &budget));
-        double found = naive_found(&d, alerts, &given);
+        double found = naive_found(&d, NULL, alerts, &given);
         near((double)budget.alerts, given);
         near(budget.precision, found / given);
         near(budget.recall, found / positives);
+        double amounts[COUNT_MAX];
+        for (size_t i = 0; i < d.count; i++)
+            amounts[i] = (double)weir_rng_below(&rng, 1000) - 100;
+        assert_ok(weir_eval_amount_at_budget(&s, d.days, alerts, amounts, &value));
+        near(value, naive_found(&d, amounts, alerts, &given));
     }
 }
 

@@ -74,14 +74,18 @@ static void make_pay(world *w, uint64_t n) {
     }
 }
 
-static void world_open(world *w, uint64_t seed) {
-    *w = (world){.as_of_us = LEARN_START_US + (int64_t)SPAN_S * LEARN_SECOND};
+static void world_open_at(world *w, uint64_t seed, int64_t as_of_us) {
+    *w = (world){.as_of_us = as_of_us};
     learn_open(&w->learn, learn_schema_text, seed);
     for (uint64_t n = 0; n < PAYS; n++)
         make_pay(w, n);
-    const char *out = weir_test_path("snapshot");
+    const char *out = learn_path("snapshot");
     learn_build(&w->learn, out, w->as_of_us);
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &w->snapshot));
+}
+
+static void world_open(world *w, uint64_t seed) {
+    world_open_at(w, seed, LEARN_START_US + (int64_t)SPAN_S * LEARN_SECOND);
 }
 
 /* --- the naive walk ----------------------------------------------------------------------------------------------- */
@@ -170,6 +174,108 @@ static void t1_t2_of_random_snapshots(void **state) {
     }
     weir_snapshot_close(w->snapshot);
     free(w);
+}
+
+static void same_targets(const world *x, const weir_targets *a, uint64_t a_begin, const world *y, const weir_targets *b,
+                         uint64_t b_begin, uint64_t count) {
+    const weir_snapshot_vertices *of_x = weir_snapshot_vertices_of(x->snapshot, LEARN_PAY);
+    const weir_snapshot_vertices *of_y = weir_snapshot_vertices_of(y->snapshot, LEARN_PAY);
+    for (uint64_t i = 0; i < count; i++) {
+        const weir_target *s = &a->targets[a_begin + i], *t = &b->targets[b_begin + i];
+        assert_true(s->before_us == t->before_us && s->event == t->event);
+        assert_memory_equal(&of_x->ids[s->vertex], &of_y->ids[t->vertex], sizeof of_x->ids[0]);
+        assert_int_equal(a->classes_of[a_begin + i], b->classes_of[b_begin + i]);
+    }
+}
+
+/* What is learnt from is what a snapshot as of that time has, and the test is what one of the end has of the span. */
+static void cut_by_times_is_a_snapshot_of_that_time(const world *early, const world *late, uint32_t task,
+                                                    double warm_up) {
+    const int64_t from_us = early->as_of_us + 600 * LEARN_SECOND, to_us = from_us + 7200 * LEARN_SECOND;
+    weir_targets_opts opts = {.task = task,
+                              .cut = {.split = WEIR_TARGETS_BY_TIMES,
+                                      .warm_up = warm_up,
+                                      .validation = 0.3,
+                                      .known_us = early->as_of_us,
+                                      .test_from_us = from_us,
+                                      .test_to_us = to_us}};
+    weir_targets *cut = NULL, *then = NULL, *all = NULL;
+    assert_ok(weir_targets_open(late->snapshot, &opts, &cut));
+    assert_ok(weir_targets_open(early->snapshot, &BY_TIME(task, warm_up, 0.3, 0.3), &then));
+    assert_ok(weir_targets_open(late->snapshot, &BY_TIME(task, 0, 0.2, 0.2), &all));
+    const uint64_t learnt = cut->ends[WEIR_TARGETS_VALIDATION];
+    assert_int_equal(learnt, then->count);
+    assert_int_equal(cut->untold, then->young);
+    assert_true(cut->ends[WEIR_TARGETS_TRAIN] >= (uint64_t)(0.7 * (double)learnt));
+    same_targets(late, cut, 0, early, then, 0, learnt);
+
+    uint64_t begin = 0, end;
+    while (begin < all->count && all->targets[begin].before_us < from_us)
+        begin++;
+    for (end = begin; end < all->count && all->targets[end].before_us < to_us;)
+        end++;
+    assert_true(end > begin);
+    assert_int_equal(cut->count - learnt, end - begin);
+    same_targets(late, cut, learnt, late, all, begin, end - begin);
+    weir_targets_close(cut);
+    weir_targets_close(then);
+    weir_targets_close(all);
+}
+
+static void t7_of_random_snapshots(void **state) {
+    (void)state;
+    const uint64_t seed = weir_test_seed();
+    weir_rng rng = weir_rng_stream(seed, 7, 0);
+    world *early = malloc(sizeof *early), *late = malloc(sizeof *late);
+    assert_non_null(early);
+    assert_non_null(late);
+    const int64_t known_us =
+        LEARN_START_US + (int64_t)(SPAN_S / 8 * 6 + weir_rng_below(&rng, SPAN_S / 8)) * LEARN_SECOND + 123457;
+    world_open_at(early, seed, known_us);
+    world_open(late, seed);
+    for (uint32_t task = LEARN_TASK_BAD; task <= LEARN_TASK_SAID; task++) {
+        cut_by_times_is_a_snapshot_of_that_time(early, late, task, 0);
+        cut_by_times_is_a_snapshot_of_that_time(early, late, task, 0.1);
+    }
+    weir_snapshot_close(early->snapshot);
+    weir_snapshot_close(late->snapshot);
+    free(early);
+    free(late);
+}
+
+/* A label of the very moment of the cut is not known yet, and a target whose time for labels ends then is ripe. */
+static void t7_the_moment_of_the_cut(void **state) {
+    (void)state;
+    enum { PUT = 200 };
+    const int64_t step_us = 60 * LEARN_SECOND, known_us = LEARN_START_US + 100 * step_us + LEARN_RIPE_US;
+    learn_world w;
+    weir_snapshot *snapshot;
+    weir_targets *t = NULL;
+    const char *out = learn_path("snapshot");
+    learn_open(&w, learn_schema_text, weir_test_seed());
+    for (uint64_t n = 0; n < PUT; n++) {
+        const double x = 1;
+        learn_put(&w, LEARN_PAY, n, LEARN_START_US + (int64_t)n * step_us, &x);
+        if (n % 2) learn_label(&w, LEARN_BAD, n, "yes", LEARN_START_US + (int64_t)n * step_us + step_us);
+    }
+    learn_label(&w, LEARN_BAD, 100, "yes", known_us); /* that of the last ripe one comes when its time ends */
+    learn_build(&w, out, LEARN_START_US + PUT * step_us + 2 * LEARN_RIPE_US);
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    weir_targets_opts opts = {.task = LEARN_TASK_BAD,
+                              .cut = {.split = WEIR_TARGETS_BY_TIMES,
+                                      .validation = 0.25,
+                                      .known_us = known_us,
+                                      .test_from_us = known_us,
+                                      .test_to_us = known_us + 1}};
+    assert_ok(weir_targets_open(snapshot, &opts, &t));
+    assert_int_equal(t->ends[WEIR_TARGETS_VALIDATION], 101);
+    assert_int_equal(t->classes_of[100], 0);
+    assert_int_equal(t->untold, 59);                                  /* of 101 to 159, all before the cut */
+    assert_int_equal(t->count - t->ends[WEIR_TARGETS_VALIDATION], 1); /* 160, whatever class it has */
+    weir_targets_close(t);
+    opts.cut.test_from_us = known_us - 1;
+    assert_err(weir_targets_open(snapshot, &opts, &t), WEIR_EINVAL, "begins when what is learnt from was known");
+    weir_snapshot_close(snapshot);
 }
 
 /* As many targets as ten share each moment, so that most cuts would part some. */
@@ -430,9 +536,9 @@ static void t4_lives_are_targets_and_old_ones_are_not(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(t4_lives_are_targets_and_old_ones_are_not), WEIR_CASE(t1_t2_of_random_snapshots),
-           WEIR_CASE(t1_a_cut_parts_no_moment), WEIR_CASE(a_warm_up_is_only_past),
-           WEIR_CASE(a_warm_up_over_more_than_all_of_time), WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all),
-           WEIR_CASE(one_class_only), WEIR_CASE(shares_out_of_range),
-           WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused),
+           WEIR_CASE(t1_a_cut_parts_no_moment), WEIR_CASE(t7_of_random_snapshots), WEIR_CASE(t7_the_moment_of_the_cut),
+           WEIR_CASE(a_warm_up_is_only_past), WEIR_CASE(a_warm_up_over_more_than_all_of_time),
+           WEIR_CASE(too_few_targets), WEIR_CASE(no_targets_at_all), WEIR_CASE(one_class_only),
+           WEIR_CASE(shares_out_of_range), WEIR_CASE(lists_that_lead_out_of_the_snapshot_are_refused),
            WEIR_CASE(labels_without_a_value_of_the_schema_are_refused),
            WEIR_CASE(t3_a_living_graph_is_cut_by_time_only), WEIR_CASE(every_allocation_may_fail))

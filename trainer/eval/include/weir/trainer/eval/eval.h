@@ -60,6 +60,10 @@ typedef struct weir_eval_budget {
  * at the group's own precision.  WEIR_EDATA no targets, no alerts, or a score that is not finite; WEIR_ENOMEM. */
 weir_err weir_eval_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
                              weir_eval_budget *budgetp);
+/* The sum of the amounts of the positives that the same alerts find; of a group that does not fit, its mean for as many
+ * as have room. amounts: finite, one a target.  The same errors. */
+weir_err weir_eval_amount_at_budget(const weir_scored *scored, const int64_t *days, uint32_t alerts,
+                                    const double *amounts, double *amountp);
 
 /* probability = 1 / (1 + exp(-(slope * score + offset))) */
 typedef struct weir_calibration {

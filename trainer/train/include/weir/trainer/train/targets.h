@@ -6,6 +6,11 @@
  *   warm-up ──────► train ──────────────────► validation ─────► test ─────► too young
  *   only a past     ◄─────────────── targets ────────────────────────────►   their labels may still come
  *
+ * Cut by times, what was known at one moment is learnt from, as a training of that moment would have had it:
+ *
+ *   warm-up ──► train ──► validation ──► untold ──────► known_us ──► … ──► test_from_us ──► test ──► test_to_us
+ *                                        their labels came later
+ *
  * INVARIANTS
  *   TRAIN-T1  Cut by time: every target of a later part is later than every one of an earlier part.
  *   TRAIN-T2  A target's class depends on labels only. One that is judged as of its put is there only once its labels
@@ -16,6 +21,8 @@
  *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in parts.
  *   TRAIN-T6  Of a target that another rank has, a rank keeps numbers of a few bytes: its class and who has it, and its
  *             day if it is only for judging.
+ *   TRAIN-T7  Cut by times, training and validation have the targets, with the classes, that a snapshot as of
+ *             `known_us` has: no label of that moment or later counts, nor a target whose label could still have come.
  *
  * Of a task `at: put` a target is one life of a vertex: its time, its features and its labels are of that. What a later
  * message says of it (an update, a deletion, a second put) changes neither its time nor its class nor its features.
@@ -27,6 +34,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weir/store/base/buf.h>
 #include <weir/store/base/err.h>
 #include <weir/store/sample/source.h>
 #include <weir/store/snapshot/snapshot.h>
@@ -46,7 +54,8 @@ typedef enum weir_targets_part {
 typedef enum weir_targets_split {
     WEIR_TARGETS_BY_TIME,
     WEIR_TARGETS_BY_MASKS, /* an import's masks say who is in which part                    */
-    WEIR_TARGETS_BY_CLASS  /* so many of each class are drawn, and the rest is for the test */
+    WEIR_TARGETS_BY_CLASS, /* so many of each class are drawn, and the rest is for the test */
+    WEIR_TARGETS_BY_TIMES  /* what was known at a time is learnt from, a span behind it is the test */
 } weir_targets_split;
 
 /* How targets are cut into parts. A plain value; the names are borrowed. */
@@ -54,6 +63,8 @@ typedef struct weir_targets_cut {
     weir_targets_split split;
     double warm_up;                        /* by time: share of the range that is only past; 0 to 0.9 */
     double validation, test;               /* by time: shares of the targets behind it                */
+    int64_t known_us;                      /* by times: warm_up and validation are shares of what was known before it */
+    int64_t test_from_us, test_to_us;      /* by times: the first moment of the test, and the first behind it */
     const char *masks[WEIR_TARGETS_PARTS]; /* by masks: of the target's type                          */
     uint32_t each[2];                      /* by class: to learn from, for validation                 */
     uint64_t seed;                         /* by class: of the draw                                   */
@@ -83,17 +94,18 @@ typedef struct weir_targets {
     const weir_target *targets; /* vertices are indices of this rank's snapshot                            */
     const uint64_t *ids;        /* the low half of each one's vertex's                                     */
     uint64_t young;             /* excluded, of all ranks: their labels may still come                     */
+    uint64_t untold;            /* excluded by times: before known_us, but their labels were not known then */
     uint64_t old;               /* excluded: TRAIN-T4                                                      */
     uint64_t unlabelled;        /* excluded: no label in time, and the schema gives no `absent`            */
 } weir_targets;
 
 #define WEIR_TARGETS_ELSEWHERE UINT32_MAX
 
-/* WEIR_EINVAL shares out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one class
- * only, in the part that is named, or masks, classes or times that do not fit the cut, and what to do; WEIR_ECORRUPT a
- * list of the snapshot leads outside, a label has a value that there is not, or another rank tells what cannot be;
- * WEIR_ENOMEM; WEIR_ELIMIT 2^32 - 1 targets or more, or 2^16 ranks that have parts.  The snapshot is only read.
- * [any] */
+/* WEIR_EINVAL shares or times out of range; WEIR_ECONFIG the task cannot be trained; WEIR_EDATA too few targets, or one
+ * class only, in the part that is named (a test by times may have none, or one class), or masks, classes or times that
+ * do not fit the cut, and what to do; WEIR_ECORRUPT a list of the snapshot leads outside, a label has a value that is
+ * none, or another rank tells what cannot be; WEIR_ENOMEM; WEIR_ELIMIT 2^32 - 1 targets or more, or 2^16 ranks with
+ * parts.  The snapshot is only read.  [any] */
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
 void weir_targets_close(weir_targets *targets); /* NULL is allowed */
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part);
@@ -101,6 +113,9 @@ uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part)
 uint32_t weir_targets_place(const weir_targets *targets, uint64_t target);
 /* Which target the place is of. */
 uint64_t weir_targets_number(const weir_targets *targets, uint32_t place);
+/* The key of a vertex as a field of a comma-separated row; of one without a key # and its id.  WEIR_ECORRUPT; whether
+ * out has failed is not looked at.  [any] */
+weir_err weir_targets_put_key(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, weir_buf *out);
 /* Of memory. */
 uint64_t weir_targets_bytes(const weir_targets *targets);
 

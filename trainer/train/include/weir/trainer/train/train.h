@@ -52,7 +52,8 @@ typedef struct weir_train_times {
     int64_t sum_wait; /* of it, what the way back did not hide */
 } weir_train_times;
 
-/* How scores of a part stand. Of a yes-or-no question; else accuracy alone, in `accuracy`. */
+/* How scores of a part stand. Of a yes-or-no question; else accuracy alone, in `accuracy`. Of a test of one class,
+ * auroc, average_precision and its interval are NaN. */
 typedef struct weir_train_metrics {
     double auroc, average_precision;
     weir_interval interval;                 /* of the average precision; after training */
