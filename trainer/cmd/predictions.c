@@ -8,23 +8,12 @@
  *
  * Columns of trees are there if these were learnt. Targets stand in the order of their parts, and there of time.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
 
 #include "train_private.h"
-
-static weir_err predictions_put_key(weir_buf *out, const weir_snapshot_vertices *v, uint64_t vertex) {
-    const int64_t from = v->key_offsets[vertex], to = v->key_offsets[vertex + 1];
-    if (from < 0 || from > to || to > v->key_offsets[v->count]) /* the file is not trusted */
-        return WEIR_ERR(WEIR_ECORRUPT, "the keys of the snapshot are damaged at vertex %" PRIu64 "; build it again",
-                        vertex);
-    weir_buf_csv(out, (const char *)v->key_bytes + from, (size_t)(to - from));
-    if (from == to) weir_buf_printf(out, "#%016" PRIx64 "%016" PRIx64, v->ids[vertex].high, v->ids[vertex].low);
-    return WEIR_OK;
-}
 
 /* What is said of the target at this place of those behind the training part. */
 static void predictions_put_scores(weir_buf *out, const weir_cmd_predictions *p, uint32_t class_of, uint64_t place) {
@@ -62,7 +51,7 @@ weir_err weir_cmd_train_predictions(const char *path, const weir_cmd_predictions
         weir_buf_printf(
             &out, "%s,",
             parts[i < targets->ends[WEIR_TARGETS_VALIDATION] ? WEIR_TARGETS_VALIDATION : WEIR_TARGETS_TEST]);
-        err = predictions_put_key(&out, v, (uint64_t)target->vertex);
+        err = weir_snapshot_csv_key(v, (uint64_t)target->vertex, &out);
         weir_time_format(target->before_us, time);
         weir_buf_printf(&out, ",%s", time);
         predictions_put_scores(&out, p, targets->classes_of[i], i - first);
