@@ -233,6 +233,10 @@ typedef struct weir_recommend_answer {
  * what the graph reports.  [owner] */
 weir_err weir_recommender_run(weir_recommender *recommender, const weir_recommend_model *model, weir_vertex vertex,
                               int64_t before_us, uint32_t limit, weir_recommend_answer *answerp);
+/* The vector of a user, as weir_recommend_maker_run makes it: width + 1 floats.  WEIR_ENOMEM; what the graph reports.
+ * [owner] */
+weir_err weir_recommender_vector(weir_recommender *recommender, const weir_recommend_model *model, weir_vertex user,
+                                 int64_t before_us, float *vector);
 
 #ifdef __cplusplus
 }
