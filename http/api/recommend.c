@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recommend.c - GET /v1/recommend/{type}/{key}: what this vertex will meet next; and GET /v1/embeddings/{type}/{key} while
- * such a model serves.
+ * recommend.c - GET /v1/recommend/{type}/{key}: what this vertex will meet next; and, while such a model serves,
+ * GET /v1/embeddings/{type}/{key}.
  *
  * The vector of the vertex is computed from its edges as they are at that moment, so an event that was just applied
  * counts. That, and products with all items, is done by a thread of the pool.

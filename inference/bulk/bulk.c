@@ -2,8 +2,9 @@
 /*
  * bulk.c - chunks are taken by threads in their order, and written in that order by the caller's.
  *
- *   next: the chunk that a free thread takes      at most RING a thread lie between the two: a slow chunk holds the
- *   written: the chunk that the file wants next   others up before memory grows (BULK-B4)
+ *   next: the chunk that a free thread takes     written: the one that the file wants next
+ *
+ * A thread that is far ahead waits, so that one slow chunk does not fill the memory with others.
  */
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,7 @@ static bool crew_take(bulk_crew *crew, uint64_t *chunkp) {
         weir_cond_wait(&crew->moved, &crew->mutex);
     const bool some = !crew->stops && crew->next < crew->chunks;
     if (some) *chunkp = crew->next++;
+    WEIR_ASSERT(crew->stops || crew->next - crew->written <= crew->slot_count);
     weir_mutex_unlock(&crew->mutex);
     return some;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pass.c - one thread's sampler, block, inputs and workspace: targets in, what the model says of them out (BULK-B2).
+ * pass.c - one thread's sampler, block, inputs and workspace: targets in, what the model says of them out.
  *
  * The trees of targets of one time share what lies below them, where no step draws at random: it is the same for
  * whoever asks, and is sampled, read and computed once.
@@ -59,6 +59,7 @@ static weir_err pass_open_sampler(const weir_bulk_plan *plan, uint32_t batch, we
         opts.own_rows = weir_aggregates_of_pairs(plan->schema, weir_nn_target_type(shape)) != NULL;
         opts.steps = weir_nn_steps(shape, &opts.step_count);
     }
+    // BULK-B2: drawn as for training and serving; trees are only shared where nothing is drawn
     opts.shared = !plan->own_time && !pass_draws(opts.steps, opts.step_count);
     return weir_sampler_open(&opts, source, samplerp);
 }

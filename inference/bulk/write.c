@@ -11,6 +11,7 @@
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
+#include <weir/store/base/fault.h>
 #include <weir/store/snapshot/npy.h>
 
 #include "bulk_private.h"
@@ -135,8 +136,10 @@ weir_err weir_bulk_files_add(weir_bulk_files *files, const weir_bulk_text *text)
 /* BULK-B3: synced before they are named, and an array never beside the keys of another. */
 static weir_err write_publish(const weir_bulk_files *f) {
     const bool npy = f->plan->npy;
+    weir_kill_point("bulk.written");
     weir_err err = npy && weir_path_exists(f->numbers_path) ? weir_file_remove(f->numbers_path) : WEIR_OK;
     if (!err) err = weir_file_rename(f->table_partial, f->table_path);
+    weir_kill_point("bulk.named");
     if (!err && npy) err = weir_file_rename(f->numbers_partial, f->numbers_path);
     return err;
 }

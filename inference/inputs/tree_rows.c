@@ -8,7 +8,6 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
 
-
 #define TREE_ROWS_NO_MEMORY "for what trees read of targets"
 
 /* Inputs of a block's rows of one type; grows to the largest block. */

@@ -142,7 +142,7 @@ static double shop_product(json_t *a, json_t *b) {
     return sum;
 }
 
-/* The oracle is the other answer: each score is the product of two vectors, of one who is known and of one who is not. */
+/* The oracle is the other answer: each score is the product of two vectors, whether the user is known or not. */
 static void scores_are_products_of_embeddings(void **state) {
     (void)state;
     static const char *const persons[] = {"newcomer0", "newcomer1"};

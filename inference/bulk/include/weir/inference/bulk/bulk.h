@@ -2,8 +2,11 @@
 /*
  * bulk.h - what a model says of every vertex of a snapshot, as a file: scores, or embeddings.
  *
- *   lives of the type ──► chunks, in the snapshot's order ─┬► [worker] sample, encode, forward, print ─┬► in order ──► file
- *                                                          └► [worker] the same                        ┘
+ *   lives of the type ─► chunks ─┬► [worker] sample, encode, forward, print ─┬► file
+ *                                └► [worker] the same                        ┘
+ *
+ * The caller's thread writes chunks in their order. At most two a thread are made and not written: memory does not grow
+ * with the number of rows.
  *
  *   FILE.csv   of scores        key,time,score,probability      log odds, and what they are calibrated to
  *              of classes       key,time,predicted,probability  the likeliest value of the label
@@ -26,9 +29,9 @@
  *
  *   BULK-B1  The same bytes with any number of threads.
  *   BULK-B2  A score is that of `weir train --predictions` for the same target and time, and what a server says of the
- *            vertex, within 1e-5; of boosted trees the same bits. So are embeddings what a server says.
+ *            vertex: of boosted trees the same bits, of a network within 1e-5, because the order in which a GEMM sums
+ *            depends on who else is in the chunk (NN-N5). So are embeddings what a server says.
  *   BULK-B3  A file under its final name is whole, and FILE.npy is there only beside the keys of its rows.
- *   BULK-B4  Memory does not grow with the number of rows.
  *
  * THREADS: [owner]; it starts workers of its own.
  */

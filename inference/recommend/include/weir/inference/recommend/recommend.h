@@ -170,8 +170,8 @@ bool weir_recommend_query(const weir_recommend_shape *shape, const weir_recommen
 
 /* --- vectors for another search ----------------------------------------------------------------------------------- */
 
-/* Of width + 1 numbers each, so that score(u, i) is the product of two of them and nothing else: of a user vector(u) and
- * what trends weigh for it, of an item item(i) and trend(i). A user of whom nothing is known is zeros and a 1. */
+/* Of width + 1 numbers each, so that score(u, i) is the product of two of them and nothing else: of a user vector(u)
+ * and what trends weigh for it, of an item item(i) and trend(i). A user of whom nothing is known is zeros and a 1. */
 typedef struct weir_recommend_maker weir_recommend_maker;
 
 /* The ids of what a narrow source calls by its places. A plain value, borrowed. */
