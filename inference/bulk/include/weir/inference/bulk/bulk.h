@@ -5,13 +5,13 @@
  *   lives of the type ─► chunks ─┬► [worker] sample, encode, forward, print ─┬► file
  *                                └► [worker] the same                        ┘
  *
- * The caller's thread writes chunks in their order. At most two a thread are made and not written: memory does not grow
- * with the number of rows.
+ * The caller writes chunks in their order. At most two a thread are made and not written: memory does not grow with the
+ * number of rows.
  *
  *   FILE.csv   of scores        key,time,score,probability      log odds, and what they are calibrated to
  *              of classes       key,time,predicted,probability  the likeliest value of the label
  *              of embeddings    key,time,e0,e1,…
- *   FILE.npy   of scores        float64, rows x 2: score and probability; of classes the value's number, and probability
+ *   FILE.npy   of scores        float64, rows x 2: the same two; of classes the number of the value
  *              of embeddings    float32, rows x width
  *              beside it FILE.keys.csv: key,time of each row
  *
