@@ -16,8 +16,10 @@
 
 #include "bulk_private.h"
 
-#define BULK_BATCH 512u /* of training, too: its products are large enough, and its blocks fit a cache */
-#define BULK_RING  2u   /* chunks of a thread that are made and not written */
+#define BULK_BATCH  512u  /* of training, too: more is no faster */
+#define BULK_AT_ONE 4096u /* as of one time: the more share a tree, the less is computed */
+#define BULK_CHUNKS 32u   /* as of one time at least, of small types as well, so that all threads have some */
+#define BULK_RING   2u    /* chunks of a thread that are made and not written */
 
 typedef struct bulk_slot {
     weir_bulk_text text;
@@ -190,6 +192,16 @@ static bool bulk_has_times(const weir_snapshot *snapshot) {
     return relations == 0;
 }
 
+/* It follows from the snapshot alone: chunks are the same for any number of threads (BULK-B1). */
+static void bulk_plan_batch(weir_bulk_plan *plan) {
+    const uint64_t share = plan->vertices->lives.count / BULK_CHUNKS;
+    plan->batch = plan->opts->batch;
+    if (plan->batch) return;
+    plan->batch = plan->own_time || share < BULK_BATCH ? BULK_BATCH
+                  : share < BULK_AT_ONE                ? (uint32_t)share
+                                                       : BULK_AT_ONE;
+}
+
 static weir_err bulk_plan_model(weir_bulk_plan *plan) {
     const weir_bulk_opts *o = plan->opts;
     plan->of = weir_pack_look(o->pack);
@@ -211,7 +223,7 @@ static weir_err bulk_plan_model(weir_bulk_plan *plan) {
     if (plan->values && plan->values->count != weir_nn_outputs(plan->of.shape))
         return WEIR_ERR(WEIR_EVERSION, "the model tells %u classes apart, and the snapshot's label has %u values",
                         weir_nn_outputs(plan->of.shape), plan->values->count);
-    return weir_bulk_pass_fit(plan);
+    return WEIR_OK;
 }
 
 static weir_err bulk_plan_recommender(weir_bulk_plan *plan) {
@@ -239,7 +251,6 @@ static weir_err bulk_plan_open(const weir_bulk_opts *o, weir_bulk_plan *plan) {
     *plan = (weir_bulk_plan){.opts = o,
                              .schema = weir_snapshot_schema(o->snapshot),
                              .type = o->type,
-                             .batch = o->batch ? o->batch : BULK_BATCH,
                              .living = !o->scores,
                              .npy = strcmp(ending, ".npy") == 0};
     if (!plan->npy && strcmp(ending, ".csv") != 0)
@@ -247,8 +258,10 @@ static weir_err bulk_plan_open(const weir_bulk_opts *o, weir_bulk_plan *plan) {
                         o->path);
     weir_err err = o->recommender ? bulk_plan_recommender(plan) : bulk_plan_model(plan);
     if (!err && !plan->own_time) err = bulk_plan_time(plan);
+    if (err) return err;
     plan->vertices = weir_snapshot_vertices_of(o->snapshot, plan->type);
-    return err;
+    bulk_plan_batch(plan);
+    return o->recommender ? WEIR_OK : weir_bulk_pass_fit(plan);
 }
 
 weir_err weir_bulk_run(const weir_bulk_opts *opts, weir_bulk_stats *statsp) {
