@@ -30,9 +30,11 @@ struct weir_bulk_pass {
     weir_block *block;
     weir_inputs *inputs;
     weir_nn_workspace *workspace;
-    weir_arena *arena;         /* of one run */
-    weir_tree_rows *tree_rows; /* NULL: no trees */
-    float *tree_columns;       /* of WEIR_TREE_ROWS_MAX targets */
+    weir_arena *arena;          /* of one run */
+    weir_tree_columns *columns; /* of a blend: its trees read the network's block; NULL: they do not */
+    weir_tree_rows *tree_rows;  /* trees that sample for themselves; NULL: there are none */
+    float *tree_columns;        /* rows of these: of a batch, or of WEIR_TREE_ROWS_MAX targets */
+    float *margins;
     weir_recommend_maker *maker;
     weir_real *logits;
     float *rows;
@@ -90,11 +92,15 @@ static weir_err pass_open_network(weir_bulk_pass *p) {
     return err ? err : weir_arena_open(PASS_READ_MAX, &p->arena);
 }
 
+/* Trees of a blend read the block of its network, which was sampled as they want it (PACK-V2). */
 static weir_err pass_open_trees(weir_bulk_pass *p) {
     const weir_pack_contents *of = &p->plan->of;
     const size_t columns = weir_tree_columns_count(of->shape, of->hops);
-    p->tree_columns = weir_calloc(WEIR_TREE_ROWS_MAX, columns * sizeof *p->tree_columns);
-    if (!p->tree_columns) return WEIR_NOMEM(PASS_NO_MEMORY);
+    const size_t rows = of->nn ? p->plan->batch : WEIR_TREE_ROWS_MAX;
+    p->tree_columns = weir_calloc(rows, columns * sizeof *p->tree_columns);
+    p->margins = weir_calloc(p->plan->batch, sizeof *p->margins);
+    if (!p->tree_columns || !p->margins) return WEIR_NOMEM(PASS_NO_MEMORY);
+    if (of->nn) return weir_tree_columns_open(of->shape, of->hops, p->source, &p->columns);
     return weir_tree_rows_open(of->shape, p->plan->opts->snapshot, of->hops, of->sample_seed, &p->tree_rows);
 }
 
@@ -136,6 +142,7 @@ weir_err weir_bulk_pass_open(const weir_bulk_plan *plan, weir_bulk_pass **passp)
 void weir_bulk_pass_close(weir_bulk_pass *p) {
     if (!p) return;
     weir_recommend_maker_close(p->maker);
+    weir_tree_columns_close(p->columns);
     weir_tree_rows_close(p->tree_rows);
     weir_arena_close(p->arena);
     weir_nn_workspace_close(p->workspace);
@@ -144,6 +151,7 @@ void weir_bulk_pass_close(weir_bulk_pass *p) {
     weir_inputs_close(p->inputs);
     weir_sample_source_close(p->source);
     weir_free(p->tree_columns);
+    weir_free(p->margins);
     weir_free(p->logits);
     weir_free(p->rows);
     weir_free(p->scores);
@@ -186,7 +194,16 @@ static weir_err pass_read_inputs(weir_bulk_pass *p, const weir_block_view *view,
     return err;
 }
 
-/* The logits of targets, or the embeddings of any, into p->logits or p->rows. */
+static weir_err pass_walk_block(weir_bulk_pass *p, const weir_block_view *view, const pass_inputs *inputs) {
+    weir_tree_columns_block block = {.view = view, .numbers = inputs->numbers, .slots = inputs->slots};
+    weir_err err = weir_tree_columns_edges(p->columns, view, &block.edges);
+    if (err) return err;
+    weir_tree_columns_write(p->columns, &block, p->tree_columns);
+    weir_trees_walk(p->plan->of.trees, p->tree_columns, view->targets, p->margins);
+    return WEIR_OK;
+}
+
+/* The logits of targets, with what a blend's trees add, or the embeddings of any. */
 static weir_err pass_forward(weir_bulk_pass *p, const weir_target *targets, uint32_t count) {
     const weir_pack_contents *of = &p->plan->of;
     const uint32_t hop = p->plan->hop;
@@ -206,7 +223,8 @@ static weir_err pass_forward(weir_bulk_pass *p, const weir_target *targets, uint
     const weir_nn_batch batch = {
         .block = view, .numbers = inputs.numbers, .slots = inputs.slots, .edges = inputs.edges};
     if (hop) return weir_nn_embed(of->nn, of->params, &batch, hop, p->workspace, p->rows);
-    return weir_nn_forward(of->nn, of->params, &batch, NULL, p->workspace, p->logits, p->rows);
+    if (p->columns) err = pass_walk_block(p, view, &inputs);
+    return err ? err : weir_nn_forward(of->nn, of->params, &batch, NULL, p->workspace, p->logits, p->rows);
 }
 
 /* --- scores ------------------------------------------------------------------------------------------------------- */
@@ -229,36 +247,37 @@ static void pass_choose(const weir_real *logits, uint32_t outputs, weir_bulk_sco
     s->probability = 1 / sum;
 }
 
-static weir_err pass_add_trees(weir_bulk_pass *p, const weir_target *targets, uint32_t count) {
-    const weir_pack_contents *of = &p->plan->of;
-    float margins[WEIR_TREE_ROWS_MAX];
+/* The margins of trees alone. */
+static weir_err pass_walk(weir_bulk_pass *p, const weir_target *targets, uint32_t count) {
     weir_err err = WEIR_OK;
     for (uint32_t at = 0; !err && at < count; at += WEIR_TREE_ROWS_MAX) {
         const uint32_t some = count - at < WEIR_TREE_ROWS_MAX ? count - at : WEIR_TREE_ROWS_MAX;
         err = weir_tree_rows_read(p->tree_rows, targets + at, some, p->tree_columns);
-        if (!err) weir_trees_walk(of->trees, p->tree_columns, some, margins);
-        for (uint32_t i = 0; !err && i < some; i++) {
-            double *score = &p->scores[at + i].score;
-            *score = of->nn ? weir_blend_of(&of->blend, *score, (double)margins[i]) : (double)margins[i];
-        }
+        if (!err) weir_trees_walk(p->plan->of.trees, p->tree_columns, some, p->margins + at);
     }
     return err;
+}
+
+static double pass_log_odds(const weir_bulk_pass *p, uint32_t i) {
+    const weir_pack_contents *of = &p->plan->of;
+    if (!of->trees) return (double)p->logits[i];
+    if (!of->nn) return (double)p->margins[i];
+    return weir_blend_of(&of->blend, (double)p->logits[i], (double)p->margins[i]);
 }
 
 static weir_err pass_score(weir_bulk_pass *p, const weir_target *targets, uint32_t count) {
     const weir_pack_contents *of = &p->plan->of;
     const uint32_t outputs = weir_nn_outputs(of->shape);
     bool finite = true;
-    weir_err err = of->nn ? pass_forward(p, targets, count) : WEIR_OK;
-    for (uint32_t i = 0; !err && of->nn && i < count; i++)
-        p->scores[i].score = (double)p->logits[i * outputs];
-    if (!err && of->trees) err = pass_add_trees(p, targets, count);
+    weir_err err = of->nn ? pass_forward(p, targets, count) : pass_walk(p, targets, count);
     for (uint32_t i = 0; !err && i < count; i++) {
         weir_bulk_score *s = &p->scores[i];
-        if (outputs > 1)
+        if (outputs > 1) {
             pass_choose(p->logits + (size_t)i * outputs, outputs, s);
-        else
+        } else {
+            s->score = pass_log_odds(p, i);
             s->probability = pass_probability(of, s->score);
+        }
         finite = finite && isfinite(s->score) && isfinite(s->probability);
     }
     if (err || finite) return err;

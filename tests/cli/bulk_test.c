@@ -74,6 +74,23 @@ static void b2_scores_are_the_trainings_predictions(void **state) {
     }
 }
 
+/* A data set without times, with a matrix and three classes: all as of the snapshot's time, as its training was. */
+static void b2_classes_of_a_graph_without_times(void **state) {
+    (void)state;
+    cli_must(
+        "{ echo id,label,matrix.x.2; for i in {0..299}; do echo $i,c$((i % 3)),$((i % 3)) $((i % 7)); done; } > n.csv; "
+        "{ echo src,dst; for i in {0..299}; do echo $i,$(((i + 3) % 300)); echo $i,$((i * 7 % 300)); done; } > e.csv; "
+        "weir snapshot import snap --nodes n.csv --edges e.csv --undirected",
+        "^snap: 300 vertices");
+    cli_must("weir train snap --per-class 30,30 --epochs 3 --hidden 8 --batch 16 --models network --predictions p.csv",
+             "^model 2");
+    cli_must(SCORE " --out s.csv && head -1 s.csv", "^s.csv: 300 scores of node\nkey,time,predicted,probability$");
+    cli_must("awk -F, 'NR == FNR { s[$1] = $2 \",\" $3; next } FNR > 1 { n++; if (s[$2] != $3 \",\" $5) bad++ } "
+             "END { print n, \"targets,\", bad + 0, \"differ\" }' s.csv p.csv",
+             "^210 targets, 0 differ$");
+    cli_must(EMBED " --out e.csv", "^e.csv: 300 embeddings of node$");
+}
+
 static void files_have_a_row_a_vertex(void **state) {
     (void)state;
     stream_make();
@@ -165,6 +182,6 @@ static void b3_kill_9_leaves_no_half_file(void **state) {
              "^all is well$");
 }
 
-WEIR_TESTS(WEIR_CASE(b2_scores_are_the_trainings_predictions), WEIR_CASE(files_have_a_row_a_vertex),
-           WEIR_CASE(what_cannot_be_is_refused), WEIR_CASE(a_full_disk_is_said),
+WEIR_TESTS(WEIR_CASE(b2_scores_are_the_trainings_predictions), WEIR_CASE(b2_classes_of_a_graph_without_times),
+           WEIR_CASE(files_have_a_row_a_vertex), WEIR_CASE(what_cannot_be_is_refused), WEIR_CASE(a_full_disk_is_said),
            WEIR_CASE(b3_kill_9_leaves_no_half_file))
