@@ -120,4 +120,44 @@ static void b2_products_of_vectors_are_scores(void **state) {
     }
 }
 
-WEIR_TESTS(WEIR_CASE(b2_products_of_vectors_are_scores))
+typedef struct maker_attempt {
+    const weir_recommend_model *model;
+    const weir_snapshot *snapshot;
+} maker_attempt;
+
+/* Over a snapshot: a living graph keeps what it has read. */
+static weir_err attempt(void *context) {
+    const maker_attempt *a = context;
+    const weir_snapshot_vertices *users = weir_snapshot_vertices_of(a->snapshot, SHOP_USER);
+    const weir_snapshot_vertices *items = weir_snapshot_vertices_of(a->snapshot, SHOP_ITEM);
+    const weir_recommend_names names = {users->ids, items->ids, users->count, items->count};
+    weir_recommend_maker *maker = NULL;
+    weir_sample_source *source = NULL;
+    float vector[WIDTH + 1];
+    weir_err err = weir_sample_over_snapshot(a->snapshot, &source);
+    if (!err) err = weir_recommend_maker_open(a->model, weir_snapshot_schema(a->snapshot), source, &names, &maker);
+    if (!err) err = weir_recommend_maker_run(maker, 1, SHOP_START_US + SHOP_HOUR, vector);
+    weir_recommend_maker_close(maker);
+    weir_sample_source_close(source);
+    return err;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    static random_model random;
+    shop_world w;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 4, 0);
+    shop_open(&w, shop_schema_text, weir_test_seed());
+    shop_put_all(&w, USERS, ITEMS);
+    shop_edge(&w, SHOP_BOUGHT, 1, 2, SHOP_START_US + 1);
+    random_model_make(&random, &rng, true);
+    weir_snapshot *snapshot = shop_snapshot(&w, SHOP_START_US + SHOP_HOUR);
+    weir_recommend_model *model = model_of(&random, w.schema);
+    maker_attempt a = {model, snapshot};
+    weir_test_every_allocation(attempt, &a);
+    weir_recommend_model_drop(model);
+    weir_snapshot_close(snapshot);
+    shop_close(&w);
+}
+
+WEIR_TESTS(WEIR_CASE(b2_products_of_vectors_are_scores), WEIR_CASE(every_allocation_may_fail))
