@@ -172,16 +172,18 @@ static weir_err bulk_embeds_recommender(const weir_bulk_opts *o, uint32_t type) 
 }
 
 weir_err weir_bulk_embeds(const weir_bulk_opts *o, uint32_t type) {
-    const char *name = weir_schema_vertex_at(weir_snapshot_schema(o->snapshot), type)->name;
+    const weir_schema *schema = weir_snapshot_schema(o->snapshot);
     if (o->recommender) return bulk_embeds_recommender(o, type);
     const weir_pack_contents of = weir_pack_look(o->pack);
     if (!of.nn)
         return WEIR_ERR(WEIR_ENOTFOUND, "the model has no embeddings: it is boosted trees; train one with `weir train "
                                         "--model network`, or blend");
+    weir_err err = weir_nn_shape_fits(of.shape, schema);
+    if (err) return err;
     if (type < weir_nn_types(of.shape) && weir_nn_hop_of(of.shape, type) < weir_nn_layers(of.shape)) return WEIR_OK;
     return WEIR_ERR(WEIR_ENOTFOUND,
                     "the model has no embedding of a %s: its network meets that type at the last hop only, or never",
-                    name);
+                    weir_schema_vertex_at(schema, type)->name);
 }
 
 /* Whether edges have times; if none has, the targets of training were judged as of the snapshot's end (TRAIN-T3). */
@@ -242,7 +244,7 @@ static weir_err bulk_plan_time(weir_bulk_plan *plan) {
     const int64_t end_us = weir_snapshot_as_of_us(o->snapshot);
     plan->as_of_us = o->at_once ? o->as_of_us : end_us;
     if (plan->as_of_us <= end_us && plan->as_of_us >= weir_snapshot_from_us(o->snapshot)) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE, "the snapshot does not cover that time; `weir snapshot info` says which it does");
+    return WEIR_ERR(WEIR_EUSAGE, "the snapshot does not cover that time; `weir snapshot show` says what it covers");
 }
 
 static weir_err bulk_plan_open(const weir_bulk_opts *o, weir_bulk_plan *plan) {

@@ -122,6 +122,7 @@ static void what_cannot_be_is_refused(void **state) {
         {"weir score nothing --model network/2*" CONFIG " --out s.csv", "nothing"},
         {"weir score other --model network/2*" CONFIG " --out s.csv", "schema"},
         {"weir embed other --model network/2*" CONFIG " --type p --out s.csv", "schema"},
+        {"weir embed other --model network/2*" CONFIG " --out v", "schema"},
         {EMBED " --out s.csv", "embeddings of 2 types; name one by --type"},
         {EMBED " --type nothing --out s.csv", "no vertex type 'nothing'"},
         {EMBED " --type b --out s.csv", "no embedding of a b: its network meets that type at the last hop only"},

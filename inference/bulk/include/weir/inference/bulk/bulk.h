@@ -73,7 +73,8 @@ typedef struct weir_bulk_stats {
     uint64_t unknown; /* left out: items that a recommender does not know, which it cannot score */
 } weir_bulk_stats;
 
-/* Whether the model has embeddings of a type.  WEIR_ENOTFOUND it has none, and why.  [any] */
+/* Whether the model has embeddings of a type.  WEIR_ENOTFOUND it has none, and why; WEIR_EVERSION it was made for
+ * another schema.  [any] */
 weir_err weir_bulk_embeds(const weir_bulk_opts *opts, uint32_t type);
 /* WEIR_EUSAGE the path has another ending, or the snapshot does not cover the time; WEIR_ENOTFOUND as above;
  * WEIR_EVERSION the model was made for another schema, or for matrices that the snapshot lacks; WEIR_EBUSY another
