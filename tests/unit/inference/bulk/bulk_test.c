@@ -28,7 +28,7 @@ typedef struct bulk_world {
     weir_snapshot *snapshot;
     weir_pack *pack;
     weir_bulk_opts opts;
-    char path[4096]; /* that was written last */
+    char path[4096], folder[4096]; /* that was written last, and of the snapshot */
 } bulk_world;
 
 static const char *numbered(const char *format) {
@@ -43,17 +43,17 @@ static void snapshot_make(bulk_world *b, int64_t history_us) {
     weir_snapshot_build_opts build = {.as_of_us = b->world.now_us + 1, .history_us = history_us};
     weir_snapshot_stats stats;
     weir_graph *still;
-    char out[4096], checkpoint[4096], folder[4096];
-    snprintf(out, sizeof out, "%s", numbered("snapshot"));
+    char checkpoint[4096], folder[4096];
+    snprintf(b->folder, sizeof b->folder, "%s", numbered("snapshot"));
     snprintf(checkpoint, sizeof checkpoint, "%s", numbered("checkpoint"));
     snprintf(folder, sizeof folder, "%s", numbered("still"));
-    build.out = out;
+    build.out = b->folder;
     assert_ok(weir_graph_checkpoint(b->world.graph, checkpoint));
     assert_ok(weir_graph_restore(checkpoint, folder));
     assert_ok(weir_graph_open(folder, b->world.schema, &read_only, &still));
     assert_ok(weir_snapshot_build(still, &build, &stats));
     assert_ok(weir_graph_close(still));
-    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){.verify = true}, &b->snapshot));
+    assert_ok(weir_snapshot_open(b->folder, &(weir_snapshot_opts){.verify = true}, &b->snapshot));
     b->opts.snapshot = b->snapshot;
 }
 
@@ -483,6 +483,48 @@ static void what_cannot_be_is_refused(void **state) {
     bulk_close(&b);
 }
 
+/* Lists of a snapshot that nobody has checked lead anywhere: a file, or a sentence, and never a crash. */
+static void damaged_lists_are_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {"vertices/payment/lives/indptr.npy", "vertices/payment/key_offsets.npy",
+                                        "relations/paid_by/out/indptr.npy", "relations/paid_by/out/neighbors.npy",
+                                        "vertices/account/lives/indptr.npy"};
+    bulk_world b;
+    weir_bulk_stats stats;
+    unsigned refused = 0;
+    bulk_open(&b, SCORE_NETWORK, 60, LATER);
+    snprintf(b.path, sizeof b.path, "%s", numbered("d.csv"));
+    b.opts.path = b.path;
+    for (unsigned round = 0; round < 60; round++) {
+        const int64_t values[] = {-1, INT64_MIN, INT64_MAX, (int64_t)score_below(&b.world, 200), 1};
+        char name[4096 + 64], *bytes;
+        size_t length;
+        snprintf(name, sizeof name, "%s/%s", b.folder, names[score_below(&b.world, 5)]);
+        assert_ok(weir_file_load(name, FILE_BYTES, &bytes, &length));
+        FILE *file = fopen(name, "r+b");
+        assert_non_null(file);
+        assert_int_equal(fseek(file, (long)(128 + 8 * score_below(&b.world, (length - 128) / 8)), SEEK_SET), 0);
+        assert_int_equal(fwrite(&values[score_below(&b.world, 5)], sizeof *values, 1, file), 1);
+        assert_int_equal(fclose(file), 0);
+        weir_snapshot_close(b.snapshot);
+        b.snapshot = NULL;
+        weir_err err = weir_snapshot_open(b.folder, &(weir_snapshot_opts){.verify = false}, &b.snapshot);
+        b.opts.snapshot = b.snapshot;
+        b.opts.scores = score_below(&b.world, 2);
+        b.opts.type = SCORE_ACCOUNT;
+        if (!err) err = weir_bulk_run(&b.opts, &stats);
+        refused += err != WEIR_OK;
+        if (err) assert_true(weir_err_is(err, WEIR_ECORRUPT) || weir_err_is(err, WEIR_EDATA));
+        file = fopen(name, "wb");
+        assert_non_null(file);
+        assert_int_equal(fwrite(bytes, 1, length, file), length);
+        assert_int_equal(fclose(file), 0);
+        weir_free(bytes);
+    }
+    assert_true(refused > 5 && refused < 60);
+    bulk_close(&b);
+}
+
 /* One thread: of two, one might take the allocation that was meant to fail for the other. */
 static weir_err attempt(void *context) {
     bulk_world *b = context;
@@ -509,4 +551,4 @@ WEIR_TESTS(WEIR_CASE(b2_scores_of_a_network_are_as_served), WEIR_CASE(b2_scores_
            WEIR_CASE(b2_embeddings_are_as_served), WEIR_CASE(b1_any_number_of_threads_writes_the_same),
            WEIR_CASE(an_array_is_the_table), WEIR_CASE(times_choose_lives), WEIR_CASE(b3_a_file_is_whole_or_not_there),
            WEIR_CASE(b3_what_another_has_begun), WEIR_CASE(what_cannot_be_is_refused),
-           WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(damaged_lists_are_refused), WEIR_CASE(every_allocation_may_fail))
