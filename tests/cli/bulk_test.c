@@ -91,6 +91,20 @@ static void b2_classes_of_a_graph_without_times(void **state) {
     cli_must(EMBED " --out e.csv", "^e.csv: 300 embeddings of node$");
 }
 
+/* A task that judges at labels has no time of its own for what no label has come for: all as of the snapshot's time. */
+static void a_task_at_labels_is_asked_as_of_the_end(void **state) {
+    (void)state;
+    stream_make();
+    cli_must(
+        "sed 's/positive: yes}/positive: yes, at: label}/; s/absent: no, //' s.yaml > l.yaml; rm -r d snap; "
+        "sed -E "
+        "'s/\"x\":([0-9]+),\"a\":\"([^\"]*)\",\"b\":\"b[0-9]+\"}/\"x\":\\1,\"a\":\"\\2\",\"b\":\"b\",\"y\":\"no\"}/' "
+        "s.jsonl > l.jsonl; weir load --schema l.yaml --data d l.jsonl >&2; weir snapshot build snap --path d/store",
+        "^snap: 4");
+    model_make("network");
+    cli_must(SCORE " --out s.csv >&2; tail -n +2 s.csv | grep -v '\"' | cut -d, -f2 | sort -u | wc -l", "^1$");
+}
+
 static void files_have_a_row_a_vertex(void **state) {
     (void)state;
     stream_make();
@@ -184,5 +198,6 @@ static void b3_kill_9_leaves_no_half_file(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(b2_scores_are_the_trainings_predictions), WEIR_CASE(b2_classes_of_a_graph_without_times),
-           WEIR_CASE(files_have_a_row_a_vertex), WEIR_CASE(what_cannot_be_is_refused), WEIR_CASE(a_full_disk_is_said),
+           WEIR_CASE(a_task_at_labels_is_asked_as_of_the_end), WEIR_CASE(files_have_a_row_a_vertex),
+           WEIR_CASE(what_cannot_be_is_refused), WEIR_CASE(a_full_disk_is_said),
            WEIR_CASE(b3_kill_9_leaves_no_half_file))
