@@ -190,6 +190,8 @@ void weir_api_scores_close(weir_api *api);
 /* `"model":{…}`: the model that serves, and why a promoted one does not. */
 void weir_api_json_serving(weir_api *api, weir_json *json);
 
+/* Whether the model that serves recommends: then the pool answers this request for an embedding. */
+bool weir_api_recommend_embeds(weir_api *api, weir_http_request *request);
 void weir_api_recommend_close(weir_api *api);
 
 /* --- what runs beside the loops ------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recommend.c - GET /v1/recommend/{type}/{key}: what this vertex will meet next.
+ * recommend.c - GET /v1/recommend/{type}/{key}: what this vertex will meet next; and, while such a model serves,
+ * GET /v1/embeddings/{type}/{key}.
  *
  * The vector of the vertex is computed from its edges as they are at that moment, so an event that was just applied
  * counts. That, and products with all items, is done by a thread of the pool.
@@ -72,6 +73,18 @@ static weir_err recommendation_find_living(const recommendation_question *ask, c
     return err;
 }
 
+/* By what, and of whom. */
+static void recommendation_write_head(const recommendation_question *ask, const weir_recommend_model *model,
+                                      const weir_schema *schema, weir_json *json) {
+    weir_json_key(json, "model");
+    weir_json_object(json);
+    weir_json_key_string(json, "task", weir_schema_task_at(schema, weir_recommend_model_shape(model)->task)->name);
+    weir_json_key_string(json, "id", weir_recommend_model_version(model));
+    weir_json_object_end(json);
+    weir_json_key_string(json, "type", ask->vertex.type_name);
+    weir_json_key_text(json, "key", ask->vertex.key, ask->vertex.key_length);
+}
+
 static void recommendation_write(const recommendation_question *ask, const weir_recommend_model *model,
                                  const weir_recommend_answer *answer, const recommendation_item *items, uint32_t count,
                                  uint32_t thread) {
@@ -80,13 +93,7 @@ static void recommendation_write(const recommendation_question *ask, const weir_
     const char *type = weir_schema_vertex_at(schema, weir_schema_relation_at(schema, task->relation)->to)->name;
     weir_json json = weir_json_begin(weir_http_out(ask->request));
     weir_json_object(&json);
-    weir_json_key(&json, "model");
-    weir_json_object(&json);
-    weir_json_key_string(&json, "task", task->name);
-    weir_json_key_string(&json, "id", weir_recommend_model_version(model));
-    weir_json_object_end(&json);
-    weir_json_key_string(&json, "type", ask->vertex.type_name);
-    weir_json_key_text(&json, "key", ask->vertex.key, ask->vertex.key_length);
+    recommendation_write_head(ask, model, schema, &json);
     weir_json_key_string(&json, "by", answer->by_trend ? "trend" : "history");
     weir_json_key_u64(&json, "met", answer->met);
     weir_json_key(&json, "recommendations");
@@ -102,26 +109,33 @@ static void recommendation_write(const recommendation_question *ask, const weir_
     weir_api_json_answer(ask->api, thread, &json, ask->request);
 }
 
-/* The pool's threads each have a reader of the graph, opened when it is first wanted. Where more of the best are gone
- * than were asked for beside, as many are asked for as may be. */
+/* The pool's threads each have a reader of the graph, opened when it is first wanted. */
+static weir_err recommendation_own(weir_api *api, uint32_t thread, weir_recommender **ownp) {
+    WEIR_ASSERT(thread > api->loops && thread - api->loops - 1 < WEIR_API_POOL_THREADS);
+    weir_recommender **own = &api->recommenders[thread - api->loops - 1];
+    weir_err err = *own ? WEIR_OK : weir_recommender_open(api->graph, own);
+    *ownp = *own;
+    return err;
+}
+
+/* Where more of the best are gone than were asked for beside, as many are asked for as may be. */
 static weir_err recommendation_run(const recommendation_question *ask, const weir_recommend_model *model,
                                    uint32_t thread) {
     weir_api *api = ask->api;
-    weir_recommender **own = &api->recommenders[thread - api->loops - 1];
     const weir_schema_task *task = weir_schema_task_at(api->schema, weir_recommend_model_shape(model)->task);
     const weir_schema_relation *r = weir_schema_relation_at(api->schema, task->relation);
     weir_recommend_answer answer = {.count = 0};
     uint32_t asked = ask->limit + RECOMMEND_SPARE, count = 0;
-    WEIR_ASSERT(thread > api->loops && thread - api->loops - 1 < WEIR_API_POOL_THREADS);
     if (ask->vertex.type != r->from)
         return WEIR_ERR(WEIR_ENOTFOUND, "the model recommends to vertices of type %s, not of type %s",
                         weir_schema_vertex_at(api->schema, r->from)->name, ask->vertex.type_name);
     recommendation_item *items = weir_arena_calloc(weir_http_arena(ask->request), ask->limit, sizeof *items);
     if (!items) return WEIR_NOMEM("for recommendations");
-    weir_err err = *own ? WEIR_OK : weir_recommender_open(api->graph, own);
+    weir_recommender *own;
+    weir_err err = recommendation_own(api, thread, &own);
     for (bool again = true; !err && again; asked = WEIR_RECOMMEND_LIMIT_MAX) {
         err =
-            weir_recommender_run(*own, model, weir_api_vertex_id(api, &ask->vertex), weir_api_now(api), asked, &answer);
+            weir_recommender_run(own, model, weir_api_vertex_id(api, &ask->vertex), weir_api_now(api), asked, &answer);
         if (!err) err = recommendation_find_living(ask, model, r->to, &answer, items, &count);
         again = count < ask->limit && answer.count == asked && asked < WEIR_RECOMMEND_LIMIT_MAX;
     }
@@ -153,6 +167,80 @@ weir_err weir_api_get_recommend(void *context, weir_http_request *request) {
         return WEIR_ERR(WEIR_EUNAVAILABLE, "this server has no models; start it with a models folder (--models DIR)");
     weir_api_pool_run(api->pool, request, recommendation_answer);
     return WEIR_OK;
+}
+
+/* --- GET /v1/embeddings/{type}/{key} of a model that recommends --------------------------------------------------- */
+
+static weir_err recommendation_find_vector(const recommendation_question *ask, const weir_recommend_model *model,
+                                           uint32_t thread, int64_t now_us, float *vector) {
+    weir_api *api = ask->api;
+    const weir_schema_task *task = weir_schema_task_at(api->schema, weir_recommend_model_shape(model)->task);
+    const weir_schema_relation *r = weir_schema_relation_at(api->schema, task->relation);
+    const weir_vertex vertex = weir_api_vertex_id(api, &ask->vertex);
+    weir_recommender *own = NULL;
+    bool known;
+    int64_t first_us;
+    if (ask->vertex.type != r->from && ask->vertex.type != r->to)
+        return WEIR_ERR(WEIR_ENOTFOUND, "the model has no embedding of a %s: it recommends %s to %s",
+                        ask->vertex.type_name, weir_schema_vertex_at(api->schema, r->to)->name,
+                        weir_schema_vertex_at(api->schema, r->from)->name);
+    weir_err err =
+        weir_graph_first_put(api->graph, vertex, WEIR_BEFORE_ALL, weir_http_arena(ask->request), &known, &first_us);
+    if (err) return err;
+    if (!known)
+        return WEIR_ERR(WEIR_ENOTFOUND, "no such %s: no event has named it yet, or it was deleted or has expired",
+                        ask->vertex.type_name);
+    if (ask->vertex.type == r->to && !weir_recommend_item_vector(model, vertex, vector))
+        return WEIR_ERR(WEIR_ENOTFOUND, "the model does not know this %s, which came after its training",
+                        ask->vertex.type_name);
+    if (ask->vertex.type == r->to) return WEIR_OK;
+    err = recommendation_own(api, thread, &own);
+    return err ? err : weir_recommender_vector(own, model, vertex, now_us, vector);
+}
+
+static weir_err recommendation_embed(const recommendation_question *ask, const weir_recommend_model *model,
+                                     uint32_t thread) {
+    const weir_schema *schema = ask->api->schema;
+    const weir_recommend_shape *shape = weir_recommend_model_shape(model);
+    const int64_t now_us = weir_api_now(ask->api);
+    float vector[WEIR_RECOMMEND_WIDTH_MAX + 1];
+    weir_err err = recommendation_find_vector(ask, model, thread, now_us, vector);
+    if (err) return err;
+    weir_json json = weir_json_begin(weir_http_out(ask->request));
+    weir_json_object(&json);
+    recommendation_write_head(ask, model, schema, &json);
+    weir_json_key_time(&json, "time", now_us);
+    weir_json_key(&json, "embedding");
+    weir_json_array(&json);
+    for (uint32_t i = 0; i <= shape->width; i++)
+        weir_json_f64(&json, (double)vector[i]);
+    weir_json_array_end(&json);
+    weir_api_json_answer(ask->api, thread, &json, ask->request);
+    return WEIR_OK;
+}
+
+/* The model may have been swapped since the request came. */
+static weir_err recommendation_answer_embedding(weir_api *api, uint32_t thread, weir_http_request *request) {
+    recommendation_question ask = {.api = api, .request = request};
+    weir_api_fresh_begin(api, thread, request); // API-A3
+    weir_err err = weir_api_vertex_of_path(api, request, &ask.vertex);
+    if (!err) err = weir_api_whole(api);
+    if (err) return err;
+    weir_recommend_model *model = weir_scoring_recommender(api->scoring);
+    if (model)
+        err = recommendation_embed(&ask, model, thread);
+    else
+        weir_http_problem(request, 503, "no-model", "another model serves since this moment; ask again");
+    weir_recommend_model_drop(model);
+    return err;
+}
+
+bool weir_api_recommend_embeds(weir_api *api, weir_http_request *request) {
+    weir_recommend_model *model = weir_scoring_recommender(api->scoring);
+    const bool embeds = model;
+    if (embeds) weir_api_pool_run(api->pool, request, recommendation_answer_embedding);
+    weir_recommend_model_drop(model);
+    return embeds;
 }
 
 void weir_api_recommend_close(weir_api *api) {

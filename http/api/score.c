@@ -263,6 +263,7 @@ weir_err weir_api_post_score(void *context, weir_http_request *request) {
 weir_err weir_api_get_embedding(void *context, weir_http_request *request) {
     weir_api *api = context;
     score_job *job;
+    if (api->scoring && weir_api_recommend_embeds(api, request)) return WEIR_OK;
     weir_err err = score_job_open(api, request, &job);
     if (err) return err;
     err = weir_api_vertex_of_path(api, request, &job->ask.vertices[0]);

@@ -127,3 +127,12 @@ weir_err weir_recommender_run(weir_recommender *r, const weir_recommend_model *m
     if (!answerp->indexed) weir_recommend_top(&search, r->best, &answerp->count);
     return WEIR_OK;
 }
+
+weir_err weir_recommender_vector(weir_recommender *r, const weir_recommend_model *model, weir_vertex user,
+                                 int64_t before_us, float *vector) {
+    weir_recommend_maker *maker = NULL;
+    weir_err err = weir_recommend_maker_open(model, weir_graph_schema(r->graph), r->source, NULL, &maker);
+    if (!err) err = weir_recommend_maker_run(maker, user, before_us, vector);
+    weir_recommend_maker_close(maker);
+    return err;
+}

@@ -53,6 +53,18 @@ static void options_of_the_other_kind_are_refused(void **state) {
     cli_refused("weir train bank-snap --layers 3", "--layers is of a task that recommends, and this one classifies");
 }
 
+static void vectors_of_both_kinds_are_written(void **state) {
+    (void)state;
+    shop_make();
+    cli_must(TRAIN MODELS "--hidden 8", "^model 2");
+    cli_must("weir embed snap --model models/2* --out v" CONFIG " && ls v | tr '\n' ' '",
+             "^item.keys.csv item.npy person.keys.csv person.npy $");
+    cli_must("weir embed snap --model models/2* --type item --out i.csv" CONFIG " && head -1 i.csv",
+             "^key,time,e0,e1,e2,e3,e4,e5,e6,e7,e8$");
+    cli_refused("weir embed snap --model models/2* --type session --out s.csv" CONFIG, "no embedding of a session");
+    cli_refused("weir score snap --model models/2* --out s.csv" CONFIG, "recommends, and scores nothing");
+}
+
 /* The second night's model is as good, give or take chance, so the first goes on. */
 static void a_night_promotes_one_that_recommends(void **state) {
     (void)state;
@@ -64,4 +76,4 @@ static void a_night_promotes_one_that_recommends(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(a_training_reports_and_is_judged), WEIR_CASE(options_of_the_other_kind_are_refused),
-           WEIR_CASE(a_night_promotes_one_that_recommends))
+           WEIR_CASE(vectors_of_both_kinds_are_written), WEIR_CASE(a_night_promotes_one_that_recommends))

@@ -21,6 +21,7 @@ static weir_err tables_write(const weir_backtest *b, const char *name, weir_buf 
 
 /* With all its digits: who computes from the table gets our figures (BACKTEST-D4). */
 weir_err weir_backtest_write_predictions(const weir_backtest *b) {
+    const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(b->snapshot, b->type);
     char time[WEIR_TIME_TEXT_MAX];
     weir_buf out = {0};
     weir_err err = WEIR_OK;
@@ -30,7 +31,7 @@ weir_err weir_backtest_write_predictions(const weir_backtest *b) {
         if (b->scores[m]) weir_buf_printf(&out, ",%s", weir_backtest_models[m]);
     weir_buf_byte(&out, '\n');
     for (size_t i = 0; !err && i < b->count; i++) {
-        err = weir_targets_put_key(b->snapshot, b->type, (uint64_t)b->targets[i].vertex, &out);
+        err = weir_snapshot_csv_key(vertices, (uint64_t)b->targets[i].vertex, &out);
         weir_time_format(b->targets[i].before_us, time);
         weir_buf_printf(&out, ",%s,%u", time, b->labels[i]);
         if (b->opts.amount != WEIR_SCHEMA_NONE) weir_buf_printf(&out, ",%.17g", b->amounts[i]);

@@ -36,7 +36,7 @@ weir_err weir_cmd_train_predictions(const char *path, const weir_cmd_predictions
     static const char *const parts[WEIR_TARGETS_PARTS] = {"train", "validation", "test"};
     static const char *const trees[WEIR_TRAIN_BASELINES] = {",graph_trees", ",row_trees"};
     const weir_targets *targets = p->trained.targets;
-    const uint32_t type = weir_nn_target_type(p->trained.shape);
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, weir_nn_target_type(p->trained.shape));
     const uint64_t first = targets->ends[WEIR_TARGETS_TRAIN];
     char time[WEIR_TIME_TEXT_MAX];
     weir_buf out = {0};
@@ -51,7 +51,7 @@ weir_err weir_cmd_train_predictions(const char *path, const weir_cmd_predictions
         weir_buf_printf(
             &out, "%s,",
             parts[i < targets->ends[WEIR_TARGETS_VALIDATION] ? WEIR_TARGETS_VALIDATION : WEIR_TARGETS_TEST]);
-        err = weir_targets_put_key(snapshot, type, (uint64_t)target->vertex, &out);
+        err = weir_snapshot_csv_key(v, (uint64_t)target->vertex, &out);
         weir_time_format(target->before_us, time);
         weir_buf_printf(&out, ",%s", time);
         predictions_put_scores(&out, p, targets->classes_of[i], i - first);

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include <weir/inference/inputs/columns.h>
+#include <weir/inference/inputs/tree_rows.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/trainer/boost/boost.h>
 
 #include "training_private.h"
-#include "tree_rows.h"
 
 #define BASELINE_NO_MEMORY "for the baselines; omit them by --no-baselines"
 #define BASELINE_BYTES_MAX ((uint64_t)1 << 32) /* of all rows; trees copy them once more */

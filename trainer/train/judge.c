@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include <weir/inference/inputs/columns.h>
+#include <weir/inference/inputs/tree_rows.h>
 #include <weir/store/base/alloc.h>
 #include <weir/trainer/train/judge.h>
 
 #include "training_private.h"
-#include "tree_rows.h"
 
 static weir_err judge_network_open(weir_trained *t, const weir_nn *nn) {
     t->logits = weir_calloc((size_t)t->opts.batch * weir_nn_outputs(t->shape), sizeof *t->logits);

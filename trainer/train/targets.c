@@ -37,36 +37,6 @@ weir_err weir_target_candidate_add(weir_target_collector *c, const weir_target *
     return WEIR_OK;
 }
 
-/* No file is believed: who has written one can have written its sum into the manifest, too. */
-static weir_err targets_check_list(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, const char *of,
-                                   const int64_t *indptr, uint64_t count) {
-    int64_t begin = indptr[vertex], end = indptr[vertex + 1];
-    if (begin >= 0 && begin <= end && (uint64_t)end <= count) return WEIR_OK;
-    return WEIR_ERR(WEIR_ECORRUPT,
-                    "the snapshot says that vertex %llu of type '%s' has %s %lld to %lld of %llu; take another copy",
-                    (unsigned long long)vertex, weir_schema_vertex_at(weir_snapshot_schema(snapshot), type)->name, of,
-                    (long long)begin, (long long)end, (unsigned long long)count);
-}
-
-/* The event that put the vertex: its edges of that very moment carry it. 0: it came without edges. */
-static weir_err targets_event_of(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, int64_t time_us,
-                                 uint64_t *eventp) {
-    const weir_schema *schema = weir_snapshot_schema(snapshot);
-    *eventp = 0;
-    for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
-        if (weir_schema_relation_at(schema, r)->from != type) continue;
-        const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, r, WEIR_OUT);
-        weir_err err = targets_check_list(snapshot, type, vertex, "edges", e->indptr, e->edges);
-        if (err) return err;
-        for (int64_t i = e->indptr[vertex]; i < e->indptr[vertex + 1] && e->times[i] >= time_us; i++) {
-            if (e->times[i] != time_us) continue;
-            *eventp = e->events[i];
-            return WEIR_OK;
-        }
-    }
-    return WEIR_OK;
-}
-
 /* Whether labels of a target of this time may come at or after by_us. */
 static bool targets_is_young(const weir_target_collector *c, int64_t time_us, int64_t by_us) {
     int64_t ripe_us;
@@ -119,7 +89,7 @@ static weir_err targets_take_life(weir_target_collector *c, uint64_t vertex, int
         return WEIR_OK;
     }
     weir_target target = {.vertex = vertex, .before_us = time_us, .type = (uint16_t)type};
-    weir_err err = targets_event_of(c->snapshot, type, vertex, time_us, &target.event);
+    weir_err err = weir_snapshot_event_of_put(c->snapshot, type, vertex, time_us, &target.event);
     return err ? err : weir_target_candidate_add(c, &target, value);
 }
 
@@ -135,7 +105,8 @@ bool weir_target_has_name(const weir_snapshot_vertices *v, uint64_t vertex) {
 static weir_err targets_take_lives(weir_target_collector *c, uint64_t vertex, uint64_t begin, uint64_t end) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(c->snapshot, c->label->target);
     if (!weir_target_has_name(v, vertex)) return WEIR_OK; /* only named by edges, never put */
-    weir_err err = targets_check_list(c->snapshot, c->label->target, vertex, "lives", v->lives.indptr, v->lives.count);
+    weir_err err = weir_snapshot_check_list(c->snapshot, c->label->target, vertex, "lives", v->lives.indptr,
+                                            v->lives.count); /* who has written a file can have written its sum, too */
     for (int64_t life = v->lives.indptr[vertex]; !err && life < v->lives.indptr[vertex + 1]; life++) {
         uint64_t from = begin, to = end;
         weir_snapshot_labels_of_life(v, vertex, (uint64_t)life, c->labels, &from, &to);
@@ -397,19 +368,6 @@ uint32_t weir_targets_place(const weir_targets *targets, uint64_t target) {
         }
     }
     return begin < targets->held && targets->numbers[begin] == target ? begin : WEIR_TARGETS_ELSEWHERE;
-}
-
-weir_err weir_targets_put_key(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, weir_buf *out) {
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
-    const int64_t from = v->key_offsets[vertex], to = v->key_offsets[vertex + 1];
-    if (from < 0 || from > to || to > v->key_offsets[v->count]) /* the file is not trusted */
-        return WEIR_ERR(WEIR_ECORRUPT, "the keys of the snapshot are damaged at vertex %llu; build it again",
-                        (unsigned long long)vertex);
-    weir_buf_csv(out, (const char *)v->key_bytes + from, (size_t)(to - from));
-    if (from == to)
-        weir_buf_printf(out, "#%016llx%016llx", (unsigned long long)v->ids[vertex].high,
-                        (unsigned long long)v->ids[vertex].low);
-    return WEIR_OK;
 }
 
 uint64_t weir_targets_bytes(const weir_targets *t) {

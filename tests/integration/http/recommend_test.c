@@ -6,6 +6,7 @@
 #include "serve_child.h"
 #include "shell.h"
 
+#include <math.h>
 #include <time.h>
 
 #include <jansson.h>
@@ -35,16 +36,26 @@ static void shop_serve(serve_child *child) {
     serve_await(child, "/readyz", NULL, 200, NULL);
 }
 
-static json_t *shop_ask(const serve_child *child, const char *person, const char *query) {
-    char path[256];
+static json_t *shop_get(const serve_child *child, const char *path) {
     http_answer answer;
-    snprintf(path, sizeof path, "/v1/recommend/person/%s%s", person, query);
     serve_get(child, path, &answer);
     if (answer.status != 200) fail_msg("%s: %d: %s", path, answer.status, answer.body);
     json_t *root = json_loads(answer.body, 0, NULL);
     assert_non_null(root);
     answer_free(&answer);
     return root;
+}
+
+static json_t *shop_ask(const serve_child *child, const char *person, const char *query) {
+    char path[256];
+    snprintf(path, sizeof path, "/v1/recommend/person/%s%s", person, query);
+    return shop_get(child, path);
+}
+
+static json_t *shop_embedding(const serve_child *child, const char *type, const char *key) {
+    char path[256];
+    snprintf(path, sizeof path, "/v1/embeddings/%s/%s", type, key);
+    return shop_get(child, path);
 }
 
 static json_t *shop_items(json_t *answer) {
@@ -118,7 +129,46 @@ static void a_click_changes_the_answer(void **state) {
     json_decref(before);
     serve_expect_get(&child, "/v1/recommend/item/i1", 404, "recommends to vertices of type person");
     serve_expect_get(&child, "/v1/recommend/person/u1?limit=969", 400, "from 1 to 968");
-    serve_expect_get(&child, "/v1/embeddings/person/u1", 503, "the model that serves recommends");
+    assert_int_equal(serve_end(&child, SIGTERM), 0);
+}
+
+/* The product of two vectors that the server tells. */
+static double shop_product(json_t *a, json_t *b) {
+    const json_t *x = json_object_get(a, "embedding"), *y = json_object_get(b, "embedding");
+    double sum = 0;
+    assert_true(json_array_size(x) > 1 && json_array_size(x) == json_array_size(y));
+    for (size_t i = 0; i < json_array_size(x); i++)
+        sum += json_number_value(json_array_get(x, i)) * json_number_value(json_array_get(y, i));
+    return sum;
+}
+
+/* The oracle is the other answer: each score is the product of two vectors, whether the user is known or not. */
+static void scores_are_products_of_embeddings(void **state) {
+    (void)state;
+    static const char *const persons[] = {"newcomer0", "newcomer1"};
+    serve_child child;
+    shop_make("next_view", "");
+    shop_serve(&child);
+    serve_expect_get(&child, "/v1/embeddings/person/newcomer0", 404, "no such person");
+    json_t *lately = shop_ask(&child, persons[0], "?limit=4");
+    shop_store(&child, "later0", persons[0], shop_item(lately, 0), "view");
+    shop_store(&child, "later1", persons[1], "brandnew", "view");
+    for (size_t p = 0; p < sizeof persons / sizeof persons[0]; p++) {
+        json_t *answer = shop_ask(&child, persons[p], "?limit=8");
+        json_t *user = shop_embedding(&child, "person", persons[p]);
+        assert_string_equal(json_string_value(json_object_get(answer, "by")), p ? "trend" : "history");
+        for (size_t i = 0; i < 8; i++) {
+            json_t *item = shop_embedding(&child, "item", shop_item(answer, i));
+            const double score = json_number_value(json_object_get(json_array_get(shop_items(answer), i), "score"));
+            assert_true(fabs(shop_product(user, item) - score) <= 1e-4 * (1 + fabs(score)));
+            json_decref(item);
+        }
+        json_decref(user);
+        json_decref(answer);
+    }
+    json_decref(lately);
+    serve_expect_get(&child, "/v1/embeddings/item/brandnew", 404, "does not know this item");
+    serve_expect_get(&child, "/v1/embeddings/session/s1", 404, "no embedding of a session");
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
@@ -141,4 +191,5 @@ static void what_was_bought_is_left_out(void **state) {
     assert_int_equal(serve_end(&child, SIGTERM), 0);
 }
 
-WEIR_TESTS(WEIR_CASE(a_click_changes_the_answer), WEIR_CASE(what_was_bought_is_left_out))
+WEIR_TESTS(WEIR_CASE(a_click_changes_the_answer), WEIR_CASE(scores_are_products_of_embeddings),
+           WEIR_CASE(what_was_bought_is_left_out))

@@ -168,6 +168,31 @@ typedef struct weir_recommend_user {
 bool weir_recommend_query(const weir_recommend_shape *shape, const weir_recommend_tables *tables,
                           const weir_recommend_user *user, double *sums, float *query);
 
+/* --- vectors for another search ----------------------------------------------------------------------------------- */
+
+/* Of width + 1 numbers each, so that score(u, i) is the product of two of them and nothing else: of a user vector(u)
+ * and what trends weigh for it, of an item item(i) and trend(i). A user of whom nothing is known is zeros and a 1. */
+typedef struct weir_recommend_maker weir_recommend_maker;
+
+/* The ids of what a narrow source calls by its places. A plain value, borrowed. */
+typedef struct weir_recommend_names {
+    const weir_vertex_pair *users, *items;
+    uint64_t user_count, item_count;
+} weir_recommend_names;
+
+/* Over any source (RECOMMEND-R1), both borrowed; names: NULL: it calls vertices by their ids.  WEIR_ENOMEM.  [owner] */
+weir_err weir_recommend_maker_open(const weir_recommend_model *model, const weir_schema *schema,
+                                   weir_sample_source *source, const weir_recommend_names *names,
+                                   weir_recommend_maker **makerp);
+void weir_recommend_maker_close(weir_recommend_maker *maker); /* NULL is allowed */
+/* Of a user as the source calls it.  WEIR_ECORRUPT an edge that leads nowhere; errors of the source; WEIR_ENOMEM.
+ * [owner] */
+weir_err weir_recommend_maker_run(weir_recommend_maker *maker, weir_vertex user, int64_t before_us, float *vector);
+/* false: the model does not know the item.  [any] */
+bool weir_recommend_item_vector(const weir_recommend_model *model, weir_vertex item, float *vector);
+
+/* --- the best of all items ---------------------------------------------------------------------------------------- */
+
 typedef struct weir_recommend_best {
     uint64_t item; /* its row */
     float score;
@@ -208,6 +233,10 @@ typedef struct weir_recommend_answer {
  * what the graph reports.  [owner] */
 weir_err weir_recommender_run(weir_recommender *recommender, const weir_recommend_model *model, weir_vertex vertex,
                               int64_t before_us, uint32_t limit, weir_recommend_answer *answerp);
+/* The vector of a user, as weir_recommend_maker_run makes it: width + 1 floats.  WEIR_ENOMEM; what the graph reports.
+ * [owner] */
+weir_err weir_recommender_vector(weir_recommender *recommender, const weir_recommend_model *model, weir_vertex user,
+                                 int64_t before_us, float *vector);
 
 #ifdef __cplusplus
 }

@@ -65,6 +65,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weir/store/base/buf.h>
 #include <weir/store/base/err.h>
 #include <weir/store/graph/graph.h>
 #include <weir/store/snapshot/npy.h>
@@ -220,6 +221,17 @@ bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64
 /* Of the labels [begin, end) of one vertex, newest first, those of the life at this position of `lives`. */
 void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
                                   const weir_snapshot_labels *labels, uint64_t *beginp, uint64_t *endp);
+
+/* WEIR_ECORRUPT a vertex's list [indptr[vertex], indptr[vertex + 1]) is not within count entries; `of` says of what. */
+weir_err weir_snapshot_check_list(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, const char *of,
+                                  const int64_t *indptr, uint64_t count);
+/* The event that put a vertex at this time: its edges of that very moment carry it. 0: it came without edges.
+ * WEIR_ECORRUPT as above. */
+weir_err weir_snapshot_event_of_put(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, int64_t time_us,
+                                    uint64_t *eventp);
+/* A vertex's key as a field of CSV; '#' and its id, in hexadecimal digits, where no message has said the key.
+ * WEIR_ECORRUPT the keys' offsets; a failure of the buffer is in its own error. */
+weir_err weir_snapshot_csv_key(const weir_snapshot_vertices *vertices, uint64_t vertex, weir_buf *out);
 
 /* Index of a vertex within its type; false: it does not exist, or of a part: it is not one of its own.  [any] */
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp);

@@ -113,9 +113,6 @@ uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part)
 uint32_t weir_targets_place(const weir_targets *targets, uint64_t target);
 /* Which target the place is of. */
 uint64_t weir_targets_number(const weir_targets *targets, uint32_t place);
-/* The key of a vertex as a field of a comma-separated row; of one without a key # and its id.  WEIR_ECORRUPT; whether
- * out has failed is not looked at.  [any] */
-weir_err weir_targets_put_key(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, weir_buf *out);
 /* Of memory. */
 uint64_t weir_targets_bytes(const weir_targets *targets);
 

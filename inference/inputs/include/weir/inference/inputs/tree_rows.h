@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_rows.h - what boosted trees read of targets (columns.h), from a snapshot. */
-#ifndef WEIR_TRAINER_TRAIN_TREE_ROWS_H
-#define WEIR_TRAINER_TRAIN_TREE_ROWS_H
+/*
+ * tree_rows.h - what boosted trees read of targets (columns.h), from a snapshot: the one way of training, judging, and
+ * scoring all of it.
+ *
+ * THREADS: one thread at a time.
+ */
+#ifndef WEIR_INFERENCE_INPUTS_TREE_ROWS_H
+#define WEIR_INFERENCE_INPUTS_TREE_ROWS_H
 
 #include <weir/inference/nn/nn.h>
 #include <weir/store/sample/source.h>
 #include <weir/store/snapshot/snapshot.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define WEIR_TREE_ROWS_MAX 256u
 
@@ -20,4 +29,8 @@ void weir_tree_rows_close(weir_tree_rows *t); /* NULL is allowed */
  * the snapshot; WEIR_ENOMEM.  [owner] */
 weir_err weir_tree_rows_read(weir_tree_rows *t, const weir_target *targets, uint32_t count, float *rows);
 
-#endif /* WEIR_TRAINER_TRAIN_TREE_ROWS_H */
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_INFERENCE_INPUTS_TREE_ROWS_H */

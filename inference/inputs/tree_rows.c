@@ -2,12 +2,11 @@
 /* tree_rows.c - targets of a snapshot, sampled and told in columns, some hundred at a time. */
 #include <weir/inference/inputs/columns.h>
 #include <weir/inference/inputs/inputs.h>
+#include <weir/inference/inputs/tree_rows.h>
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
-
-#include "tree_rows.h"
 
 #define TREE_ROWS_NO_MEMORY "for what trees read of targets"
 
