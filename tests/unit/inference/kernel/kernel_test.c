@@ -319,6 +319,170 @@ static void time_code_is_bumps(void **state) {
     each_table(check_time_code);
 }
 
+/* --- attention --------------------------------------------------------------------------------------------------- */
+
+/* Segments of up to five entries, some empty, among `from` rows. */
+static weir_segments random_segments(uint32_t rows, uint32_t from) {
+    uint32_t *offsets = array(rows + 1, sizeof *offsets);
+    for (uint32_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + below(6);
+    return (weir_segments){.count = rows, .offsets = offsets, .index = random_index(offsets[rows], from)};
+}
+
+static void free_segments(weir_segments *s) {
+    free((void *)(uintptr_t)s->offsets);
+    free((void *)(uintptr_t)s->index);
+}
+
+/* Segment of an entry. */
+static uint32_t segment_of(const weir_segments *s, uint32_t entry) {
+    uint32_t i = 0;
+    while (s->offsets[i + 1] <= entry)
+        i++;
+    return i;
+}
+
+static void check_scores(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const uint32_t heads = 1 + below(4), width = 1 + cols / 4, from = 1 + below(9);
+    weir_segments s = random_segments(rows, from);
+    const uint32_t entries = s.offsets[rows];
+    cols = heads * width;
+    weir_real *x = random_reals(from * cols), *q = random_reals(rows * cols), *ed = random_reals(entries * cols);
+    weir_real *w = random_reals(cols), *scores = random_reals(entries * heads), *d = random_reals(entries * heads);
+    weir_real *dx = random_reals(from * cols), *dq = random_reals(rows * cols), *de = random_reals(entries * cols);
+    weir_real *dw = random_reals(cols);
+    double *expected = array(entries * heads, sizeof *expected), *bx = doubles_of(dx, from * cols);
+    double *bq = doubles_of(dq, rows * cols), *be = array(entries * cols, sizeof *be), *bw = doubles_of(dw, cols);
+    for (uint32_t n = 0; n < entries * cols; n++) {
+        const uint32_t e = n / cols, c = n % cols, i = segment_of(&s, e), at = e * heads + c / width;
+        const double z = (double)x[s.index[e] * cols + c] + (double)q[i * cols + c] + (double)ed[n];
+        const double slope = z > 0 ? 1 : 0.2;
+        expected[at] += (double)w[c] * slope * z;
+        bx[s.index[e] * cols + c] += (double)d[at] * (double)w[c] * slope;
+        bq[i * cols + c] += (double)d[at] * (double)w[c] * slope;
+        be[n] = (double)d[at] * (double)w[c] * slope;
+        bw[c] += (double)d[at] * slope * z;
+    }
+    const weir_attention p = {.heads = heads, .cols = cols, .keys = x, .queries = q, .edges = ed, .weights = w};
+    k->segment_scores(&s, &p, scores);
+    k->segment_scores_back(&s, &p, d, &(weir_attention_back){dx, dq, de, dw});
+    assert_close(scores, expected, entries * heads, "score");
+    assert_close(dx, bx, from * cols, "dkeys");
+    assert_close(dq, bq, rows * cols, "dqueries");
+    assert_close(de, be, entries * cols, "dedges");
+    assert_close(dw, bw, cols, "dweights");
+    free(x), free(q), free(ed), free(w), free(d);
+    free_segments(&s);
+}
+
+static void entries_have_scores(void **state) {
+    (void)state;
+    each_table(check_scores);
+}
+
+/* Also of scores so far from each other that all but the best have none. */
+static void check_softmax(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const uint32_t heads = 1 + cols % 4;
+    weir_segments s = random_segments(rows, 1);
+    const uint32_t entries = s.offsets[rows];
+    weir_real *scores = random_reals(entries * heads), *d = random_reals(entries * heads);
+    const double scale = below(4) ? 1 : 1e4;
+    for (uint32_t n = 0; n < entries * heads; n++)
+        scores[n] *= (weir_real)scale;
+    double *expected = array(entries * heads, sizeof *expected), *back = array(entries * heads, sizeof *back);
+    for (uint32_t n = 0; n < entries * heads; n++) {
+        const uint32_t i = segment_of(&s, n / heads), h = n % heads;
+        double sum = 0;
+        for (uint32_t e = s.offsets[i]; e < s.offsets[i + 1]; e++)
+            sum += exp((double)scores[e * heads + h] - (double)scores[n]);
+        expected[n] = 1 / sum;
+    }
+    for (uint32_t n = 0; n < entries * heads; n++) { /* the derivative of share m by score n is m * ((m is n) - n) */
+        const uint32_t i = segment_of(&s, n / heads), h = n % heads;
+        for (uint32_t e = s.offsets[i]; e < s.offsets[i + 1]; e++) {
+            const uint32_t m = e * heads + h;
+            back[n] += (double)d[m] * expected[m] * ((m == n) - expected[n]);
+        }
+    }
+    k->segment_softmax(&s, heads, scores);
+    k->segment_softmax_back(&s, heads, scores, d);
+    assert_close(scores, expected, entries * heads, "share");
+    assert_close(d, back, entries * heads, "dscore");
+    free_segments(&s);
+}
+
+static void scores_become_shares(void **state) {
+    (void)state;
+    each_table(check_softmax);
+}
+
+static void a_share_of_no_number_is_none(void **state) {
+    (void)state;
+    const uint32_t offsets[] = {0, 2, 4};
+    const weir_segments s = {.count = 2, .offsets = offsets};
+    const weir_kernels *tables[] = {weir_kernels_cpu(), &weir_loops_plain};
+    for (unsigned t = 0; t < 2; t++) {
+        weir_real scores[] = {1, (weir_real)NAN, 3, 3};
+        tables[t]->segment_softmax(&s, 1, scores);
+        assert_true(isnan(scores[0]) && isnan(scores[1]) && scores[2] == (weir_real)0.5 && scores[3] == scores[2]);
+    }
+}
+
+static void check_mix(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const uint32_t heads = 1 + below(4), width = 1 + cols / 4, from = 1 + below(9);
+    weir_segments s = random_segments(rows, from);
+    const uint32_t entries = s.offsets[rows];
+    cols = heads * width;
+    weir_real *x = random_reals(from * cols), *shares = random_reals(entries * heads), *out = random_reals(rows * cols);
+    weir_real *dout = random_reals(rows * cols), *dx = random_reals(from * cols), *ds = random_reals(entries * heads);
+    double *expected = doubles_of(out, rows * cols), *bx = doubles_of(dx, from * cols);
+    double *bs = array(entries * heads, sizeof *bs);
+    for (uint32_t n = 0; n < entries * cols; n++) {
+        const uint32_t e = n / cols, c = n % cols, i = segment_of(&s, e), at = e * heads + c / width;
+        expected[i * cols + c] += (double)shares[at] * (double)x[s.index[e] * cols + c];
+        bx[s.index[e] * cols + c] += (double)shares[at] * (double)dout[i * cols + c];
+        bs[at] += (double)x[s.index[e] * cols + c] * (double)dout[i * cols + c];
+    }
+    k->segment_mix(&s, heads, shares, cols, x, out);
+    k->segment_mix_back(&s, heads, shares, cols, x, dout, ds, dx);
+    assert_close(out, expected, rows * cols, "mixed");
+    assert_close(ds, bs, entries * heads, "dshare");
+    assert_close(dx, bx, from * cols, "dx");
+    free(x), free(shares), free(dout);
+    free_segments(&s);
+}
+
+static void entries_are_mixed(void **state) {
+    (void)state;
+    each_table(check_mix);
+}
+
+static void check_heads(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const uint32_t heads = 1 + below(4), width = 1 + cols / 4;
+    cols = heads * width;
+    weir_real *x = random_reals(rows * cols), *w = random_reals(cols), *out = random_reals(rows * heads);
+    weir_real *d = random_reals(rows * heads), *dx = random_reals(rows * cols), *dw = random_reals(cols);
+    double *expected = array(rows * heads, sizeof *expected), *bx = doubles_of(dx, rows * cols);
+    double *bw = doubles_of(dw, cols);
+    for (uint32_t n = 0; n < rows * cols; n++) {
+        const uint32_t c = n % cols, at = n / cols * heads + c / width;
+        expected[at] += (double)x[n] * (double)w[c];
+        bx[n] += (double)d[at] * (double)w[c];
+        bw[c] += (double)d[at] * (double)x[n];
+    }
+    k->head_products(rows, heads, cols, x, w, out);
+    k->head_products_back(rows, heads, cols, x, w, d, dx, dw);
+    assert_close(out, expected, rows * heads, "product");
+    assert_close(dx, bx, rows * cols, "dx");
+    assert_close(dw, bw, cols, "dweights");
+    free(x), free(w), free(d);
+}
+
+static void heads_have_products(void **state) {
+    (void)state;
+    each_table(check_heads);
+}
+
 /* --- bias, relu, norm -------------------------------------------------------------------------------------------- */
 
 static void check_bias(const weir_kernels *k, uint32_t rows, uint32_t cols) {
@@ -584,6 +748,15 @@ static void k2_nothing_touches_nothing(void **state) {
     k->segment_mean(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
     k->segment_mean_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
     k->segment_sum(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, 5, NULL, 5);
+    k->segment_scores(&(weir_segments){.count = 0, .offsets = &begin}, &(weir_attention){.heads = 1, .cols = 5}, NULL);
+    k->segment_scores_back(&(weir_segments){.count = 0, .offsets = &begin}, &(weir_attention){.heads = 1, .cols = 5},
+                           NULL, &(weir_attention_back){0});
+    k->segment_softmax(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
+    k->segment_softmax_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, NULL);
+    k->segment_mix(&(weir_segments){.count = 0, .offsets = &begin}, 1, NULL, 5, NULL, NULL);
+    k->segment_mix_back(&(weir_segments){.count = 0, .offsets = &begin}, 1, NULL, 5, NULL, NULL, NULL, NULL);
+    k->head_products(0, 1, 5, NULL, NULL, NULL);
+    k->head_products_back(0, 1, 5, NULL, NULL, NULL, NULL, NULL);
     k->time_code(0, &(weir_ages){0}, NULL, 8);
     k->bias_relu(0, 5, NULL, NULL);
     k->relu_back(0, NULL, NULL);
@@ -616,8 +789,10 @@ static void k3_memory_is_all_that_can_fail(void **state) {
 
 WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter),
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
-           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu),
-           WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
+           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(entries_have_scores), WEIR_CASE(scores_become_shares),
+           WEIR_CASE(a_share_of_no_number_is_none), WEIR_CASE(entries_are_mixed), WEIR_CASE(heads_have_products),
+           WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
+           WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
            WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
            WEIR_CASE(adagrad_divides_by_all_squares), WEIR_CASE(k1_same_arguments_same_bits),
            WEIR_CASE(k2_nothing_touches_nothing), WEIR_CASE(k3_memory_is_all_that_can_fail))

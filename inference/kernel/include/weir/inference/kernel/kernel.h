@@ -59,6 +59,22 @@ typedef struct weir_segments {
     const uint32_t *index;
 } weir_segments;
 
+/* How well each entry of a segment goes with the segment, for each of some heads: head h has so many columns of cols,
+ * from h * cols / heads on, and its score is the sum over these of weight * leaky(key + query + edge), where leaky takes
+ * a fifth of what is below 0. A plain value. */
+typedef struct weir_attention {
+    uint32_t heads, cols;     /* a multiple of the heads                  */
+    const weir_real *keys;    /* rows that the segments' entries name     */
+    const weir_real *queries; /* one a segment                            */
+    const weir_real *edges;   /* one an entry                             */
+    const weir_real *weights; /* cols                                     */
+} weir_attention;
+
+/* Where the gradients of the same go: edges' are written, all others are added to. A plain value. */
+typedef struct weir_attention_back {
+    weir_real *keys, *queries, *edges, *weights;
+} weir_attention_back;
+
 /* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, kept between 0 and 127 years. A plain
  * value. */
 typedef struct weir_ages {
@@ -118,6 +134,26 @@ typedef struct weir_kernels {
     /* Row i of out is the sum of segment i's entries, each times its weight; the way back is that of the transpose. */
     void (*segment_sum)(const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
                         uint32_t ldx, weir_real *out, uint32_t ldout);
+    /* scores: entries x heads.   back: of the scores' gradient, to that of all that they are made of */
+    void (*segment_scores)(const weir_segments *segments, const weir_attention *attention, weir_real *scores);
+    void (*segment_scores_back)(const weir_segments *segments, const weir_attention *attention,
+                                const weir_real *dscores, const weir_attention_back *back);
+    /* In place, of each head by itself: shares above 0 that add up to 1 in each segment. An entry whose score is 87
+     * below the best one, or more, has a share of exp(-87).   back: dshares becomes the scores' gradient. */
+    void (*segment_softmax)(const weir_segments *segments, uint32_t heads, weir_real *scores);
+    void (*segment_softmax_back)(const weir_segments *segments, uint32_t heads, const weir_real *shares,
+                                 weir_real *dshares);
+    /* out[i] += the entries of segment i, each head's columns times its share.   back: dshares is written, dx is added
+     * to. Rows of x, out and dout follow each other. */
+    void (*segment_mix)(const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
+                        const weir_real *x, weir_real *out);
+    void (*segment_mix_back)(const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
+                             const weir_real *x, const weir_real *dout, weir_real *dshares, weir_real *dx);
+    /* out[i][h] = x[i] · weights, over the columns of head h alone.   back: dx and dweights are added to. */
+    void (*head_products)(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights,
+                          weir_real *out);
+    void (*head_products_back)(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
+                               const weir_real *weights, const weir_real *dout, weir_real *dx, weir_real *dweights);
     /* out[i] = log(1 + entries of segment i) */
     void (*segment_log_count)(const weir_segments *segments, weir_real *out, uint32_t ldout);
     /* out[i][k]: the bumps of the age of edge i. */
