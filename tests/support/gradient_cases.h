@@ -10,7 +10,7 @@
 
 #include <weir/trainer/nn/nn.h>
 
-#include "nn_fixture.h"
+#include "naive_network.h"
 
 #ifdef WEIR_REAL_DOUBLE
 #define GRADIENT_ERROR 1e-6
@@ -111,9 +111,10 @@ static inline void gradient_forward_back(gradient_check *g) {
     weir_nn_workspace_close(workspace);
 }
 
-static inline void gradient_run(const char *task, const weir_nn_drop *drop, nn_encoders encoders) {
+static inline void gradient_run_network(const char *task, const weir_nn_drop *drop, nn_encoders encoders,
+                                        weir_nn_network network) {
     gradient_check g = {.drop = drop, .weights = {1, 2.5, 0.5}};
-    nn_open_as(&g.f, weir_test_seed(), task, 11, encoders);
+    nn_open_network(&g.f, weir_test_seed(), task, 12, encoders, network, weir_nn_network_has_heads(network) ? 3 : 0);
     nn_random_batch(&g.f);
     uint64_t count = weir_nn_parameter_count(g.f.nn);
     g.params = fixture_array(count, sizeof *g.params);
@@ -132,6 +133,17 @@ static inline void gradient_run(const char *task, const weir_nn_drop *drop, nn_e
     free(g.params);
     free(g.gradients);
     nn_close(&g.f);
+}
+
+static inline void gradient_run(const char *task, const weir_nn_drop *drop, nn_encoders encoders) {
+    gradient_run_network(task, drop, encoders, WEIR_NN_MEAN);
+}
+
+/* With a type that has no encoder, and with layers that add. */
+static inline void gradient_run_both(weir_nn_network network) {
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run_network("find", NULL, NN_OF_CATEGORIES, network);
+    gradient_run_network("sort", &drop, NN_RESIDUAL, network);
 }
 
 #endif /* WEIR_GRADIENT_CASES_H */

@@ -18,12 +18,38 @@
 
 /* Options of a network, which would be ignored silently. */
 static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
-    static const char *const others[] = {
-        "trace",        "parts",       "masks",    "per-class", "warm-up",     "validation",      "test",
-        "fanouts",      "ahead",       "strategy", "out-only",  "predictions", "embed-vertices",  "embedding-optimizer",
-        "residual",     "wire",        "cache",    "encoder",   "dropout",     "input-dropout",   "embedding-rate",
-        "cache-policy", "alerts",      "plan",     "unit-rows", "unknown",     "positive-weight", "model",
-        "batches",      "no-baselines"};
+    static const char *const others[] = {"trace",
+                                         "parts",
+                                         "masks",
+                                         "per-class",
+                                         "warm-up",
+                                         "validation",
+                                         "test",
+                                         "fanouts",
+                                         "ahead",
+                                         "strategy",
+                                         "out-only",
+                                         "predictions",
+                                         "embed-vertices",
+                                         "embedding-optimizer",
+                                         "residual",
+                                         "wire",
+                                         "cache",
+                                         "encoder",
+                                         "dropout",
+                                         "input-dropout",
+                                         "embedding-rate",
+                                         "cache-policy",
+                                         "alerts",
+                                         "plan",
+                                         "unit-rows",
+                                         "unknown",
+                                         "positive-weight",
+                                         "model",
+                                         "batches",
+                                         "no-baselines",
+                                         "network",
+                                         "heads"};
     const char *task = weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->name;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (weir_cli_given(cli, others[i]))

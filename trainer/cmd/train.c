@@ -26,6 +26,7 @@ static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cmd_train_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
     if (!err) err = weir_cmd_train_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);
     if (!err) err = weir_cmd_train_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
+    if (!err) err = weir_cmd_train_u32(cli, "heads", 1, WEIR_NN_HIDDEN_MAX, &o->heads);
     if (!err) err = weir_cmd_train_u32(cli, "patience", 0, 100000, &o->patience);
     if (!err) err = weir_cmd_train_u32(cli, "negatives", 0, 1000000, &o->negatives);
     if (!err) err = weir_cmd_train_u32(cli, "alerts", 1, 1000000, &o->alerts);
@@ -267,6 +268,25 @@ static void train_read_model(const weir_cli *cli, weir_train_opts *o) {
         if (strcmp(name, weir_cmd_train_models[m]) == 0) o->model = m;
 }
 
+static void train_read_network(const weir_cli *cli, weir_train_opts *o) {
+    const char *word = weir_cli_text(cli, "network");
+    for (weir_nn_network n = 0; word && n < WEIR_NN_NETWORKS; n++)
+        if (strcmp(word, weir_nn_network_word(n)) == 0) o->network = n;
+}
+
+static weir_err train_check_heads(const weir_cli *cli, const weir_train_opts *o) {
+    const uint32_t heads = o->heads ? o->heads : WEIR_NN_HEADS_DEFAULT;
+    if (weir_cli_given(cli, "network") && o->model == WEIR_TRAIN_TREES)
+        return WEIR_ERR(WEIR_EUSAGE, "--network is of a network, and --model trees has none; omit one of them");
+    if (!weir_nn_network_has_heads(o->network))
+        return o->heads
+                   ? WEIR_ERR(WEIR_EUSAGE, "--heads is of --network attention and gat; give one of them, or omit it")
+                   : WEIR_OK;
+    if (o->hidden % heads == 0) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE, "%u heads do not divide --hidden %u; give --heads a number that does", heads,
+                    o->hidden);
+}
+
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->models = weir_cli_text(cli, "models");
     c->key = weir_cli_text(cli, "key");
@@ -280,7 +300,9 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->opts.unit_rows = weir_cli_given(cli, "unit-rows");
     c->opts.bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
     c->opts.residual = weir_cli_given(cli, "residual");
+    train_read_network(cli, &c->opts);
     weir_err err = train_read_numbers(cli, &c->opts);
+    if (!err) err = train_check_heads(cli, &c->opts);
     if (!err) err = train_read_remote(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);
@@ -381,6 +403,12 @@ static const weir_option options[] = {
      "batches that are prepared ahead, each by a thread: more hide a slower network, and need memory (default: 6)",
      NULL},
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
+    {"network", 0, "NAME",
+     "how a vertex gathers from its neighbours: their mean, or a mixture whose shares are learnt, by the scores of "
+     "GATv2 or of GAT (default: mean)",
+     "mean|attention|gat"},
+    {"heads", 0, "N",
+     "of attention and gat: parts of the width that have shares of their own; divides --hidden (default: 4)", NULL},
     {"residual", 0, NULL,
      "each layer from the second on adds to what it saw of a vertex: for networks of three layers and more", NULL},
     {"encoder", 0, "KIND",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* numpy_test.c - one random batch, computed once more by tests/support/forward_oracle.py. */
-#include "nn_fixture.h"
+#include "naive_network.h"
 
 #include <stdlib.h>
 

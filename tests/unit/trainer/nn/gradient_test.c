@@ -32,5 +32,15 @@ static void b1_residual(void **state) {
     gradient_run("find", &drop, NN_RESIDUAL);
 }
 
-WEIR_TESTS(WEIR_CASE(b1_residual), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout),
-           WEIR_CASE(b1_without_encoders))
+static void b1_attention(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_ATTENTION);
+}
+
+static void b1_gat(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_GAT);
+}
+
+WEIR_TESTS(WEIR_CASE(b1_attention), WEIR_CASE(b1_gat), WEIR_CASE(b1_residual), WEIR_CASE(b1_binary),
+           WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout), WEIR_CASE(b1_without_encoders))
