@@ -130,6 +130,34 @@ static void kernel_segment_sum(const weir_segments *s, const weir_real *weights,
     }
 }
 
+static void kernel_segment_sum_back(const weir_segments *s, const weir_real *weights, uint32_t cols,
+                                    const weir_real *dout, weir_real *dx) {
+    for (size_t i = 0; i < s->count; i++, dout += cols) {
+        for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            kernel_prefetch_entry(s, e, cols, dx, cols);
+            kernel_row_add_scaled(cols, weights[e], dout, dx + (size_t)kernel_entry_row(s, e) * cols);
+        }
+    }
+}
+
+static void kernel_segment_degrees(const weir_segments *s, const uint32_t *of, uint32_t first, weir_real *weights,
+                                   weir_real *own) {
+    for (size_t i = 0; i < s->count; i++) {
+        const double degree = 1.0 + (s->offsets[i + 1] - s->offsets[i]);
+        own[i] = (weir_real)(1 / degree);
+        for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            const uint32_t row = kernel_entry_row(s, e) - first;
+            weights[e] = (weir_real)(1 / sqrt(degree * (of ? 1.0 + (of[row + 1] - of[row]) : degree)));
+        }
+    }
+}
+
+static void kernel_add_scaled_rows(uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x,
+                                   weir_real *out) {
+    for (size_t i = 0; i < rows; i++)
+        kernel_row_add_scaled(cols, factors[i], x + i * cols, out + i * cols);
+}
+
 static void kernel_segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++)
         out[i * ldout] = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
@@ -543,6 +571,9 @@ const weir_loops WEIR_LOOP = {
     .segment_mean = kernel_segment_mean,
     .segment_mean_back = kernel_segment_mean_back,
     .segment_sum = kernel_segment_sum,
+    .segment_sum_back = kernel_segment_sum_back,
+    .segment_degrees = kernel_segment_degrees,
+    .add_scaled_rows = kernel_add_scaled_rows,
     .segment_scores = kernel_segment_scores,
     .segment_scores_back = kernel_segment_scores_back,
     .segment_softmax = kernel_segment_softmax,

@@ -117,6 +117,8 @@ static void forward_bring(forward_pass *p) {
     p->tape->edge_means = w->edge_means;
     p->tape->edge_numbers = w->edge_numbers;
     p->tape->edge_codes = w->edge_codes;
+    p->tape->degree_weights = w->degree_weights;
+    p->tape->degree_own = w->degree_own;
     p->tape->numbers = w->numbers;
     p->tape->slots = w->slots;
     p->tape->brought = p->batch->brought;
@@ -196,6 +198,40 @@ static void forward_edge_means(forward_pass *p) {
         p->w->edge_means[s] = out;
         p->w->edge_numbers[s] = sees_edges ? numbers : NULL;
         p->w->edge_codes[s] = sees_edges ? codes : NULL;
+    }
+}
+
+/* --- degrees: once for all layers -------------------------------------------------------------------------------- */
+
+/* The step by which the children of this one have found their neighbours along the same relation: back, or, where it
+ * joins a type with itself and is not followed back, once more. They count as degrees are counted. step_count: none. */
+static uint32_t forward_step_behind(const weir_nn_shape *shape, uint32_t step) {
+    const weir_sample_step *s = &shape->steps[step];
+    const bool loops = shape->ends[s->relation].from == shape->ends[s->relation].to;
+    uint32_t found = shape->step_count;
+    for (uint32_t i = step + 1; i < shape->step_count; i++) {
+        const weir_sample_step *other = &shape->steps[i];
+        if (other->hop != s->hop + 1 || other->relation != s->relation) continue;
+        if (other->direction != s->direction) return i;
+        if (loops) found = i;
+    }
+    return found;
+}
+
+static void forward_degrees(forward_pass *p) {
+    const bool wanted = weir_nn_way_of(p->shape)->sees_degrees;
+    for (uint32_t s = 0; s < p->shape->step_count; s++) {
+        const weir_block_edges *e = &p->block->edges[s];
+        const uint32_t behind = forward_step_behind(p->shape, s);
+        const bool known = behind < p->shape->step_count && e->count > 0;
+        weir_real *weights = wanted ? forward_reals(p, e->count, 1) : NULL;
+        weir_real *own = wanted ? forward_reals(p, e->parent_end - e->parent_begin, 1) : NULL;
+        p->w->degree_weights[s] = weights;
+        p->w->degree_own[s] = own;
+        if (!weights || !own) continue;
+        const weir_segments segments = forward_segments_of(p, s, p->tape->children[s]);
+        p->k->segment_degrees(&segments, known ? p->tape->offsets[behind] : NULL,
+                              known ? p->block->edges[behind].parent_begin : 0, weights, own);
     }
 }
 
@@ -353,6 +389,7 @@ static weir_err forward_run(const weir_nn *nn, const weir_real *params, const we
     forward_bring(p);
     if (!p->starved) forward_encode(p);
     if (!p->starved) forward_edge_means(p);
+    if (!p->starved) forward_degrees(p);
     for (uint32_t layer = 1; layer <= nn->shape->layers - hop && !p->starved; layer++)
         forward_layer_run(p, layer);
     if (!p->starved && hop == 0) forward_head(p);

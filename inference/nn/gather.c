@@ -4,8 +4,10 @@
 
 #include "gather.h"
 
-static const weir_nn_way *const gather_ways[WEIR_NN_NETWORKS] = {
-    [WEIR_NN_MEAN] = &weir_nn_way_mean, [WEIR_NN_ATTENTION] = &weir_nn_way_attention, [WEIR_NN_GAT] = &weir_nn_way_gat};
+static const weir_nn_way *const gather_ways[WEIR_NN_NETWORKS] = {[WEIR_NN_MEAN] = &weir_nn_way_mean,
+                                                                 [WEIR_NN_ATTENTION] = &weir_nn_way_attention,
+                                                                 [WEIR_NN_GAT] = &weir_nn_way_gat,
+                                                                 [WEIR_NN_GCN] = &weir_nn_way_gcn};
 
 const weir_nn_way *weir_nn_way_of(const weir_nn_shape *shape) {
     WEIR_ASSERT(shape->network < WEIR_NN_NETWORKS);
@@ -103,6 +105,9 @@ weir_nn_gather weir_nn_gather_of(const weir_nn *nn, const weir_real *params, con
         .edge_numbers = tape->edge_numbers[step],
         .edge_codes = tape->edge_codes[step],
         .edge_width = widths.edge - WEIR_TIME_CODE_COUNT,
+        .loops = child == weir_nn_parent_of(shape, step),
+        .degree_weights = tape->degree_weights[step],
+        .degree_own = tape->degree_own[step],
     };
 }
 

@@ -27,6 +27,7 @@ typedef struct weir_nn_reach {
     weir_nn_widths widths;
     double child, parent, edge;
     uint32_t children; /* of one parent, at most */
+    bool loops;
     uint64_t weight;
     const uint64_t *extra;
 } weir_nn_reach;
@@ -34,7 +35,8 @@ typedef struct weir_nn_reach {
 typedef struct weir_nn_way {
     const char *word;
     bool has_heads;
-    bool sees_edges; /* the tape keeps the numbers and time codes of single edges */
+    bool sees_degrees; /* the tape has weights by degrees */
+    bool sees_edges;   /* the tape keeps the numbers and time codes of single edges */
     /* Rows of the relation's weight before those of the edges. */
     uint32_t (*rows)(const weir_nn_widths *widths);
     /* Its own tensors; returns how many. NULL: none. */
@@ -57,6 +59,6 @@ void weir_nn_gather_apply(const weir_nn_gather *g, uint32_t rows, uint32_t k, co
                           uint32_t cols, weir_real beta, weir_real *out);
 weir_real *weir_nn_gather_reals(weir_nn_workspace *w, size_t rows, size_t cols);
 
-extern const weir_nn_way weir_nn_way_mean, weir_nn_way_attention, weir_nn_way_gat;
+extern const weir_nn_way weir_nn_way_mean, weir_nn_way_attention, weir_nn_way_gat, weir_nn_way_gcn;
 
 #endif /* WEIR_INFERENCE_NN_GATHER_TABLE_H */

@@ -49,6 +49,7 @@ struct weir_nn_workspace {
     const uint32_t *children[WEIR_SAMPLE_STEPS_MAX];
     const weir_real *edge_means[WEIR_SAMPLE_STEPS_MAX];
     const weir_real *edge_numbers[WEIR_SAMPLE_STEPS_MAX], *edge_codes[WEIR_SAMPLE_STEPS_MAX];
+    const weir_real *degree_weights[WEIR_SAMPLE_STEPS_MAX], *degree_own[WEIR_SAMPLE_STEPS_MAX];
     weir_nn_kept kept[WEIR_NN_LAYERS_MAX][WEIR_SAMPLE_STEPS_MAX];
     const weir_real *numbers[WEIR_SCHEMA_VERTICES_MAX];
     const uint32_t *slots[WEIR_SCHEMA_VERTICES_MAX];

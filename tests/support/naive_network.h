@@ -175,6 +175,39 @@ static inline uint32_t naive_attention(const naive_gather *g, double *out) {
     return g->cols;
 }
 
+/* Edges of the children of node `of` by the next hop's step along the same relation: back if it is followed back; so far
+ * that there is none as many as `else_count`. */
+static inline uint32_t naive_degree(const naive_gather *g, uint32_t of, uint32_t else_count) {
+    const weir_block_view *v = g->f->batch.block;
+    const weir_sample_step *s = &nn_steps[g->step];
+    for (unsigned other = 0; other < 2; other++) {
+        for (uint32_t t = 0; t < v->steps; t++) {
+            const bool back = nn_steps[t].direction != s->direction;
+            if (nn_steps[t].hop != s->hop + 1 || nn_steps[t].relation != s->relation || back != (other == 0)) continue;
+            if (!back && !naive_same_type(g)) continue;
+            uint32_t count = 0;
+            for (uint32_t i = 0; i < v->edges[t].count; i++)
+                count += v->edges[t].parents[i] == of;
+            return 1 + count;
+        }
+    }
+    return 1 + else_count;
+}
+
+static inline uint32_t naive_gcn(const naive_gather *g, double *out) {
+    double m[NN_HIDDEN_MAX] = {0};
+    for (uint32_t i = 0; i < g->count; i++) {
+        const uint32_t child = g->f->batch.block->edges[g->step].children[g->edges[i]];
+        const double weight = 1 / sqrt((1.0 + g->count) * naive_degree(g, child, g->count));
+        for (uint32_t c = 0; c < g->cols; c++)
+            m[c] += weight * naive_child(g, i)[c];
+    }
+    for (uint32_t c = 0; naive_same_type(g) && c < g->cols; c++)
+        m[c] += naive_row(g, g->node)[c] / (1.0 + g->count);
+    naive_apply(g->cols, g->hidden, m, naive_own(g, "weight"), out);
+    return g->cols;
+}
+
 /* [mean of the edges' numbers | mean of their codes | log(1 + children)] */
 static inline void naive_edges(const naive_gather *g, uint32_t rows, double *out) {
     double m[NN_WIDEST + 1] = {0}, edge[NN_WIDEST];
@@ -190,8 +223,11 @@ static inline void naive_edges(const naive_gather *g, uint32_t rows, double *out
 
 static inline void naive_step(const nn_fixture *f, const double *params, uint32_t layer, uint32_t step, uint32_t node,
                               const double *below, double *out) {
-    static uint32_t (*const ways[WEIR_NN_NETWORKS])(const naive_gather *, double *) = {
-        [WEIR_NN_MEAN] = naive_mean, [WEIR_NN_ATTENTION] = naive_attention, [WEIR_NN_GAT] = naive_attention};
+    static uint32_t (*const ways[WEIR_NN_NETWORKS])(const naive_gather *,
+                                                    double *) = {[WEIR_NN_MEAN] = naive_mean,
+                                                                 [WEIR_NN_ATTENTION] = naive_attention,
+                                                                 [WEIR_NN_GAT] = naive_attention,
+                                                                 [WEIR_NN_GCN] = naive_gcn};
     const weir_block_edges *e = &f->batch.block->edges[step];
     naive_gather g = {.f = f, .params = params, .below = below, .layer = layer, .step = step, .node = node};
     g.cols = naive_cols(f, layer, nn_children[step]);

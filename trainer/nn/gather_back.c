@@ -44,22 +44,31 @@ void weir_nn_back_input(const weir_kernels *k, uint32_t rows, uint32_t in, uint3
                          .ldc = in});
 }
 
-static bool gather_mean_back(const weir_nn_gather_back *b) {
+bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, bool wanted, weir_real **dgatheredp) {
     const weir_nn_gather *g = &b->g;
-    const uint32_t rows = g->children.count, cols = g->child_cols;
+    const uint32_t rows = g->children.count;
+    *dgatheredp = NULL;
     weir_nn_back_weight(g->k, rows, cols, g->hidden, b->kept.gathered, b->dout, b->gradients + g->weight);
-    if (!b->dx) return true;
-    weir_real *dmean = weir_nn_back_reals(b->w, rows, cols);
-    if (!dmean) return false;
-    weir_nn_back_input(g->k, rows, cols, g->hidden, b->dout, g->params + g->weight, 0, dmean);
-    g->k->segment_mean_back(&g->children, cols, dmean, cols, b->dx, cols);
+    if (!wanted) return true;
+    *dgatheredp = weir_nn_back_reals(b->w, rows, cols);
+    if (!*dgatheredp) return false;
+    weir_nn_back_input(g->k, rows, cols, g->hidden, b->dout, g->params + g->weight, 0, *dgatheredp);
+    return true;
+}
+
+static bool gather_mean_back(const weir_nn_gather_back *b) {
+    weir_real *dmean;
+    if (!weir_nn_back_gathered(b, b->g.child_cols, b->dx, &dmean)) return false;
+    if (dmean)
+        b->g.k->segment_mean_back(&b->g.children, b->g.child_cols, dmean, b->g.child_cols, b->dx, b->g.child_cols);
     return true;
 }
 
 weir_nn_way_back weir_nn_way_back_of(weir_nn_network network) {
     static const weir_nn_way_back ways[WEIR_NN_NETWORKS] = {[WEIR_NN_MEAN] = gather_mean_back,
                                                             [WEIR_NN_ATTENTION] = weir_nn_attention_back,
-                                                            [WEIR_NN_GAT] = weir_nn_gat_back};
+                                                            [WEIR_NN_GAT] = weir_nn_gat_back,
+                                                            [WEIR_NN_GCN] = weir_nn_gcn_back};
     WEIR_ASSERT(network < WEIR_NN_NETWORKS);
     return ways[network];
 }

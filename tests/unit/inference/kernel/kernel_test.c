@@ -295,6 +295,50 @@ static void segments_have_means_and_sums(void **state) {
     each_table(check_segments);
 }
 
+static void check_degrees(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t *offsets = array(rows + 1, sizeof *offsets), from = 1 + below(20), first = below(5);
+    uint32_t *of = array(from + 1, sizeof *of);
+    for (uint32_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + below(6);
+    for (uint32_t i = 0; i < from; i++)
+        of[i + 1] = of[i] + below(6);
+    const uint32_t entries = offsets[rows];
+    uint32_t *index = random_index(entries, from);
+    for (uint32_t e = 0; e < entries; e++)
+        index[e] += first;
+    const weir_segments s = {.count = rows, .offsets = offsets, .index = index};
+    const bool known = below(4);
+    weir_real *weights = random_reals(entries), *own = random_reals(rows), *x = random_reals(rows * cols);
+    weir_real *dx = random_reals((from + first) * cols), *out = random_reals(rows * cols);
+    double *expected = array(entries, sizeof *expected), *expected_own = array(rows, sizeof *expected_own);
+    double *back = doubles_of(dx, (from + first) * cols), *scaled = doubles_of(out, rows * cols);
+    for (uint32_t i = 0; i < rows; i++) {
+        const double degree = 1 + (double)offsets[i + 1] - (double)offsets[i];
+        expected_own[i] = 1 / degree;
+        for (uint32_t c = 0; c < cols; c++)
+            scaled[i * cols + c] += (double)x[i * cols + c] / degree;
+        for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++) {
+            const uint32_t row = index[e] - first;
+            expected[e] = 1 / sqrt(degree) / sqrt(known ? 1 + (double)of[row + 1] - (double)of[row] : degree);
+            for (uint32_t c = 0; c < cols; c++)
+                back[index[e] * cols + c] += expected[e] * (double)x[i * cols + c];
+        }
+    }
+    k->segment_degrees(&s, known ? of : NULL, first, weights, own);
+    k->segment_sum_back(&s, weights, cols, x, dx);
+    k->add_scaled_rows(rows, cols, own, x, out);
+    assert_close(dx, back, (from + first) * cols, "dx");
+    assert_close(out, scaled, rows * cols, "scaled");
+    assert_close(weights, expected, entries, "weight");
+    assert_close(own, expected_own, rows, "own");
+    free(offsets), free(of), free(index), free(x);
+}
+
+static void degrees_normalise(void **state) {
+    (void)state;
+    each_table(check_degrees);
+}
+
 static void check_time_code(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     int64_t before[3] = {(int64_t)1 << 50, (int64_t)1 << 49, 1000}, *times = array(rows, sizeof *times);
     uint32_t *groups = random_index(cols, 3), *parents = random_index(rows, cols);
@@ -757,6 +801,9 @@ static void k2_nothing_touches_nothing(void **state) {
     k->segment_mix_back(&(weir_segments){.count = 0, .offsets = &begin}, 1, NULL, 5, NULL, NULL, NULL, NULL);
     k->head_products(0, 1, 5, NULL, NULL, NULL);
     k->head_products_back(0, 1, 5, NULL, NULL, NULL, NULL, NULL);
+    k->segment_sum_back(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, NULL);
+    k->segment_degrees(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 0, NULL, NULL);
+    k->add_scaled_rows(0, 5, NULL, NULL, NULL);
     k->time_code(0, &(weir_ages){0}, NULL, 8);
     k->bias_relu(0, 5, NULL, NULL);
     k->relu_back(0, NULL, NULL);
@@ -789,10 +836,10 @@ static void k3_memory_is_all_that_can_fail(void **state) {
 
 WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter),
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
-           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(entries_have_scores), WEIR_CASE(scores_become_shares),
-           WEIR_CASE(a_share_of_no_number_is_none), WEIR_CASE(entries_are_mixed), WEIR_CASE(heads_have_products),
-           WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
-           WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
+           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(degrees_normalise), WEIR_CASE(entries_have_scores),
+           WEIR_CASE(scores_become_shares), WEIR_CASE(a_share_of_no_number_is_none), WEIR_CASE(entries_are_mixed),
+           WEIR_CASE(heads_have_products), WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu),
+           WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
            WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
            WEIR_CASE(adagrad_divides_by_all_squares), WEIR_CASE(k1_same_arguments_same_bits),
            WEIR_CASE(k2_nothing_touches_nothing), WEIR_CASE(k3_memory_is_all_that_can_fail))

@@ -46,5 +46,10 @@ static void b1_gat(void **state) {
     gradient_run_both(WEIR_NN_GAT);
 }
 
-WEIR_TESTS(WEIR_CASE(b1_attention), WEIR_CASE(b1_gat), WEIR_CASE(b1_residual), WEIR_CASE(b1_binary),
+static void b1_gcn(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_GCN);
+}
+
+WEIR_TESTS(WEIR_CASE(b1_gcn), WEIR_CASE(b1_attention), WEIR_CASE(b1_gat), WEIR_CASE(b1_residual), WEIR_CASE(b1_binary),
            WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout), WEIR_CASE(b1_without_encoders))

@@ -131,9 +131,18 @@ typedef struct weir_kernels {
                          uint32_t ldout);
     void (*segment_mean_back)(const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
                               weir_real *dx, uint32_t lddx);
-    /* Row i of out is the sum of segment i's entries, each times its weight; the way back is that of the transpose. */
+    /* Row i of out is the sum of segment i's entries, each times its weight;   back: adds to dx. */
     void (*segment_sum)(const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
                         uint32_t ldx, weir_real *out, uint32_t ldout);
+    void (*segment_sum_back)(const weir_segments *segments, const weir_real *weights, uint32_t cols,
+                             const weir_real *dout, weir_real *dx);
+    /* Where segment i has n entries, and n + 1 is its degree d_i:  own[i] = 1 / d_i, and the weight of an entry of row
+     * j is 1 / sqrt(d_i * d_j).  of: offsets of segments whose degrees are those of the rows, from row `first` on;
+     * NULL: nobody knows them, and d_j is taken to be d_i. */
+    void (*segment_degrees)(const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights,
+                            weir_real *own);
+    /* out[i] += factors[i] * x[i] */
+    void (*add_scaled_rows)(uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x, weir_real *out);
     /* scores: entries x heads.   back: of the scores' gradient, to that of all that they are made of */
     void (*segment_scores)(const weir_segments *segments, const weir_attention *attention, weir_real *scores);
     void (*segment_scores_back)(const weir_segments *segments, const weir_attention *attention,

@@ -34,6 +34,8 @@ typedef struct weir_nn_gather {
     uint32_t parent_cols;
     const weir_real *edge_numbers, *edge_codes; /* of each entry; numbers: edge_width each, NULL without any */
     uint32_t edge_width;
+    bool loops; /* the step joins a type with itself: a parent can count among its children */
+    const weir_real *degree_weights, *degree_own; /* of each entry, and of each parent (kernel.h); NULL: not wanted */
 } weir_nn_gather;
 
 /* Rows of the weight of a step that are the way's: those of the edges stand behind them.  [any] */

@@ -77,6 +77,7 @@ typedef enum weir_nn_network {
     WEIR_NN_MEAN,      /* GraphSAGE with means                                  */
     WEIR_NN_ATTENTION, /* GATv2, with what is known of the edges in the scores  */
     WEIR_NN_GAT,       /* as GAT scores                                         */
+    WEIR_NN_GCN,       /* sums, normalised by degrees                           */
     WEIR_NN_NETWORKS
 } weir_nn_network;
 

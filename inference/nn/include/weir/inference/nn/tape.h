@@ -80,9 +80,11 @@ typedef struct weir_nn_tape {
     const weir_real *const
         *edge_numbers;                  /* one a step, of each edge; NULL: the network does not look at single edges, */
     const weir_real *const *edge_codes; /* or they have none                                                          */
-    const weir_real *const *numbers;    /* one a type                                         */
-    const uint32_t *const *slots;       /* one a type                                         */
-    const weir_nn_brought *brought;     /* as the batch has it                                */
+    const weir_real *const *degree_weights; /* one a step, of each edge; NULL: the network does not look at degrees */
+    const weir_real *const *degree_own;     /* and of each parent */
+    const weir_real *const *numbers;        /* one a type                                         */
+    const uint32_t *const *slots;           /* one a type                                         */
+    const weir_nn_brought *brought;         /* as the batch has it                                */
     weir_real *h0; /* inputs x hidden; rows of types without an encoder mean nothing, and may be missing at the end */
     weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
 } weir_nn_tape;
