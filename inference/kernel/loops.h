@@ -26,6 +26,14 @@ static void kernel_row_add(uint32_t cols, const weir_real *restrict x, weir_real
         out[c] += x[c];
 }
 
+static weir_real kernel_real_sqrt(weir_real x) {
+#ifdef WEIR_REAL_DOUBLE
+    return sqrt(x);
+#else
+    return sqrtf(x);
+#endif
+}
+
 static void kernel_row_scale(uint32_t cols, weir_real factor, weir_real *out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] *= factor;
@@ -125,7 +133,7 @@ static void kernel_segment_sum(const weir_segments *s, const weir_real *weights,
         memset(out, 0, cols * sizeof *out);
         for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
             kernel_prefetch_entry(s, e, cols, x, ldx);
-            kernel_row_add_scaled(cols, weights[e], kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
+            kernel_row_add_scaled(cols, weights ? weights[e] : 1, kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
         }
     }
 }
@@ -135,7 +143,7 @@ static void kernel_segment_sum_back(const weir_segments *s, const weir_real *wei
     for (size_t i = 0; i < s->count; i++, dout += cols) {
         for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
             kernel_prefetch_entry(s, e, cols, dx, cols);
-            kernel_row_add_scaled(cols, weights[e], dout, dx + (size_t)kernel_entry_row(s, e) * cols);
+            kernel_row_add_scaled(cols, weights ? weights[e] : 1, dout, dx + (size_t)kernel_entry_row(s, e) * cols);
         }
     }
 }
@@ -150,6 +158,111 @@ static void kernel_segment_degrees(const weir_segments *s, const uint32_t *of, u
             weights[e] = (weir_real)(1 / sqrt(degree * (of ? 1.0 + (of[row + 1] - of[row]) : degree)));
         }
     }
+}
+
+/* A NaN is taken, and then nothing is above it. */
+static void kernel_row_max(uint32_t cols, uint32_t row, const weir_real *restrict x, weir_real *restrict out,
+                           uint32_t *restrict chosen) {
+    for (uint32_t c = 0; c < cols; c++) {
+        const bool taken = x[c] > out[c] || x[c] != x[c];
+        out[c] = taken ? x[c] : out[c];
+        chosen[c] = taken ? row : chosen[c];
+    }
+}
+
+static void kernel_segment_max(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
+                               uint32_t ldout, uint32_t *chosen) {
+    for (size_t i = 0; i < s->count; i++, out += ldout, chosen += cols) {
+        const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
+        const uint32_t first = end > begin ? kernel_entry_row(s, begin) : WEIR_NO_SLOT;
+        for (uint32_t c = 0; c < cols; c++) {
+            out[c] = end > begin ? kernel_row_of(x, first, ldx)[c] : 0;
+            chosen[c] = first;
+        }
+        for (uint32_t e = begin + 1; e < end; e++) {
+            kernel_prefetch_entry(s, e, cols, x, ldx);
+            kernel_row_max(cols, kernel_entry_row(s, e), kernel_row_of(x, kernel_entry_row(s, e), ldx), out, chosen);
+        }
+    }
+}
+
+static void kernel_segment_max_back(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
+                                    uint32_t lddout, weir_real *dx, uint32_t lddx) {
+    for (size_t i = 0; i < rows; i++, dout += lddout, chosen += cols)
+        for (uint32_t c = 0; c < cols; c++)
+            if (chosen[c] != WEIR_NO_SLOT) dx[(size_t)chosen[c] * lddx + c] += dout[c];
+}
+
+#define DEVIATION_EPSILON ((weir_real)1e-5)
+
+static void kernel_row_add_squares(uint32_t cols, const weir_real *restrict x, const weir_real *restrict means,
+                                   weir_real *restrict out) {
+    for (uint32_t c = 0; c < cols; c++)
+        out[c] += (x[c] - means[c]) * (x[c] - means[c]);
+}
+
+static void kernel_segment_deviation(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx,
+                                     const weir_real *means, weir_real *out, uint32_t ldout) {
+    for (size_t i = 0; i < s->count; i++, out += ldout, means += ldout) {
+        const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
+        memset(out, 0, cols * sizeof *out);
+        for (uint32_t e = begin; e < end; e++) {
+            kernel_prefetch_entry(s, e, cols, x, ldx);
+            kernel_row_add_squares(cols, kernel_row_of(x, kernel_entry_row(s, e), ldx), means, out);
+        }
+        for (uint32_t c = 0; end > begin && c < cols; c++)
+            out[c] = kernel_real_sqrt(out[c] / (weir_real)(end - begin) + DEVIATION_EPSILON);
+    }
+}
+
+/* The derivative by x is (x - mean) / (entries * deviation): what goes by the mean adds up to 0. */
+static void kernel_segment_deviation_back(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx,
+                                          const weir_real *means, const weir_real *deviations, const weir_real *dout,
+                                          uint32_t lddout, weir_real *dx, uint32_t lddx) {
+    for (size_t i = 0; i < s->count; i++, means += lddout, deviations += lddout, dout += lddout) {
+        const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
+        for (uint32_t e = begin; e < end; e++) {
+            const size_t row = kernel_entry_row(s, e);
+            for (uint32_t c = 0; c < cols; c++)
+                dx[row * lddx + c] +=
+                    dout[c] * (x[row * ldx + c] - means[c]) / ((weir_real)(end - begin) * deviations[c]);
+        }
+    }
+}
+
+static void kernel_segment_amplify(const weir_segments *s, uint32_t cols, weir_real *x) {
+    for (size_t i = 0; i < s->count; i++, x += 3 * (size_t)cols) {
+        const weir_real scale = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        for (uint32_t c = 0; c < cols; c++) {
+            x[cols + c] = x[c] * scale;
+            x[2 * cols + c] = scale > 0 ? x[c] / scale : 0;
+        }
+    }
+}
+
+static void kernel_segment_amplify_back(const weir_segments *s, uint32_t cols, weir_real *dx) {
+    for (size_t i = 0; i < s->count; i++, dx += 3 * (size_t)cols) {
+        const weir_real scale = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        for (uint32_t c = 0; c < cols; c++)
+            dx[c] += scale * dx[cols + c] + (scale > 0 ? dx[2 * cols + c] / scale : 0);
+    }
+}
+
+static void kernel_add_more(size_t count, const weir_real *more, const weir_real *restrict x, weir_real *restrict out) {
+    const weir_real factor = 1 + *more;
+    for (size_t i = 0; i < count; i++)
+        out[i] += factor * x[i];
+}
+
+static void kernel_add_more_back(size_t count, const weir_real *more, const weir_real *restrict x,
+                                 const weir_real *restrict dout, weir_real *dmore, weir_real *restrict dx) {
+    const weir_real factor = 1 + *more;
+    weir_real sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += x[i] * dout[i];
+    *dmore += sum;
+    for (size_t i = 0; dx && i < count; i++)
+        dx[i] += factor * dout[i];
 }
 
 static void kernel_add_scaled_rows(uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x,
@@ -532,14 +645,6 @@ static double kernel_square_sum(size_t count, const weir_real *x) {
     return sum;
 }
 
-static weir_real kernel_real_sqrt(weir_real x) {
-#ifdef WEIR_REAL_DOUBLE
-    return sqrt(x);
-#else
-    return sqrtf(x);
-#endif
-}
-
 static void kernel_adamw(size_t count, const weir_adamw_step *step, const weir_real *restrict gradients,
                          weir_real *restrict moment1, weir_real *restrict moment2, weir_real *restrict parameters) {
     weir_real beta1 = (weir_real)step->beta1, beta2 = (weir_real)step->beta2, scale = (weir_real)step->scale;
@@ -573,6 +678,14 @@ const weir_loops WEIR_LOOP = {
     .segment_sum = kernel_segment_sum,
     .segment_sum_back = kernel_segment_sum_back,
     .segment_degrees = kernel_segment_degrees,
+    .segment_max = kernel_segment_max,
+    .segment_max_back = kernel_segment_max_back,
+    .segment_deviation = kernel_segment_deviation,
+    .segment_deviation_back = kernel_segment_deviation_back,
+    .segment_amplify = kernel_segment_amplify,
+    .segment_amplify_back = kernel_segment_amplify_back,
+    .add_more = kernel_add_more,
+    .add_more_back = kernel_add_more_back,
     .add_scaled_rows = kernel_add_scaled_rows,
     .segment_scores = kernel_segment_scores,
     .segment_scores_back = kernel_segment_scores_back,

@@ -102,7 +102,6 @@ static double bound_step_most(weir_nn_bounds *b, uint32_t layer, uint32_t step, 
                                  .parent = bound_below_of(b, layer, weir_nn_parent_of(shape, step), below),
                                  .edge = WEIR_NN_SCALED_MAX,
                                  .children = fanout,
-                                 .loops = weir_nn_child_of(shape, step) == weir_nn_parent_of(shape, step),
                                  .weight = b->nn->plan.neighbors[at],
                                  .extra = b->nn->plan.extras[at].at};
     if (reach.weight == WEIR_NN_NO_TENSOR) return 0;

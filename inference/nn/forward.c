@@ -277,8 +277,12 @@ static void forward_layer_self(forward_pass *p, uint32_t layer) {
             uint32_t rows = range.end - range.begin,
                      cols = layer == 1 ? weir_nn_below(p->shape, type) : p->shape->hidden;
             if (rows == 0) continue;
-            WEIR_ASSERT(range.end <= t->nodes && slots[type].self != WEIR_NN_NO_TENSOR);
-            forward_apply(p, rows, cols, below, slots[type].self, 0, t->relu + (size_t)range.begin * p->shape->hidden);
+            weir_real *out = t->relu + (size_t)range.begin * p->shape->hidden;
+            WEIR_ASSERT(range.end <= t->nodes && slots[type].bias != WEIR_NN_NO_TENSOR);
+            if (slots[type].self == WEIR_NN_NO_TENSOR)
+                p->k->zero(out, (size_t)rows * p->shape->hidden * sizeof *out);
+            else
+                forward_apply(p, rows, cols, below, slots[type].self, 0, out);
             below += (size_t)rows * cols;
         }
     }

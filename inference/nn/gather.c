@@ -4,10 +4,11 @@
 
 #include "gather.h"
 
-static const weir_nn_way *const gather_ways[WEIR_NN_NETWORKS] = {[WEIR_NN_MEAN] = &weir_nn_way_mean,
-                                                                 [WEIR_NN_ATTENTION] = &weir_nn_way_attention,
-                                                                 [WEIR_NN_GAT] = &weir_nn_way_gat,
-                                                                 [WEIR_NN_GCN] = &weir_nn_way_gcn};
+static const weir_nn_way *const gather_ways[WEIR_NN_NETWORKS] = {
+    [WEIR_NN_MEAN] = &weir_nn_way_mean, [WEIR_NN_ATTENTION] = &weir_nn_way_attention,
+    [WEIR_NN_GAT] = &weir_nn_way_gat,   [WEIR_NN_GCN] = &weir_nn_way_gcn,
+    [WEIR_NN_MAX] = &weir_nn_way_max,   [WEIR_NN_GIN] = &weir_nn_way_gin,
+    [WEIR_NN_PNA] = &weir_nn_way_pna};
 
 const weir_nn_way *weir_nn_way_of(const weir_nn_shape *shape) {
     WEIR_ASSERT(shape->network < WEIR_NN_NETWORKS);
@@ -32,7 +33,8 @@ weir_nn_widths weir_nn_widths_of(const weir_nn_shape *shape, uint32_t layer, uin
                             .parent = layer == 1 ? weir_nn_below(shape, parent) : shape->hidden,
                             .edge = shape->edges[shape->steps[step].relation].width + WEIR_TIME_CODE_COUNT,
                             .hidden = shape->hidden,
-                            .heads = shape->heads};
+                            .heads = shape->heads,
+                            .loops = child == parent};
 }
 
 uint32_t weir_nn_way_rows(const weir_nn_shape *shape, uint32_t layer, uint32_t step) {
@@ -53,6 +55,19 @@ uint64_t weir_nn_way_parameters(const weir_nn_shape *shape, uint32_t layer, uint
     for (uint32_t i = 0; i < count; i++)
         sum += (uint64_t)extras[i].rows * extras[i].cols;
     return sum;
+}
+
+/* Without such a step at one of the type's hops, its nodes there would be lost to themselves. */
+bool weir_nn_way_has_self(const weir_nn_shape *shape, uint32_t layer, uint32_t type) {
+    if (!weir_nn_way_of(shape)->loops_are_own) return true;
+    for (uint32_t hop = 0; hop <= shape->layers - layer; hop++) {
+        bool found = !shape->reach[(size_t)hop * shape->types + type];
+        for (uint32_t s = 0; s < shape->step_count && !found; s++)
+            found = shape->steps[s].hop == hop + 1 && weir_nn_parent_of(shape, s) == type &&
+                    weir_nn_child_of(shape, s) == type;
+        if (!found) return true;
+    }
+    return false;
 }
 
 /* --- what a way is given ----------------------------------------------------------------------------------------- */
@@ -105,7 +120,7 @@ weir_nn_gather weir_nn_gather_of(const weir_nn *nn, const weir_real *params, con
         .edge_numbers = tape->edge_numbers[step],
         .edge_codes = tape->edge_codes[step],
         .edge_width = widths.edge - WEIR_TIME_CODE_COUNT,
-        .loops = child == weir_nn_parent_of(shape, step),
+        .loops = widths.loops,
         .degree_weights = tape->degree_weights[step],
         .degree_own = tape->degree_own[step],
     };

@@ -12,6 +12,7 @@ typedef struct weir_nn_widths {
     uint32_t child, parent; /* columns of what the layer sees of them */
     uint32_t edge;          /* numbers and time code of one edge      */
     uint32_t hidden, heads;
+    bool loops; /* the step joins a type with itself */
 } weir_nn_widths;
 
 /* A tensor that a way adds to a relation's weight. A plain value. */
@@ -27,7 +28,6 @@ typedef struct weir_nn_reach {
     weir_nn_widths widths;
     double child, parent, edge;
     uint32_t children; /* of one parent, at most */
-    bool loops;
     uint64_t weight;
     const uint64_t *extra;
 } weir_nn_reach;
@@ -35,8 +35,9 @@ typedef struct weir_nn_reach {
 typedef struct weir_nn_way {
     const char *word;
     bool has_heads;
-    bool sees_degrees; /* the tape has weights by degrees */
-    bool sees_edges;   /* the tape keeps the numbers and time codes of single edges */
+    bool loops_are_own; /* where a parent counts among its children, its type has no weight of its own besides */
+    bool sees_degrees;  /* the tape has weights by degrees */
+    bool sees_edges;    /* the tape keeps the numbers and time codes of single edges */
     /* Rows of the relation's weight before those of the edges. */
     uint32_t (*rows)(const weir_nn_widths *widths);
     /* Its own tensors; returns how many. NULL: none. */
@@ -54,11 +55,15 @@ uint32_t weir_nn_way_rows(const weir_nn_shape *shape, uint32_t layer, uint32_t s
 /* Parameters of a step of a layer beyond those of the network with means. */
 uint64_t weir_nn_way_parameters(const weir_nn_shape *shape, uint32_t layer, uint32_t step);
 
+/* Whether a layer has a weight for what it saw of vertices of the type themselves. */
+bool weir_nn_way_has_self(const weir_nn_shape *shape, uint32_t layer, uint32_t type);
+
 /* x (rows x k) · weight (k x cols), onto beta · out. */
 void weir_nn_gather_apply(const weir_nn_gather *g, uint32_t rows, uint32_t k, const weir_real *x, uint64_t weight,
                           uint32_t cols, weir_real beta, weir_real *out);
 weir_real *weir_nn_gather_reals(weir_nn_workspace *w, size_t rows, size_t cols);
 
-extern const weir_nn_way weir_nn_way_mean, weir_nn_way_attention, weir_nn_way_gat, weir_nn_way_gcn;
+extern const weir_nn_way weir_nn_way_mean, weir_nn_way_attention, weir_nn_way_gat, weir_nn_way_gcn, weir_nn_way_max,
+    weir_nn_way_gin, weir_nn_way_pna;
 
 #endif /* WEIR_INFERENCE_NN_GATHER_TABLE_H */

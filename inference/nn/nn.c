@@ -75,8 +75,9 @@ static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_typ
     uint32_t hidden = nn->shape->hidden;
     *slots = (weir_nn_type_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR};
     if (!weir_nn_layer_has(nn->shape, layer, type)) return;
-    slots->self = nn_add_tensor(nn, layer == 1 ? weir_nn_below(nn->shape, type) : hidden, hidden, WEIR_NN_WEIGHT,
-                                "layer%u.%s.self.weight", layer, name);
+    if (weir_nn_way_has_self(nn->shape, layer, type))
+        slots->self = nn_add_tensor(nn, layer == 1 ? weir_nn_below(nn->shape, type) : hidden, hidden, WEIR_NN_WEIGHT,
+                                    "layer%u.%s.self.weight", layer, name);
     slots->bias = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.bias", layer, name);
     slots->gain = nn_add_tensor(nn, 1, hidden, WEIR_NN_GAIN, "layer%u.%s.norm.gain", layer, name);
     slots->shift = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.norm.bias", layer, name);

@@ -208,6 +208,51 @@ static inline uint32_t naive_gcn(const naive_gather *g, double *out) {
     return g->cols;
 }
 
+/* 0 where there are no children. */
+static inline double naive_most(const naive_gather *g, uint32_t c) {
+    double most = g->count ? naive_child(g, 0)[c] : 0;
+    for (uint32_t i = 1; i < g->count; i++)
+        most = fmax(most, naive_child(g, i)[c]);
+    return most;
+}
+
+static inline uint32_t naive_max(const naive_gather *g, double *out) {
+    double m[NN_HIDDEN_MAX] = {0};
+    for (uint32_t c = 0; c < g->cols; c++)
+        m[c] = naive_most(g, c);
+    naive_apply(g->cols, g->hidden, m, naive_own(g, "weight"), out);
+    return g->cols;
+}
+
+static inline uint32_t naive_gin(const naive_gather *g, double *out) {
+    double sum[NN_HIDDEN_MAX] = {0}, z[NN_HIDDEN_MAX] = {0};
+    for (uint32_t c = 0; c < g->cols; c++) {
+        for (uint32_t i = 0; i < g->count; i++)
+            sum[c] += naive_child(g, i)[c];
+        if (naive_same_type(g)) sum[c] += (1 + *naive_own(g, "epsilon")) * naive_row(g, g->node)[c];
+    }
+    naive_apply(g->cols, g->hidden, sum, naive_own(g, "hidden.weight"), z);
+    naive_relu(g->hidden, naive_own(g, "hidden.bias"), z);
+    naive_apply(g->hidden, g->hidden, z, naive_own(g, "weight"), out);
+    return g->hidden;
+}
+
+static inline uint32_t naive_pna(const naive_gather *g, double *out) {
+    double m[9 * NN_HIDDEN_MAX] = {0}, scale = log(1 + (double)g->count);
+    for (uint32_t c = 0; g->count && c < g->cols; c++) {
+        double mean = 0, squares = 0;
+        for (uint32_t i = 0; i < g->count; i++)
+            mean += naive_child(g, i)[c] / g->count;
+        for (uint32_t i = 0; i < g->count; i++)
+            squares += pow(naive_child(g, i)[c] - mean, 2) / g->count;
+        const double said[] = {mean, naive_most(g, c), sqrt(squares + 1e-5)}, scales[] = {1, scale, 1 / scale};
+        for (uint32_t k = 0; k < 9; k++)
+            m[k * g->cols + c] = said[k % 3] * scales[k / 3];
+    }
+    naive_apply(9 * g->cols, g->hidden, m, naive_own(g, "weight"), out);
+    return 9 * g->cols;
+}
+
 /* [mean of the edges' numbers | mean of their codes | log(1 + children)] */
 static inline void naive_edges(const naive_gather *g, uint32_t rows, double *out) {
     double m[NN_WIDEST + 1] = {0}, edge[NN_WIDEST];
@@ -223,11 +268,11 @@ static inline void naive_edges(const naive_gather *g, uint32_t rows, double *out
 
 static inline void naive_step(const nn_fixture *f, const double *params, uint32_t layer, uint32_t step, uint32_t node,
                               const double *below, double *out) {
-    static uint32_t (*const ways[WEIR_NN_NETWORKS])(const naive_gather *,
-                                                    double *) = {[WEIR_NN_MEAN] = naive_mean,
-                                                                 [WEIR_NN_ATTENTION] = naive_attention,
-                                                                 [WEIR_NN_GAT] = naive_attention,
-                                                                 [WEIR_NN_GCN] = naive_gcn};
+    static uint32_t (*const ways[WEIR_NN_NETWORKS])(const naive_gather *, double *) = {
+        [WEIR_NN_MEAN] = naive_mean,     [WEIR_NN_ATTENTION] = naive_attention,
+        [WEIR_NN_GAT] = naive_attention, [WEIR_NN_GCN] = naive_gcn,
+        [WEIR_NN_MAX] = naive_max,       [WEIR_NN_GIN] = naive_gin,
+        [WEIR_NN_PNA] = naive_pna};
     const weir_block_edges *e = &f->batch.block->edges[step];
     naive_gather g = {.f = f, .params = params, .below = below, .layer = layer, .step = step, .node = node};
     g.cols = naive_cols(f, layer, nn_children[step]);
@@ -241,6 +286,13 @@ static inline void naive_step(const nn_fixture *f, const double *params, uint32_
 }
 
 /* --- a layer --- */
+
+/* A GCN has none where a loop stands for it: of the fixture's type a, hops 0 and 1 of which follow aa; a third hop does
+ * not. */
+static inline bool naive_has_self(const nn_fixture *f, uint32_t layer, uint32_t type) {
+    const bool deep = f->encoders == NN_RESIDUAL && layer == 1;
+    return f->network != WEIR_NN_GCN || type != 0 || deep;
+}
 
 static inline void naive_norm(uint32_t n, const double *gain, const double *shift, double *y) {
     double mean = 0, variance = 0;
@@ -257,8 +309,9 @@ static inline void naive_layer(const nn_fixture *f, const double *params, uint32
     uint32_t hop = 0, type = 0, hidden = weir_nn_hidden(f->shape);
     naive_where(f->batch.block, node, &hop, &type);
     const char *name = weir_nn_vertex(f->shape, type)->name;
-    naive_apply(naive_cols(f, layer, type), hidden, below + node * naive_stride(f, layer),
-                NAIVE(f, params, "layer%u.%s.self.weight", layer, name), out);
+    if (naive_has_self(f, layer, type))
+        naive_apply(naive_cols(f, layer, type), hidden, below + node * naive_stride(f, layer),
+                    NAIVE(f, params, "layer%u.%s.self.weight", layer, name), out);
     for (uint32_t s = 0; s < f->batch.block->steps; s++) {
         const weir_block_edges *e = &f->batch.block->edges[s];
         if (node >= e->parent_begin && node < e->parent_end) naive_step(f, params, layer, s, node, below, out);

@@ -405,8 +405,10 @@ static const weir_option options[] = {
     {"hidden", 0, "N", "width of the layers (default: 64)", NULL},
     {"network", 0, "NAME",
      "how a vertex gathers from its neighbours: their mean; a mixture whose shares are learnt, by the scores of GATv2 "
-     "or of GAT; sums that degrees normalise (default: mean)",
-     "mean|attention|gat|gcn"},
+     "or of GAT; sums that degrees normalise; the most of each column; sums and two layers of what they say; or mean, "
+     "most "
+     "and deviation, scaled by how many there are (default: mean)",
+     "mean|attention|gat|gcn|max|gin|pna"},
     {"heads", 0, "N",
      "of attention and gat: parts of the width that have shares of their own; divides --hidden (default: 4)", NULL},
     {"residual", 0, NULL,

@@ -82,6 +82,7 @@ static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type
         b->k->relu_back((size_t)count * hidden, t->relu + from, dsum + from);
         b->k->bias_back(count, hidden, dsum + from, b->gradients + at->bias);
     }
+    if (at->self == WEIR_NN_NO_TENSOR) return;
     const bool ends = backward_ends_at(b, layer, type);
     backward_dweight(b, rows, ends ? weir_nn_below(b->shape, type) : hidden, hidden, below, dsum + first, at->self);
     if (!ends) backward_dx(b, rows, hidden, hidden, dsum + first, at->self, 1, dbelow + first);

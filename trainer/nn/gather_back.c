@@ -65,10 +65,11 @@ static bool gather_mean_back(const weir_nn_gather_back *b) {
 }
 
 weir_nn_way_back weir_nn_way_back_of(weir_nn_network network) {
-    static const weir_nn_way_back ways[WEIR_NN_NETWORKS] = {[WEIR_NN_MEAN] = gather_mean_back,
-                                                            [WEIR_NN_ATTENTION] = weir_nn_attention_back,
-                                                            [WEIR_NN_GAT] = weir_nn_gat_back,
-                                                            [WEIR_NN_GCN] = weir_nn_gcn_back};
+    static const weir_nn_way_back ways[WEIR_NN_NETWORKS] = {
+        [WEIR_NN_MEAN] = gather_mean_back, [WEIR_NN_ATTENTION] = weir_nn_attention_back,
+        [WEIR_NN_GAT] = weir_nn_gat_back,  [WEIR_NN_GCN] = weir_nn_gcn_back,
+        [WEIR_NN_MAX] = weir_nn_max_back,  [WEIR_NN_GIN] = weir_nn_gin_back,
+        [WEIR_NN_PNA] = weir_nn_pna_back};
     WEIR_ASSERT(network < WEIR_NN_NETWORKS);
     return ways[network];
 }

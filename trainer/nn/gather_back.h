@@ -36,5 +36,8 @@ bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, bool wan
 bool weir_nn_attention_back(const weir_nn_gather_back *b);
 bool weir_nn_gat_back(const weir_nn_gather_back *b);
 bool weir_nn_gcn_back(const weir_nn_gather_back *b);
+bool weir_nn_max_back(const weir_nn_gather_back *b);
+bool weir_nn_gin_back(const weir_nn_gather_back *b);
+bool weir_nn_pna_back(const weir_nn_gather_back *b);
 
 #endif /* WEIR_TRAINER_NN_GATHER_BACK_H */

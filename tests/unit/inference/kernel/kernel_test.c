@@ -339,6 +339,127 @@ static void degrees_normalise(void **state) {
     each_table(check_degrees);
 }
 
+/* What a column's entries are, of segments over rows of ldx. */
+static void check_spread(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t *offsets = array(rows + 1, sizeof *offsets), from = 1 + below(20), ldx = cols + below(3), ld = cols + 2;
+    for (uint32_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + below(6);
+    uint32_t *index = random_index(offsets[rows], from), *chosen = array(rows * cols, sizeof *chosen);
+    const weir_segments s = {.count = rows, .offsets = offsets, .index = index};
+    weir_real *x = random_reals(from * ldx), *means = random_reals(rows * ld), *most = random_reals(rows * ld);
+    weir_real *spread = random_reals(rows * ld), *d = random_reals(rows * ld), *dx = random_reals(from * ldx);
+    double *top = doubles_of(most, rows * ld), *wide = doubles_of(spread, rows * ld),
+           *back = doubles_of(dx, from * ldx);
+    for (uint32_t n = 0; n < rows * cols; n++) {
+        const uint32_t i = n / cols, c = n % cols, count = offsets[i + 1] - offsets[i];
+        double mean = 0, squares = 0, best = count ? -INFINITY : 0;
+        uint32_t row = WEIR_NO_SLOT;
+        for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++) {
+            const double value = (double)x[index[e] * ldx + c];
+            mean += value / count;
+            if (value > best) row = index[e];
+            best = fmax(best, value);
+        }
+        for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++)
+            squares += pow((double)x[index[e] * ldx + c] - mean, 2) / count;
+        top[i * ld + c] = best;
+        wide[i * ld + c] = count ? sqrt(squares + 1e-5) : 0;
+        if (count) back[row * ldx + c] += (double)d[i * ld + c];
+        for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++)
+            back[index[e] * ldx + c] +=
+                (double)d[i * ld + c] * ((double)x[index[e] * ldx + c] - mean) / (count * wide[i * ld + c]);
+    }
+    k->segment_mean(&s, cols, x, ldx, means, ld);
+    k->segment_max(&s, cols, x, ldx, most, ld, chosen);
+    k->segment_deviation(&s, cols, x, ldx, means, spread, ld);
+    k->segment_max_back(rows, cols, chosen, d, ld, dx, ldx);
+    k->segment_deviation_back(&s, cols, x, ldx, means, spread, d, ld, dx, ldx);
+    assert_close(most, top, rows * ld, "most");
+    for (uint32_t n = 0; n < rows * ld; n++) { /* of entries that are nearly equal, rounding is most of the variance */
+        wide[n] *= wide[n];
+        spread[n] *= spread[n];
+    }
+    assert_close(spread, wide, rows * ld, "variance");
+    for (uint32_t n = 0; n < from * ldx; n++) { /* as of the mean, which is divided by 0.003 where all are equal */
+        back[n] /= 50;
+        dx[n] /= 50;
+    }
+    assert_close(dx, back, from * ldx, "dx");
+    free(offsets), free(index), free(chosen), free(x), free(means), free(d);
+}
+
+static void segments_have_most_and_deviation(void **state) {
+    (void)state;
+    each_table(check_spread);
+}
+
+static void the_most_of_no_number_is_none(void **state) {
+    (void)state;
+    const uint32_t offsets[] = {0, 3};
+    const weir_segments s = {.count = 1, .offsets = offsets};
+    const weir_kernels *tables[] = {weir_kernels_cpu(), &weir_loops_plain};
+    for (unsigned t = 0; t < 2; t++) {
+        for (unsigned at = 0; at < 3; at++) {
+            weir_real x[] = {1, 2, 3}, out;
+            uint32_t chosen;
+            x[at] = (weir_real)NAN;
+            tables[t]->segment_max(&s, 1, x, 1, &out, 1, &chosen);
+            assert_true(isnan(out) && chosen == at);
+        }
+    }
+}
+
+static void check_amplify(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t *offsets = array(rows + 1, sizeof *offsets);
+    for (uint32_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + below(4);
+    const weir_segments s = {.count = rows, .offsets = offsets};
+    weir_real *x = random_reals(3 * rows * cols), *d = random_reals(3 * rows * cols);
+    double *expected = doubles_of(x, 3 * rows * cols), *back = doubles_of(d, 3 * rows * cols);
+    for (uint32_t n = 0; n < rows * cols; n++) {
+        const uint32_t i = n / cols, at = 3 * i * cols + n % cols;
+        const double scale = log(1 + (double)offsets[i + 1] - (double)offsets[i]);
+        expected[at + cols] = scale * expected[at];
+        expected[at + 2 * cols] = scale > 0 ? expected[at] / scale : 0;
+        back[at] += scale * back[at + cols] + (scale > 0 ? back[at + 2 * cols] / scale : 0);
+    }
+    k->segment_amplify(&s, cols, x);
+    k->segment_amplify_back(&s, cols, d);
+    assert_close(x, expected, 3 * rows * cols, "amplified");
+    assert_close(d, back, 3 * rows * cols, "dx");
+    free(offsets);
+}
+
+static void segments_are_amplified(void **state) {
+    (void)state;
+    each_table(check_amplify);
+}
+
+static void check_more(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const size_t n = rows * cols;
+    weir_real *x = random_reals(n), *out = random_reals(n), *d = random_reals(n), *dx = random_reals(n);
+    weir_real more = (weir_real)weir_rng_normal(&rng), *dmore = random_reals(1);
+    double *expected = doubles_of(out, n), *back = doubles_of(dx, n), *sum = doubles_of(dmore, 1);
+    for (size_t i = 0; i < n; i++) {
+        expected[i] += (1 + (double)more) * (double)x[i];
+        back[i] += (1 + (double)more) * (double)d[i];
+        *sum += (double)x[i] * (double)d[i];
+    }
+    k->add_more(n, &more, x, out);
+    k->add_more_back(n, &more, x, d, dmore, dx);
+    assert_close(out, expected, n, "more");
+    assert_close(dx, back, n, "dx");
+    *sum /= 100; /* of 2,800 terms: what is rounded is measured by their sizes, not by what they add up to */
+    *dmore /= 100;
+    assert_close(dmore, sum, 1, "dmore");
+    free(x), free(d);
+}
+
+static void more_is_added(void **state) {
+    (void)state;
+    each_table(check_more);
+}
+
 static void check_time_code(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     int64_t before[3] = {(int64_t)1 << 50, (int64_t)1 << 49, 1000}, *times = array(rows, sizeof *times);
     uint32_t *groups = random_index(cols, 3), *parents = random_index(rows, cols);
@@ -804,6 +925,13 @@ static void k2_nothing_touches_nothing(void **state) {
     k->segment_sum_back(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, NULL);
     k->segment_degrees(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 0, NULL, NULL);
     k->add_scaled_rows(0, 5, NULL, NULL, NULL);
+    k->segment_max(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5, NULL);
+    k->segment_max_back(0, 5, NULL, NULL, 5, NULL, 5);
+    k->segment_deviation(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, 5);
+    k->segment_deviation_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, NULL, 5, NULL,
+                              5);
+    k->segment_amplify(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
+    k->segment_amplify_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
     k->time_code(0, &(weir_ages){0}, NULL, 8);
     k->bias_relu(0, 5, NULL, NULL);
     k->relu_back(0, NULL, NULL);
@@ -836,7 +964,9 @@ static void k3_memory_is_all_that_can_fail(void **state) {
 
 WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter),
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
-           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(degrees_normalise), WEIR_CASE(entries_have_scores),
+           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(degrees_normalise),
+           WEIR_CASE(segments_have_most_and_deviation), WEIR_CASE(the_most_of_no_number_is_none),
+           WEIR_CASE(segments_are_amplified), WEIR_CASE(more_is_added), WEIR_CASE(entries_have_scores),
            WEIR_CASE(scores_become_shares), WEIR_CASE(a_share_of_no_number_is_none), WEIR_CASE(entries_are_mixed),
            WEIR_CASE(heads_have_products), WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu),
            WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),

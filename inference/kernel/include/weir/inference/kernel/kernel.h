@@ -131,7 +131,7 @@ typedef struct weir_kernels {
                          uint32_t ldout);
     void (*segment_mean_back)(const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
                               weir_real *dx, uint32_t lddx);
-    /* Row i of out is the sum of segment i's entries, each times its weight;   back: adds to dx. */
+    /* Row i of out is the sum of segment i's entries, each times its weight, NULL: 1;   back: adds to dx. */
     void (*segment_sum)(const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
                         uint32_t ldx, weir_real *out, uint32_t ldout);
     void (*segment_sum_back)(const weir_segments *segments, const weir_real *weights, uint32_t cols,
@@ -141,6 +141,27 @@ typedef struct weir_kernels {
      * NULL: nobody knows them, and d_j is taken to be d_i. */
     void (*segment_degrees)(const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights,
                             weir_real *own);
+    /* Row i of out has the most of segment i's entries in each column, and chosen the row of x that has it, of equals
+     * the first; 0 and WEIR_NO_SLOT where there are none. A NaN is the most.   back: adds to dx. */
+    void (*segment_max)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
+                        uint32_t ldout, uint32_t *chosen);
+    void (*segment_max_back)(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
+                             uint32_t lddout, weir_real *dx, uint32_t lddx);
+    /* Row i of out is sqrt(variance + 1e-5) of segment i's entries, and 0 where there are none.   back: adds to dx. Both
+     * read the means. */
+    void (*segment_deviation)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+                              const weir_real *means, weir_real *out, uint32_t ldout);
+    void (*segment_deviation_back)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+                                   const weir_real *means, const weir_real *deviations, const weir_real *dout,
+                                   uint32_t lddout, weir_real *dx, uint32_t lddx);
+    /* With n entries of segment i and s = log(1 + n), row i, of 3 * cols, becomes [row | row * s | row / s] of what its
+     * first cols are; without entries zeros.   back: its first cols become the gradient of these. */
+    void (*segment_amplify)(const weir_segments *segments, uint32_t cols, weir_real *x);
+    void (*segment_amplify_back)(const weir_segments *segments, uint32_t cols, weir_real *dx);
+    /* out[i] += (1 + *more) * x[i];   back: dx and *dmore are added to. */
+    void (*add_more)(size_t count, const weir_real *more, const weir_real *x, weir_real *out);
+    void (*add_more_back)(size_t count, const weir_real *more, const weir_real *x, const weir_real *dout,
+                          weir_real *dmore, weir_real *dx);
     /* out[i] += factors[i] * x[i] */
     void (*add_scaled_rows)(uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x, weir_real *out);
     /* scores: entries x heads.   back: of the scores' gradient, to that of all that they are made of */

@@ -78,6 +78,9 @@ typedef enum weir_nn_network {
     WEIR_NN_ATTENTION, /* GATv2, with what is known of the edges in the scores  */
     WEIR_NN_GAT,       /* as GAT scores                                         */
     WEIR_NN_GCN,       /* sums, normalised by degrees                           */
+    WEIR_NN_MAX,       /* the most of each column                               */
+    WEIR_NN_GIN,       /* sums, and two layers of what they say                 */
+    WEIR_NN_PNA,       /* mean, most and deviation, each scaled by how many     */
     WEIR_NN_NETWORKS
 } weir_nn_network;
 

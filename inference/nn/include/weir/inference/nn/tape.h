@@ -15,7 +15,7 @@ extern "C" {
 #define WEIR_NN_NO_TENSOR UINT64_MAX
 
 /* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. */
-typedef struct weir_nn_type_slots {
+typedef struct weir_nn_type_slots { /* self: or the network has a weight for loops alone, as GCN */
     uint64_t self, bias, gain, shift;
 } weir_nn_type_slots;
 
@@ -49,6 +49,8 @@ uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step);
 /* What gathering along one step leaves for the way back; each way has what it needs. */
 typedef struct weir_nn_kept {
     weir_real *gathered; /* one row a parent: what the weight's first rows are applied to */
+    weir_real *sums;     /* GIN: of which that is made */
+    uint32_t *chosen;    /* max and PNA: of each of its columns the row that has the most */
     /* Attention: the children's values; scores' keys, queries and edges; what became of the scores; of each entry the
      * row of its value and key; a one a head. Keys are NULL where they are the values. */
     weir_real *values, *keys, *queries, *edges, *shares, *ones;
