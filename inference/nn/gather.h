@@ -22,8 +22,8 @@ typedef struct weir_nn_extra {
     weir_nn_kind kind;
 } weir_nn_extra;
 
-/* What bound.c knows of a step: how far from 0 a number of a child's row can be, of a parent's and of an edge's. A plain
- * value. */
+/* What bound.c knows of a step: how far from 0 a number can be, of a child's row, of a parent's and of an edge's. A
+ * plain value. */
 typedef struct weir_nn_reach {
     weir_nn_widths widths;
     double child, parent, edge;

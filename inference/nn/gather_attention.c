@@ -119,14 +119,14 @@ static double attention_bound(weir_nn_bounds *b, const weir_nn_reach *r) {
     const double sum = value + attention_beside_keys(b, r);
     const double weight = weir_nn_bounds_largest_entry(b, r->extra[ATTENTION_SCORE]);
     weir_nn_bounds_check(b, sum, ATTENTION_SCORE_MAX);
-    weir_nn_bounds_check(b, sum * weight * (r->widths.hidden / r->widths.heads), ATTENTION_SCORE_MAX);
+    weir_nn_bounds_check(b, sum * weight * r->widths.hidden / r->widths.heads, ATTENTION_SCORE_MAX);
     return value; /* shares are above 0 and add up to 1 */
 }
 
 static double attention_gat_bound(weir_nn_bounds *b, const weir_nn_reach *r) {
     const double value = r->child * weir_nn_bounds_column_sum(b, r->weight, 0, r->widths.child);
     const double weight = weir_nn_bounds_largest_entry(b, r->extra[ATTENTION_SCORE]);
-    const double key = value * weight * (r->widths.hidden / r->widths.heads);
+    const double key = value * weight * r->widths.hidden / r->widths.heads;
     weir_nn_bounds_check(b, value, ATTENTION_SCORE_MAX);
     weir_nn_bounds_check(b, key + attention_beside_keys(b, r), ATTENTION_SCORE_MAX);
     return value;

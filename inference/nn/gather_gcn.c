@@ -2,12 +2,13 @@
 /*
  * gather_gcn.c - the sum of the children's rows, each divided by the root of both degrees, as GCN has it.
  *
- *   m_i = sum of h_j / sqrt(d_i * d_j) + h_i / d_i, the latter where the step joins a type with itself;  out_i += m_i · W
+ *   m_i = sum of h_j / sqrt(d_i * d_j) + h_i / d_i, the latter where the step joins a type with itself
+ *   out_i += m_i · W
  *
- * A type that is so joined with itself at each of its hops has no weight of its own beside W, as in GCN; other types keep
- * theirs. A degree is one more than the edges that were sampled of a vertex along the relation, for the vertex itself. The nodes
- * of the last hop have no edges in a block; there d_j is taken to be d_i, which makes a mean of all, the vertex among
- * them. So with `full` this is GCN but for the first layer's outermost hop.
+ * A type that is so joined with itself at each of its hops has no weight of its own beside W, as in GCN; other types
+ * keep theirs. A degree is one more than the edges that were sampled of a vertex along the relation, for the vertex
+ * itself. The nodes of the last hop have no edges in a block; there d_j is taken to be d_i, which makes a mean of all,
+ * the vertex among them. So with `full` this is GCN but for the first layer's outermost hop.
  */
 #include <math.h>
 

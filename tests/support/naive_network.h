@@ -175,8 +175,8 @@ static inline uint32_t naive_attention(const naive_gather *g, double *out) {
     return g->cols;
 }
 
-/* Edges of the children of node `of` by the next hop's step along the same relation: back if it is followed back; so far
- * that there is none as many as `else_count`. */
+/* One more than the edges of a child by the next hop's step along the same relation, back if it is followed back; where
+ * there is no such step one more than `else_count`. */
 static inline uint32_t naive_degree(const naive_gather *g, uint32_t of, uint32_t else_count) {
     const weir_block_view *v = g->f->batch.block;
     const weir_sample_step *s = &nn_steps[g->step];

@@ -88,7 +88,7 @@ static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type
     if (!ends) backward_dx(b, rows, hidden, hidden, dsum + first, at->self, 1, dbelow + first);
 }
 
-/* What is gathered along one step; dbelow: rows of what children's rows are of; dself: one row a node, of what the layer
+/* What is gathered along one step. dbelow: rows of what the children's are of; dself: one row a node, of what the layer
  * saw of it. */
 static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint32_t steps, const weir_real *dsum,
                           weir_real *dbelow, weir_real *dself) {

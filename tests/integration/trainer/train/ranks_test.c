@@ -101,14 +101,15 @@ static void same_history(const history *one, const history *many) {
     }
 }
 
-static void r1_as_one_rank(unsigned ranks) {
+/* more ends with NULL, or is NULL. */
+static void r1_as_one_rank(unsigned ranks, const char *const *more) {
     static history one, many;
     make_snapshot(600);
     char alone[4096], together[4096];
     snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
     snprintf(together, sizeof together, "%s", weir_test_path("together"));
-    trains(1, alone, "4", NULL);
-    trains(ranks, together, "4", NULL);
+    trains(1, alone, "4", more);
+    trains(ranks, together, "4", more);
     history_read(alone, &one);
     history_read(together, &many);
     assert_int_equal(one.count, 4);
@@ -118,31 +119,21 @@ static void r1_as_one_rank(unsigned ranks) {
 
 static void r1_two_ranks_lose_what_one_does(void **state) {
     (void)state;
-    r1_as_one_rank(2);
+    r1_as_one_rank(2, NULL);
 }
 
 static void r1_four_ranks_lose_what_one_does(void **state) {
     (void)state;
-    r1_as_one_rank(4);
+    r1_as_one_rank(4, NULL);
 }
 
 /* Whatever a vertex gathers, its tree is the same on whichever rank. */
 static void r1_each_network_loses_the_same_on_two_ranks(void **state) {
     (void)state;
     static const char *const networks[] = {"attention", "gat", "gcn", "max", "gin", "pna"};
-    static history one, many;
-    make_snapshot(300);
-    char alone[4096], together[4096];
-    snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
-    snprintf(together, sizeof together, "%s", weir_test_path("together"));
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        const char *const more[] = {"--network", networks[i], NULL};
-        trains(1, alone, "2", more);
-        trains(2, together, "2", more);
-        history_read(alone, &one);
-        history_read(together, &many);
-        same_history(&one, &many);
-        shell("cd $folder && rm -r alone together");
+        r1_as_one_rank(2, (const char *const[]){"--network", networks[i], NULL});
+        shell("cd $folder && rm -r alone together snapshot");
     }
 }
 

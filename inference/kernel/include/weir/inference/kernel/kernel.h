@@ -59,9 +59,9 @@ typedef struct weir_segments {
     const uint32_t *index;
 } weir_segments;
 
-/* How well each entry of a segment goes with the segment, for each of some heads: head h has so many columns of cols,
- * from h * cols / heads on, and its score is the sum over these of weight * leaky(key + query + edge), where leaky takes
- * a fifth of what is below 0. A plain value. */
+/* How well each entry of a segment goes with the segment, by each of some heads. A head has cols / heads columns, one
+ * head's behind the other's, and its score is the sum over these of weight * leaky(key + query + edge), where leaky
+ * takes a fifth of what is below 0. A plain value. */
 typedef struct weir_attention {
     uint32_t heads, cols;     /* a multiple of the heads                  */
     const weir_real *keys;    /* rows that the segments' entries name     */
@@ -147,8 +147,8 @@ typedef struct weir_kernels {
                         uint32_t ldout, uint32_t *chosen);
     void (*segment_max_back)(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
                              uint32_t lddout, weir_real *dx, uint32_t lddx);
-    /* Row i of out is sqrt(variance + 1e-5) of segment i's entries, and 0 where there are none.   back: adds to dx. Both
-     * read the means. */
+    /* Row i of out is sqrt(variance + 1e-5) of segment i's entries, and 0 where there are none.   back: adds to dx.
+     * Both read the means. */
     void (*segment_deviation)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
                               const weir_real *means, weir_real *out, uint32_t ldout);
     void (*segment_deviation_back)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
