@@ -219,16 +219,16 @@ static uint32_t forward_step_behind(const weir_nn_shape *shape, uint32_t step) {
 }
 
 static void forward_degrees(forward_pass *p) {
-    const bool wanted = weir_nn_way_of(p->shape)->sees_degrees;
-    for (uint32_t s = 0; s < p->shape->step_count; s++) {
+    if (!weir_nn_way_of(p->shape)->sees_degrees) return;
+    for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++) {
         const weir_block_edges *e = &p->block->edges[s];
         const uint32_t behind = forward_step_behind(p->shape, s);
         const bool known = behind < p->shape->step_count && e->count > 0;
-        weir_real *weights = wanted ? forward_reals(p, e->count, 1) : NULL;
-        weir_real *own = wanted ? forward_reals(p, e->parent_end - e->parent_begin, 1) : NULL;
+        weir_real *weights = forward_reals(p, e->count, 1);
+        weir_real *own = forward_reals(p, e->parent_end - e->parent_begin, 1);
         p->w->degree_weights[s] = weights;
         p->w->degree_own[s] = own;
-        if (!weights || !own) continue;
+        if (p->starved) return;
         const weir_segments segments = forward_segments_of(p, s, p->tape->children[s]);
         p->k->segment_degrees(&segments, known ? p->tape->offsets[behind] : NULL,
                               known ? p->block->edges[behind].parent_begin : 0, weights, own);

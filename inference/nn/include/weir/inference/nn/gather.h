@@ -27,10 +27,9 @@ typedef struct weir_nn_gather {
     const uint64_t *extra;  /* the way's own tensors         */
     weir_segments children; /* of each parent; its entries are rows of x */
     uint32_t entries;
-    const weir_real
-        *x; /* what the layer sees of the children, child_cols each; they lie from row x_begin up to x_end */
-    uint32_t child_cols, x_begin, x_end;
-    const weir_real *parents; /* what it sees of the parents, parent_cols each */
+    const weir_real *x;                  /* what the layer sees of the children, child_cols each */
+    uint32_t child_cols, x_begin, x_end; /* they are rows from x_begin up to x_end */
+    const weir_real *parents;            /* what it sees of the parents, parent_cols each */
     uint32_t parent_cols;
     const weir_real *edge_numbers, *edge_codes; /* of each entry; numbers: edge_width each, NULL without any */
     uint32_t edge_width;

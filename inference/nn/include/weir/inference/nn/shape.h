@@ -71,8 +71,7 @@ typedef struct weir_nn_known {
     uint64_t count;      /* at least 1 */
 } weir_nn_known;
 
-/* How the children of a step become what their parent gets of them: nn.h has the formulas, gather.h how one is added.
- */
+/* How the children of a step become what their parent gets of them; nn.h has the formulas. */
 typedef enum weir_nn_network {
     WEIR_NN_MEAN,      /* GraphSAGE with means                                  */
     WEIR_NN_ATTENTION, /* GATv2, with what is known of the edges in the scores  */

@@ -14,8 +14,9 @@ extern "C" {
 
 #define WEIR_NN_NO_TENSOR UINT64_MAX
 
-/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. */
-typedef struct weir_nn_type_slots { /* self: or the network has a weight for loops alone, as GCN */
+/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. A GCN may have
+ * all of a type but self. */
+typedef struct weir_nn_type_slots {
     uint64_t self, bias, gain, shift;
 } weir_nn_type_slots;
 
@@ -79,14 +80,13 @@ typedef struct weir_nn_tape {
     const uint32_t *const *offsets;        /* one a step                                         */
     const uint32_t *const *children;       /* one a step                                         */
     const weir_real *const *edge_means;    /* one a step: parents x edge cols                    */
-    const weir_real *const
-        *edge_numbers;                  /* one a step, of each edge; NULL: the network does not look at single edges, */
-    const weir_real *const *edge_codes; /* or they have none                                                          */
-    const weir_real *const *degree_weights; /* one a step, of each edge; NULL: the network does not look at degrees */
-    const weir_real *const *degree_own;     /* and of each parent */
-    const weir_real *const *numbers;        /* one a type                                         */
-    const uint32_t *const *slots;           /* one a type                                         */
-    const weir_nn_brought *brought;         /* as the batch has it                                */
+    /* Of single edges, one a step; of networks that do not look at them NULL. */
+    const weir_real *const *edge_numbers, *const *edge_codes;
+    /* Of each edge and of each parent, one a step (segment_degrees); of networks that do not look at them NULL. */
+    const weir_real *const *degree_weights, *const *degree_own;
+    const weir_real *const *numbers; /* one a type                                         */
+    const uint32_t *const *slots;    /* one a type                                         */
+    const weir_nn_brought *brought;  /* as the batch has it                                */
     weir_real *h0; /* inputs x hidden; rows of types without an encoder mean nothing, and may be missing at the end */
     weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
 } weir_nn_tape;
