@@ -4,7 +4,7 @@
  *
  *   v_j = h_j · W         the rows of the relation's weight that stand before those of the edges
  *   attention (GATv2)     e_ij = a · leaky(v_j + h_i · Wquery + x_ij · Wedge), one for each head
- *   gat (GAT)             e_ij = leaky(akey · v_j + h_i · Wquery + x_ij · Wedge), where GAT's product of a and W is one
+ *   gat (GAT)             e_ij = leaky(a · v_j + h_i · Wquery + x_ij · Wedge), where GAT's product of a and W is one
  *                         matrix with a column for each head, wherever nothing else is asked of W
  *   out_i += sum of softmax(e_i)_j · v_j, and nothing where there are no children
  *
