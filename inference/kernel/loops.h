@@ -26,6 +26,14 @@ static void kernel_row_add(uint32_t cols, const weir_real *restrict x, weir_real
         out[c] += x[c];
 }
 
+static weir_real kernel_real_sqrt(weir_real x) {
+#ifdef WEIR_REAL_DOUBLE
+    return sqrt(x);
+#else
+    return sqrtf(x);
+#endif
+}
+
 static void kernel_row_scale(uint32_t cols, weir_real factor, weir_real *out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] *= factor;
@@ -35,6 +43,13 @@ static void kernel_row_add_scaled(uint32_t cols, weir_real factor, const weir_re
                                   weir_real *restrict out) {
     for (uint32_t c = 0; c < cols; c++)
         out[c] += factor * x[c];
+}
+
+static weir_real kernel_row_product(uint32_t cols, const weir_real *x, const weir_real *y) {
+    weir_real sum = 0;
+    for (uint32_t c = 0; c < cols; c++)
+        sum += x[c] * y[c];
+    return sum;
 }
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
@@ -66,13 +81,8 @@ static void kernel_embed_back(uint32_t rows, uint32_t cols, const uint32_t *slot
 }
 
 static void kernel_row_products(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out) {
-    for (size_t i = 0; i < rows; i++) {
-        const weir_real *row = kernel_row_of(x, i, cols);
-        weir_real sum = 0;
-        for (uint32_t c = 0; c < cols; c++)
-            sum += row[c] * y[c];
-        out[i] = sum;
-    }
+    for (size_t i = 0; i < rows; i++)
+        out[i] = kernel_row_product(cols, kernel_row_of(x, i, cols), y);
 }
 
 /* --- segments ---------------------------------------------------------------------------------------------------- */
@@ -123,9 +133,142 @@ static void kernel_segment_sum(const weir_segments *s, const weir_real *weights,
         memset(out, 0, cols * sizeof *out);
         for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
             kernel_prefetch_entry(s, e, cols, x, ldx);
-            kernel_row_add_scaled(cols, weights[e], kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
+            kernel_row_add_scaled(cols, weights ? weights[e] : 1, kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
         }
     }
+}
+
+static void kernel_segment_sum_back(const weir_segments *s, const weir_real *weights, uint32_t cols,
+                                    const weir_real *dout, weir_real *dx) {
+    for (size_t i = 0; i < s->count; i++, dout += cols) {
+        for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            kernel_prefetch_entry(s, e, cols, dx, cols);
+            kernel_row_add_scaled(cols, weights ? weights[e] : 1, dout, dx + (size_t)kernel_entry_row(s, e) * cols);
+        }
+    }
+}
+
+static void kernel_segment_degrees(const weir_segments *s, const uint32_t *of, uint32_t first, weir_real *weights,
+                                   weir_real *own) {
+    for (size_t i = 0; i < s->count; i++) {
+        const double degree = 1.0 + (s->offsets[i + 1] - s->offsets[i]);
+        own[i] = (weir_real)(1 / degree);
+        for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            const uint32_t row = kernel_entry_row(s, e) - first;
+            weights[e] = (weir_real)(1 / sqrt(degree * (of ? 1.0 + (of[row + 1] - of[row]) : degree)));
+        }
+    }
+}
+
+/* A NaN is taken, and then nothing is above it. */
+static void kernel_row_max(uint32_t cols, uint32_t row, const weir_real *restrict x, weir_real *restrict out,
+                           uint32_t *restrict chosen) {
+    for (uint32_t c = 0; c < cols; c++) {
+        const bool taken = x[c] > out[c] || x[c] != x[c];
+        out[c] = taken ? x[c] : out[c];
+        chosen[c] = taken ? row : chosen[c];
+    }
+}
+
+static void kernel_segment_max(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
+                               uint32_t ldout, uint32_t *chosen) {
+    for (size_t i = 0; i < s->count; i++, out += ldout, chosen += cols) {
+        const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
+        const uint32_t first = end > begin ? kernel_entry_row(s, begin) : WEIR_NO_SLOT;
+        for (uint32_t c = 0; c < cols; c++) {
+            out[c] = end > begin ? kernel_row_of(x, first, ldx)[c] : 0;
+            chosen[c] = first;
+        }
+        for (uint32_t e = begin + 1; e < end; e++) {
+            kernel_prefetch_entry(s, e, cols, x, ldx);
+            kernel_row_max(cols, kernel_entry_row(s, e), kernel_row_of(x, kernel_entry_row(s, e), ldx), out, chosen);
+        }
+    }
+}
+
+static void kernel_segment_max_back(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
+                                    uint32_t lddout, weir_real *dx, uint32_t lddx) {
+    for (size_t i = 0; i < rows; i++, dout += lddout, chosen += cols)
+        for (uint32_t c = 0; c < cols; c++)
+            if (chosen[c] != WEIR_NO_SLOT) dx[(size_t)chosen[c] * lddx + c] += dout[c];
+}
+
+#define DEVIATION_EPSILON ((weir_real)1e-5)
+
+static void kernel_row_add_squares(uint32_t cols, const weir_real *restrict x, const weir_real *restrict means,
+                                   weir_real *restrict out) {
+    for (uint32_t c = 0; c < cols; c++)
+        out[c] += (x[c] - means[c]) * (x[c] - means[c]);
+}
+
+static void kernel_segment_deviation(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx,
+                                     const weir_real *means, weir_real *out, uint32_t ldout) {
+    for (size_t i = 0; i < s->count; i++, out += ldout, means += ldout) {
+        const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
+        memset(out, 0, cols * sizeof *out);
+        for (uint32_t e = begin; e < end; e++) {
+            kernel_prefetch_entry(s, e, cols, x, ldx);
+            kernel_row_add_squares(cols, kernel_row_of(x, kernel_entry_row(s, e), ldx), means, out);
+        }
+        for (uint32_t c = 0; end > begin && c < cols; c++)
+            out[c] = kernel_real_sqrt(out[c] / (weir_real)(end - begin) + DEVIATION_EPSILON);
+    }
+}
+
+/* The derivative by x is (x - mean) / (entries * deviation): what goes by the mean adds up to 0. */
+static void kernel_segment_deviation_back(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx,
+                                          const weir_real *means, const weir_real *deviations, const weir_real *dout,
+                                          uint32_t lddout, weir_real *dx, uint32_t lddx) {
+    for (size_t i = 0; i < s->count; i++, means += lddout, deviations += lddout, dout += lddout) {
+        const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
+        for (uint32_t e = begin; e < end; e++) {
+            const size_t row = kernel_entry_row(s, e);
+            for (uint32_t c = 0; c < cols; c++)
+                dx[row * lddx + c] +=
+                    dout[c] * (x[row * ldx + c] - means[c]) / ((weir_real)(end - begin) * deviations[c]);
+        }
+    }
+}
+
+static void kernel_segment_amplify(const weir_segments *s, uint32_t cols, weir_real *x) {
+    for (size_t i = 0; i < s->count; i++, x += 3 * (size_t)cols) {
+        const weir_real scale = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        for (uint32_t c = 0; c < cols; c++) {
+            x[cols + c] = x[c] * scale;
+            x[2 * cols + c] = scale > 0 ? x[c] / scale : 0;
+        }
+    }
+}
+
+static void kernel_segment_amplify_back(const weir_segments *s, uint32_t cols, weir_real *dx) {
+    for (size_t i = 0; i < s->count; i++, dx += 3 * (size_t)cols) {
+        const weir_real scale = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        for (uint32_t c = 0; c < cols; c++)
+            dx[c] += scale * dx[cols + c] + (scale > 0 ? dx[2 * cols + c] / scale : 0);
+    }
+}
+
+static void kernel_add_more(size_t count, const weir_real *more, const weir_real *restrict x, weir_real *restrict out) {
+    const weir_real factor = 1 + *more;
+    for (size_t i = 0; i < count; i++)
+        out[i] += factor * x[i];
+}
+
+static void kernel_add_more_back(size_t count, const weir_real *more, const weir_real *restrict x,
+                                 const weir_real *restrict dout, weir_real *dmore, weir_real *restrict dx) {
+    const weir_real factor = 1 + *more;
+    weir_real sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += x[i] * dout[i];
+    *dmore += sum;
+    for (size_t i = 0; dx && i < count; i++)
+        dx[i] += factor * dout[i];
+}
+
+static void kernel_add_scaled_rows(uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x,
+                                   weir_real *out) {
+    for (size_t i = 0; i < rows; i++)
+        kernel_row_add_scaled(cols, factors[i], x + i * cols, out + i * cols);
 }
 
 static void kernel_segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
@@ -234,6 +377,154 @@ static void kernel_compose(size_t count, const uint32_t *outer, const uint32_t *
 static void kernel_rebase(size_t count, const uint32_t *index, uint32_t first, uint32_t *out) {
     for (size_t i = 0; i < count; i++)
         out[i] = index[i] - first;
+}
+
+/* --- attention --------------------------------------------------------------------------------------------------- */
+
+#define LEAK           ((weir_real)0.2)
+#define EXPONENT_LEAST (-87) /* from here on kernel_exp_below_0 has no number */
+
+static void kernel_segment_scores(const weir_segments *s, const weir_attention *p, weir_real *scores) {
+    const uint32_t heads = p->heads, cols = p->cols, width = cols / heads;
+    for (size_t i = 0; i < s->count; i++) {
+        const weir_real *query = p->queries + i * cols;
+        for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            kernel_prefetch_entry(s, (uint32_t)e, cols, p->keys, cols);
+            const weir_real *key = kernel_row_of(p->keys, kernel_entry_row(s, (uint32_t)e), cols);
+            const weir_real *edge = p->edges + e * cols;
+            for (uint32_t h = 0, first = 0; h < heads; h++, first += width) {
+                weir_real sum = 0;
+                for (uint32_t c = first; c < first + width; c++) {
+                    weir_real z = key[c] + query[c] + edge[c];
+                    sum += p->weights[c] * (z > 0 ? z : LEAK * z);
+                }
+                scores[e * heads + h] = sum;
+            }
+        }
+    }
+}
+
+/* Of one entry and head; the arrays begin at its columns. */
+static void kernel_score_back(uint32_t width, weir_real d, const weir_real *key, const weir_real *query,
+                              const weir_real *edge, const weir_real *weights, weir_real *restrict dkey,
+                              weir_real *restrict dquery, weir_real *restrict dedge, weir_real *restrict dweights) {
+    for (uint32_t c = 0; c < width; c++) {
+        weir_real z = key[c] + query[c] + edge[c], slope = z > 0 ? 1 : LEAK, dz = d * weights[c] * slope;
+        dkey[c] += dz;
+        dquery[c] += dz;
+        dedge[c] = dz;
+        dweights[c] += d * slope * z;
+    }
+}
+
+static void kernel_segment_scores_back(const weir_segments *s, const weir_attention *p, const weir_real *dscores,
+                                       const weir_attention_back *back) {
+    const uint32_t heads = p->heads, cols = p->cols, width = cols / heads;
+    for (size_t i = 0; i < s->count; i++) {
+        for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            const size_t row = (size_t)kernel_entry_row(s, (uint32_t)e) * cols;
+            for (uint32_t h = 0, first = 0; h < heads; h++, first += width)
+                kernel_score_back(width, dscores[e * heads + h], p->keys + row + first, p->queries + i * cols + first,
+                                  p->edges + e * cols + first, p->weights + first, back->keys + row + first,
+                                  back->queries + i * cols + first, back->edges + e * cols + first,
+                                  back->weights + first);
+        }
+    }
+}
+
+/* The scores of one segment and head, `heads` apart, become distances from the best one. A NaN is passed over in the
+ * search, and stays one. */
+static void kernel_scores_from_best(size_t count, uint32_t heads, weir_real *scores) {
+    weir_real best = scores[0];
+    for (size_t e = 1; e < count; e++)
+        best = scores[e * heads] > best ? scores[e * heads] : best;
+    for (size_t e = 0; e < count; e++)
+        scores[e * heads] -= best;
+}
+
+/* A NaN stays one, so that its segment's sum shows it. */
+static weir_real kernel_exp_of_distance(weir_real x) {
+    weir_real power = kernel_exp_below_0(x > EXPONENT_LEAST ? x : EXPONENT_LEAST);
+    return x != x ? x : power;
+}
+
+static void kernel_segment_softmax(const weir_segments *s, uint32_t heads, weir_real *scores) {
+    for (size_t i = 0; i < s->count; i++) {
+        const size_t count = s->offsets[i + 1] - s->offsets[i];
+        weir_real *segment = scores + (size_t)s->offsets[i] * heads;
+        for (uint32_t h = 0; count > 0 && h < heads; h++)
+            kernel_scores_from_best(count, heads, segment + h);
+        for (size_t n = 0; n < count * heads; n++)
+            segment[n] = kernel_exp_of_distance(segment[n]);
+        for (uint32_t h = 0; h < heads; h++) {
+            weir_real sum = 0;
+            for (size_t e = 0; e < count; e++)
+                sum += segment[e * heads + h];
+            for (size_t e = 0; e < count; e++)
+                segment[e * heads + h] /= sum;
+        }
+    }
+}
+
+/* With d the gradient of a share:  share * (d - sum of share * d over the segment). */
+static void kernel_segment_softmax_back(const weir_segments *s, uint32_t heads, const weir_real *shares,
+                                        weir_real *dshares) {
+    for (size_t i = 0; i < s->count; i++) {
+        for (uint32_t h = 0; h < heads; h++) {
+            weir_real sum = 0;
+            for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++)
+                sum += shares[e * heads + h] * dshares[e * heads + h];
+            for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++)
+                dshares[e * heads + h] = shares[e * heads + h] * (dshares[e * heads + h] - sum);
+        }
+    }
+}
+
+static void kernel_segment_mix(const weir_segments *s, uint32_t heads, const weir_real *shares, uint32_t cols,
+                               const weir_real *x, weir_real *out) {
+    const uint32_t width = cols / heads;
+    for (size_t i = 0; i < s->count; i++, out += cols) {
+        for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            kernel_prefetch_entry(s, (uint32_t)e, cols, x, cols);
+            const weir_real *row = kernel_row_of(x, kernel_entry_row(s, (uint32_t)e), cols);
+            for (uint32_t h = 0; h < heads; h++)
+                kernel_row_add_scaled(width, shares[e * heads + h], row + h * width, out + h * width);
+        }
+    }
+}
+
+static void kernel_segment_mix_back(const weir_segments *s, uint32_t heads, const weir_real *shares, uint32_t cols,
+                                    const weir_real *x, const weir_real *dout, weir_real *dshares, weir_real *dx) {
+    const uint32_t width = cols / heads;
+    for (size_t i = 0; i < s->count; i++, dout += cols) {
+        for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
+            const size_t row = (size_t)kernel_entry_row(s, (uint32_t)e) * cols;
+            for (uint32_t h = 0; h < heads; h++) {
+                dshares[e * heads + h] = kernel_row_product(width, dout + h * width, x + row + h * width);
+                kernel_row_add_scaled(width, shares[e * heads + h], dout + h * width, dx + row + h * width);
+            }
+        }
+    }
+}
+
+static void kernel_head_products(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
+                                 const weir_real *weights, weir_real *out) {
+    const uint32_t width = cols / heads;
+    for (size_t i = 0; i < rows; i++, x += cols)
+        for (uint32_t h = 0; h < heads; h++)
+            out[i * heads + h] = kernel_row_product(width, x + h * width, weights + h * width);
+}
+
+static void kernel_head_products_back(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
+                                      const weir_real *weights, const weir_real *dout, weir_real *dx,
+                                      weir_real *dweights) {
+    const uint32_t width = cols / heads;
+    for (size_t i = 0; i < rows; i++, x += cols, dx += cols) {
+        for (uint32_t h = 0; h < heads; h++) {
+            kernel_row_add_scaled(width, dout[i * heads + h], weights + h * width, dx + h * width);
+            kernel_row_add_scaled(width, dout[i * heads + h], x + h * width, dweights + h * width);
+        }
+    }
 }
 
 /* --- bias, relu, norm -------------------------------------------------------------------------------------------- */
@@ -354,14 +645,6 @@ static double kernel_square_sum(size_t count, const weir_real *x) {
     return sum;
 }
 
-static weir_real kernel_real_sqrt(weir_real x) {
-#ifdef WEIR_REAL_DOUBLE
-    return sqrt(x);
-#else
-    return sqrtf(x);
-#endif
-}
-
 static void kernel_adamw(size_t count, const weir_adamw_step *step, const weir_real *restrict gradients,
                          weir_real *restrict moment1, weir_real *restrict moment2, weir_real *restrict parameters) {
     weir_real beta1 = (weir_real)step->beta1, beta2 = (weir_real)step->beta2, scale = (weir_real)step->scale;
@@ -393,6 +676,25 @@ const weir_loops WEIR_LOOP = {
     .segment_mean = kernel_segment_mean,
     .segment_mean_back = kernel_segment_mean_back,
     .segment_sum = kernel_segment_sum,
+    .segment_sum_back = kernel_segment_sum_back,
+    .segment_degrees = kernel_segment_degrees,
+    .segment_max = kernel_segment_max,
+    .segment_max_back = kernel_segment_max_back,
+    .segment_deviation = kernel_segment_deviation,
+    .segment_deviation_back = kernel_segment_deviation_back,
+    .segment_amplify = kernel_segment_amplify,
+    .segment_amplify_back = kernel_segment_amplify_back,
+    .add_more = kernel_add_more,
+    .add_more_back = kernel_add_more_back,
+    .add_scaled_rows = kernel_add_scaled_rows,
+    .segment_scores = kernel_segment_scores,
+    .segment_scores_back = kernel_segment_scores_back,
+    .segment_softmax = kernel_segment_softmax,
+    .segment_softmax_back = kernel_segment_softmax_back,
+    .segment_mix = kernel_segment_mix,
+    .segment_mix_back = kernel_segment_mix_back,
+    .head_products = kernel_head_products,
+    .head_products_back = kernel_head_products_back,
     .segment_log_count = kernel_segment_log_count,
     .time_code = kernel_time_code,
     .compose = kernel_compose,

@@ -12,14 +12,15 @@
 
 #include <weir/store/base/assert.h>
 
-#include "nn_private.h"
+#include "gather.h"
 
-typedef struct nn_bound {
+struct weir_nn_bounds {
     const weir_nn *nn;
     const weir_real *params;
     double largest; /* sum of a tensor, since a layer norm of which nothing before it is left */
     const weir_nn_tensor *culprit;
-} nn_bound;
+    bool beyond; /* what arises while a step is gathered is above its limit */
+};
 
 static const weir_nn_tensor *bound_tensor_at(const weir_nn *nn, uint64_t offset) {
     for (uint32_t i = 0; i < nn->tensor_count; i++)
@@ -27,7 +28,7 @@ static const weir_nn_tensor *bound_tensor_at(const weir_nn *nn, uint64_t offset)
     return NULL;
 }
 
-static double bound_note(nn_bound *b, const weir_nn_tensor *tensor, double most) {
+static double bound_note(weir_nn_bounds *b, const weir_nn_tensor *tensor, double most) {
     if (!b->culprit || most > b->largest) {
         b->largest = most;
         b->culprit = tensor;
@@ -35,8 +36,7 @@ static double bound_note(nn_bound *b, const weir_nn_tensor *tensor, double most)
     return most;
 }
 
-/* The largest sum of absolute values of a column, over rows from first to end: what a row of ones could become. */
-static double bound_column_sum(nn_bound *b, uint64_t offset, uint32_t first, uint32_t end) {
+double weir_nn_bounds_column_sum(weir_nn_bounds *b, uint64_t offset, uint32_t first, uint32_t end) {
     if (offset == WEIR_NN_NO_TENSOR) return 0;
     const weir_nn_tensor *tensor = bound_tensor_at(b->nn, offset);
     WEIR_ASSERT(tensor && end <= tensor->rows);
@@ -50,8 +50,7 @@ static double bound_column_sum(nn_bound *b, uint64_t offset, uint32_t first, uin
     return bound_note(b, tensor, most);
 }
 
-/* Of a matrix whose row is chosen, and of a bias. */
-static double bound_largest_entry(nn_bound *b, uint64_t offset) {
+double weir_nn_bounds_largest_entry(weir_nn_bounds *b, uint64_t offset) {
     if (offset == WEIR_NN_NO_TENSOR) return 0;
     const weir_nn_tensor *tensor = bound_tensor_at(b->nn, offset);
     WEIR_ASSERT(tensor != NULL);
@@ -61,7 +60,11 @@ static double bound_largest_entry(nn_bound *b, uint64_t offset) {
     return bound_note(b, tensor, most);
 }
 
-static weir_err bound_check(const nn_bound *b, double reached, double limit) {
+void weir_nn_bounds_check(weir_nn_bounds *b, double reached, double limit) {
+    b->beyond = b->beyond || !(reached <= limit);
+}
+
+static weir_err bound_check(const weir_nn_bounds *b, double reached, double limit) {
     if (reached <= limit) return WEIR_OK;
     return WEIR_ERR(WEIR_EDATA,
                     "the weights of '%s' are too large (%.3g): sums of them could pass what a number holds; train the "
@@ -69,59 +72,73 @@ static weir_err bound_check(const nn_bound *b, double reached, double limit) {
                     b->culprit->name, b->largest);
 }
 
-static double bound_encode_most(nn_bound *b) {
+static double bound_encode_most(weir_nn_bounds *b) {
     const weir_nn_shape *shape = b->nn->shape;
     double most = 0;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_encode_slots *at = &b->nn->plan.encode[t];
         if (shape->vertices[t].bare) continue;
-        double own = WEIR_NN_SCALED_MAX * bound_column_sum(b, at->weight, 0, shape->vertices[t].width);
+        double own = WEIR_NN_SCALED_MAX * weir_nn_bounds_column_sum(b, at->weight, 0, shape->vertices[t].width);
         for (uint32_t c = 0; c < shape->vertices[t].category_count; c++)
-            own += bound_largest_entry(b, at->categories[c]);
-        most = fmax(most, own + bound_largest_entry(b, at->bias));
+            own += weir_nn_bounds_largest_entry(b, at->categories[c]);
+        most = fmax(most, own + weir_nn_bounds_largest_entry(b, at->bias));
     }
     return most;
 }
 
-/* What a row of a type could become by rows of a weight of so many columns below, each as large as it can be. */
-static double bound_below_most(nn_bound *b, uint32_t layer, uint32_t type, double below, uint64_t weight,
-                               uint32_t *colsp) {
-    const bool bare = layer == 1 && b->nn->shape->vertices[type].bare;
-    *colsp = layer == 1 ? weir_nn_below(b->nn->shape, type) : b->nn->shape->hidden;
-    return (bare ? WEIR_NN_SCALED_MAX : below) * bound_column_sum(b, weight, 0, *colsp);
+/* What a layer sees of a type, where rows of the layer below can be so large: of a bare one its numbers. */
+static double bound_below_of(const weir_nn_bounds *b, uint32_t layer, uint32_t type, double below) {
+    return layer == 1 && b->nn->shape->vertices[type].bare ? WEIR_NN_SCALED_MAX : below;
+}
+
+/* Of one step of a layer, by what its network gathers and what its edges say. */
+static double bound_step_most(weir_nn_bounds *b, uint32_t layer, uint32_t step, double below) {
+    const weir_nn_shape *shape = b->nn->shape;
+    const weir_sample_step *s = &shape->steps[step];
+    const uint32_t at = (layer - 1) * shape->step_count + step, rows = weir_nn_way_rows(shape, layer, step);
+    const uint32_t fanout = s->strategy == WEIR_SAMPLE_FULL ? shape->window : s->fanout;
+    const weir_nn_reach reach = {.widths = weir_nn_widths_of(shape, layer, step),
+                                 .child = bound_below_of(b, layer, weir_nn_child_of(shape, step), below),
+                                 .parent = bound_below_of(b, layer, weir_nn_parent_of(shape, step), below),
+                                 .edge = WEIR_NN_SCALED_MAX,
+                                 .children = fanout,
+                                 .weight = b->nn->plan.neighbors[at],
+                                 .extra = b->nn->plan.extras[at].at};
+    if (reach.weight == WEIR_NN_NO_TENSOR) return 0;
+    return weir_nn_way_of(shape)->bound(b, &reach) +
+           WEIR_NN_SCALED_MAX * weir_nn_bounds_column_sum(b, reach.weight, rows, rows + weir_nn_edge_cols(b->nn, step));
 }
 
 /* Before the layer norm. Every type is given the sum of all steps, though it has only its own. */
-static double bound_layer_most(nn_bound *b, uint32_t layer, double below) {
+static double bound_layer_most(weir_nn_bounds *b, uint32_t layer, double below) {
     const weir_nn_shape *shape = b->nn->shape;
     double own = 0, neighbors = 0;
-    uint32_t cols;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_type_slots *at = &b->nn->plan.types[(layer - 1) * shape->types + t];
-        own = fmax(own, bound_below_most(b, layer, t, below, at->self, &cols) + bound_largest_entry(b, at->bias));
+        const uint32_t cols = layer == 1 ? weir_nn_below(shape, t) : shape->hidden;
+        const double most = bound_below_of(b, layer, t, below) * weir_nn_bounds_column_sum(b, at->self, 0, cols);
+        own = fmax(own, most + weir_nn_bounds_largest_entry(b, at->bias));
     }
-    for (uint32_t s = 0; s < shape->step_count; s++) {
-        uint64_t at = b->nn->plan.neighbors[(layer - 1) * shape->step_count + s];
-        neighbors += bound_below_most(b, layer, weir_nn_child_of(shape, s), below, at, &cols);
-        neighbors += WEIR_NN_SCALED_MAX * bound_column_sum(b, at, cols, cols + weir_nn_edge_cols(b->nn, s));
-    }
-    return own + neighbors;
+    for (uint32_t s = 0; s < shape->step_count; s++)
+        neighbors += bound_step_most(b, layer, s, below);
+    return b->beyond ? INFINITY : own + neighbors;
 }
 
 /* After the layer norm: a number of a row of `hidden` is at most sqrt(hidden) deviations from the row's mean. */
-static double bound_norm_most(nn_bound *b, uint32_t layer) {
+static double bound_norm_most(weir_nn_bounds *b, uint32_t layer) {
     const weir_nn_shape *shape = b->nn->shape;
     double most = 0;
     if (!shape->residual || layer == 1) b->culprit = NULL;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_type_slots *at = &b->nn->plan.types[(layer - 1) * shape->types + t];
-        most = fmax(most, sqrt(shape->hidden) * bound_largest_entry(b, at->gain) + bound_largest_entry(b, at->shift));
+        most = fmax(most, sqrt(shape->hidden) * weir_nn_bounds_largest_entry(b, at->gain) +
+                              weir_nn_bounds_largest_entry(b, at->shift));
     }
     return most;
 }
 
 weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit_maxp) {
-    nn_bound b = {.nn = nn, .params = params};
+    weir_nn_bounds b = {.nn = nn, .params = params};
     /* A layer norm squares a row and sums it; half of that leaves room for rounding. */
     double row_max = sqrt((double)FLT_MAX / nn->shape->hidden) / 2;
     double most = bound_encode_most(&b);
@@ -133,7 +150,7 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
         if (!err) err = bound_check(&b, most, row_max);
     }
     if (err) return err;
-    *logit_maxp = most * bound_column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) +
-                  bound_largest_entry(&b, nn->plan.head_bias);
+    *logit_maxp = most * weir_nn_bounds_column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) +
+                  weir_nn_bounds_largest_entry(&b, nn->plan.head_bias);
     return bound_check(&b, *logit_maxp, (double)FLT_MAX / 2); // NN-N7
 }

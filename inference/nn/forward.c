@@ -10,7 +10,7 @@
 
 #include <weir/store/base/assert.h>
 
-#include "nn_private.h"
+#include "gather.h"
 
 typedef struct forward_pass {
     const weir_nn *nn;
@@ -115,6 +115,10 @@ static void forward_bring(forward_pass *p) {
     p->tape->offsets = w->offsets;
     p->tape->children = w->children;
     p->tape->edge_means = w->edge_means;
+    p->tape->edge_numbers = w->edge_numbers;
+    p->tape->edge_codes = w->edge_codes;
+    p->tape->degree_weights = w->degree_weights;
+    p->tape->degree_own = w->degree_own;
     p->tape->numbers = w->numbers;
     p->tape->slots = w->slots;
     p->tape->brought = p->batch->brought;
@@ -168,8 +172,10 @@ static weir_segments forward_segments_of(const forward_pass *p, uint32_t step, c
     return (weir_segments){.count = e->parent_end - e->parent_begin, .offsets = p->tape->offsets[step], .index = index};
 }
 
+/* Means over the edges of a parent; a way that looks at single edges finds what they are of on the tape. */
 static void forward_edge_means(forward_pass *p) {
     const weir_block_view *b = p->block;
+    const bool sees_edges = weir_nn_way_of(p->shape)->sees_edges;
     for (uint32_t s = 0; s < p->shape->step_count; s++) {
         const weir_block_edges *e = &b->edges[s];
         uint32_t width = p->shape->edges[p->shape->steps[s].relation].width, cols = weir_nn_edge_cols(p->nn, s);
@@ -188,8 +194,44 @@ static void forward_edge_means(forward_pass *p) {
         p->k->time_code(e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
         p->k->segment_mean(&segments, WEIR_TIME_CODE_COUNT, codes, WEIR_TIME_CODE_COUNT, out + width, cols);
         p->k->segment_log_count(&segments, out + width + WEIR_TIME_CODE_COUNT, cols);
-        weir_nn_workspace_back(p->w, mark);
+        if (!sees_edges) weir_nn_workspace_back(p->w, mark);
         p->w->edge_means[s] = out;
+        p->w->edge_numbers[s] = sees_edges ? numbers : NULL;
+        p->w->edge_codes[s] = sees_edges ? codes : NULL;
+    }
+}
+
+/* --- degrees: once for all layers -------------------------------------------------------------------------------- */
+
+/* The step by which the children of this one have found their neighbours along the same relation: back, or, where it
+ * joins a type with itself and is not followed back, once more. They count as degrees are counted. step_count: none. */
+static uint32_t forward_step_behind(const weir_nn_shape *shape, uint32_t step) {
+    const weir_sample_step *s = &shape->steps[step];
+    const bool loops = shape->ends[s->relation].from == shape->ends[s->relation].to;
+    uint32_t found = shape->step_count;
+    for (uint32_t i = step + 1; i < shape->step_count; i++) {
+        const weir_sample_step *other = &shape->steps[i];
+        if (other->hop != s->hop + 1 || other->relation != s->relation) continue;
+        if (other->direction != s->direction) return i;
+        if (loops) found = i;
+    }
+    return found;
+}
+
+static void forward_degrees(forward_pass *p) {
+    if (!weir_nn_way_of(p->shape)->sees_degrees) return;
+    for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++) {
+        const weir_block_edges *e = &p->block->edges[s];
+        const uint32_t behind = forward_step_behind(p->shape, s);
+        const bool known = behind < p->shape->step_count && e->count > 0;
+        weir_real *weights = forward_reals(p, e->count, 1);
+        weir_real *own = forward_reals(p, e->parent_end - e->parent_begin, 1);
+        p->w->degree_weights[s] = weights;
+        p->w->degree_own[s] = own;
+        if (p->starved) return;
+        const weir_segments segments = forward_segments_of(p, s, p->tape->children[s]);
+        p->k->segment_degrees(&segments, known ? p->tape->offsets[behind] : NULL,
+                              known ? p->block->edges[behind].parent_begin : 0, weights, own);
     }
 }
 
@@ -235,8 +277,12 @@ static void forward_layer_self(forward_pass *p, uint32_t layer) {
             uint32_t rows = range.end - range.begin,
                      cols = layer == 1 ? weir_nn_below(p->shape, type) : p->shape->hidden;
             if (rows == 0) continue;
-            WEIR_ASSERT(range.end <= t->nodes && slots[type].self != WEIR_NN_NO_TENSOR);
-            forward_apply(p, rows, cols, below, slots[type].self, 0, t->relu + (size_t)range.begin * p->shape->hidden);
+            weir_real *out = t->relu + (size_t)range.begin * p->shape->hidden;
+            WEIR_ASSERT(range.end <= t->nodes && slots[type].bias != WEIR_NN_NO_TENSOR);
+            if (slots[type].self == WEIR_NN_NO_TENSOR)
+                p->k->zero(out, (size_t)rows * p->shape->hidden * sizeof *out);
+            else
+                forward_apply(p, rows, cols, below, slots[type].self, 0, out);
             below += (size_t)rows * cols;
         }
     }
@@ -245,22 +291,15 @@ static void forward_layer_self(forward_pass *p, uint32_t layer) {
 static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t step) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     const weir_block_edges *e = &p->block->edges[step];
-    uint32_t hidden = p->shape->hidden, rows = e->parent_end - e->parent_begin;
-    uint64_t weight = p->nn->plan.neighbors[(layer - 1) * p->shape->step_count + step];
-    uint32_t child = weir_nn_child_of(p->shape, step), cols = layer == 1 ? weir_nn_below(p->shape, child) : hidden;
-    weir_real *mean = forward_reals(p, rows, cols), *out = t->relu + (size_t)e->parent_begin * hidden;
-    if (p->starved || rows == 0) return;
-    WEIR_ASSERT(weight != WEIR_NN_NO_TENSOR && e->parent_end <= t->nodes);
-    const weir_real *x = layer > 1                        ? t->below
-                         : p->shape->vertices[child].bare ? p->tape->numbers[child]
-                                                          : p->tape->h0; /* of its children alone: NN-N5 */
-    weir_segments segments =
-        forward_segments_of(p, step, (layer == 1 ? p->tape->input_children : p->tape->children)[step]);
-    p->k->segment_mean(&segments, cols, x, cols, mean, cols);
-    forward_apply(p, rows, cols, mean, weight, 1, out);
-    forward_apply(p, rows, weir_nn_edge_cols(p->nn, step), p->tape->edge_means[step], weight + (uint64_t)cols * hidden,
-                  1, out);
-    p->w->means[layer - 1][step] = mean;
+    const uint32_t rows = e->parent_end - e->parent_begin;
+    weir_real *out = t->relu + (size_t)e->parent_begin * p->shape->hidden;
+    if (rows == 0) return;
+    const weir_nn_gather g = weir_nn_gather_of(p->nn, p->params, p->tape, layer, step);
+    WEIR_ASSERT(g.weight != WEIR_NN_NO_TENSOR && e->parent_end <= t->nodes);
+    p->starved = !weir_nn_way_of(p->shape)->forward(&g, p->w, &p->w->kept[layer - 1][step], out);
+    if (p->starved) return;
+    forward_apply(p, rows, weir_nn_edge_cols(p->nn, step), p->tape->edge_means[step],
+                  g.weight + (uint64_t)weir_nn_way_rows(p->shape, layer, step) * p->shape->hidden, 1, out);
 }
 
 /* In pieces, so that the norm finds in a cache what bias and relu have left. */
@@ -296,7 +335,7 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     uint32_t nodes = p->block->hop_end[p->shape->layers - layer], hidden = p->shape->hidden;
     WEIR_ASSERT(layer >= 1 && layer <= p->shape->layers && nodes >= p->block->targets && nodes <= p->block->nodes);
-    *t = (weir_nn_layer_tape){.nodes = nodes, .means = p->w->means[layer - 1]};
+    *t = (weir_nn_layer_tape){.nodes = nodes, .kept = p->w->kept[layer - 1]};
     t->out = forward_reals(p, nodes, hidden); /* first: without a tape, all that comes after it is given back */
     size_t mark = weir_nn_workspace_mark(p->w);
     t->relu = forward_reals(p, nodes, hidden);
@@ -354,6 +393,7 @@ static weir_err forward_run(const weir_nn *nn, const weir_real *params, const we
     forward_bring(p);
     if (!p->starved) forward_encode(p);
     if (!p->starved) forward_edge_means(p);
+    if (!p->starved) forward_degrees(p);
     for (uint32_t layer = 1; layer <= nn->shape->layers - hop && !p->starved; layer++)
         forward_layer_run(p, layer);
     if (!p->starved && hop == 0) forward_head(p);

@@ -9,7 +9,7 @@
 #include <weir/store/base/hash.h>
 #include <weir/store/base/rng.h>
 
-#include "nn_private.h"
+#include "gather.h"
 
 #define NN_BYTES_MAX ((size_t)64 << 20)
 
@@ -75,15 +75,30 @@ static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_typ
     uint32_t hidden = nn->shape->hidden;
     *slots = (weir_nn_type_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR};
     if (!weir_nn_layer_has(nn->shape, layer, type)) return;
-    slots->self = nn_add_tensor(nn, layer == 1 ? weir_nn_below(nn->shape, type) : hidden, hidden, WEIR_NN_WEIGHT,
-                                "layer%u.%s.self.weight", layer, name);
+    if (weir_nn_way_has_self(nn->shape, layer, type))
+        slots->self = nn_add_tensor(nn, layer == 1 ? weir_nn_below(nn->shape, type) : hidden, hidden, WEIR_NN_WEIGHT,
+                                    "layer%u.%s.self.weight", layer, name);
     slots->bias = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.bias", layer, name);
     slots->gain = nn_add_tensor(nn, 1, hidden, WEIR_NN_GAIN, "layer%u.%s.norm.gain", layer, name);
     slots->shift = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.norm.bias", layer, name);
 }
 
+/* What the network's way to gather has beside the weight, behind it. */
+static void nn_plan_extras(weir_nn *nn, uint32_t layer, uint32_t step, weir_nn_extra_slots *slots) {
+    const weir_nn_way *way = weir_nn_way_of(nn->shape);
+    const weir_nn_widths widths = weir_nn_widths_of(nn->shape, layer, step);
+    const weir_sample_step *s = &nn->shape->steps[step];
+    weir_nn_extra list[WEIR_NN_EXTRAS];
+    const uint32_t count = way->extras ? way->extras(&widths, list) : 0;
+    WEIR_ASSERT(count <= WEIR_NN_EXTRAS);
+    for (uint32_t i = 0; i < count; i++)
+        slots->at[i] =
+            nn_add_tensor(nn, list[i].rows, list[i].cols, list[i].kind, "layer%u.%s.%s.%s", layer,
+                          nn->shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in", list[i].name);
+}
+
 /* Steps of other hops along the same relation and direction have the same weights. */
-static void nn_plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *neighbors) {
+static void nn_plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *neighbors, weir_nn_extra_slots *extras) {
     const weir_nn_shape *shape = nn->shape;
     const weir_sample_step *s = &shape->steps[step];
     neighbors[step] = WEIR_NN_NO_TENSOR;
@@ -93,12 +108,13 @@ static void nn_plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *n
         if (neighbors[i] == WEIR_NN_NO_TENSOR || other->relation != s->relation || other->direction != s->direction)
             continue;
         neighbors[step] = neighbors[i];
+        extras[step] = extras[i];
         return;
     }
-    uint32_t below = layer == 1 ? weir_nn_below(shape, weir_nn_child_of(shape, step)) : shape->hidden;
-    neighbors[step] =
-        nn_add_tensor(nn, below + weir_nn_edge_cols(nn, step), shape->hidden, WEIR_NN_WEIGHT, "layer%u.%s.%s.weight",
-                      layer, shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in");
+    neighbors[step] = nn_add_tensor(nn, weir_nn_way_rows(shape, layer, step) + weir_nn_edge_cols(nn, step),
+                                    shape->hidden, WEIR_NN_WEIGHT, "layer%u.%s.%s.weight", layer,
+                                    shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in");
+    nn_plan_extras(nn, layer, step, &extras[step]);
 }
 
 /* Every tensor gets its place, in the order of the flat array. False: no memory. */
@@ -107,18 +123,20 @@ static bool nn_plan_tensors(weir_nn *nn) {
     uint32_t layers = shape->layers, types = shape->types, categories = 0;
     for (uint32_t t = 0; t < types; t++)
         categories += shape->vertices[t].category_count;
-    nn->tensor_room = 2 * types + categories + layers * (4 * types + shape->step_count) + 2; /* if all is in reach */
+    nn->tensor_room = /* if all is in reach */
+        2 * types + categories + layers * (4 * types + (1 + WEIR_NN_EXTRAS) * shape->step_count) + 2;
     nn->tensors = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->tensors);
     nn->kinds = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->kinds);
     nn->held_rows = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->held_rows);
     weir_nn_encode_slots *encode = weir_arena_calloc(nn->arena, types, sizeof *encode);
     weir_nn_type_slots *slots = weir_arena_calloc(nn->arena, (size_t)layers * types, sizeof *slots);
     uint64_t *neighbors = weir_arena_calloc(nn->arena, (size_t)layers * shape->step_count, sizeof *neighbors);
+    weir_nn_extra_slots *extras = weir_arena_calloc(nn->arena, (size_t)layers * shape->step_count, sizeof *extras);
     uint64_t *embeddings = weir_arena_calloc(nn->arena, categories + 1, sizeof *embeddings);
     bool *brought = weir_arena_calloc(nn->arena, categories + 1, sizeof *brought);
     uint64_t *begins = weir_arena_calloc(nn->arena, (size_t)layers + 2, sizeof *begins);
-    if (!nn->tensors || !nn->kinds || !nn->held_rows || !encode || !slots || !neighbors || !embeddings || !brought ||
-        !begins)
+    if (!nn->tensors || !nn->kinds || !nn->held_rows || !encode || !slots || !neighbors || !extras || !embeddings ||
+        !brought || !begins)
         return false;
 
     for (uint32_t t = 0, at = 0; t < types; at += shape->vertices[t++].category_count)
@@ -128,10 +146,11 @@ static bool nn_plan_tensors(weir_nn *nn) {
         for (uint32_t t = 0; t < types; t++)
             nn_plan_type(nn, l, t, &slots[(l - 1) * types + t]);
         for (uint32_t s = 0; s < shape->step_count; s++)
-            nn_plan_step(nn, l, s, &neighbors[(l - 1) * shape->step_count]);
+            nn_plan_step(nn, l, s, &neighbors[(l - 1) * shape->step_count], &extras[(l - 1) * shape->step_count]);
     }
     begins[layers + 1] = nn->parameters;
-    nn->plan = (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors, .begins = begins};
+    nn->plan =
+        (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors, .extras = extras, .begins = begins};
     nn->plan.head_weight = nn_add_tensor(nn, shape->hidden, shape->outputs, WEIR_NN_WEIGHT, "head.weight");
     nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, WEIR_NN_BIAS, "head.bias");
     for (uint32_t i = 0; i < nn->tensor_count; i++)

@@ -48,7 +48,9 @@ struct weir_nn_workspace {
     const uint32_t *input_children[WEIR_SAMPLE_STEPS_MAX], *offsets[WEIR_SAMPLE_STEPS_MAX];
     const uint32_t *children[WEIR_SAMPLE_STEPS_MAX];
     const weir_real *edge_means[WEIR_SAMPLE_STEPS_MAX];
-    const weir_real *means[WEIR_NN_LAYERS_MAX][WEIR_SAMPLE_STEPS_MAX];
+    const weir_real *edge_numbers[WEIR_SAMPLE_STEPS_MAX], *edge_codes[WEIR_SAMPLE_STEPS_MAX];
+    const weir_real *degree_weights[WEIR_SAMPLE_STEPS_MAX], *degree_own[WEIR_SAMPLE_STEPS_MAX];
+    weir_nn_kept kept[WEIR_NN_LAYERS_MAX][WEIR_SAMPLE_STEPS_MAX];
     const weir_real *numbers[WEIR_SCHEMA_VERTICES_MAX];
     const uint32_t *slots[WEIR_SCHEMA_VERTICES_MAX];
 };
@@ -60,5 +62,17 @@ size_t weir_nn_workspace_mark(const weir_nn_workspace *workspace);
 void weir_nn_workspace_back(weir_nn_workspace *workspace, size_t mark);
 /* A host array as the kernels see it: itself where memory is one, else a copy. NULL: no memory; count 0 is fine. */
 const void *weir_nn_workspace_bring(weir_nn_workspace *workspace, const void *host, size_t count, size_t size);
+
+/* --- bound.c, for the ways to gather ------------------------------------------------------------------------------ */
+
+typedef struct weir_nn_bounds weir_nn_bounds;
+
+/* The largest sum of absolute values of a column, over rows from first to end: what a row of ones could become. 0:
+ * there is no such tensor. */
+double weir_nn_bounds_column_sum(weir_nn_bounds *bounds, uint64_t offset, uint32_t first, uint32_t end);
+/* Of a matrix whose row is chosen, and of a bias. */
+double weir_nn_bounds_largest_entry(weir_nn_bounds *bounds, uint64_t offset);
+/* What has been reached must not be above the limit: the first that is stays noted. */
+void weir_nn_bounds_check(weir_nn_bounds *bounds, double reached, double limit);
 
 #endif /* WEIR_INFERENCE_NN_PRIVATE_H */

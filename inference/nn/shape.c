@@ -5,7 +5,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
-#include "shape_private.h"
+#include "gather.h"
 
 #define HIDDEN_DEFAULT 64u
 
@@ -218,6 +218,9 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
     }
     columns += shape->layers * (shape->types * (hidden + 3) + edge_width) + shape->outputs;
     uint64_t apart = shape->outputs + 2 * ids; /* not multiplied by hidden */
+    for (uint32_t s = 0; s < shape->step_count; s++)
+        for (uint32_t layer = 1; layer <= shape->layers; layer++)
+            apart += weir_nn_way_parameters(shape, layer, s);
     if (apart <= WEIR_NN_PARAMETERS_MAX && columns <= (WEIR_NN_PARAMETERS_MAX - apart) / hidden) return WEIR_OK;
     return WEIR_ERR(WEIR_ELIMIT,
                     "a network of about %llu parameters; at most %llu are possible: lower hidden, or the "
@@ -228,6 +231,11 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
 weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
     if (shape->hidden == 0 || shape->hidden > WEIR_NN_HIDDEN_MAX)
         return WEIR_ERR(WEIR_EINVAL, "a hidden width of %u; it can be 1 to %u", shape->hidden, WEIR_NN_HIDDEN_MAX);
+    if (shape->heads && !weir_nn_network_has_heads(shape->network))
+        return WEIR_ERR(WEIR_EINVAL, "a network '%s' has no heads; omit them", weir_nn_network_word(shape->network));
+    if (shape->heads && shape->hidden % shape->heads != 0)
+        return WEIR_ERR(WEIR_EINVAL, "%u heads do not divide a hidden width of %u; choose a number that does",
+                        shape->heads, shape->hidden);
     if (shape->step_count == 0) return WEIR_ERR(WEIR_EINVAL, "a network without steps; give it at least one");
     for (uint32_t s = 0; s < shape->step_count; s++) {
         weir_err err = shape_check_step(shape, s);
@@ -325,6 +333,8 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
     shape->bare = opts->bare;
     shape->residual = opts->residual;
+    shape->network = opts->network;
+    shape->heads = opts->heads || !weir_nn_network_has_heads(opts->network) ? opts->heads : WEIR_NN_HEADS_DEFAULT;
     if (opts->step_count > WEIR_SAMPLE_STEPS_MAX)
         err = WEIR_ERR(WEIR_EINVAL, "%u steps; at most %u are possible", opts->step_count, WEIR_SAMPLE_STEPS_MAX);
     shape->step_count = err ? 0 : opts->step_count;
@@ -363,6 +373,14 @@ uint32_t weir_nn_hidden(const weir_nn_shape *shape) {
 
 bool weir_nn_residual(const weir_nn_shape *shape) {
     return shape->residual;
+}
+
+weir_nn_network weir_nn_network_of(const weir_nn_shape *shape) {
+    return shape->network;
+}
+
+uint32_t weir_nn_heads(const weir_nn_shape *shape) {
+    return shape->heads;
 }
 
 uint32_t weir_nn_layers(const weir_nn_shape *shape) {

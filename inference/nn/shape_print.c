@@ -103,6 +103,8 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
     if (shape->bare) /* a shape with encoders keeps the bytes that it had before there were others */
         weir_json_key_string(json, "encoder", weir_nn_encoder_words[shape->bare]);
     if (shape->residual) weir_json_key_bool(json, "residual", true);
+    if (shape->network != WEIR_NN_MEAN) weir_json_key_string(json, "network", weir_nn_network_word(shape->network));
+    if (shape->heads) weir_json_key_u64(json, "heads", shape->heads);
 
     weir_json_key(json, "vertices");
     weir_json_array(json);

@@ -253,6 +253,18 @@ static weir_err shape_read_step(weir_nn_shape *shape, const weir_json_node *map,
 
 /* --- the whole --------------------------------------------------------------------------------------------------- */
 
+/* Without the word it is what it was when there was one alone. */
+static weir_err shape_read_network(weir_nn_shape *shape, const weir_json_node *root) {
+    const char *words[WEIR_NN_NETWORKS + 1] = {NULL};
+    uint32_t network = WEIR_NN_MEAN;
+    for (uint32_t i = 0; i < WEIR_NN_NETWORKS; i++)
+        words[i] = weir_nn_network_word(i);
+    weir_err err = weir_json_find(root, "network") ? shape_get_word(root, "network", words, &network) : WEIR_OK;
+    shape->network = network;
+    if (err || (!weir_nn_network_has_heads(network) && !weir_json_find(root, "heads"))) return err;
+    return shape_get_u32(root, "heads", 1, WEIR_NN_HIDDEN_MAX, &shape->heads);
+}
+
 static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_json_node *root) {
     const char *task = "";
     weir_err err = shape_get_name(root, "task", &task);
@@ -263,6 +275,7 @@ static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_json_node *roo
     uint32_t encoder = 0;
     if (!err && weir_json_find(root, "encoder")) err = shape_get_word(root, "encoder", weir_nn_encoder_words, &encoder);
     shape->bare = encoder > 0;
+    if (!err) err = shape_read_network(shape, root);
     const weir_json_node *residual = weir_json_find(root, "residual");
     if (!err && residual) err = weir_json_need(root, "residual", WEIR_JSON_BOOL, &residual);
     if (err) return err;
@@ -292,8 +305,8 @@ static weir_err shape_read_parts(weir_nn_shape *shape, const weir_json_node *roo
 }
 
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep) {
-    static const char *const keys[] = {"version", "task",     "target",   "outputs",   "hidden", "window",
-                                       "encoder", "residual", "vertices", "relations", "steps",  NULL};
+    static const char *const keys[] = {"version",  "task",    "target", "outputs",  "hidden",    "window", "encoder",
+                                       "residual", "network", "heads",  "vertices", "relations", "steps",  NULL};
     const weir_json_node *vertices = NULL, *relations = NULL, *steps = NULL;
     weir_nn_shape *shape = NULL;
     uint32_t version;

@@ -177,6 +177,47 @@ static void layers_that_add_stay_so(void **state) {
     weir_test_output_free(&output);
 }
 
+/* One of each kind of gathering, with its words in model.json; and what the command refuses. */
+static void networks_stay_what_they_are(void **state) {
+    static const struct {
+        const char *options, *words;
+    } of[] = {{"attention --heads 2", "\"network\":\"attention\",\"heads\":2"}, {"gcn", "\"network\":\"gcn\""}};
+    char line[512];
+    weir_test_output output;
+    (void)state;
+    put_events();
+    put_schema("old.yaml", "", 0);
+    snapshot_of("old", "d");
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        char *report;
+        size_t length;
+        snprintf(
+            line, sizeof line,
+            "rm -rf run models; weir train old --network %s --fanouts 4,4 --epochs 3 --batch 64 --hidden 8 --rate 0.02 "
+            "--warm-up 0 --validation 0.2 --test 0.5 --folder run --models models --no-baselines",
+            of[i].options);
+        cli_must(line, "^epoch");
+        snprintf(line, sizeof line, "grep -c '%s' models/2*/model.json", of[i].words);
+        cli_must(line, "^1");
+        judge("old", &output);
+        CLI_ASSERT(output.status == 0, JUDGE, &output, "must be judged");
+        assert_ok(weir_file_load(weir_test_path("run/report.json"), 1 << 20, &report, &length));
+        assert_true(number_at(output.out, "\"value\":", 1) ==
+                    number_at(strstr(report, "\"test\":"), "\"average_precision\":", 1));
+        weir_free(report);
+        weir_test_output_free(&output);
+    }
+    static const char *const wrong[][2] = {
+        {"weir train old --network gin --heads 2", "--heads is of --network attention and gat"},
+        {"weir train old --network gat --hidden 10", "4 heads do not divide --hidden 10"},
+        {"weir train old --network gat --model trees", "--model trees has none"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        cli_bash(weir_test_folder(), wrong[i][0], &output);
+        CLI_ASSERT(output.status == 64 && cli_matches(output.err, wrong[i][1]), wrong[i][0], &output, wrong[i][1]);
+        weir_test_output_free(&output);
+    }
+}
+
 /* --- families ----------------------------------------------------------------------------------------------------- */
 
 #define CUT       " --warm-up 0 --validation 0.2 --test 0.5 "
@@ -398,4 +439,5 @@ WEIR_TESTS(WEIR_CASE(families_get_what_their_training_said), WEIR_CASE(trees_are
            WEIR_CASE(a_blend_s_predictions), WEIR_CASE(what_trees_cannot_be_learnt_with),
            WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused),
            WEIR_CASE(two_models_are_compared), WEIR_CASE(layers_that_add_stay_so),
-           WEIR_CASE(predictions_are_those_of_the_report), WEIR_CASE(predictions_are_of_a_training))
+           WEIR_CASE(networks_stay_what_they_are), WEIR_CASE(predictions_are_those_of_the_report),
+           WEIR_CASE(predictions_are_of_a_training))

@@ -30,27 +30,88 @@ def encode(batch, tensors):
     return h
 
 
-def message(batch, step, node, h):
-    mine = np.flatnonzero(np.array(step["parents"]) == node)
-    if len(mine) == 0:
-        return np.zeros(h.shape[1] + step["width"] + 9)
+def edges(batch, step, mine, node):
+    """What is known of these edges of a node: numbers and the code of their age."""
     before = batch["before_us"][batch["groups"][node]]
     ages = np.maximum(0, before - np.array(step["times"])[mine]) * 1e-6
     code = np.exp(-(((np.log1p(ages)[:, None] - CENTRES) / (CENTRES[1] - CENTRES[0])) ** 2))
     numbers = np.array(step["numbers"]).reshape(-1, step["width"])[mine] if step["width"] else np.zeros((len(mine), 0))
-    children = h[np.array(step["children"])[mine]]
-    return np.concatenate([children.mean(0), numbers.mean(0), code.mean(0), [np.log1p(len(mine))]])
+    return np.concatenate([numbers, code], axis=1)
+
+
+def attention(batch, own, h, node, children, known):
+    heads, gat = batch["heads"], batch["network"] == "gat"
+    values = children @ own("weight")[: h.shape[1]]
+    beside = h[node] @ own("query.weight") + known @ own("edge.weight")
+    a = own("score.weight").reshape(heads, -1)
+    by_head = values.reshape(len(values), heads, -1)
+    leaky = lambda z: np.where(z > 0, z, 0.2 * z)
+    if gat:
+        scores = leaky(np.einsum("ehc,hc->eh", by_head, a) + beside)
+    else:
+        scores = np.einsum("ehc,hc->eh", leaky(by_head + beside.reshape(by_head.shape)), a)
+    shares = np.exp(scores - scores.max(0))
+    shares /= shares.sum(0)
+    return np.einsum("eh,ehc->hc", shares, by_head).reshape(-1)
+
+
+def degree(batch, step, child, otherwise):
+    """One more than the child's edges along the same relation, back if that is followed at the next hop."""
+    behind = [s for s in batch["steps"] if s["hop"] == step["hop"] + 1 and s["relation"] == step["relation"]]
+    back = [s for s in behind if s["direction"] != step["direction"]]
+    again = [s for s in behind if s["direction"] == step["direction"] and step["relation"] == "aa"]
+    for found in back + again:
+        return 1 + np.sum(np.array(found["parents"]) == child)
+    return otherwise
+
+
+def gathered(batch, own, step, h, node, mine):
+    """What the weight's first rows are applied to."""
+    nodes = np.array(step["children"], dtype=int)[mine]
+    children, network, loops = h[nodes], batch["network"], step["relation"] == "aa"
+    if network == "gcn":
+        d = 1 + len(mine)
+        weights = np.array([1 / np.sqrt(d * degree(batch, step, child, d)) for child in nodes])
+        return weights @ children + (h[node] / d if loops else 0)
+    if network == "gin":
+        total = children.sum(0) + ((1 + own("epsilon")[0, 0]) * h[node] if loops else 0)
+        return np.maximum(0, total @ own("hidden.weight") + own("hidden.bias")[0])
+    if len(mine) == 0:
+        return np.zeros(h.shape[1] * (9 if network == "pna" else 1))
+    if network == "max":
+        return children.max(0)
+    if network == "pna":
+        says = np.concatenate([children.mean(0), children.max(0), np.sqrt(children.var(0) + 1e-5)])
+        scale = np.log1p(len(mine))
+        return np.concatenate([says, says * scale, says / scale])
+    return children.mean(0)
+
+
+def message(batch, tensors, number, step, node, h):
+    """What a step adds to a node."""
+    own = lambda name: tensors[f"layer{number}.{step['relation']}.{step['direction']}.{name}"]
+    mine = np.flatnonzero(np.array(step["parents"]) == node)
+    known = edges(batch, step, mine, node)
+    says = np.concatenate([known.mean(0) if len(mine) else np.zeros(known.shape[1]), [np.log1p(len(mine))]])
+    weight = own("weight")
+    out = says @ weight[len(weight) - len(says) :]
+    if batch["network"] not in ("attention", "gat"):
+        return out + gathered(batch, own, step, h, node, mine) @ weight[: len(weight) - len(says)]
+    if len(mine) == 0:
+        return out
+    return out + attention(batch, own, h, node, h[np.array(step["children"], dtype=int)[mine]], known)
 
 
 def layer(batch, tensors, number, nodes, h):
     out = np.zeros((nodes, batch["hidden"]))
     for node in range(nodes):
         name = batch["types"][batch["node_types"][node]]["name"]
-        x = h[node] @ tensors[f"layer{number}.{name}.self.weight"] + tensors[f"layer{number}.{name}.bias"][0]
+        x = tensors[f"layer{number}.{name}.bias"][0]
+        if f"layer{number}.{name}.self.weight" in tensors:
+            x = x + h[node] @ tensors[f"layer{number}.{name}.self.weight"]
         for step in batch["steps"]:
             if step["begin"] <= node < step["end"]:
-                weight = tensors[f"layer{number}.{step['relation']}.{step['direction']}.weight"]
-                x = x + message(batch, step, node, h) @ weight
+                x = x + message(batch, tensors, number, step, node, h)
         x = np.maximum(0, x)
         x = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
         out[node] = x * tensors[f"layer{number}.{name}.norm.gain"][0] + tensors[f"layer{number}.{name}.norm.bias"][0]

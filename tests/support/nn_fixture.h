@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nn_fixture.h - a small network on a small random graph with a random batch, and the same network once more as naive
- * loops in double: from names of tensors and lists of edges, with nothing of the plan, the offsets or the kernels.
+ * nn_fixture.h - a small network on a small random graph with a random batch.
  */
 #ifndef WEIR_NN_FIXTURE_H
 #define WEIR_NN_FIXTURE_H
@@ -87,6 +86,7 @@ typedef struct nn_fixture {
     weir_block *block;
     weir_schema *schema;
     nn_encoders encoders;
+    weir_nn_network network;
     weir_nn_shape *shape;
     weir_nn *nn;
     weir_real *params;
@@ -101,9 +101,11 @@ static inline double nn_normal(nn_fixture *f) {
     return weir_rng_normal(&f->rng);
 }
 
-/* Vertices of type b have embeddings of their own where all types have encoders. */
-static inline void nn_open_as(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden, nn_encoders encoders) {
-    *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0)};
+/* Vertices of type b have embeddings of their own where all types have encoders. heads: 0: as many as there are if
+ * nobody says. */
+static inline void nn_open_network(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden,
+                                   nn_encoders encoders, weir_nn_network network, uint32_t heads) {
+    *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0), .network = network};
     fixture_random(&f->graph, &f->rng, 50, 500, (uint64_t)NN_LAST_US);
     const char *text = encoders == NN_NONE ? nn_schema_of_numbers : nn_schema_text;
     assert_ok(weir_schema_parse("tiny.yaml", text, strlen(text), &f->schema));
@@ -114,6 +116,8 @@ static inline void nn_open_as(nn_fixture *f, uint64_t seed, const char *task, ui
     const weir_nn_known known = {1, nn_known_ids, NN_KNOWN};
     opts.known = &known;
     opts.residual = encoders == NN_RESIDUAL;
+    opts.network = network;
+    opts.heads = heads;
     opts.known_count = encoders == NN_ALL || encoders == NN_RESIDUAL;
     opts.bare = !opts.known_count;
     assert_ok(weir_nn_shape_open(f->schema, &opts, &f->shape));
@@ -135,6 +139,10 @@ static inline void nn_open_as(nn_fixture *f, uint64_t seed, const char *task, ui
     assert_ok(weir_sample_over_arrays(&f->arrays, &f->source));
     assert_ok(weir_sampler_open(&sample, f->source, &f->sampler));
     assert_ok(weir_block_open(f->sampler, &f->block));
+}
+
+static inline void nn_open_as(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden, nn_encoders encoders) {
+    nn_open_network(f, seed, task, hidden, encoders, WEIR_NN_MEAN, 0);
 }
 
 static inline void nn_open(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden) {
@@ -221,187 +229,6 @@ static inline void nn_close(nn_fixture *f) {
     weir_sampler_close(f->sampler);
     weir_sample_source_close(f->source);
     fixture_close(&f->graph);
-}
-
-/* --- the naive network ------------------------------------------------------------------------------------------- */
-
-static inline const double *naive_tensor(const nn_fixture *f, const double *params, const char *name) {
-    const weir_nn_tensor *tensor = weir_nn_tensor_find(f->nn, name);
-    if (!tensor) fail_msg("no tensor %s", name);
-    return params + tensor->offset;
-}
-
-#define NAIVE(f, params, ...) \
-    (snprintf(naive_name, sizeof naive_name, __VA_ARGS__), naive_tensor((f), (params), naive_name))
-static char naive_name[WEIR_NN_TENSOR_NAME_MAX];
-
-static inline void naive_where(const weir_block_view *v, uint32_t node, uint32_t *hopp, uint32_t *typep) {
-    for (uint32_t i = 0; i < (v->hops + 1) * v->types; i++) {
-        if (node < v->ranges[i].begin || node >= v->ranges[i].end) continue;
-        *hopp = i / v->types;
-        *typep = i % v->types;
-        return;
-    }
-    fail_msg("node %u is nowhere", node);
-}
-
-static inline void naive_apply(uint32_t in, uint32_t out, const double *x, const double *weight, double *y) {
-    for (uint32_t i = 0; i < in; i++) {
-        for (uint32_t o = 0; o < out; o++)
-            y[o] += x[i] * weight[i * out + o];
-    }
-}
-
-static inline void naive_relu(uint32_t n, const double *bias, double *y) {
-    for (uint32_t i = 0; i < n; i++)
-        y[i] = fmax(0, y[i] + bias[i]);
-}
-
-/* What layer 1 sees of a type without an encoder is its numbers. */
-static inline uint32_t naive_cols(const nn_fixture *f, uint32_t layer, uint32_t type) {
-    const weir_nn_inputs *inputs = weir_nn_vertex(f->shape, type);
-    assert_int_equal(inputs->bare, f->encoders == NN_NONE || (f->encoders == NN_OF_CATEGORIES && type == 1));
-    assert_true(inputs->width <= NN_WIDEST);
-    return layer == 1 && inputs->bare ? inputs->width : weir_nn_hidden(f->shape);
-}
-
-/* From one node to the next, of what a layer sees. */
-static inline uint32_t naive_stride(const nn_fixture *f, uint32_t layer) {
-    uint32_t hidden = weir_nn_hidden(f->shape);
-    return layer == 1 && hidden < NN_WIDEST ? NN_WIDEST : hidden;
-}
-
-static inline void naive_encode(const nn_fixture *f, const double *params, uint32_t node, double *h) {
-    const weir_block_view *v = f->batch.block;
-    uint32_t hop = 0, type = 0, hidden = weir_nn_hidden(f->shape);
-    naive_where(v, node, &hop, &type);
-    const weir_nn_inputs *inputs = weir_nn_vertex(f->shape, type);
-    uint32_t row = v->input_of[node] - v->input_ranges[type].begin;
-    double x[64] = {0};
-    for (uint32_t i = 0; i < inputs->width; i++)
-        x[i] = (double)f->numbers[type][row * inputs->width + i];
-    if (inputs->bare) {
-        memcpy(h, x, inputs->width * sizeof *h);
-        return;
-    }
-    if (inputs->width) naive_apply(inputs->width, hidden, x, NAIVE(f, params, "encode.%s.weight", inputs->name), h);
-    for (uint32_t c = 0; c < inputs->category_count; c++) {
-        double one = 1;
-        uint32_t slot = f->slots[type][row * inputs->category_count + c];
-        const double *table =
-            inputs->categories[c].feature == WEIR_SCHEMA_NONE
-                ? NAIVE(f, params, "encode.%s.embedding", inputs->name)
-                : NAIVE(f, params, "encode.%s.%s.embedding", inputs->name, inputs->categories[c].name);
-        if (slot != WEIR_NO_SLOT) naive_apply(1, hidden, &one, table + slot * hidden, h);
-    }
-    naive_relu(hidden, NAIVE(f, params, "encode.%s.bias", inputs->name), h);
-}
-
-/* [mean of children | mean of edge numbers | mean of the time code | log(1 + children)] */
-static inline uint32_t naive_message(const nn_fixture *f, uint32_t layer, uint32_t step, uint32_t node,
-                                     const double *below, double *m) {
-    const weir_block_view *v = f->batch.block;
-    const weir_block_edges *e = &v->edges[step];
-    uint32_t hidden = naive_cols(f, layer, nn_children[step]), count = 0, stride = naive_stride(f, layer);
-    uint32_t width = weir_nn_edge(f->shape, nn_steps[step].relation)->width, cols = hidden + width + 8;
-    memset(m, 0, (cols + 1) * sizeof *m);
-    for (uint32_t i = 0; i < e->count; i++) {
-        if (e->parents[i] != node) continue;
-        double age = (double)(v->before_us[v->groups[node]] - e->times[i]) / 1e6;
-        count++;
-        for (uint32_t c = 0; c < hidden; c++)
-            m[c] += below[e->children[i] * stride + c];
-        for (uint32_t c = 0; c < width; c++)
-            m[hidden + c] += (double)f->edges[step][i * width + c];
-        for (uint32_t k = 0; k < 8; k++) {
-            double first = log(2), space = (log1p(400.0 * 86400) - first) / 7;
-            m[hidden + width + k] += exp(-pow((log1p(age) - first - k * space) / space, 2));
-        }
-    }
-    for (uint32_t c = 0; count && c < cols; c++)
-        m[c] /= count;
-    m[cols] = log(1 + (double)count);
-    return cols + 1;
-}
-
-static inline void naive_norm(uint32_t n, const double *gain, const double *shift, double *y) {
-    double mean = 0, variance = 0;
-    for (uint32_t i = 0; i < n; i++)
-        mean += y[i] / n;
-    for (uint32_t i = 0; i < n; i++)
-        variance += (y[i] - mean) * (y[i] - mean) / n;
-    for (uint32_t i = 0; i < n; i++)
-        y[i] = (y[i] - mean) / sqrt(variance + 1e-5) * gain[i] + shift[i];
-}
-
-static inline void naive_layer(const nn_fixture *f, const double *params, uint32_t layer, uint32_t node,
-                               const double *below, double *out) {
-    uint32_t hop = 0, type = 0, hidden = weir_nn_hidden(f->shape);
-    double m[256];
-    naive_where(f->batch.block, node, &hop, &type);
-    const char *name = weir_nn_vertex(f->shape, type)->name;
-    naive_apply(naive_cols(f, layer, type), hidden, below + node * naive_stride(f, layer),
-                NAIVE(f, params, "layer%u.%s.self.weight", layer, name), out);
-    for (uint32_t s = 0; s < f->batch.block->steps; s++) {
-        const weir_block_edges *e = &f->batch.block->edges[s];
-        if (node < e->parent_begin || node >= e->parent_end) continue;
-        const char *relation = weir_nn_edge(f->shape, nn_steps[s].relation)->name;
-        const char *direction = nn_steps[s].direction == WEIR_OUT ? "out" : "in";
-        uint32_t cols = naive_message(f, layer, s, node, below, m);
-        naive_apply(cols, hidden, m, NAIVE(f, params, "layer%u.%s.%s.weight", layer, relation, direction), out);
-    }
-    naive_relu(hidden, NAIVE(f, params, "layer%u.%s.bias", layer, name), out);
-    const double *gain = NAIVE(f, params, "layer%u.%s.norm.gain", layer, name);
-    naive_norm(hidden, gain, NAIVE(f, params, "layer%u.%s.norm.bias", layer, name), out);
-}
-
-/* The mask is the kernel's own: what is dropped is tested apart, that it is dropped both ways here. */
-static inline void naive_dropout(const nn_fixture *f, const weir_nn_drop *drop, uint32_t layer, uint32_t nodes,
-                                 double *out) {
-    uint32_t hidden = weir_nn_hidden(f->shape);
-    weir_real *mask = fixture_array((size_t)nodes * hidden, sizeof *mask);
-    weir_dropout dropout = weir_nn_dropout_of(drop, layer);
-    for (size_t i = 0; i < (size_t)nodes * hidden; i++)
-        mask[i] = 1;
-    weir_nn_kernels(f->nn)->dropout(nodes, hidden, &dropout, mask);
-    for (size_t i = 0; i < (size_t)nodes * hidden; i++)
-        out[i] *= (double)mask[i];
-    free(mask);
-}
-
-/* The rows of the last of so many layers, to be freed. */
-static inline double *naive_layers(const nn_fixture *f, const double *params, const weir_nn_drop *drop,
-                                   uint32_t layers) {
-    const weir_block_view *v = f->batch.block;
-    uint32_t hidden = weir_nn_hidden(f->shape);
-    double *below = fixture_array((size_t)v->nodes * naive_stride(f, 1), sizeof *below);
-    for (uint32_t n = 0; n < v->nodes; n++)
-        naive_encode(f, params, n, below + n * naive_stride(f, 1));
-    for (uint32_t layer = 1; layer <= layers; layer++) {
-        double *out = fixture_array((size_t)v->nodes * hidden, sizeof *out);
-        for (uint32_t n = 0; n < v->hop_end[v->hops - layer]; n++)
-            naive_layer(f, params, layer, n, below, out + n * hidden);
-        if (drop) naive_dropout(f, drop, layer, v->hop_end[v->hops - layer], out);
-        for (size_t i = 0; f->encoders == NN_RESIDUAL && layer > 1 && i < v->hop_end[v->hops - layer] * hidden; i++)
-            out[i] += below[i];
-        free(below);
-        below = out;
-    }
-    return below;
-}
-
-/* drop may be NULL. logits: targets x outputs. */
-static inline void naive_forward(const nn_fixture *f, const double *params, const weir_nn_drop *drop, double *logits) {
-    const weir_block_view *v = f->batch.block;
-    uint32_t hidden = weir_nn_hidden(f->shape), outputs = weir_nn_outputs(f->shape);
-    double *below = naive_layers(f, params, drop, v->hops);
-    memset(logits, 0, v->targets * outputs * sizeof *logits);
-    for (uint32_t t = 0; t < v->targets; t++) {
-        double one = 1;
-        naive_apply(hidden, outputs, below + t * hidden, NAIVE(f, params, "head.weight"), logits + t * outputs);
-        naive_apply(1, outputs, &one, NAIVE(f, params, "head.bias"), logits + t * outputs);
-    }
-    free(below);
 }
 
 #endif /* WEIR_NN_FIXTURE_H */

@@ -328,7 +328,7 @@ static inline uint32_t score_known_ids(const weir_schema *schema, uint32_t type,
     return count;
 }
 
-/* Random weights, biases and gains too: nothing is 0 that could hide a mistake. */
+/* Random weights, biases and gains too: nothing is 0 that could hide a mistake. And any network, by the seed. */
 static inline void score_net_open_wide(score_net *net, const weir_schema *schema, const weir_sample_step *steps,
                                        uint32_t count, uint64_t seed, uint32_t window) {
     static uint64_t ids[SCORE_TYPES][SCORE_KNOWN_MAX];
@@ -341,7 +341,8 @@ static inline void score_net_open_wide(score_net *net, const weir_schema *schema
                                .step_count = count,
                                .window = window,
                                .known = known,
-                               .known_count = SCORE_TYPES};
+                               .known_count = SCORE_TYPES,
+                               .network = (weir_nn_network)(seed % WEIR_NN_NETWORKS)};
     weir_rng rng = weir_rng_stream(seed, 2, 0);
     void *memory;
     *net = (score_net){.family = SCORE_NETWORK};

@@ -12,6 +12,21 @@ weir_err weir_cmd_train_u32(const weir_cli *cli, const char *name, uint32_t leas
     return err;
 }
 
+/* How a vertex gathers, and by how many heads. */
+static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
+    const char *word = weir_cli_text(cli, "network");
+    for (weir_nn_network n = 0; word && n < WEIR_NN_NETWORKS; n++)
+        if (strcmp(word, weir_nn_network_word(n)) == 0) o->network = n;
+    weir_err err = weir_cmd_train_u32(cli, "heads", 1, WEIR_NN_HIDDEN_MAX, &o->heads);
+    if (err) return err;
+    const uint32_t heads = o->heads ? o->heads : WEIR_NN_HEADS_DEFAULT;
+    if (!weir_nn_network_has_heads(o->network) && o->heads)
+        return WEIR_ERR(WEIR_EUSAGE, "--heads is of --network attention and gat; give one of them, or omit it");
+    if (!weir_nn_network_has_heads(o->network) || o->hidden % heads == 0) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE, "%u heads do not divide --hidden %u; give --heads a number that does", heads,
+                    o->hidden);
+}
+
 weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     o->unit_rows = weir_cli_given(cli, "unit-rows");
     o->bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
@@ -31,7 +46,8 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cli_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
     if (!err) err = weir_cli_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
     if (!err) err = weir_cli_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
-    return err ? err : weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
+    if (!err) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
+    return err ? err : learning_read_network(cli, o);
 }
 
 /* "account,merchant": whose vertices have embeddings; and how these move. */

@@ -48,7 +48,9 @@ static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
                                          "model",
                                          "batches",
                                          "no-baselines",
-                                         "as-served"};
+                                         "as-served",
+                                         "network",
+                                         "heads"};
     const char *task = weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->name;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (weir_cli_given(cli, others[i]))

@@ -210,10 +210,13 @@ static weir_err train_read_plan(const weir_cli *cli, weir_cmd_train *c) {
 const char *const weir_cmd_train_models[WEIR_TRAIN_MODELS] = {"network", "trees", "blend"};
 
 /* What is judged says itself what it is. */
-static void train_read_model(const weir_cli *cli, weir_train_opts *o) {
+static weir_err train_read_model(const weir_cli *cli, weir_train_opts *o) {
     const char *name = weir_cli_text(cli, "model");
     for (weir_train_model m = 0; name && m < WEIR_TRAIN_MODELS; m++)
         if (strcmp(name, weir_cmd_train_models[m]) == 0) o->model = m;
+    if (o->model == WEIR_TRAIN_TREES && weir_cli_given(cli, "network"))
+        return WEIR_ERR(WEIR_EUSAGE, "--network is of a network, and --model trees has none; omit one of them");
+    return WEIR_OK;
 }
 
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
@@ -221,13 +224,13 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     c->key = weir_cli_text(cli, "key");
     c->predictions = weir_cli_text(cli, "predictions");
     c->opts = weir_train_defaults();
-    train_read_model(cli, &c->opts);
     c->opts.folder = weir_cli_text(cli, "folder");
     c->opts.trace = weir_cli_text(cli, "trace");
     c->baselines = !weir_cli_given(cli, "no-baselines");
     c->as_served = weir_cli_given(cli, "as-served");
     c->opts.resume = weir_cli_given(cli, "resume");
-    weir_err err = train_read_numbers(cli, &c->opts);
+    weir_err err = train_read_model(cli, &c->opts);
+    if (!err) err = train_read_numbers(cli, &c->opts);
     if (!err) err = train_read_remote(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);

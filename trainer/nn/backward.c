@@ -3,11 +3,12 @@
  * backward.c - the tape from its end to its beginning: inference/nn/forward.c, each line turned around (NN-B1).
  *
  * The gradient of what a layer sees has a row for each node that the layer looks at; it begins as zeros, and the
- * layer's own rows and the children's means add to it.
+ * layer's own rows and what is gathered from the children add to it.
  */
-#include <weir/inference/nn/tape.h>
 #include <weir/store/base/assert.h>
 #include <weir/trainer/nn/nn.h>
+
+#include "gather_back.h"
 
 typedef struct backward_pass {
     const weir_nn *nn;
@@ -24,47 +25,25 @@ typedef struct backward_pass {
 } backward_pass;
 
 static weir_real *backward_reals(backward_pass *b, size_t rows, size_t cols) {
-    weir_real *reals = weir_nn_workspace_alloc(b->w, rows * cols, sizeof *reals);
+    weir_real *reals = weir_nn_back_reals(b->w, rows, cols);
     if (!reals) b->starved = true;
     return reals;
 }
 
 static weir_real *backward_zeros(backward_pass *b, size_t rows, size_t cols) {
-    weir_real *zeros = backward_reals(b, rows, cols);
-    if (zeros) b->k->zero(zeros, rows * cols * sizeof *zeros);
+    weir_real *zeros = weir_nn_back_zeros(b->k, b->w, rows, cols);
+    if (!zeros) b->starved = true;
     return zeros;
 }
 
-/* Of y = x · weight: the weight's gradient grows by x^T · dy. x: rows x in, dy: rows x out. */
 static void backward_dweight(const backward_pass *b, uint32_t rows, uint32_t in, uint32_t out, const weir_real *x,
                              const weir_real *dy, uint64_t weight) {
-    b->k->gemm(&(weir_gemm){.m = in,
-                            .n = out,
-                            .k = rows,
-                            .a_transposed = true,
-                            .a = x,
-                            .lda = in,
-                            .b = dy,
-                            .ldb = out,
-                            .beta = 1,
-                            .c = b->gradients + weight,
-                            .ldc = out});
+    weir_nn_back_weight(b->k, rows, in, out, x, dy, b->gradients + weight);
 }
 
-/* … and dx = dy · weight^T + beta · dx. */
 static void backward_dx(const backward_pass *b, uint32_t rows, uint32_t in, uint32_t out, const weir_real *dy,
                         uint64_t weight, weir_real beta, weir_real *dx) {
-    b->k->gemm(&(weir_gemm){.m = rows,
-                            .n = in,
-                            .k = out,
-                            .b_transposed = true,
-                            .a = dy,
-                            .lda = out,
-                            .b = b->params + weight,
-                            .ldb = out,
-                            .beta = beta,
-                            .c = dx,
-                            .ldc = in});
+    weir_nn_back_input(b->k, rows, in, out, dy, b->params + weight, beta, dx);
 }
 
 /* --- head -------------------------------------------------------------------------------------------------------- */
@@ -103,34 +82,35 @@ static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type
         b->k->relu_back((size_t)count * hidden, t->relu + from, dsum + from);
         b->k->bias_back(count, hidden, dsum + from, b->gradients + at->bias);
     }
+    if (at->self == WEIR_NN_NO_TENSOR) return;
     const bool ends = backward_ends_at(b, layer, type);
     backward_dweight(b, rows, ends ? weir_nn_below(b->shape, type) : hidden, hidden, below, dsum + first, at->self);
     if (!ends) backward_dx(b, rows, hidden, hidden, dsum + first, at->self, 1, dbelow + first);
 }
 
-/* The means of the children along one step; dchildren: rows of what the means were of. */
+/* What is gathered along one step. dbelow: rows of what the children's are of; dself: one row a node, of what the layer
+ * saw of it. */
 static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint32_t steps, const weir_real *dsum,
-                          weir_real *dchildren) {
+                          weir_real *dbelow, weir_real *dself) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     const weir_block_edges *e = &b->block->edges[step];
-    uint32_t rows = e->parent_end - e->parent_begin, hidden = b->hidden;
-    const weir_real *dy = dsum + (size_t)e->parent_begin * hidden;
-    uint64_t weight = b->plan->neighbors[(layer - 1) * steps + step];
+    const uint32_t rows = e->parent_end - e->parent_begin, hidden = b->hidden;
+    const size_t first = (size_t)e->parent_begin * hidden;
+    const uint64_t weight = b->plan->neighbors[(layer - 1) * steps + step];
     if (rows == 0 || weight == WEIR_NN_NO_TENSOR) return;
     WEIR_ASSERT(e->parent_end <= t->nodes);
-    const uint32_t child = weir_nn_child_of(b->shape, step);
-    const bool ends = backward_ends_at(b, layer, child);
-    const uint32_t cols = ends ? weir_nn_below(b->shape, child) : hidden;
-    backward_dweight(b, rows, cols, hidden, t->means[step], dy, weight);
-    backward_dweight(b, rows, weir_nn_edge_cols(b->nn, step), hidden, b->tape->edge_means[step], dy,
-                     weight + (uint64_t)cols * hidden);
-    weir_real *dmean = ends ? NULL : backward_reals(b, rows, hidden);
-    if (b->starved || ends) return;
-    backward_dx(b, rows, hidden, hidden, dy, weight, 0, dmean);
-    weir_segments segments = {.count = rows,
-                              .offsets = b->tape->offsets[step],
-                              .index = (layer == 1 ? b->tape->input_children : b->tape->children)[step]};
-    b->k->segment_mean_back(&segments, hidden, dmean, hidden, dchildren, hidden);
+    const weir_nn_gather_back back = {
+        .g = weir_nn_gather_of(b->nn, b->params, b->tape, layer, step),
+        .kept = t->kept[step],
+        .w = b->w,
+        .dout = dsum + first,
+        .dx = backward_ends_at(b, layer, weir_nn_child_of(b->shape, step)) ? NULL : dbelow,
+        .dparents = backward_ends_at(b, layer, weir_nn_parent_of(b->shape, step)) ? NULL : dself + first,
+        .gradients = b->gradients};
+    b->starved = !weir_nn_way_back_of(weir_nn_network_of(b->shape))(&back);
+    if (b->starved) return;
+    backward_dweight(b, rows, weir_nn_edge_cols(b->nn, step), hidden, b->tape->edge_means[step], dsum + first,
+                     weight + (uint64_t)weir_nn_gather_rows(b->nn, layer, step) * hidden);
 }
 
 /* Returns the gradient of what the layer saw; dout is used up. NN-B1 rests on the order: what was done last is undone
@@ -145,7 +125,8 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
     weir_nn_steps(b->shape, &steps);
     weir_dropout dropout = weir_nn_dropout_of(&b->tape->drop, layer);
     weir_real *dsum = backward_reals(b, t->nodes, b->hidden);
-    weir_real *dbelow = all_end ? NULL : backward_zeros(b, seen, b->hidden);
+    weir_real *dself = all_end ? NULL : backward_zeros(b, seen, b->hidden), *dbelow = dself;
+    if (layer == 1 && !all_end) dbelow = backward_zeros(b, b->block->inputs, b->hidden);
     if (b->starved) return NULL;
     if (weir_nn_residual(b->shape) && layer > 1) b->k->add((size_t)t->nodes * b->hidden, dout, dbelow);
     if (dropout.rate > 0) b->k->dropout(t->nodes, b->hidden, &dropout, dout);
@@ -154,18 +135,14 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
             weir_block_range range = b->block->ranges[(size_t)hop * b->types + type];
             WEIR_ASSERT(range.begin <= range.end && range.end <= t->nodes);
             if (range.begin == range.end) continue;
-            backward_range(b, layer, type, range, below, dout, dsum, dbelow);
+            backward_range(b, layer, type, range, below, dout, dsum, dself);
             below += (size_t)(range.end - range.begin) * (layer == 1 ? weir_nn_below(b->shape, type) : b->hidden);
         }
     }
-    if (layer == 1 && !all_end) { /* it took its own rows out of layer 0's, once a node */
-        const weir_real *dself = dbelow;
-        dbelow = backward_zeros(b, b->block->inputs, b->hidden);
-        if (b->starved) return NULL;
-        b->k->scatter_add_rows(t->nodes, b->hidden, dself, b->tape->input_of, dbelow);
-    }
     for (uint32_t s = 0; s < steps && !b->starved; s++)
-        backward_step(b, layer, s, steps, dsum, dbelow);
+        backward_step(b, layer, s, steps, dsum, dbelow, dself);
+    if (dself != dbelow) /* layer 1 took its own rows out of layer 0's, once a node */
+        b->k->scatter_add_rows(t->nodes, b->hidden, dself, b->tape->input_of, dbelow);
     return dbelow;
 }
 

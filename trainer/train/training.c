@@ -185,7 +185,9 @@ static weir_err training_shape_open(weir_trained *t) {
                          .steps = steps,
                          .step_count = count,
                          .bare = o->bare,
-                         .residual = o->residual};
+                         .residual = o->residual,
+                         .network = o->network,
+                         .heads = o->heads};
     weir_nn_matrix_of *matrices = NULL;
     weir_nn_known *known = weir_calloc(o->embedded_count + 1, sizeof *known);
     weir_buf *ids = weir_calloc(o->embedded_count + 1, sizeof *ids);

@@ -109,16 +109,31 @@ static const char *const usual[] = {"--fanouts", "6,6", "--epochs", "4", "--no-b
 
 /* --- the snapshot is gone ----------------------------------------------------------------------------------------- */
 
-static void as_the_whole(unsigned ranks, const char *method) {
+static void as_the_whole_with(unsigned ranks, const char *method, const char *const *more) {
     char alone[4096], parts[4096];
     snprintf(alone, sizeof alone, "%s", weir_test_path("one"));
     snprintf(parts, sizeof parts, "%s", weir_test_path("parts-run"));
     make_snapshot(600);
-    trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, usual);
+    trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, more);
     const char *program = cut("snapshot", "p", ranks, 1, method);
     shell("cd $folder && rm -r snapshot");
-    trains(ranks, program, NULL, parts, usual);
+    trains(ranks, program, NULL, parts, more);
     same_losses(alone, parts, EPOCHS);
+}
+
+static void as_the_whole(unsigned ranks, const char *method) {
+    as_the_whole_with(ranks, method, usual);
+}
+
+/* Degrees of what other ranks have drawn, too, are those of the whole. */
+static void r1_two_parts_of_other_networks(void **state) {
+    static const char *const attention[] = {"--fanouts",      "6,6",       "--epochs",  "4",
+                                            "--no-baselines", "--network", "attention", NULL};
+    static const char *const gcn[] = {"--fanouts", "6,6", "--epochs", "4", "--no-baselines", "--network", "gcn", NULL};
+    (void)state;
+    as_the_whole_with(2, "metis", attention);
+    shell("cd $folder && rm -r one p*");
+    as_the_whole_with(2, "random", gcn);
 }
 
 static void r1_one_part(void **state) {
@@ -635,7 +650,8 @@ static void sentences(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(e2_pairs_are_those_of_the_whole), WEIR_CASE(e2_labels_are_those_of_the_whole),
-           WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
+           WEIR_CASE(r1_one_part), WEIR_CASE(r1_two_parts), WEIR_CASE(r1_two_parts_of_other_networks),
+           WEIR_CASE(r1_four_parts_drawn), WEIR_CASE(r1_eight_parts),
            WEIR_CASE(e2_what_parts_do_not_reach_is_asked_for), WEIR_CASE(r1_known_vertices_are_those_of_all_parts),
            WEIR_CASE(r2_t5_resumed_by_other_ranks), WEIR_CASE(r2_local_batches_go_on),
            WEIR_CASE(local_batches_are_local_on_a_clustered_graph), WEIR_CASE(judged_as_on_the_whole),

@@ -101,14 +101,15 @@ static void same_history(const history *one, const history *many) {
     }
 }
 
-static void r1_as_one_rank(unsigned ranks) {
+/* more ends with NULL, or is NULL. */
+static void r1_as_one_rank(unsigned ranks, const char *const *more) {
     static history one, many;
     make_snapshot(600);
     char alone[4096], together[4096];
     snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
     snprintf(together, sizeof together, "%s", weir_test_path("together"));
-    trains(1, alone, "4", NULL);
-    trains(ranks, together, "4", NULL);
+    trains(1, alone, "4", more);
+    trains(ranks, together, "4", more);
     history_read(alone, &one);
     history_read(together, &many);
     assert_int_equal(one.count, 4);
@@ -118,12 +119,22 @@ static void r1_as_one_rank(unsigned ranks) {
 
 static void r1_two_ranks_lose_what_one_does(void **state) {
     (void)state;
-    r1_as_one_rank(2);
+    r1_as_one_rank(2, NULL);
 }
 
 static void r1_four_ranks_lose_what_one_does(void **state) {
     (void)state;
-    r1_as_one_rank(4);
+    r1_as_one_rank(4, NULL);
+}
+
+/* Whatever a vertex gathers, its tree is the same on whichever rank. */
+static void r1_each_network_loses_the_same_on_two_ranks(void **state) {
+    (void)state;
+    static const char *const networks[] = {"attention", "gat", "gcn", "max", "gin", "pna"};
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        r1_as_one_rank(2, (const char *const[]){"--network", networks[i], NULL});
+        shell("cd $folder && rm -r alone together snapshot");
+    }
 }
 
 /* A batch of 4 for 6 ranks: some have nothing to do in each of them. */
@@ -774,12 +785,13 @@ static void a_schema_without_a_task(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(r1_two_ranks_lose_what_one_does), WEIR_CASE(r1_four_ranks_lose_what_one_does),
-           WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
-           WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(e4_a_row_of_its_own_is_not_sent),
-           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e4_how_far_ahead_changes_nothing),
-           WEIR_CASE(a_maker_that_fails_ends_all), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
-           WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
-           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(r4_killed_and_gone_on),
-           WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
+           WEIR_CASE(r1_each_network_loses_the_same_on_two_ranks), WEIR_CASE(r1_more_ranks_than_targets_of_a_batch),
+           WEIR_CASE(two_runs_write_the_same_weights), WEIR_CASE(r2_killed_at_random_moments),
+           WEIR_CASE(e4_a_row_of_its_own_is_not_sent), WEIR_CASE(e4_a_slow_network_changes_nothing),
+           WEIR_CASE(e4_how_far_ahead_changes_nothing), WEIR_CASE(a_maker_that_fails_ends_all),
+           WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch), WEIR_CASE(r2_embeddings_that_are_resumed),
+           WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch), WEIR_CASE(a_rank_that_is_killed_is_named),
+           WEIR_CASE(r4_killed_and_gone_on), WEIR_CASE(a_rank_that_fails_says_where),
+           WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
            WEIR_CASE(a_wrong_option_is_wrong_usage), WEIR_CASE(an_error_of_a_rank_names_it),
            WEIR_CASE(a_schema_without_a_task))

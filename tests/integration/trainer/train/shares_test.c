@@ -626,6 +626,20 @@ static void r4_as_one_rank_with_all_rows(void **state) {
     }
 }
 
+static void r4_of_a_network_with_attention(void **state) {
+    (void)state;
+    static const char *const attention[] = {"--network", "attention", "--heads", "2", NULL};
+    char alone[4096], together[4096], snapshot[4096];
+    snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
+    snprintf(together, sizeof together, "%s", weir_test_path("together"));
+    snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("snapshot"));
+    make_snapshot();
+    trains(1, ranks_train_program(), snapshot, alone, "3", attention);
+    trains(2, ranks_train_program(), snapshot, together, "3", attention);
+    same_checkpoints(alone, together);
+    same_losses(alone, together, 3);
+}
+
 /* Four ranks with parts, then two with the snapshot, then one, and the other way: each takes its share of what was
  * saved. */
 static void r4_resumed_by_other_ranks(void **state) {
@@ -676,4 +690,5 @@ static void r4_a_model_has_all_rows(void **state) {
 
 WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(r4_rows_of_two_ranks), WEIR_CASE(r4_rows_of_four_parts),
            WEIR_CASE(wants_that_cannot_be), WEIR_CASE(r4_as_one_rank_with_all_rows),
-           WEIR_CASE(r4_resumed_by_other_ranks), WEIR_CASE(r4_a_model_has_all_rows))
+           WEIR_CASE(r4_of_a_network_with_attention), WEIR_CASE(r4_resumed_by_other_ranks),
+           WEIR_CASE(r4_a_model_has_all_rows))

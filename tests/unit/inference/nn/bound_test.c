@@ -25,14 +25,14 @@ static void fill(nn_fixture *f, const weir_nn_tensor *tensor, double scale, bool
 
 static bool gives_numbers(nn_fixture *f, double logit_max) {
     weir_nn_workspace *workspace = NULL;
-    weir_real logits[NN_TARGETS * 3], embeddings[NN_TARGETS * 13];
+    weir_real logits[NN_TARGETS * 3], embeddings[NN_TARGETS * 12];
     bool finite = true;
     assert_ok(weir_nn_workspace_open(f->nn, false, &workspace));
     assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, NULL, workspace, logits, embeddings));
     weir_nn_workspace_close(workspace);
     for (uint32_t i = 0; i < NN_TARGETS * weir_nn_outputs(f->shape); i++)
         finite = finite && isfinite(logits[i]) && fabs((double)logits[i]) <= 1.001 * logit_max;
-    for (uint32_t i = 0; i < NN_TARGETS * 13; i++)
+    for (uint32_t i = 0; i < NN_TARGETS * 12; i++)
         finite = finite && isfinite(embeddings[i]);
     return finite;
 }
@@ -53,12 +53,12 @@ static void push(nn_fixture *f, const weir_nn_tensor *tensor, bool one_sign, uns
     *overflowsp += !gives_numbers(f, INFINITY);
 }
 
-static void n7_of(nn_encoders encoders) {
+static void n7_of(nn_encoders encoders, weir_nn_network network) {
     nn_fixture f;
     uint32_t count;
     unsigned overflows = 0;
     double logit_max;
-    nn_open_as(&f, weir_test_seed(), "sort", 13, encoders);
+    nn_open_network(&f, weir_test_seed(), "sort", 12, encoders, network, 0);
     nn_random_batch(&f);
     set_inputs(&f);
     assert_ok(weir_nn_bound(f.nn, f.params, &logit_max));
@@ -79,18 +79,21 @@ static void n7_of(nn_encoders encoders) {
 
 static void n7_what_passes_gives_numbers(void **state) {
     (void)state;
-    n7_of(NN_ALL);
-    n7_of(NN_OF_CATEGORIES);
-    n7_of(NN_NONE);
-    n7_of(NN_RESIDUAL);
+    n7_of(NN_ALL, WEIR_NN_MEAN);
+    n7_of(NN_OF_CATEGORIES, WEIR_NN_MEAN);
+    n7_of(NN_NONE, WEIR_NN_MEAN);
+    n7_of(NN_RESIDUAL, WEIR_NN_MEAN);
+    for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++) {
+        n7_of(NN_OF_CATEGORIES, network);
+        n7_of(NN_RESIDUAL, network);
+    }
 }
 
-static void one_weight_that_is_none_is_enough(void **state) {
-    (void)state;
+static void one_weight_of(weir_nn_network network) {
     nn_fixture f;
     uint32_t count;
     double logit_max;
-    nn_open(&f, weir_test_seed(), "find", 13);
+    nn_open_network(&f, weir_test_seed(), "find", 12, NN_ALL, network, 0);
     const weir_nn_tensor *tensors = weir_nn_tensors(f.nn, &count);
     for (uint32_t i = 0; i < count; i++) {
         weir_real *one = &f.params[tensors[i].offset + (uint64_t)tensors[i].rows * tensors[i].cols / 2], kept = *one;
@@ -103,6 +106,12 @@ static void one_weight_that_is_none_is_enough(void **state) {
     }
     assert_ok(weir_nn_bound(f.nn, f.params, &logit_max));
     nn_close(&f);
+}
+
+static void one_weight_that_is_none_is_enough(void **state) {
+    (void)state;
+    for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++)
+        one_weight_of(network);
 }
 
 WEIR_TESTS(WEIR_CASE(n7_what_passes_gives_numbers), WEIR_CASE(one_weight_that_is_none_is_enough))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* numpy_test.c - one random batch, computed once more by tests/support/forward_oracle.py. */
-#include "nn_fixture.h"
+#include "naive_network.h"
 
 #include <stdlib.h>
 
@@ -63,6 +63,7 @@ static void print_step(weir_json *json, const nn_fixture *f, uint32_t step) {
     weir_json_object(json);
     text(json, "relation", inputs->name);
     text(json, "direction", nn_steps[step].direction == WEIR_OUT ? "out" : "in");
+    number(json, "hop", nn_steps[step].hop);
     number(json, "width", inputs->width);
     number(json, "begin", e->parent_begin);
     number(json, "end", e->parent_end);
@@ -111,6 +112,8 @@ static void print_batch(const nn_fixture *f, const weir_real *logits, size_t log
     weir_json json = weir_json_begin(out);
     weir_json_object(&json);
     number(&json, "hidden", weir_nn_hidden(f->shape));
+    text(&json, "network", weir_nn_network_word(f->network));
+    number(&json, "heads", weir_nn_heads(f->shape));
     print_block(&json, f);
     weir_json_key(&json, "types");
     weir_json_array(&json);
@@ -146,13 +149,12 @@ static void run_oracle(const char *path) {
     weir_test_output_free(&output);
 }
 
-static void forward_is_that_of_numpy(void **state) {
-    (void)state;
+static void one_network(weir_nn_network network) {
     nn_fixture f;
     weir_nn_workspace *workspace = NULL;
     weir_real logits[NN_TARGETS * 3];
     weir_buf out = {0};
-    nn_open(&f, weir_test_seed(), "sort", 12);
+    nn_open_network(&f, weir_test_seed(), "sort", 12, NN_ALL, network, 0);
     nn_random_batch(&f);
     assert_ok(weir_nn_workspace_open(f.nn, false, &workspace));
     assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, workspace, logits, NULL));
@@ -166,6 +168,12 @@ static void forward_is_that_of_numpy(void **state) {
     weir_buf_free(&out);
     weir_nn_workspace_close(workspace);
     nn_close(&f);
+}
+
+static void forward_is_that_of_numpy(void **state) {
+    (void)state;
+    for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++)
+        one_network(network);
 }
 
 WEIR_TESTS(WEIR_CASE(forward_is_that_of_numpy))

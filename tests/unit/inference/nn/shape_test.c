@@ -159,12 +159,12 @@ static void learn_something(nn_fixture *f) {
     weir_nn_learner_close(learner);
 }
 
-static void n1_of(nn_encoders encoders) {
+static void n1_of(nn_encoders encoders, weir_nn_network network) {
     nn_fixture f;
     weir_buf once = {0}, twice = {0};
     weir_nn_shape *back = NULL;
     weir_nn *nn = NULL;
-    nn_open_as(&f, weir_test_seed(), "sort", 24, encoders);
+    nn_open_network(&f, weir_test_seed(), "sort", 24, encoders, network, 0);
     learn_something(&f);
     print(f.shape, &once);
     assert_ok(weir_nn_shape_read("model.json", once.bytes, once.length, &back));
@@ -194,9 +194,11 @@ static void n1_of(nn_encoders encoders) {
 
 static void n1_text_and_back_are_the_same(void **state) {
     (void)state;
-    n1_of(NN_ALL);
-    n1_of(NN_OF_CATEGORIES);
-    n1_of(NN_RESIDUAL);
+    n1_of(NN_ALL, WEIR_NN_MEAN);
+    n1_of(NN_OF_CATEGORIES, WEIR_NN_MEAN);
+    n1_of(NN_RESIDUAL, WEIR_NN_MEAN);
+    for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++)
+        n1_of(NN_ALL, network);
 }
 
 /* Text with `from` replaced by `to`, once. */
@@ -375,6 +377,13 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
         {"\"hidden\":8", "\"hidden\":8,\"hidden\":9", "hidden"},
         {"\"hidden\":8", "\"hidden\":8,\"extra\":9", "extra"},
         {"\"hidden\":8", "\"hidden\":\"eight\"", "hidden"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"transformer\"", "newer"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":1", "network"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\"", "heads"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\",\"heads\":0", "heads"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\",\"heads\":3", "do not divide"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":16", "do not divide"},
+        {"\"hidden\":8", "\"hidden\":8,\"heads\":2", "has no heads"},
         {"\"target\":\"a\"", "\"target\":\"nobody\"", "nobody"},
         {"\"hop\":1", "\"hop\":2", "hops begin at 1"},
         {"\"hop\":1", "\"hop\":9", "hop"},
@@ -404,6 +413,8 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
         assert_null(shape);
         free(changed);
     }
+    assert_null(strstr(text.bytes, "network")); /* as before there were others */
+    assert_null(strstr(text.bytes, "heads"));
     for (size_t length = 0; length < text.length; length += 7) { /* torn anywhere */
         weir_nn_shape *shape = NULL;
         assert_err(weir_nn_shape_read("model.json", text.bytes, length, &shape), WEIR_EDATA, "model.json");
@@ -507,9 +518,9 @@ static void too_many_parameters_are_refused(void **state) {
 }
 
 /* Everything of this network is in reach, so that the bound has no room left: what it lets pass must be possible. */
-static weir_err open_with_buckets(uint32_t buckets) {
+static weir_err open_with_buckets(uint32_t buckets, weir_nn_network network) {
     const weir_sample_step step = {.hop = 1, .fanout = 1, .relation = 0, .strategy = WEIR_SAMPLE_RECENT};
-    const weir_nn_opts opts = {.hidden = 1024, .steps = &step, .step_count = 1};
+    const weir_nn_opts opts = {.hidden = 1024, .steps = &step, .step_count = 1, .network = network};
     char text[512];
     weir_schema *schema = NULL;
     weir_nn_shape *shape = NULL;
@@ -534,14 +545,16 @@ static weir_err open_with_buckets(uint32_t buckets) {
 
 static void the_largest_network_that_is_taken_can_be_made(void **state) {
     (void)state;
-    uint32_t taken = 1, refused = (uint32_t)(WEIR_NN_PARAMETERS_MAX / 1024);
-    assert_ok(open_with_buckets(taken));
-    assert_err(open_with_buckets(refused), WEIR_ELIMIT, "lower hidden");
-    while (refused - taken > 1) {
-        uint32_t middle = taken + (refused - taken) / 2;
-        *(open_with_buckets(middle) ? &refused : &taken) = middle;
+    for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
+        uint32_t taken = 1, refused = (uint32_t)(WEIR_NN_PARAMETERS_MAX / 1024);
+        assert_ok(open_with_buckets(taken, network));
+        assert_err(open_with_buckets(refused, network), WEIR_ELIMIT, "lower hidden");
+        while (refused - taken > 1) {
+            uint32_t middle = taken + (refused - taken) / 2;
+            *(open_with_buckets(middle, network) ? &refused : &taken) = middle;
+        }
+        assert_true(taken > 1000000);
     }
-    assert_true(taken > 1000000);
 }
 
 WEIR_TESTS(WEIR_CASE(n1_text_and_back_are_the_same), WEIR_CASE(n2_row_and_values_are_the_same_floats),

@@ -32,5 +32,36 @@ static void b1_residual(void **state) {
     gradient_run("find", &drop, NN_RESIDUAL);
 }
 
-WEIR_TESTS(WEIR_CASE(b1_residual), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout),
-           WEIR_CASE(b1_without_encoders))
+static void b1_attention(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_ATTENTION);
+}
+
+static void b1_gat(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_GAT);
+}
+
+static void b1_gcn(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_GCN);
+}
+
+static void b1_max(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_MAX);
+}
+
+static void b1_gin(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_GIN);
+}
+
+static void b1_pna(void **state) {
+    (void)state;
+    gradient_run_both(WEIR_NN_PNA);
+}
+
+WEIR_TESTS(WEIR_CASE(b1_max), WEIR_CASE(b1_gin), WEIR_CASE(b1_pna), WEIR_CASE(b1_gcn), WEIR_CASE(b1_attention),
+           WEIR_CASE(b1_gat), WEIR_CASE(b1_residual), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax),
+           WEIR_CASE(b1_dropout), WEIR_CASE(b1_without_encoders))

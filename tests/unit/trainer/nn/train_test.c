@@ -708,10 +708,34 @@ static void two_communities_are_learnt(void **state) {
     free(last);
 }
 
-WEIR_TESTS(WEIR_CASE(binary_loss_by_hand), WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences),
-           WEIR_CASE(b2_parts_add_up_to_the_whole), WEIR_CASE(who_listens_hears_of_finished_gradients),
-           WEIR_CASE(there_is_no_way_back_without_a_tape), WEIR_CASE(adamw_first_step_is_the_rate),
-           WEIR_CASE(b3_rows_that_wait_lose_nothing), WEIR_CASE(adagrad_is_of_embeddings_alone),
-           WEIR_CASE(b3_of_a_million_rows_those_of_a_batch_move), WEIR_CASE(rows_are_those_of_the_slots),
-           WEIR_CASE(a_share_with_brought_rows_is_the_whole), WEIR_CASE(a_share_begins_as_the_whole),
-           WEIR_CASE(two_communities_are_learnt))
+static weir_err attempt_back(void *context) {
+    nn_fixture *f = context;
+    weir_nn_workspace *workspace = NULL;
+    weir_real logits[NN_TARGETS], dlogits[NN_TARGETS] = {0};
+    weir_real *gradients = fixture_array(weir_nn_parameter_count(f->nn), sizeof *gradients);
+    weir_err err = weir_nn_workspace_open(f->nn, true, &workspace);
+    if (!err) err = weir_nn_forward(f->nn, f->params, &f->batch, NULL, workspace, logits, NULL);
+    if (!err) err = weir_nn_backward(f->nn, f->params, workspace, dlogits, gradients, NULL);
+    weir_nn_workspace_close(workspace);
+    free(gradients);
+    return err;
+}
+
+static void every_allocation_of_the_way_back_may_fail(void **state) {
+    (void)state;
+    for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
+        nn_fixture f;
+        nn_open_network(&f, 1, "find", 8, NN_OF_CATEGORIES, network, 0);
+        nn_random_batch(&f);
+        weir_test_every_allocation(attempt_back, &f);
+        nn_close(&f);
+    }
+}
+
+WEIR_TESTS(WEIR_CASE(every_allocation_of_the_way_back_may_fail), WEIR_CASE(binary_loss_by_hand),
+           WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences), WEIR_CASE(b2_parts_add_up_to_the_whole),
+           WEIR_CASE(who_listens_hears_of_finished_gradients), WEIR_CASE(there_is_no_way_back_without_a_tape),
+           WEIR_CASE(adamw_first_step_is_the_rate), WEIR_CASE(b3_rows_that_wait_lose_nothing),
+           WEIR_CASE(adagrad_is_of_embeddings_alone), WEIR_CASE(b3_of_a_million_rows_those_of_a_batch_move),
+           WEIR_CASE(rows_are_those_of_the_slots), WEIR_CASE(a_share_with_brought_rows_is_the_whole),
+           WEIR_CASE(a_share_begins_as_the_whole), WEIR_CASE(two_communities_are_learnt))

@@ -59,6 +59,22 @@ typedef struct weir_segments {
     const uint32_t *index;
 } weir_segments;
 
+/* How well each entry of a segment goes with the segment, by each of some heads. A head has cols / heads columns, one
+ * head's behind the other's, and its score is the sum over these of weight * leaky(key + query + edge), where leaky
+ * takes a fifth of what is below 0. A plain value. */
+typedef struct weir_attention {
+    uint32_t heads, cols;     /* a multiple of the heads                  */
+    const weir_real *keys;    /* rows that the segments' entries name     */
+    const weir_real *queries; /* one a segment                            */
+    const weir_real *edges;   /* one an entry                             */
+    const weir_real *weights; /* cols                                     */
+} weir_attention;
+
+/* Where the gradients of the same go: edges' are written, all others are added to. A plain value. */
+typedef struct weir_attention_back {
+    weir_real *keys, *queries, *edges, *weights;
+} weir_attention_back;
+
 /* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, kept between 0 and 127 years. A plain
  * value. */
 typedef struct weir_ages {
@@ -115,9 +131,59 @@ typedef struct weir_kernels {
                          uint32_t ldout);
     void (*segment_mean_back)(const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
                               weir_real *dx, uint32_t lddx);
-    /* Row i of out is the sum of segment i's entries, each times its weight; the way back is that of the transpose. */
+    /* Row i of out is the sum of segment i's entries, each times its weight, NULL: 1;   back: adds to dx. */
     void (*segment_sum)(const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
                         uint32_t ldx, weir_real *out, uint32_t ldout);
+    void (*segment_sum_back)(const weir_segments *segments, const weir_real *weights, uint32_t cols,
+                             const weir_real *dout, weir_real *dx);
+    /* Where segment i has n entries, and n + 1 is its degree d_i:  own[i] = 1 / d_i, and the weight of an entry of row
+     * j is 1 / sqrt(d_i * d_j).  of: offsets of segments whose degrees are those of the rows, from row `first` on;
+     * NULL: nobody knows them, and d_j is taken to be d_i. */
+    void (*segment_degrees)(const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights,
+                            weir_real *own);
+    /* Row i of out has the most of segment i's entries in each column, and chosen the row of x that has it, of equals
+     * the first; 0 and WEIR_NO_SLOT where there are none. A NaN is the most.   back: adds to dx. */
+    void (*segment_max)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
+                        uint32_t ldout, uint32_t *chosen);
+    void (*segment_max_back)(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
+                             uint32_t lddout, weir_real *dx, uint32_t lddx);
+    /* Row i of out is sqrt(variance + 1e-5) of segment i's entries, and 0 where there are none.   back: adds to dx.
+     * Both read the means. */
+    void (*segment_deviation)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+                              const weir_real *means, weir_real *out, uint32_t ldout);
+    void (*segment_deviation_back)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+                                   const weir_real *means, const weir_real *deviations, const weir_real *dout,
+                                   uint32_t lddout, weir_real *dx, uint32_t lddx);
+    /* With n entries of segment i and s = log(1 + n), row i, of 3 * cols, becomes [row | row * s | row / s] of what its
+     * first cols are; without entries zeros.   back: its first cols become the gradient of these. */
+    void (*segment_amplify)(const weir_segments *segments, uint32_t cols, weir_real *x);
+    void (*segment_amplify_back)(const weir_segments *segments, uint32_t cols, weir_real *dx);
+    /* out[i] += (1 + *more) * x[i];   back: dx and *dmore are added to. */
+    void (*add_more)(size_t count, const weir_real *more, const weir_real *x, weir_real *out);
+    void (*add_more_back)(size_t count, const weir_real *more, const weir_real *x, const weir_real *dout,
+                          weir_real *dmore, weir_real *dx);
+    /* out[i] += factors[i] * x[i] */
+    void (*add_scaled_rows)(uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x, weir_real *out);
+    /* scores: entries x heads.   back: of the scores' gradient, to that of all that they are made of */
+    void (*segment_scores)(const weir_segments *segments, const weir_attention *attention, weir_real *scores);
+    void (*segment_scores_back)(const weir_segments *segments, const weir_attention *attention,
+                                const weir_real *dscores, const weir_attention_back *back);
+    /* In place, of each head by itself: shares above 0 that add up to 1 in each segment. An entry whose score is 87
+     * below the best one, or more, has a share of exp(-87).   back: dshares becomes the scores' gradient. */
+    void (*segment_softmax)(const weir_segments *segments, uint32_t heads, weir_real *scores);
+    void (*segment_softmax_back)(const weir_segments *segments, uint32_t heads, const weir_real *shares,
+                                 weir_real *dshares);
+    /* out[i] += the entries of segment i, each head's columns times its share.   back: dshares is written, dx is added
+     * to. Rows of x, out and dout follow each other. */
+    void (*segment_mix)(const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
+                        const weir_real *x, weir_real *out);
+    void (*segment_mix_back)(const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
+                             const weir_real *x, const weir_real *dout, weir_real *dshares, weir_real *dx);
+    /* out[i][h] = x[i] · weights, over the columns of head h alone.   back: dx and dweights are added to. */
+    void (*head_products)(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights,
+                          weir_real *out);
+    void (*head_products_back)(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
+                               const weir_real *weights, const weir_real *dout, weir_real *dx, weir_real *dweights);
     /* out[i] = log(1 + entries of segment i) */
     void (*segment_log_count)(const weir_segments *segments, weir_real *out, uint32_t ldout);
     /* out[i][k]: the bumps of the age of edge i. */

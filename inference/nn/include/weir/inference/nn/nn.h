@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nn.h - the network: typed GraphSAGE with means, its parameters as one flat array, and the way forward.
+ * nn.h - the network: typed layers that gather from neighbours, its parameters as one flat array, and the way forward.
  *
  *   encode, per vertex type T     h0 = relu(numbers · W_T + sum over categories of embed[slot] + own[vertex] + b_T)
- *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over the steps from T of m · Wneighbour + b)
+ *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over the steps from T of (c + e · Wedges) + b)
  *                                 h' = dropout(layer norm(r)), and with weir_nn_opts.residual, from l = 2 on, + h
- *     m = [mean of the children's h | mean of the edges' numbers | mean of the time codes | log(1 + children)]
+ *     e = [mean of the edges' numbers | mean of the time codes | log(1 + children)]
+ *     c, of the children's h_j and the parent's h_i, as weir_nn_opts.network says; 0 for no children:
+ *       mean        mean of h_j · W, which is GraphSAGE's
+ *       attention   sum of shares_j · (h_j · W), of each head by itself: gather_attention.c has the scores; so has gat
+ *       gcn         sum of h_j / sqrt(d_i * d_j) · W, and where a type is joined with itself + h_i / d_i · W
+ *                   instead of Wself: gather_gcn.c
+ *       max         most of h_j, column by column, · W
+ *       gin         relu(sum of h_j · Whidden + bhidden) · W: gather_gin.c, with epsilon
+ *       pna         [mean | most | deviation], as they are, times log(1 + children) and divided by it, · W
  *   head                          logits = h of the targets · W + b
  *
+ * W and Wedges are the rows of one tensor of a relation, direction and layer; what else a network has stands behind it.
+ *
  * own: only of types with known vertices (shape.h), and only for these. A type without an encoder (weir_nn_opts.bare)
- * has its numbers as h0: layer 1's Wself has a row for each of those columns, and Wneighbour one more for each of m's.
+ * has its numbers as h0: layer 1's weights for what they see of it have a row for each of those columns.
  *
  * Layer l computes the nodes of hops 0 to L - l, a prefix of the block's. The one code serves and trains.
  *

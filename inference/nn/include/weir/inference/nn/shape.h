@@ -71,6 +71,20 @@ typedef struct weir_nn_known {
     uint64_t count;      /* at least 1 */
 } weir_nn_known;
 
+/* How the children of a step become what their parent gets of them; nn.h has the formulas. */
+typedef enum weir_nn_network {
+    WEIR_NN_MEAN,      /* GraphSAGE with means                                  */
+    WEIR_NN_ATTENTION, /* GATv2, with what is known of the edges in the scores  */
+    WEIR_NN_GAT,       /* as GAT scores                                         */
+    WEIR_NN_GCN,       /* sums, normalised by degrees                           */
+    WEIR_NN_MAX,       /* the most of each column                               */
+    WEIR_NN_GIN,       /* sums, and two layers of what they say                 */
+    WEIR_NN_PNA,       /* mean, most and deviation, each scaled by how many     */
+    WEIR_NN_NETWORKS
+} weir_nn_network;
+
+#define WEIR_NN_HEADS_DEFAULT 4u
+
 typedef struct weir_nn_opts {
     uint32_t task;                 /* of the schema: a classification of vertices             */
     uint32_t hidden;               /* width; 0: 64                                            */
@@ -83,6 +97,8 @@ typedef struct weir_nn_opts {
     uint32_t known_count;
     bool bare;     /* no encoder where none is needed: types that have numbers, and nothing that is looked up    */
     bool residual; /* a layer adds to what it saw of a vertex, from the second one on */
+    weir_nn_network network;
+    uint32_t heads; /* of a network with attention: parts of the width with scores of their own; 0: 4 */
 } weir_nn_opts;
 
 typedef enum weir_nn_number_kind {
@@ -153,6 +169,11 @@ weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
 uint32_t weir_nn_hidden(const weir_nn_shape *shape);
 uint32_t weir_nn_layers(const weir_nn_shape *shape);
 bool weir_nn_residual(const weir_nn_shape *shape);
+weir_nn_network weir_nn_network_of(const weir_nn_shape *shape);
+uint32_t weir_nn_heads(const weir_nn_shape *shape); /* 0: the network has none */
+/* The word for it in the JSON and in commands; and whether it has heads. */
+const char *weir_nn_network_word(weir_nn_network network);
+bool weir_nn_network_has_heads(weir_nn_network network);
 uint32_t weir_nn_outputs(const weir_nn_shape *shape);     /* 1: a yes-or-no question */
 uint32_t weir_nn_target_type(const weir_nn_shape *shape); /* vertex type of the targets */
 const char *weir_nn_task(const weir_nn_shape *shape);

@@ -14,7 +14,8 @@ extern "C" {
 
 #define WEIR_NN_NO_TENSOR UINT64_MAX
 
-/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. */
+/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. A GCN may have
+ * all of a type but self. */
 typedef struct weir_nn_type_slots {
     uint64_t self, bias, gain, shift;
 } weir_nn_type_slots;
@@ -25,11 +26,19 @@ typedef struct weir_nn_encode_slots {
     const bool *brought;        /* one a category: a share, to which batches bring what they read of it */
 } weir_nn_encode_slots;
 
+#define WEIR_NN_EXTRAS 4u
+
+/* Of a step of a layer, where the tensors begin that the network's way to gather has beside the weight (gather.h). */
+typedef struct weir_nn_extra_slots {
+    uint64_t at[WEIR_NN_EXTRAS];
+} weir_nn_extra_slots;
+
 /* The places of all tensors. */
 typedef struct weir_nn_plan {
     const weir_nn_encode_slots *encode; /* one a type                                            */
     const weir_nn_type_slots *types;    /* [(layer - 1) * types + type]                          */
     const uint64_t *neighbors;          /* [(layer - 1) * steps + step]: shared by equal (relation, direction) */
+    const weir_nn_extra_slots *extras;  /* as neighbors */
     uint64_t head_weight, head_bias;
     const uint64_t *begins; /* of the tensors of each layer; [0]: of the encoders, [layers + 1]: of the head */
 } weir_nn_plan;
@@ -38,14 +47,24 @@ const weir_nn_plan *weir_nn_plan_of(const weir_nn *nn);
 /* Columns of a step's edges beside the children's h: numbers, time code, count. */
 uint32_t weir_nn_edge_cols(const weir_nn *nn, uint32_t step);
 
+/* What gathering along one step leaves for the way back; each way has what it needs. */
+typedef struct weir_nn_kept {
+    weir_real *gathered; /* one row a parent: what the weight's first rows are applied to */
+    weir_real *sums;     /* GIN: of which that is made */
+    uint32_t *chosen;    /* max and PNA: of each of its columns the row that has the most */
+    /* Attention: the children's values; scores' keys, queries and edges; what became of the scores; of each entry the
+     * row of its value and key; a one a head. Keys are NULL where they are the values. */
+    weir_real *values, *keys, *queries, *edges, *shares, *ones;
+    uint32_t *index;
+} weir_nn_kept;
+
 /* One layer of a pass. */
 typedef struct weir_nn_layer_tape {
     /* nodes x hidden: h of the layer below, maybe more rows; of layer 1 gathered, range after range: rows of h0, or of
      * types without an encoder their numbers, with columns as weir_nn_below says. */
     const weir_real *below;
-    /* One a step, parents x hidden, of layer 1 x weir_nn_below of the children; without a meaning where the layer does
-     * not look so far, or there are no parents. */
-    const weir_real *const *means;
+    /* One a step; without a meaning where the layer does not look so far, or there are no parents. */
+    const weir_nn_kept *kept;
     weir_real *relu;  /* nodes x hidden */
     weir_real *stats; /* nodes x 2      */
     weir_real *out;   /* nodes x hidden */
@@ -61,9 +80,13 @@ typedef struct weir_nn_tape {
     const uint32_t *const *offsets;        /* one a step                                         */
     const uint32_t *const *children;       /* one a step                                         */
     const weir_real *const *edge_means;    /* one a step: parents x edge cols                    */
-    const weir_real *const *numbers;       /* one a type                                         */
-    const uint32_t *const *slots;          /* one a type                                         */
-    const weir_nn_brought *brought;        /* as the batch has it                                */
+    /* Of single edges, one a step; of networks that do not look at them NULL. */
+    const weir_real *const *edge_numbers, *const *edge_codes;
+    /* Of each edge and of each parent, one a step (segment_degrees); of networks that do not look at them NULL. */
+    const weir_real *const *degree_weights, *const *degree_own;
+    const weir_real *const *numbers; /* one a type                                         */
+    const uint32_t *const *slots;    /* one a type                                         */
+    const weir_nn_brought *brought;  /* as the batch has it                                */
     weir_real *h0; /* inputs x hidden; rows of types without an encoder mean nothing, and may be missing at the end */
     weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
 } weir_nn_tape;

@@ -135,6 +135,8 @@ typedef struct weir_train_opts {
     uint32_t hidden; /* width of the layers                          */
     bool bare;       /* no encoder where none is needed (shape.h)    */
     bool residual;   /* layers add to what they saw (shape.h)        */
+    weir_nn_network network;
+    uint32_t heads; /* of a network with attention; 0: as shape.h says */
     weir_train_reach reach;
     uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
     bool local;                       /* batches that all ranks share evenly, give or take a target       */
