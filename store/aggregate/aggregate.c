@@ -5,7 +5,6 @@
  * windows of their own, because theirs are long and need few edges.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/store/aggregate/aggregate.h>
@@ -48,12 +47,6 @@ typedef struct aggregate_told {
     uint32_t values[WEIR_AGGREGATE_LABELLED];
 } aggregate_told;
 
-/* An edge of one of those whom a walk has met. */
-typedef struct aggregate_pick {
-    int64_t time_us;
-    uint32_t who, edge;
-} aggregate_pick;
-
 typedef struct aggregate_scratch {
     weir_aggregate_set set;
     /* Of the window at hand: aggregates of one feature share what was decoded of it, each its own part. */
@@ -76,7 +69,6 @@ struct weir_aggregates {
     /* Of a window the edges that count: a weir_edge each, or of arrays a column and a place. */
     weir_buf edges;
     weir_buf places;
-    weir_buf picks; /* of those met by a walk: an aggregate_pick each */
 };
 
 /* One read: a vertex's window, and where its aggregates' values go. */
@@ -205,18 +197,25 @@ static double aggregate_of_numbers(weir_schema_function function, const float *n
     return function == WEIR_SCHEMA_MEAN ? sum / present : aggregate_deviation(numbers, count, sum / present, present);
 }
 
-/* In seconds. Where there is no edge, the last one was before the window and the first one is yet to come. */
+/* In seconds. Where there is no edge, the last one was before the window and the first one is yet to come. Times fall,
+ * but for edges that a walk has met. */
 static double aggregate_age(const aggregate_reading *r, const weir_schema_aggregate *aggregate, uint32_t count) {
     bool last = aggregate->function == WEIR_SCHEMA_SINCE_LAST;
     if (!count) return last ? (double)aggregate->window_us * 1e-6 : 0;
     int64_t time_us = aggregate_time_at(r->window, last ? 0 : count - 1);
+    for (uint32_t i = 0; aggregate->through_count > 0 && i < count; i++) {
+        const int64_t other_us = aggregate_time_at(r->window, i);
+        if (last ? other_us > time_us : other_us < time_us) time_us = other_us;
+    }
     WEIR_ASSERT(time_us < r->before_us); /* AGGREGATE-G1 */
     return (double)((uint64_t)r->before_us - (uint64_t)time_us) * 1e-6;
 }
 
 static weir_err aggregate_evaluate(const aggregate_reading *r, const weir_schema_aggregate *aggregate, double *valuep) {
     aggregate_scratch *s = r->a->scratch;
-    const uint32_t count = aggregate_edges_since(r->window, aggregate_window_begin(aggregate, r->before_us));
+    const uint32_t count = aggregate->through_count > 0 /* then the window has what counts, and nothing else */
+                               ? r->window->count
+                               : aggregate_edges_since(r->window, aggregate_window_begin(aggregate, r->before_us));
     weir_sample_window part;
     weir_err err = WEIR_OK;
     switch (aggregate->function) {
@@ -515,10 +514,10 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
     aggregate_see_begins(a, first, pairs->before_us, pairs->count);
     weir_err err = a->source->windows(a->source, &ask, windows);
     for (uint32_t i = 0; !err && i < pairs->count; i++) {
-        weir_sample_window kept;
-        for (uint32_t e = 0; e < windows[i].count; e++)
-            a->scratch->counts[e] = !both || aggregate_neighbor_at(a, &windows[i], e) == pairs->seconds[i];
-        err = aggregate_keep(a, &windows[i], &kept);
+        weir_sample_window kept = windows[i];
+        for (uint32_t e = 0; both && e < windows[i].count; e++)
+            a->scratch->counts[e] = aggregate_neighbor_at(a, &windows[i], e) == pairs->seconds[i];
+        if (both) err = aggregate_keep(a, &windows[i], &kept);
         const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i]};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }
@@ -527,38 +526,23 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
 
 /* --- through others ------------------------------------------------------------------------------------------- */
 
-static int aggregate_newest_first(const void *a, const void *b) {
-    const aggregate_pick *x = a, *y = b;
-    if (x->time_us != y->time_us) return x->time_us > y->time_us ? -1 : 1;
-    if (x->who != y->who) return x->who < y->who ? -1 : 1;
-    return x->edge < y->edge ? -1 : x->edge > y->edge;
-}
-
-/* Of the windows of those whom a walk has met one window: the edges since then, of a pair those to its second end. What
- * counts as the neighbour of such an edge is the one met. */
+/* Of the windows of those whom a walk has met one window: the edges since then, of a pair those to its second end, as
+ * they are met. What counts as the neighbour of such an edge is the one met. */
 static weir_err aggregate_join(weir_aggregates *a, const weir_walk_met *met, const weir_vertex *second,
                                weir_sample_window *joined) {
     const weir_sample_window *windows = a->scratch->windows;
-    weir_buf_clear(&a->picks);
-    for (uint32_t who = 0; who < met->count; who++) {
-        for (uint32_t e = 0; e < windows[who].count; e++) {
-            const aggregate_pick pick = {aggregate_time_at(&windows[who], e), who, e};
-            WEIR_ASSERT(pick.time_us < met->before_us[who]); /* AGGREGATE-G1 */
-            if (pick.time_us < met->since_us[who]) break;
-            if (!second || aggregate_neighbor_at(a, &windows[who], e) == *second)
-                weir_buf_append(&a->picks, &pick, sizeof pick);
-        }
-    }
-    weir_err err = weir_buf_err(&a->picks);
-    if (err) return err;
-    aggregate_pick *picks = (aggregate_pick *)(void *)a->picks.bytes;
-    const size_t all = a->picks.length / sizeof *picks, count = all < WEIR_AGGREGATE_EDGES ? all : WEIR_AGGREGATE_EDGES;
-    if (all > 1) qsort(picks, all, sizeof *picks, aggregate_newest_first);
+    uint32_t count = 0;
     aggregate_keep_begin(a);
-    for (size_t i = 0; i < count; i++) {
-        const weir_sample_window *window = &windows[picks[i].who];
-        const weir_vertex who = met->ids ? met->ids[picks[i].who] : met->vertices[picks[i].who];
-        aggregate_keep_edge(a, window, picks[i].edge, who);
+    for (uint32_t i = 0; i < met->count; i++) {
+        const weir_vertex who = met->ids ? met->ids[i] : met->vertices[i];
+        for (uint32_t e = 0; e < windows[i].count && count < WEIR_AGGREGATE_EDGES; e++) {
+            const int64_t time_us = aggregate_time_at(&windows[i], e);
+            WEIR_ASSERT(time_us < met->before_us[i]); /* AGGREGATE-G1 */
+            if (time_us < met->since_us[i]) break;
+            if (second && aggregate_neighbor_at(a, &windows[i], e) != *second) continue;
+            aggregate_keep_edge(a, &windows[i], e, who);
+            count++;
+        }
     }
     return aggregate_kept(a, a->source->wide, joined);
 }
@@ -654,7 +638,6 @@ weir_err weir_aggregates_open(const weir_schema *schema, weir_sample_source *sou
 
 void weir_aggregates_close(weir_aggregates *aggregates) {
     if (!aggregates) return;
-    weir_buf_free(&aggregates->picks);
     weir_buf_free(&aggregates->places);
     weir_buf_free(&aggregates->edges);
     weir_walk_close(aggregates->walk);
