@@ -234,7 +234,14 @@ static weir_err bulk_plan_recommender(weir_bulk_plan *plan) {
     if (plan->opts->scores)
         return WEIR_ERR(WEIR_EUSAGE, "the model recommends, and scores nothing; `weir embed` writes the vectors that "
                                      "its scores are products of");
-    plan->items = plan->type == weir_schema_relation_at(plan->schema, task->relation)->to;
+    const weir_schema_relation *relation = weir_schema_relation_at(plan->schema, task->relation);
+    if (relation->from == relation->to)
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "relation '%s' joins a '%s' to a '%s', each of which has two vectors, as who is recommended to "
+                        "and as what is; `weir embed` writes one a vertex",
+                        relation->name, weir_schema_vertex_at(plan->schema, relation->from)->name,
+                        weir_schema_vertex_at(plan->schema, relation->to)->name);
+    plan->items = plan->type == relation->to;
     plan->columns = shape->width + 1;
     return weir_bulk_embeds(plan->opts, plan->type);
 }
@@ -259,6 +266,10 @@ static weir_err bulk_plan_open(const weir_bulk_opts *o, weir_bulk_plan *plan) {
         return WEIR_ERR(WEIR_EUSAGE, "%s ends in neither .csv nor .npy, which say what is written; name it so",
                         o->path);
     weir_err err = o->recommender ? bulk_plan_recommender(plan) : bulk_plan_model(plan);
+    if (!err && o->scores && !plan->own_time && (o->from_us != INT64_MIN || o->to_us != INT64_MAX))
+        err =
+            WEIR_ERR(WEIR_EUSAGE, "all are asked as of one time here, by --as-of, or because the task judges at labels "
+                                  "or no edge has a time; omit --from and --to");
     if (!err && !plan->own_time) err = bulk_plan_time(plan);
     if (err) return err;
     plan->vertices = weir_snapshot_vertices_of(o->snapshot, plan->type);

@@ -531,17 +531,15 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
 static weir_err aggregate_join(weir_aggregates *a, const weir_walk_met *met, const weir_vertex *second,
                                weir_sample_window *joined) {
     const weir_sample_window *windows = a->scratch->windows;
-    uint32_t count = 0;
     aggregate_keep_begin(a);
     for (uint32_t i = 0; i < met->count; i++) {
         const weir_vertex who = met->ids ? met->ids[i] : met->vertices[i];
-        for (uint32_t e = 0; e < windows[i].count && count < WEIR_AGGREGATE_EDGES; e++) {
+        for (uint32_t e = 0; e < windows[i].count; e++) {
             const int64_t time_us = aggregate_time_at(&windows[i], e);
             WEIR_ASSERT(time_us < met->before_us[i]); /* AGGREGATE-G1 */
             if (time_us < met->since_us[i]) break;
             if (second && aggregate_neighbor_at(a, &windows[i], e) != *second) continue;
             aggregate_keep_edge(a, &windows[i], e, who);
-            count++;
         }
     }
     return aggregate_kept(a, a->source->wide, joined);
@@ -559,12 +557,13 @@ static weir_err aggregate_read_through(weir_aggregates *a, const weir_schema_agg
         weir_walk_met met;
         weir_sample_window joined;
         err = weir_walk_go(a->walk, first, from, since_us, before_us, &met);
+        const uint32_t share = WEIR_AGGREGATE_EDGES / (met.count > 0 ? met.count : 1);
         const weir_sample_ask ask = {.parents = met.vertices,
                                      .parent_ids = met.ids,
                                      .before_us = met.before_us,
                                      .since_us = met.since_us,
                                      .count = met.count,
-                                     .limit = WEIR_AGGREGATE_WALK_EDGES,
+                                     .limit = share < WEIR_AGGREGATE_WALK_EDGES ? share : WEIR_AGGREGATE_WALK_EDGES,
                                      .relation = (uint16_t)first->relation,
                                      .type = met.type,
                                      .direction = aggregate_direction(first->direction)};

@@ -206,13 +206,15 @@ static weir_err compare_duration(comparer *c, const char *what, const char *key,
 static weir_err compare_aggregate(comparer *c, const char *what, uint32_t stored_id, uint32_t offered_id) {
     const weir_schema_aggregate *stored = weir_schema_aggregate_at(c->stored, stored_id);
     const weir_schema_aggregate *offered = weir_schema_aggregate_at(c->offered, offered_id);
+    const bool pair = stored->between[1] != WEIR_SCHEMA_NONE || offered->between[1] != WEIR_SCHEMA_NONE;
+    const char *ends = pair ? "between" : "end";
     weir_err err = compare_word(c, what, "vertex", compare_vertex_name(c->stored, stored->vertex),
                                 compare_vertex_name(c->offered, offered->vertex));
     if (!err)
         err = compare_word(c, what, "relation", compare_relation_name(c->stored, stored->relation),
                            compare_relation_name(c->offered, offered->relation));
     for (size_t i = 0; !err && i < 2; i++)
-        err = compare_word(c, what, "between", compare_end_name(c->stored, stored->between[i]),
+        err = compare_word(c, what, ends, compare_end_name(c->stored, stored->between[i]),
                            compare_end_name(c->offered, offered->between[i]));
     if (!err && !compare_same_walks(c, stored, offered))
         err = compare_say(c, true, "'through' or 'crowd' of %s leads elsewhere", what);

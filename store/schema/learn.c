@@ -95,9 +95,16 @@ static weir_err aggregate_read_walk(const weir_schema_def *def, const weir_yaml_
         if (walk->relation == WEIR_SCHEMA_NONE)
             return WEIR_YAML_ERR(node, "%s: 'through' names relations, and there is no relation '%s'", def->what, name);
     }
-    if (!err) err = aggregate_read_direction(&step, *typep, walk->relation, &walk->direction);
     if (err) return err;
     const weir_schema_relation *relation = learn_relation(def, walk->relation);
+    if (!step.map && relation->from == relation->to && relation->from == *typep)
+        return WEIR_YAML_ERR(node,
+                             "%s: relation '%s' begins and ends at a '%s'; write {relation: %s, direction: out} here, "
+                             "or in",
+                             def->what, relation->name, weir_schema_vertex_at(def->schema, *typep)->name,
+                             relation->name);
+    err = aggregate_read_direction(&step, *typep, walk->relation, &walk->direction);
+    if (err) return err;
     *typep = walk->direction == WEIR_SCHEMA_OUT ? relation->to : relation->from;
     return WEIR_OK;
 }

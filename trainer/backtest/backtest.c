@@ -53,9 +53,11 @@ static weir_err backtest_check(weir_backtest *b) {
     if (task->kind != WEIR_SCHEMA_CLASSIFY)
         return WEIR_ERR(WEIR_ECONFIG, "task %s recommends; only yes-or-no questions can be backtested", task->name);
     const weir_schema_label *label = weir_schema_label_at(schema, task->label);
-    if (!task->positive_count && label->values.count != 2)
-        return WEIR_ERR(WEIR_ECONFIG, "task %s has %u classes; only yes-or-no questions can be backtested", task->name,
-                        label->values.count);
+    if (!task->positive_count)
+        return WEIR_ERR(WEIR_ECONFIG,
+                        "task %s tells %u classes apart, and only yes-or-no questions can be backtested; name in the "
+                        "schema by 'positive' which of them is a yes",
+                        task->name, label->values.count);
     b->type = label->target;
     weir_err err = backtest_check_days(b);
     return err ? err : backtest_check_models(b);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backtest.c - `weir backtest`: its options, and what it says while it goes on. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
+#include <weir/store/base/hash.h>
 #include <weir/store/cli/cli.h>
 #include <weir/trainer/backtest/backtest.h>
 #include <weir/trainer/boost/boost.h>
 
 #include "train_private.h"
 
+#define BACKTEST_SUMS_MAX ((size_t)64 << 20)
 #define BACKTEST_LAST_OWN "amount" /* behind it stand the options that say how a model learns */
 
 static const weir_option options[] = {
@@ -30,12 +34,19 @@ static const weir_option options[] = {
 #include "learning.def"
     {0}};
 
-/* The text of every option that says how a model learns: what was learnt with others is learnt anew. */
+/* The text of every option that says how a model learns, and the snapshot by the sums of its files: what was learnt with
+ * others, or of another, is learnt anew. */
 static weir_err backtest_write_made_of(const weir_cli *cli, weir_buf *text) {
     const weir_option *option = options;
+    char path[PATH_MAX], *sums = NULL;
+    size_t length = 0;
+    weir_err err = weir_path_join(path, sizeof path, weir_cli_positional(cli, 0), "MANIFEST");
+    if (!err) err = weir_file_load(path, BACKTEST_SUMS_MAX, &sums, &length);
+    if (err) return err;
     while (strcmp(option->name, BACKTEST_LAST_OWN) != 0)
         option++;
-    weir_buf_text(text, WEIR_VERSION);
+    weir_buf_printf(text, "%s\n%016" PRIx64, WEIR_VERSION, weir_xxh3(sums, length, 0));
+    weir_free(sums);
     while ((++option)->name) {
         const char *value = weir_cli_text(cli, option->name);
         if (weir_cli_given(cli, option->name)) weir_buf_printf(text, "\n--%s %s", option->name, value ? value : "");
@@ -66,10 +77,12 @@ static weir_err backtest_read_models(const weir_cli *cli, weir_backtest_opts *o)
 
 static weir_err backtest_read_amount(const weir_cli *cli, weir_backtest_opts *o) {
     const weir_schema *schema = weir_snapshot_schema(o->train.snapshot);
-    const weir_schema_label *label = weir_schema_label_at(schema, weir_schema_task_at(schema, o->train.task)->label);
+    const weir_schema_task *task = weir_schema_task_at(schema, o->train.task);
     const char *name = weir_cli_text(cli, "amount");
     o->amount = WEIR_SCHEMA_NONE;
-    if (!name || label->on_relation) return WEIR_OK;
+    if (!name || task->kind != WEIR_SCHEMA_CLASSIFY) return WEIR_OK; /* what is none is refused by the run */
+    const weir_schema_label *label = weir_schema_label_at(schema, task->label);
+    if (label->on_relation) return WEIR_OK;
     const weir_schema_vertex *vertex = weir_schema_vertex_at(schema, label->target);
     o->amount = weir_schema_feature_find(vertex->features, vertex->feature_count, name);
     if (o->amount != WEIR_SCHEMA_NONE && vertex->features[o->amount].kind == WEIR_SCHEMA_NUMBER) return WEIR_OK;

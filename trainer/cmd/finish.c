@@ -343,7 +343,8 @@ static weir_err report_judge_served(report *f) {
     weir_err err = weir_train_trees_learn(served->trained, WEIR_TRAIN_GRAPH_TREES, &trees, NULL);
     f->served = (f->c->opts.model == WEIR_TRAIN_BLEND ? trees.with_network : trees.metrics)[WEIR_TARGETS_TEST];
     weir_train_trees_free(&trees);
-    return err;
+    if (err) weir_err_sentence(err, f->why_not_served, sizeof f->why_not_served);
+    return WEIR_OK;
 }
 
 static weir_err report_write_predictions(const report *f) {

@@ -21,7 +21,8 @@ static weir_train_opts served_opts(const weir_cmd_train *c, const weir_targets *
     return o;
 }
 
-/* Too few are known: it is said, and is no reason to lose the model. All ranks come to the same answer. */
+/* Too few are known: it is said, and is no reason to lose the model, as nothing is that befalls the second training. All
+ * ranks come to the same answer. */
 static weir_err served_look(const weir_cmd_train *c, const weir_train_opts *opts, weir_cmd_served *served) {
     const weir_targets_opts of = {opts->task, opts->cut, opts->part ? c->comm : NULL};
     weir_targets *targets = NULL;
@@ -40,5 +41,8 @@ weir_err weir_cmd_train_served(const weir_cmd_train *c, const weir_trained *trai
     if (err || served->why_not[0]) return err;
     if (weir_comm_rank(c->comm) == 0 && opts.model != WEIR_TRAIN_TREES)
         err = weir_comm_fail(c->comm, weir_cli_output(say, sizeof say - 1));
-    return err ? err : weir_train_run(c->comm, &opts, &served->trained);
+    if (err) return err;
+    err = weir_train_run(c->comm, &opts, &served->trained); /* the same on all ranks */
+    if (err) weir_err_sentence(err, served->why_not, sizeof served->why_not);
+    return WEIR_OK;
 }

@@ -96,10 +96,10 @@ static weir_direction direction_of(weir_schema_direction direction) {
     return direction == WEIR_SCHEMA_OUT ? WEIR_OUT : WEIR_IN;
 }
 
-/* The vertex's edges of [begin, before), newest first, of one time by neighbour, then event; at most 256. By insertion:
- * slow, and plain. */
+/* The vertex's edges of [begin, before), newest first, of one time by neighbour, then event; at most so many. By
+ * insertion: slow, and plain. */
 static uint32_t naive_window(const world *w, uint32_t relation, weir_direction direction, uint64_t vertex,
-                             int64_t begin_us, int64_t before_us, const plain_edge **edges) {
+                             int64_t begin_us, int64_t before_us, uint32_t limit, const plain_edge **edges) {
     uint32_t count = 0;
     for (size_t i = 0; i < w->f.plain_count[relation]; i++) {
         const plain_edge *e = &w->f.plain[relation][i];
@@ -115,7 +115,7 @@ static uint32_t naive_window(const world *w, uint32_t relation, weir_direction d
         }
         edges[at] = e;
     }
-    return count < WEIR_AGGREGATE_WALK_EDGES ? count : WEIR_AGGREGATE_WALK_EDGES;
+    return count < limit ? count : limit;
 }
 
 static bool naive_has(const met *steps, uint32_t count, uint32_t type, uint64_t who) {
@@ -137,7 +137,7 @@ static void naive_step(const world *w, const weir_schema_aggregate *a, int64_t b
     *to = (met){.type = direction == WEIR_OUT ? w->f.ends[walk->relation].to : w->f.ends[walk->relation].from};
     for (uint32_t i = 0; i < from->count; i++) {
         const uint32_t begin = found_count, count = naive_window(w, walk->relation, direction, from->who[i],
-                                                                 begin_of(a, before_us), before_us, edges);
+                                                                 begin_of(a, before_us), before_us, 256, edges);
         for (uint32_t e = 0; e < count; e++) {
             const uint64_t who = plain_other(edges[e], direction);
             bool known = false;
@@ -192,9 +192,10 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
         naive_step(w, a, before_us, steps, i + 1);
     const met *last = &steps[a->through_count];
     if (last->count > *mostp) *mostp = last->count;
+    const uint32_t share = 4096 / (last->count ? last->count : 1);
     for (uint32_t i = 0; i < last->count; i++) {
         const uint32_t all = naive_window(w, a->relation, direction_of(a->direction), last->who[i],
-                                          begin_of(a, before_us), before_us, edges),
+                                          begin_of(a, before_us), before_us, share < 256 ? share : 256, edges),
                        before = count;
         for (uint32_t e = 0; e < all; e++) {
             if (second != UINT64_MAX && plain_other(edges[e], direction_of(a->direction)) != second) continue;

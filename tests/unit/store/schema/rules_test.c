@@ -278,7 +278,7 @@ static void aggregates_through_others(void **state) {
         {AGGREGATE "{vertex: acc, end: paid, through: [sent], relation: paid, function: count, window: 1h}\n", "6:41",
          "no edge of relation 'sent' touches a 'shop'"},
         {AGGREGATE "{vertex: acc, end: sent, through: [sent], relation: paid, function: count, window: 1h}\n", "6:41",
-         "needs 'direction': relation 'sent' begins and ends at a 'acc'"},
+         "relation 'sent' begins and ends at a 'acc'; write {relation: sent, direction: out} here, or in"},
         {AGGREGATE "{vertex: acc, end: sent, through: [{relation: sent, direction: up}], relation: paid, "
                    "function: count, window: 1h}\n",
          "6:69", "'direction' is 'up'"},

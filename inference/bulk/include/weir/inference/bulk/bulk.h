@@ -80,7 +80,7 @@ weir_err weir_bulk_embeds(const weir_bulk_opts *opts, uint32_t type);
  * WEIR_EVERSION the model was made for another schema, or for matrices that the snapshot lacks; WEIR_EBUSY another
  * process writes this file; WEIR_EDATA what the model says is not a finite number; WEIR_ELIMIT a block of one target is
  * too large; WEIR_ECORRUPT lists of the snapshot; WEIR_EUNAVAILABLE no thread could be started; errors of files;
- * WEIR_ENOMEM. After an error nothing of it is left.  Blocks. */
+ * WEIR_ENOMEM. After an error nothing that is half written is left; an array may be missing.  Blocks. */
 weir_err weir_bulk_run(const weir_bulk_opts *opts, weir_bulk_stats *statsp);
 
 #ifdef __cplusplus
