@@ -34,8 +34,8 @@ static const weir_option options[] = {
 #include "learning.def"
     {0}};
 
-/* The text of every option that says how a model learns, and the snapshot by the sums of its files: what was learnt with
- * others, or of another, is learnt anew. */
+/* The text of every option that says how a model learns, and the snapshot by the sums of its files: what was learnt
+ * with others, or of another, is learnt anew. */
 static weir_err backtest_write_made_of(const weir_cli *cli, weir_buf *text) {
     const weir_option *option = options;
     char path[PATH_MAX], *sums = NULL;

@@ -21,8 +21,8 @@ static weir_train_opts served_opts(const weir_cmd_train *c, const weir_targets *
     return o;
 }
 
-/* Too few are known: it is said, and is no reason to lose the model, as nothing is that befalls the second training. All
- * ranks come to the same answer. */
+/* Too few are known: it is said, and is no reason to lose the model, as nothing is that befalls the second training.
+ * All ranks come to the same answer. */
 static weir_err served_look(const weir_cmd_train *c, const weir_train_opts *opts, weir_cmd_served *served) {
     const weir_targets_opts of = {opts->task, opts->cut, opts->part ? c->comm : NULL};
     weir_targets *targets = NULL;
