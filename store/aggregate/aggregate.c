@@ -96,12 +96,6 @@ const weir_schema_aggregate *weir_aggregates_of_ends(const weir_schema *schema, 
     return furthest;
 }
 
-static int64_t aggregate_time_at(const weir_sample_window *window, uint32_t i) {
-    int64_t time_us;
-    memcpy(&time_us, window->times + (size_t)i * window->stride, sizeof time_us);
-    return time_us;
-}
-
 /* Rounded down to the resolution: towards the past, before 1970 too. */
 static int64_t aggregate_window_begin(const weir_schema_aggregate *aggregate, int64_t before_us) {
     int64_t begin_us, floored_us;
@@ -117,36 +111,24 @@ static uint32_t aggregate_edges_since(const weir_sample_window *window, int64_t 
     uint32_t low = 0, high = window->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (aggregate_time_at(window, middle) >= begin_us) {
+        if (weir_aggregate_time_at(window, middle) >= begin_us) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    WEIR_ASSERT(low == 0 || aggregate_time_at(window, low - 1) >= begin_us); /* AGGREGATE-G1 */
+    WEIR_ASSERT(low == 0 || weir_aggregate_time_at(window, low - 1) >= begin_us); /* AGGREGATE-G1 */
     return low;
 }
 
 /* --- functions ------------------------------------------------------------------------------------------------ */
-
-static weir_vertex aggregate_neighbor_at(const weir_aggregates *a, const weir_sample_window *window, uint32_t i) {
-    const uint8_t *at = window->neighbors + (size_t)i * window->stride;
-    weir_vertex id;
-    uint64_t index;
-    if (a->source->wide) {
-        memcpy(&id, at, sizeof id);
-        return id;
-    }
-    memcpy(&index, at, sizeof index);
-    return index;
-}
 
 static double aggregate_distinct_neighbors(const aggregate_reading *r, uint32_t count) {
     weir_aggregate_set *set = &r->a->scratch->set;
     uint32_t different = 0;
     weir_aggregate_set_begin(set, count);
     for (uint32_t i = 0; i < count; i++)
-        different += weir_aggregate_set_add(set, aggregate_neighbor_at(r->a, r->window, i));
+        different += weir_aggregate_set_add(set, weir_aggregate_neighbor_at(r->a->source, r->window, i));
     return different;
 }
 
@@ -202,9 +184,9 @@ static double aggregate_of_numbers(weir_schema_function function, const float *n
 static double aggregate_age(const aggregate_reading *r, const weir_schema_aggregate *aggregate, uint32_t count) {
     bool last = aggregate->function == WEIR_SCHEMA_SINCE_LAST;
     if (!count) return last ? (double)aggregate->window_us * 1e-6 : 0;
-    int64_t time_us = aggregate_time_at(r->window, last ? 0 : count - 1);
+    int64_t time_us = weir_aggregate_time_at(r->window, last ? 0 : count - 1);
     for (uint32_t i = 0; aggregate->through_count > 0 && i < count; i++) {
-        const int64_t other_us = aggregate_time_at(r->window, i);
+        const int64_t other_us = weir_aggregate_time_at(r->window, i);
         if (last ? other_us > time_us : other_us < time_us) time_us = other_us;
     }
     WEIR_ASSERT(time_us < r->before_us); /* AGGREGATE-G1 */
@@ -300,7 +282,7 @@ static void aggregate_keep_edge(weir_aggregates *a, const weir_sample_window *wi
         weir_buf_append(&a->edges, &edge, sizeof edge);
         return;
     }
-    const aggregate_column column = {(uint64_t)neighbor, aggregate_time_at(window, i)};
+    const aggregate_column column = {(uint64_t)neighbor, weir_aggregate_time_at(window, i)};
     const uint64_t place = window->places ? window->places[i] : window->first + i;
     weir_buf_append(&a->edges, &column, sizeof column);
     weir_buf_append(&a->places, &place, sizeof place);
@@ -333,7 +315,7 @@ static weir_err aggregate_kept(const weir_aggregates *a, bool wide, weir_sample_
 static weir_err aggregate_keep(weir_aggregates *a, const weir_sample_window *window, weir_sample_window *kept) {
     aggregate_keep_begin(a);
     for (uint32_t i = 0; i < window->count; i++)
-        if (a->scratch->counts[i]) aggregate_keep_edge(a, window, i, aggregate_neighbor_at(a, window, i));
+        if (a->scratch->counts[i]) aggregate_keep_edge(a, window, i, weir_aggregate_neighbor_at(a->source, window, i));
     return aggregate_kept(a, window->edges != NULL, kept);
 }
 
@@ -350,7 +332,7 @@ static weir_err aggregate_find_told(const aggregate_reading *r, const weir_schem
     if (!told) return WEIR_NOMEM("for aggregates with a label");
     WEIR_ASSERT(r->window->count <= WEIR_AGGREGATE_LABELLED); /* AGGREGATE-G4 */
     for (uint32_t i = 0; i < r->window->count; i++) {
-        told->ids[i] = aggregate_neighbor_at(r->a, r->window, i);
+        told->ids[i] = weir_aggregate_neighbor_at(r->a->source, r->window, i);
         told->vertices[i] = (uint64_t)told->ids[i];
         told->before_us[i] = r->before_us;
     }
@@ -440,8 +422,8 @@ static weir_err aggregate_find_end(const weir_aggregates *a, uint32_t relation, 
     if (event == WEIR_SAMPLE_NO_TARGET) return WEIR_OK;
     weir_err err = a->source->windows(a->source, &ask, &window);
     for (uint32_t i = 0; !err && !*foundp && i < window.count; i++) {
-        *foundp = aggregate_time_at(&window, i) < own_us || weir_sample_window_event(&window, i) == event;
-        if (*foundp) *vertexp = aggregate_neighbor_at(a, &window, i);
+        *foundp = weir_aggregate_time_at(&window, i) < own_us || weir_sample_window_event(&window, i) == event;
+        if (*foundp) *vertexp = weir_aggregate_neighbor_at(a->source, &window, i);
     }
     return err;
 }
@@ -516,7 +498,7 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
     for (uint32_t i = 0; !err && i < pairs->count; i++) {
         weir_sample_window kept = windows[i];
         for (uint32_t e = 0; both && e < windows[i].count; e++)
-            a->scratch->counts[e] = aggregate_neighbor_at(a, &windows[i], e) == pairs->seconds[i];
+            a->scratch->counts[e] = weir_aggregate_neighbor_at(a->source, &windows[i], e) == pairs->seconds[i];
         if (both) err = aggregate_keep(a, &windows[i], &kept);
         const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i]};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
@@ -535,10 +517,10 @@ static weir_err aggregate_join(weir_aggregates *a, const weir_walk_met *met, con
     for (uint32_t i = 0; i < met->count; i++) {
         const weir_vertex who = met->ids ? met->ids[i] : met->vertices[i];
         for (uint32_t e = 0; e < windows[i].count; e++) {
-            const int64_t time_us = aggregate_time_at(&windows[i], e);
+            const int64_t time_us = weir_aggregate_time_at(&windows[i], e);
             WEIR_ASSERT(time_us < met->before_us[i]); /* AGGREGATE-G1 */
             if (time_us < met->since_us[i]) break;
-            if (second && aggregate_neighbor_at(a, &windows[i], e) != *second) continue;
+            if (second && weir_aggregate_neighbor_at(a->source, &windows[i], e) != *second) continue;
             aggregate_keep_edge(a, &windows[i], e, who);
         }
     }

@@ -38,27 +38,14 @@ _Static_assert((WEIR_AGGREGATE_WALK * WEIR_SCHEMA_CROWD_MAX + WALK_STEPS * WEIR_
                    WEIR_AGGREGATE_SET_SLOTS,
                "the set has room for whom a step finds, and for whom the walk has met");
 
-static weir_vertex walk_neighbor_at(const weir_walk *w, const weir_sample_window *window, uint32_t i) {
-    const uint8_t *at = window->neighbors + (size_t)i * window->stride;
-    weir_vertex id;
-    uint64_t index;
-    if (w->source->wide) {
-        memcpy(&id, at, sizeof id);
-        return id;
-    }
-    memcpy(&index, at, sizeof index);
-    return index;
-}
-
 /* The different neighbours of one vertex since then, unless they are a crowd. */
 static void walk_find_neighbors(weir_walk *w, const weir_sample_window *window, int64_t since_us, uint32_t crowd) {
     const uint32_t begin = w->found_count;
     WEIR_ASSERT(window->count <= WEIR_AGGREGATE_WALK_EDGES); /* AGGREGATE-G5 */
     weir_aggregate_set_begin(w->set, window->count);
     for (uint32_t i = 0; i < window->count; i++) {
-        const weir_vertex neighbor = walk_neighbor_at(w, window, i);
-        int64_t time_us;
-        memcpy(&time_us, window->times + (size_t)i * window->stride, sizeof time_us);
+        const weir_vertex neighbor = weir_aggregate_neighbor_at(w->source, window, i);
+        const int64_t time_us = weir_aggregate_time_at(window, i);
         if (time_us < since_us) return; /* times fall */
         if (!weir_aggregate_set_add(w->set, neighbor)) continue;
         if (w->found_count - begin == crowd) {

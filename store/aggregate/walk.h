@@ -16,6 +16,26 @@
 
 typedef struct weir_walk weir_walk;
 
+static inline int64_t weir_aggregate_time_at(const weir_sample_window *window, uint32_t i) {
+    int64_t time_us;
+    memcpy(&time_us, window->times + (size_t)i * window->stride, sizeof time_us);
+    return time_us;
+}
+
+/* As the source calls it. */
+static inline weir_vertex weir_aggregate_neighbor_at(const weir_sample_source *source, const weir_sample_window *window,
+                                                     uint32_t i) {
+    const uint8_t *at = window->neighbors + (size_t)i * window->stride;
+    weir_vertex id;
+    uint64_t index;
+    if (source->wide) {
+        memcpy(&id, at, sizeof id);
+        return id;
+    }
+    memcpy(&index, at, sizeof index);
+    return index;
+}
+
 /* Whom a walk has met, called as the source calls them; valid until the next walk. A plain value. */
 typedef struct weir_walk_met {
     const uint64_t *vertices; /* over arrays; one of the two is NULL */
