@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
@@ -50,6 +51,22 @@ static weir_err part_map_numbers(weir_part *p, uint32_t type) {
     return err;
 }
 
+/* PARTS-P6: without it, a rank would take what it does not see for what is not there. */
+static weir_err part_check_ends(const weir_part *p) {
+    const weir_schema *schema = weir_snapshot_schema(p->snapshot);
+    for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
+        const bool further = weir_aggregates_hops(aggregate) > p->manifest.depth;
+        if (further == (weir_snapshot_precomputed(p->snapshot, i) != NULL)) continue;
+        return WEIR_ERR(
+            WEIR_EDATA,
+            "%s/manifest.json: 'aggregates' %s aggregate '%s', which looks %u hops far in a part of depth %u; "
+            "take another copy of the part",
+            p->folder, further ? "lacks" : "has", aggregate->name, weir_aggregates_hops(aggregate), p->manifest.depth);
+    }
+    return WEIR_OK;
+}
+
 static weir_err part_map_all(weir_part *p) {
     uint32_t types = weir_schema_vertex_count(weir_snapshot_schema(p->snapshot));
     if (p->manifest.types != types) {
@@ -65,7 +82,7 @@ static weir_err part_map_all(weir_part *p) {
     if (!err && !(p->numbers && p->rises && p->rise_counts)) err = WEIR_NOMEM("while opening the part %s", p->folder);
     for (uint32_t type = 0; !err && type < types; type++)
         err = part_map_numbers(p, type);
-    return err;
+    return err ? err : part_check_ends(p);
 }
 
 /* PARTS-P2, PARTS-P3: a vertex of others that has its lists here was led to by one of their edges; the rest have

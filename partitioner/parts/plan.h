@@ -99,6 +99,15 @@ weir_err weir_parts_local_open(const weir_snapshot *snapshot, weir_parts_local *
 weir_err weir_parts_local_fill(weir_parts_local *local, const weir_parts_plan *plan, uint32_t part, uint32_t depth);
 void weir_parts_local_close(weir_parts_local *local);
 
+/* ends.c: what is said of each life of all vertices where a part has not the edges to say it. */
+typedef struct weir_parts_ends {
+    double *values[WEIR_SCHEMA_AGGREGATES_MAX]; /* by aggregate; NULL: a part has its edges */
+} weir_parts_ends;
+
+/* For parts of this depth: PARTS-P6.  WEIR_ENOMEM; errors of aggregates. */
+weir_err weir_parts_ends_open(const weir_snapshot *snapshot, uint32_t depth, weir_parts_ends *ends);
+void weir_parts_ends_close(weir_parts_ends *ends);
+
 /* folder/part-P of this plan, into a folder that is there.  cutting: 64 hex digits. */
 typedef struct weir_parts_draft {
     const weir_snapshot *snapshot;
@@ -108,6 +117,7 @@ typedef struct weir_parts_draft {
     char cutting[65];
     uint32_t part;
     weir_parts_local local; /* of this part */
+    weir_parts_ends ends;
 } weir_parts_draft;
 
 #define WEIR_PARTS_PATH_MAX 4608u

@@ -96,6 +96,10 @@ const weir_schema_aggregate *weir_aggregates_of_ends(const weir_schema *schema, 
     return furthest;
 }
 
+uint32_t weir_aggregates_hops(const weir_schema_aggregate *aggregate) {
+    return aggregate->between[0] == WEIR_SCHEMA_NONE ? 0 : 1 + aggregate->through_count;
+}
+
 /* Rounded down to the resolution: towards the past, before 1970 too. */
 static int64_t aggregate_window_begin(const weir_schema_aggregate *aggregate, int64_t before_us) {
     int64_t begin_us, floored_us;
@@ -557,11 +561,29 @@ static weir_err aggregate_read_through(weir_aggregates *a, const weir_schema_agg
     return err;
 }
 
+/* All of the group, or none: they look equally far. */
+static weir_err aggregate_read_precomputed(weir_aggregates *a, const weir_schema_aggregate *first,
+                                           const weir_sample_vertices *of, uint32_t columns, double *values,
+                                           bool *therep) {
+    weir_err err = WEIR_OK;
+    *therep = a->source->precomputed != NULL;
+    for (uint32_t i = 0, column = 0; *therep && !err && i < weir_schema_aggregate_count(a->schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
+        if (aggregate_shares(aggregate, first))
+            err = a->source->precomputed(a->source, of, i, values + column, columns, therep);
+        column += aggregate->vertex == first->vertex;
+    }
+    return err;
+}
+
 /* What is said of a target's ends; NaN where a vertex is no target, or lacks an end. */
 static weir_err aggregate_read_ends(weir_aggregates *a, const weir_schema_aggregate *first,
                                     const weir_sample_vertices *of, uint32_t columns, double *values) {
+    bool there;
+    weir_err err = aggregate_read_precomputed(a, first, of, columns, values, &there);
+    if (err || there) return err;
     aggregate_clear_group(a, first, of->count, columns, values);
-    weir_err err = aggregate_find_pairs(a, first, of);
+    err = aggregate_find_pairs(a, first, of);
     if (err || a->pairs->count == 0) return err;
     return first->through_count > 0 ? aggregate_read_through(a, first, columns, values)
                                     : aggregate_read_pairs(a, first, columns, values);

@@ -242,6 +242,42 @@ static weir_err snapshot_labels(weir_sample_source *source, const weir_sample_ve
     return err;
 }
 
+/* The life that begins with this put; false: none does. */
+static bool snapshot_life_of_put(const weir_snapshot_spans *lives, uint64_t vertex, int64_t put_us, uint64_t *lifep) {
+    for (int64_t i = lives->indptr[vertex]; i < lives->indptr[vertex + 1]; i++) {
+        *lifep = (uint64_t)i;
+        if (lives->times[i] == put_us) return true;
+    }
+    return false;
+}
+
+static weir_err snapshot_precomputed(weir_sample_source *source, const weir_sample_vertices *of, uint32_t aggregate,
+                                     double *values, size_t stride, bool *therep) {
+    const weir_snapshot *snapshot = snapshot_of(source);
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, of->type);
+    const double *lives = weir_snapshot_precomputed(snapshot, aggregate);
+    weir_err err = WEIR_OK;
+    *therep = lives != NULL;
+    for (uint32_t i = 0; *therep && !err && i < of->count; i++) {
+        const uint64_t vertex = of->vertices[i];
+        uint64_t life;
+        values[i * stride] = (double)NAN;
+        if (!of->events || of->events[i] == WEIR_SAMPLE_NO_TARGET) continue;
+        err = weir_snapshot_check_vertex(snapshot, of->type, vertex);
+        if (!err) err = weir_snapshot_check_list(snapshot, of->type, vertex, "lives", v->lives.indptr, v->lives.count);
+        if (err) break;
+        if (vertex < v->own && snapshot_life_of_put(&v->lives, vertex, of->before_us[i], &life))
+            values[i * stride] = lives[life];
+        else
+            err = WEIR_ERR(
+                WEIR_EDATA,
+                "the part says what aggregate '%s' is when one of its own vertices is put, and vertex %llu "
+                "is not asked about as of then; make parts that reach further, with `weir partition --depth`",
+                weir_schema_aggregate_at(weir_snapshot_schema(snapshot), aggregate)->name, (unsigned long long)vertex);
+    }
+    return err;
+}
+
 static weir_err snapshot_edge_features(weir_sample_source *source, const weir_sample_step *step,
                                        const weir_block_edges *edges, uint32_t begin, uint32_t count,
                                        weir_value *values) {
@@ -298,6 +334,7 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
     weir_sample_arrays_own(*sourcep, t, snapshot_tables_free);
     (*sourcep)->features = snapshot_features;
     (*sourcep)->labels = snapshot_labels;
+    (*sourcep)->precomputed = snapshot_precomputed;
     (*sourcep)->edge_features = snapshot_edge_features;
     (*sourcep)->matrix = snapshot_matrix;
     (*sourcep)->there = snapshot_there;

@@ -15,6 +15,25 @@
 
 /* --- sections ---------------------------------------------------------------------------------------------------- */
 
+/* Aggregates of the type's ends that a part brings. */
+static weir_err describe_precomputed(const weir_json_node *row, uint32_t type, weir_snapshot_description *d) {
+    const weir_json_node *list;
+    weir_err err = weir_json_need(row, "aggregates", WEIR_JSON_ARRAY, &list);
+    for (const weir_json_node *item = err ? NULL : list->first; !err && item; item = item->next) {
+        uint32_t found = weir_schema_aggregate_count(d->schema);
+        for (uint32_t i = 0; i < weir_schema_aggregate_count(d->schema); i++) {
+            const weir_schema_aggregate *a = weir_schema_aggregate_at(d->schema, i);
+            const bool of_ends = a->vertex == type && a->between[0] != WEIR_SCHEMA_NONE;
+            if (of_ends && strcmp(a->name, weir_json_node_text(item)) == 0) found = i;
+        }
+        if (found == weir_schema_aggregate_count(d->schema))
+            err = WEIR_JSON_ERR(item, "'aggregates' names something else than an aggregate of the type's ends");
+        else
+            d->precomputed[found] = true;
+    }
+    return err;
+}
+
 static weir_err describe_vertices(const weir_json_node *root, weir_snapshot_description *d) {
     const weir_json_node *rows;
     uint32_t count = weir_schema_vertex_count(d->schema);
@@ -29,6 +48,7 @@ static weir_err describe_vertices(const weir_json_node *root, weir_snapshot_desc
         if (!err) err = weir_snapshot_read_count(row, "lives", &d->lives[i]);
         if (!err) err = weir_snapshot_read_count(row, "rows", &d->rows[i]);
         if (!err) err = weir_snapshot_read_extras(row, &d->extras[i], &d->extra_counts[i]);
+        if (!err && d->part) err = describe_precomputed(row, i, d);
     }
     return err;
 }
@@ -51,14 +71,15 @@ static weir_err describe_tables_open(weir_snapshot_description *d) {
     d->rows = weir_calloc(types, sizeof *d->rows);
     d->extras = weir_calloc(types, sizeof *d->extras);
     d->extra_counts = weir_calloc(types, sizeof *d->extra_counts);
+    d->precomputed = weir_calloc(weir_schema_aggregate_count(d->schema) + 1, sizeof *d->precomputed);
     d->edges = weir_calloc(2 * relations, sizeof *d->edges);
     d->deleted = weir_calloc(relations, sizeof *d->deleted);
     d->has_times = weir_calloc(relations, sizeof *d->has_times);
     d->has_events = weir_calloc(relations, sizeof *d->has_events);
     d->newest_us = weir_calloc(relations, sizeof *d->newest_us);
     d->labels = weir_calloc(weir_schema_label_count(d->schema) + 1, sizeof *d->labels);
-    if (d->vertices && d->own && d->lives && d->rows && d->extras && d->extra_counts && d->edges && d->deleted &&
-        d->has_times && d->has_events && d->newest_us && d->labels)
+    if (d->vertices && d->own && d->lives && d->rows && d->extras && d->extra_counts && d->precomputed && d->edges &&
+        d->deleted && d->has_times && d->has_events && d->newest_us && d->labels)
         return WEIR_OK;
     return WEIR_NOMEM("while reading a snapshot's manifest");
 }
@@ -132,6 +153,7 @@ void weir_snapshot_description_free(weir_snapshot_description *d) {
     weir_free(d->rows);
     weir_free(d->extras);
     weir_free(d->extra_counts);
+    weir_free(d->precomputed);
     weir_free(d->edges);
     weir_free(d->deleted);
     weir_free(d->has_times);

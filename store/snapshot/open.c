@@ -119,6 +119,13 @@ static weir_err snapshot_map_vertices(weir_snapshot *s, uint32_t type) {
     if (!err)
         err = snapshot_map_columns(s, schema->features, schema->feature_count, folder, folder, v->rows.count, NULL,
                                    &v->columns);
+    for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(s->description.schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(s->description.schema, i);
+        if (aggregate->vertex != type || !s->description.precomputed[i]) continue;
+        err = weir_npy_folder_map(s->arrays, WEIR_NPY_F64, v->lives.count, 0, &array, "%s/lives/aggregate.%s.npy",
+                                  folder, aggregate->name);
+        s->precomputed[i] = array.data;
+    }
     if (err) return err;
     v->extra_count = s->description.extra_counts[type];
     return weir_snapshot_map_extras(s->arrays, folder, v->own, s->description.extras[type], v->extra_count, &v->extras);
@@ -173,7 +180,9 @@ static weir_err snapshot_map_all(weir_snapshot *s) {
     s->vertices = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->vertices);
     s->edges = weir_calloc(2 * weir_schema_relation_count(schema) + 1, sizeof *s->edges);
     s->labels = weir_calloc(weir_schema_label_count(schema) + 1, sizeof *s->labels);
-    if (!s->vertices || !s->edges || !s->labels) err = WEIR_NOMEM("while opening the snapshot %s", s->folder);
+    s->precomputed = weir_calloc(weir_schema_aggregate_count(schema) + 1, sizeof *s->precomputed);
+    if (!s->vertices || !s->edges || !s->labels || !s->precomputed)
+        err = WEIR_NOMEM("while opening the snapshot %s", s->folder);
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
         err = snapshot_map_vertices(s, i);
     for (uint32_t i = 0; !err && i < weir_schema_relation_count(schema); i++) {
@@ -225,6 +234,7 @@ void weir_snapshot_close(weir_snapshot *s) {
     weir_free(s->vertices);
     weir_free(s->edges);
     weir_free(s->labels);
+    weir_free(s->precomputed);
     weir_snapshot_description_free(&s->description);
     weir_free(s->folder);
     weir_free(s);
@@ -246,6 +256,11 @@ void weir_snapshot_give_back(const weir_snapshot *snapshot) {
 
 int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot) {
     return snapshot->description.as_of_us;
+}
+
+const double *weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate) {
+    WEIR_ASSERT(aggregate < weir_schema_aggregate_count(snapshot->description.schema));
+    return snapshot->precomputed[aggregate];
 }
 
 int64_t weir_snapshot_from_us(const weir_snapshot *snapshot) {

@@ -16,6 +16,7 @@ typedef struct weir_snapshot_description {
     uint64_t *vertices, *own, *lives, *rows; /* one a type */
     weir_snapshot_described **extras;
     uint32_t *extra_counts;
+    bool *precomputed;            /* one an aggregate: of a part */
     uint64_t *edges;              /* relation * 2 + direction */
     uint64_t *deleted;            /* of those, one a relation */
     bool *has_times, *has_events; /* one a relation */
@@ -35,6 +36,7 @@ struct weir_snapshot {
     weir_snapshot_vertices *vertices; /* one a type                */
     weir_snapshot_edges *edges;       /* relation * 2 + direction  */
     weir_snapshot_labels *labels;     /* one a label               */
+    const double **precomputed;       /* one an aggregate, or NULL */
 };
 
 /* load.c: pairs of all relations, in large pages.  WEIR_ENOMEM. */

@@ -330,18 +330,18 @@ static weir_err training_begin(weir_trained *t) {
 }
 
 /* A target's row is computed by its owner, who needs the edges of the target's neighbour for what is said of a pair,
- * and of those whom a walk meets: a part without them would take every pair for one that has never met. */
-static weir_err training_check_pairs(const weir_trained *t) {
-    const weir_schema_aggregate *of =
-        weir_aggregates_of_ends(weir_snapshot_schema(t->opts.snapshot), weir_nn_target_type(t->shape));
-    const uint32_t depth = of ? 1 + of->through_count : 0;
-    if (!of || !t->opts.part || weir_part_depth(t->opts.part) >= depth || weir_part_count(t->opts.part) == 1)
-        return WEIR_OK;
-    return WEIR_ERR(
-        WEIR_EINVAL,
-        "aggregate '%s' looks at edges %u hops from a target, which parts of depth %u do not have; make them "
-        "with `weir partition --depth %u`",
-        of->name, depth, weir_part_depth(t->opts.part), depth);
+ * and of those whom a walk meets: a part without them would take every pair for one that has never met. What it brings
+ * precomputed is as of when a vertex was put (PARTS-P6). */
+static weir_err training_check_ends(const weir_trained *t) {
+    const weir_schema *schema = weir_snapshot_schema(t->opts.snapshot);
+    const weir_schema_task *task = weir_schema_task_at(schema, t->opts.task);
+    const weir_schema_aggregate *of = weir_aggregates_of_ends(schema, weir_nn_target_type(t->shape));
+    if (!of || !t->opts.part || task->moment == WEIR_SCHEMA_AT_PUT) return WEIR_OK;
+    if (weir_part_depth(t->opts.part) >= weir_aggregates_hops(of) || weir_part_count(t->opts.part) == 1) return WEIR_OK;
+    return WEIR_ERR(WEIR_EINVAL,
+                    "aggregate '%s' looks at edges %u hops from a target, which parts of depth %u do not have, and "
+                    "targets of this task are as of their labels; make the parts with `weir partition --depth %u`",
+                    of->name, weir_aggregates_hops(of), weir_part_depth(t->opts.part), weir_aggregates_hops(of));
 }
 
 /* Before any work: what trees cannot be learnt of, or with. */
@@ -389,7 +389,7 @@ static weir_err training_set_up(weir_trained *t) {
                        (unsigned long long)t->targets->young);
     if (!err) err = training_shape_open(t);
     if (!err) err = training_check_columns(t);
-    if (!err) err = training_check_pairs(t);
+    if (!err) err = training_check_ends(t);
     if (!err) err = training_channels(t);
     if (!err && t->opts.trace) err = weir_train_trace_open(t->comm, t->opts.trace, t->opts.ahead, &t->trace);
     if (!err) t->fingerprint = weir_training_fingerprint(t);

@@ -185,7 +185,8 @@ static void e2_what_parts_do_not_reach_is_asked_for(void **state) {
     }
 }
 
-/* Who has met whom is in the lists of the one, which a part of depth 1 has. */
+/* Who has met whom is in the lists of the one, which a part of depth 1 has; and what a part does not see, it brings:
+ * but not as of a label. */
 static void e2_pairs_are_those_of_the_whole(void **state) {
     (void)state;
     const learn_plan plan = {.seed = 3, .pays = 500, .people = 30, .bad = 0.3, .pairs = true};
@@ -197,12 +198,17 @@ static void e2_pairs_are_those_of_the_whole(void **state) {
     trains(1, ranks_train_program(), weir_test_path("snapshot"), alone, usual);
     trains(3, ranks_train_program(), weir_test_path("snapshot"), whole, usual);
     same_losses(alone, whole, EPOCHS);
-    const char *shallow = cut("snapshot", "flat", 3, 0, "random");
-    refused(3, shallow, NULL, usual, "make them with `weir partition --depth 1`");
-    const char *program = cut("snapshot", "p", 3, 1, "random");
+    char shallow[4096], program[4096];
+    snprintf(shallow, sizeof shallow, "%s", cut("snapshot", "flat", 3, 0, "random"));
+    snprintf(program, sizeof program, "%s", cut("snapshot", "p", 3, 1, "random"));
     shell("cd $folder && rm -r snapshot");
     trains(3, program, NULL, parts, usual);
     same_losses(alone, parts, EPOCHS);
+    shell("cd $folder && rm -r parts-run");
+    trains(3, shallow, NULL, parts, usual);
+    same_losses(alone, parts, EPOCHS);
+    refused(3, program, NULL, (const char *const[]){"--task", "said", "--no-baselines", NULL},
+            "make the parts with `weir partition --depth 2`");
 }
 
 /* What was said of a pay counts for who it is by, whichever part has the pay. */

@@ -135,11 +135,11 @@ static void hostile_manifests_are_refused_by_name(void **state) {
     snprintf(more_rows, sizeof more_rows, "\"starts\":[[0,0,0],[0,%lld,%lld],[0,%lld,%lld]],\"listed\":[0,",
              (long long)a[1], (long long)a[2], (long long)b[1], (long long)b[2]);
     parts_uncut(&c);
-    refused_where(false, "\"part\":{\"format\":5", "\"part\":{\"format\":9", WEIR_EVERSION,
-                  "the part has format 9, this program reads 5; cut the snapshot again with weir partition");
+    refused_where(false, "\"part\":{\"format\":6", "\"part\":{\"format\":9", WEIR_EVERSION,
+                  "the part has format 9, this program reads 6; cut the snapshot again with weir partition");
     refused_where(false, "\"part\":{", "\"format\":2,\"part\":1,\"old\":{", WEIR_EDATA, "'format'");
     refused_where(false, "\"part\":{", "\"part\":1,\"old\":{", WEIR_EVERSION,
-                  "the part has format 3, this program reads 5");
+                  "the part has format 3, this program reads 6");
     refused_where(false, "\"part\":{", "\"old\":{", WEIR_EDATA, "is that of a whole snapshot, not of a part");
     refused_where(false, "\"part\":{", "\"part\":[],\"old\":{", WEIR_EDATA, "manifest.json");
     refused_where(false, "\"part\":0", "\"part\":2", WEIR_EDATA, "'part'");

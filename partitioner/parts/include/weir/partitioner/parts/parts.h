@@ -29,6 +29,8 @@
  *   PARTS-P4  The same snapshot and options give the same files, except for times and peak_bytes in report.json.
  *   PARTS-P5  Of two vertices of a type that a part owns, the one that a batch reads with the higher chance has the
  *             lower number, and of equals the one that comes first in the snapshot.
+ *   PARTS-P6  An aggregate of ends that looks at edges more than the depth away from a vertex stands in the part, as it
+ *             is when each vertex that the part owns is put: to the bit what the whole snapshot says.
  */
 #ifndef WEIR_PARTITIONER_PARTS_PARTS_H
 #define WEIR_PARTITIONER_PARTS_PARTS_H
@@ -41,7 +43,7 @@
 extern "C" {
 #endif
 
-#define WEIR_PARTS_FORMAT    5u
+#define WEIR_PARTS_FORMAT    6u
 #define WEIR_PARTS_COUNT_MAX 1024u
 #define WEIR_PARTS_DEPTH_MAX 7u /* the layers that a sampler has, less one */
 

@@ -64,6 +64,8 @@ uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type);
 /* Of them the one that looks furthest from a target's ends, so that a target's differ from those of the same vertex
  * elsewhere; NULL: all are of the vertex itself.  [any] */
 const weir_schema_aggregate *weir_aggregates_of_ends(const weir_schema *schema, uint32_t vertex_type);
+/* So many hops from a target are the edges that an aggregate of ends looks at; 0: it is of the vertex itself.  [any] */
+uint32_t weir_aggregates_hops(const weir_schema_aggregate *aggregate);
 /* values: of->count × weir_aggregates_count, in the schema's order; NaN where there is none: mean and max of no number,
  * and what is said of a pair if the vertex is no target (of->events) or lacks an end. The first time takes memory.
  * WEIR_ENOMEM; WEIR_EINVAL an aggregate asks for labels and the source has none; errors of the source.  [owner] */

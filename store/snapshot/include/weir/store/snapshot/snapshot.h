@@ -30,7 +30,9 @@
  * A PART of a snapshot (partitioner/parts) is such a folder, too, of a share of the graph: the first `own` vertices of
  * a type are those of the share, in any order: vertices/TYPE/by_id.npy, int64, has their indices ascending by id.
  * Behind them come others that these lead to, of which there is an id, and of some their edges, but no key, no life, no
- * row and no line of a matrix. An edge of which one end's list is not here stands in the other's only.
+ * row and no line of a matrix. An edge of which one end's list is not here stands in the other's only. What an aggregate
+ * of ends says of a vertex as it is put may need more edges than are here: vertices/TYPE/lives/aggregate.NAME.npy,
+ * float64, has it of each life (NaN: of one that is not the part's own).
  *
  * INVARIANTS: each is cited where the code keeps it and by a test of the same name
  *
@@ -208,6 +210,9 @@ const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *sna
 const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
                                                   weir_direction direction);
 const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label);
+/* Of a part: what an aggregate says of its own vertices as they are put, one a life, because its edges do not suffice
+ * for that; NULL: they do.  [any] */
+const double *weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate);
 /* For targets before this time the snapshot is not complete: what only they see was left out when it was built.
  * INT64_MIN: nothing was. What `without_deleted` leaves out is not counted here.  [any] */
 int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
