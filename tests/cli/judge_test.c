@@ -283,6 +283,52 @@ static void families_get_what_their_training_said(void **state) {
         }
 }
 
+/* Which family --model best took, by the reports of all three that learn alike. */
+static void best_is_the_best_on_validation(void **state) {
+    static const char *const families[] = {"network", "trees", "blend"};
+    (void)state;
+    make_data();
+    for (int seed = 1; seed <= 3; seed++) {
+        char line[512], *report;
+        double got[3];
+        int best = 0;
+        size_t length;
+        for (int i = 0; i < 4; i++) {
+            const char *family = i < 3 ? families[i] : "best";
+            snprintf(line, sizeof line,
+                     "rm -rf %s && weir train old --model %s --seed %d --epochs 2 --batch 64 --hidden 8 --rate 0.02" CUT
+                     "--folder run-%s --models %s --no-baselines%s",
+                     family, family, seed, family, family, i < 3 ? "" : " >shown");
+            cli_must(line, i < 3 ? "model 2" : "");
+            snprintf(line, sizeof line, "run-%s/report.json", family);
+            assert_ok(weir_file_load(weir_test_path(line), 1 << 20, &report, &length));
+            const double value = number_at(strstr(report, "\"validation\":"), "\"average_precision\":", 1);
+            weir_free(report);
+            if (i < 3) got[i] = value;
+            if (i < 3 && got[i] > got[best]) best = i;
+            assert_true(i < 3 || value == got[best]);
+        }
+        printf("seed %d: %s of %.4f %.4f %.4f\n", seed, families[best], got[0], got[1], got[2]);
+        snprintf(line, sizeof line, "^best on validation: %s, 0\\.[0-9]{4} above", families[best]);
+        cli_must("cat shown", line);
+        snprintf(line, sizeof line,
+                 "cmp <(tail -c 500 best/2*/weights.safetensors) <(tail -c 500 %s/2*/weights.safetensors) && "
+                 "weir model show ./best/2* " ANYBODY_S,
+                 families[best]);
+        cli_must(line, best ? families[best] : "\"task\"");
+    }
+}
+
+/* Where there is one family only, it is that. */
+static void best_of_what_can_be_had(void **state) {
+    (void)state;
+    make_data();
+    cli_must("weir train old --model best --epochs 1 --batch 64 --hidden 8 --strategy uniform --no-baselines" CUT,
+             "^best on validation: network$");
+    cli_must("weir train old --model best --epochs 1 --batch 64 --hidden 8 --fanouts 4,4,4 --no-baselines" CUT,
+             "^best on validation: (network, 0\\.[0-9]{4} above blend|blend, 0\\.[0-9]{4} above network)$");
+}
+
 /* The same seed, the same bits. */
 static void trees_are_the_same_again(void **state) {
     (void)state;
@@ -435,9 +481,9 @@ static void predictions_are_of_a_training(void **state) {
     weir_test_output_free(&output);
 }
 
-WEIR_TESTS(WEIR_CASE(families_get_what_their_training_said), WEIR_CASE(trees_are_the_same_again),
-           WEIR_CASE(a_blend_s_predictions), WEIR_CASE(what_trees_cannot_be_learnt_with),
-           WEIR_CASE(more_aggregates_change_no_figure), WEIR_CASE(an_aggregate_in_between_is_refused),
-           WEIR_CASE(two_models_are_compared), WEIR_CASE(layers_that_add_stay_so),
-           WEIR_CASE(networks_stay_what_they_are), WEIR_CASE(predictions_are_those_of_the_report),
-           WEIR_CASE(predictions_are_of_a_training))
+WEIR_TESTS(WEIR_CASE(families_get_what_their_training_said), WEIR_CASE(best_is_the_best_on_validation),
+           WEIR_CASE(best_of_what_can_be_had), WEIR_CASE(trees_are_the_same_again), WEIR_CASE(a_blend_s_predictions),
+           WEIR_CASE(what_trees_cannot_be_learnt_with), WEIR_CASE(more_aggregates_change_no_figure),
+           WEIR_CASE(an_aggregate_in_between_is_refused), WEIR_CASE(two_models_are_compared),
+           WEIR_CASE(layers_that_add_stay_so), WEIR_CASE(networks_stay_what_they_are),
+           WEIR_CASE(predictions_are_those_of_the_report), WEIR_CASE(predictions_are_of_a_training))

@@ -107,13 +107,13 @@ static void a_surely_better_one_is_promoted(void **state) {
 
 /* Each night's model is of another family than the one that serves, both ways round, and is compared with it. */
 static void families_follow_each_other(void **state) {
-    static const char *const first[] = {"--set", NIGHT_UNSIGNED, NIGHT_SMALL, "--model", "trees", NULL};
+    static const char *const first[] = {"--set", NIGHT_UNSIGNED, NIGHT_ANY, "--model", "trees", NULL};
     static const char *const families[] = {"network", "blend", "trees", "network"};
     (void)state;
     night_store("120");
     expect(first, NULL, 0, "no model served yet");
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
-        const char *const next[] = {"--force", "--set", NIGHT_UNSIGNED, NIGHT_SMALL, "--model", families[i], NULL};
+        const char *const next[] = {"--force", "--set", NIGHT_UNSIGNED, NIGHT_ANY, "--model", families[i], NULL};
         char shown[64];
         weir_test_output output;
         night_run(next, NULL, &output);
@@ -128,6 +128,17 @@ static void families_follow_each_other(void **state) {
         if (!strstr(output.out, shown)) fail_msg("%s is not in %.400s%s", shown, output.out, output.err);
         weir_test_output_free(&output);
     }
+}
+
+/* Who asks for no family gets the best of all. */
+static void the_best_family_is_taken(void **state) {
+    static const char *const night[] = {"--set", NIGHT_UNSIGNED, NIGHT_ANY, NULL};
+    (void)state;
+    night_store("120");
+    weir_test_output output;
+    night_run(night, NULL, &output);
+    if (output.status || !strstr(output.err, "\nbest on validation: ")) fail_msg("%s%s", output.out, output.err);
+    weir_test_output_free(&output);
 }
 
 static void an_ended_night_is_not_gone_on_with(void **state) {
@@ -261,14 +272,14 @@ static void a_server_that_answers_without_a_body(void **state) {
 static void a_rehearsal_changes_nothing(void **state) {
     static const char *const rehearsal[] = {"--dry-run", "--ranks", "1", "--", "--epochs", "7", NULL};
     (void)state;
-    expect(rehearsal, NULL, 0, "--resume --epochs 7\n4/7  train");
+    expect(rehearsal, NULL, 0, "--resume --model best --epochs 7\n4/7  train");
     assert_false(weir_path_exists(weir_test_path("d")));
 }
 
 WEIR_TESTS(WEIR_CASE(promotes_the_first_and_keeps_an_equal_one),
            WEIR_CASE(g3_the_surely_better_one_serves_whichever_is_new), WEIR_CASE(a_surely_better_one_is_promoted),
-           WEIR_CASE(families_follow_each_other), WEIR_CASE(an_ended_night_is_not_gone_on_with),
-           WEIR_CASE(a_signed_model_serves_and_an_unsigned_does_not),
+           WEIR_CASE(families_follow_each_other), WEIR_CASE(the_best_family_is_taken),
+           WEIR_CASE(an_ended_night_is_not_gone_on_with), WEIR_CASE(a_signed_model_serves_and_an_unsigned_does_not),
            WEIR_CASE(a_register_that_nobody_signed_stops_a_strict_night_before_it_trains),
            WEIR_CASE(a_lost_serving_model_stops_the_night), WEIR_CASE(too_little_data), WEIR_CASE(several_ranks),
            WEIR_CASE(a_missing_store_and_server), WEIR_CASE(a_server_that_answers_without_a_body),

@@ -49,13 +49,13 @@ enum { LEARN_TASK_BAD, LEARN_TASK_RANK, LEARN_TASK_SAID };
 static const char learn_schema_text[] = LEARN_SCHEMA_WITH("", "");
 
 /* A pay is at another one, too, and these two have met before or not. */
-static const char learn_pair_schema_text[] = LEARN_SCHEMA_WITH(
-    "  at: {from: pay, to: who}\n"
-    "  knows: {from: who, to: who}\n",
-    "  met: {vertex: pay, between: [by, at], relation: knows, function: count, window: 1d}\n"
-    "  since: {vertex: pay, between: [by, at], relation: knows, function: since_first, window: 1d}\n"
-    "  near: {vertex: pay, end: at, through: [{relation: knows, direction: in}], relation: knows,\n"
-    "         direction: out, function: count, window: 1d, normalise: log-standard}\n");
+static const char learn_pair_schema_text[] =
+    LEARN_SCHEMA_WITH("  at: {from: pay, to: who}\n"
+                      "  knows: {from: who, to: who}\n",
+                      "  met: {vertex: pay, between: [by, at], relation: knows, function: count, window: 1d}\n"
+                      "  since: {vertex: pay, between: [by, at], relation: knows, function: since_first, window: 1d}\n"
+                      "  near: {vertex: pay, end: at, through: [{relation: knows, direction: in}], relation: knows,\n"
+                      "         direction: out, function: count, window: 1d, normalise: log-standard}\n");
 
 /* Of the pays of somebody, how many were said to be bad, and when one was last judged. */
 static const char learn_told_schema_text[] = LEARN_SCHEMA_WITH(

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backtest_main.c - the program behind `weir backtest`. */
+#include <stdlib.h>
+
 #include <weir/store/cli/cli.h>
 
 extern const weir_command weir_command_backtest;
 
 int main(int argc, char **argv) {
+    /* XGBoost's threads would spin while they wait for each other, and where other programs want the cores, that takes
+     * them from the one that is waited for: 70 s in place of 2. Read when that library is loaded. */
+    setenv("OMP_WAIT_POLICY", "passive", 0);
     return weir_cli_main(&weir_command_backtest, "weir backtest", argc, argv);
 }

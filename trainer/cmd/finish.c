@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <weir/inference/inputs/columns.h>
 #include <weir/inference/pack/pack.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
@@ -20,6 +21,7 @@ typedef struct report {
     weir_train_trees trees[WEIR_TRAIN_BASELINES];
     double *tree_scores[WEIR_TRAIN_BASELINES];                 /* one a target behind the training part */
     char why_not[WEIR_TRAIN_BASELINES][WEIR_ERR_SENTENCE_MAX]; /* "": there are trees */
+    weir_train_model family;                                   /* what answers; never WEIR_TRAIN_BEST */
     const weir_train_metrics *metrics_of;                      /* of the model, one a part */
     weir_calibration calibration;                              /* of the model             */
     double *blended;                                           /* log odds of a blend; else NULL */
@@ -92,7 +94,7 @@ static void report_put_served(weir_json *json, const report *f) {
     weir_json_object_end(json);
 }
 
-/* Of a blend, what the network gets by itself. */
+/* What the network gets by itself, of another model. */
 static void report_put_network(weir_json *json, const report *f) {
     weir_json_key(json, "network");
     weir_json_object(json);
@@ -108,7 +110,7 @@ static void report_put_network(weir_json *json, const report *f) {
 static void report_put_baselines(weir_json *json, const report *f) {
     weir_json_key(json, "baselines");
     weir_json_object(json);
-    if (f->c->opts.model == WEIR_TRAIN_BLEND) report_put_network(json, f);
+    if (f->trained.nn && f->family != WEIR_TRAIN_NETWORK) report_put_network(json, f);
     for (weir_train_baseline b = 0; b < WEIR_TRAIN_BASELINES; b++) {
         if (!report_has(f, b)) continue;
         weir_json_key(json, baseline_names[b].key);
@@ -142,8 +144,7 @@ static void report_write_metrics(report *f) {
     weir_json_object(&json);
     weir_json_key_string(&json, "task", weir_nn_task(trained->shape));
     weir_json_key_u64(&json, "alerts_a_day", f->c->opts.alerts);
-    if (f->c->opts.model != WEIR_TRAIN_NETWORK)
-        weir_json_key_string(&json, "family", weir_cmd_train_models[f->c->opts.model]);
+    if (f->family != WEIR_TRAIN_NETWORK) weir_json_key_string(&json, "family", weir_cmd_train_models[f->family]);
     if (trained->nn) weir_json_key_u64(&json, "best_epoch", trained->best_epoch);
     report_put_metrics(&json, f, WEIR_TARGETS_VALIDATION);
     report_put_metrics(&json, f, WEIR_TARGETS_TEST);
@@ -206,7 +207,7 @@ static void report_write_served(report *f) {
 
 /* The network side by side with what it has to beat. */
 static void report_write_ranking(report *f, weir_targets_part part) {
-    const weir_train_model model = f->c->opts.model;
+    const weir_train_model model = f->family;
     weir_buf_printf(&f->text, "\n  %-12s %17s  %16s  %6s  %19s  %8s  %17s\n", "", "average precision", "95 of 100",
                     "AUROC", "precision at budget", "log loss", "calibration error");
     if (f->trained.nn) report_write_row(&f->text, "network", &f->trained.metrics[part], model == WEIR_TRAIN_NETWORK);
@@ -254,7 +255,7 @@ static weir_pack_opts report_pack_opts(const report *f) {
     const weir_cmd_train *c = f->c;
     const weir_train_trees *trees = &f->trees[WEIR_TRAIN_GRAPH_TREES];
     weir_pack_opts opts = {
-        .nn = f->trained.nn,
+        .nn = f->family == WEIR_TRAIN_TREES ? NULL : f->trained.nn,
         .shape = f->trained.shape,
         .sample_seed = c->opts.sample_seed,
         .slope = f->calibration.slope,
@@ -263,7 +264,7 @@ static weir_pack_opts report_pack_opts(const report *f) {
         .metrics = f->metrics.bytes,
         .provenance = f->provenance.bytes,
     };
-    if (c->opts.model == WEIR_TRAIN_NETWORK) return opts;
+    if (f->family == WEIR_TRAIN_NETWORK) return opts;
     opts.trees = trees->trees;
     opts.hops = trees->hops;
     opts.blend = trees->blend;
@@ -281,7 +282,7 @@ static weir_err report_add_model(report *f, const weir_trained *trained) {
     weir_real *host = nn ? weir_malloc(weir_nn_parameter_count(nn) * sizeof *host) : NULL;
     weir_err err = host || !nn ? WEIR_OK : WEIR_NOMEM("for a model");
     if (!err && c->key) err = weir_secret_key_load(c->key, &key);
-    if (!err && nn) err = weir_trained_params(trained, host);
+    if (!err && nn) err = weir_trained_params(trained, host); /* with all ranks, whatever will answer */
     opts.params = host;
     opts.key = key;
     if (!err) err = weir_pack_draft_open(&opts, &draft);
@@ -303,25 +304,57 @@ static weir_err report_learn_trees(report *f, const weir_trained *trained) {
         f->tree_scores[b] = weir_calloc(targets->count - targets->ends[WEIR_TARGETS_TRAIN], sizeof(double));
         weir_err missing = f->tree_scores[b] ? weir_train_trees_learn(trained, b, &f->trees[b], f->tree_scores[b])
                                              : WEIR_NOMEM("for the scores of trees");
-        if (missing && b == WEIR_TRAIN_GRAPH_TREES && f->c->opts.model != WEIR_TRAIN_NETWORK) return missing;
+        if (missing && b == WEIR_TRAIN_GRAPH_TREES &&
+            (f->c->opts.model == WEIR_TRAIN_TREES || f->c->opts.model == WEIR_TRAIN_BLEND))
+            return missing;
         if (missing) weir_err_sentence(missing, f->why_not[b], sizeof f->why_not[b]);
     }
     return WEIR_OK;
 }
 
+/* Whether it can be had of this training. */
+static bool report_can_be(const report *f, weir_train_model family) {
+    const weir_train_opts *o = &f->c->opts;
+    if (family == WEIR_TRAIN_NETWORK) return true;
+    if (!f->trees[WEIR_TRAIN_GRAPH_TREES].trees) return false;
+    if (!weir_tree_columns_share(f->trained.shape, WEIR_TREE_COLUMNS_HOPS_MAX)) return false;
+    return family == WEIR_TRAIN_BLEND || (o->reach.layers <= WEIR_TREE_COLUMNS_HOPS_MAX && !o->embedded_count);
+}
+
+/* Of --model best: by validation, since what the test would choose it could not measure. Of equals the simpler one. */
+static void report_choose_family(report *f) {
+    const weir_train_trees *trees = &f->trees[WEIR_TRAIN_GRAPH_TREES];
+    const double got[] = {
+        [WEIR_TRAIN_NETWORK] = f->trained.metrics[WEIR_TARGETS_VALIDATION].average_precision,
+        [WEIR_TRAIN_TREES] = trees->metrics[WEIR_TARGETS_VALIDATION].average_precision,
+        [WEIR_TRAIN_BLEND] = trees->with_network[WEIR_TARGETS_VALIDATION].average_precision,
+    };
+    f->family = f->c->opts.model;
+    if (f->family != WEIR_TRAIN_BEST) return;
+    f->family = WEIR_TRAIN_NETWORK;
+    for (weir_train_model m = WEIR_TRAIN_TREES; m <= WEIR_TRAIN_BLEND; m++)
+        if (report_can_be(f, m) && got[m] > got[f->family]) f->family = m;
+    weir_buf_printf(&f->text, "best on validation: %s", weir_cmd_train_models[f->family]);
+    for (weir_train_model m = WEIR_TRAIN_NETWORK; m <= WEIR_TRAIN_BLEND; m++)
+        if (report_can_be(f, m) && m != f->family)
+            weir_buf_printf(&f->text, ", %.4f above %s", got[f->family] - got[m], weir_cmd_train_models[m]);
+    weir_buf_byte(&f->text, '\n');
+}
+
 /* What the model gets and says, whichever it is. */
 static weir_err report_choose(report *f) {
     const weir_train_trees *trees = &f->trees[WEIR_TRAIN_GRAPH_TREES];
+    report_choose_family(f);
     const double *tree_scores = f->tree_scores[WEIR_TRAIN_GRAPH_TREES];
     const weir_targets *targets = f->trained.targets;
     const uint64_t count = targets->count - targets->ends[WEIR_TARGETS_TRAIN];
     f->metrics_of = f->trained.metrics;
     f->calibration = f->trained.calibration;
-    if (f->c->opts.model == WEIR_TRAIN_TREES) {
+    if (f->family == WEIR_TRAIN_TREES) {
         f->metrics_of = trees->metrics;
         f->calibration = trees->calibration;
     }
-    if (f->c->opts.model != WEIR_TRAIN_BLEND) return WEIR_OK;
+    if (f->family != WEIR_TRAIN_BLEND) return WEIR_OK;
     f->metrics_of = trees->with_network;
     f->calibration = trees->blended;
     f->blended = weir_calloc(count, sizeof *f->blended);
@@ -339,9 +372,9 @@ static weir_err report_judge_served(report *f) {
     if (!served->trained) return WEIR_OK;
     const weir_trained_view view = weir_trained_look(served->trained);
     f->served = view.metrics[WEIR_TARGETS_TEST];
-    if (f->c->opts.model == WEIR_TRAIN_NETWORK) return WEIR_OK;
+    if (f->family == WEIR_TRAIN_NETWORK) return WEIR_OK;
     weir_err err = weir_train_trees_learn(served->trained, WEIR_TRAIN_GRAPH_TREES, &trees, NULL);
-    f->served = (f->c->opts.model == WEIR_TRAIN_BLEND ? trees.with_network : trees.metrics)[WEIR_TARGETS_TEST];
+    f->served = (f->family == WEIR_TRAIN_BLEND ? trees.with_network : trees.metrics)[WEIR_TARGETS_TEST];
     weir_train_trees_free(&trees);
     if (err) weir_err_sentence(err, f->why_not_served, sizeof f->why_not_served);
     return WEIR_OK;
@@ -354,7 +387,7 @@ static weir_err report_write_predictions(const report *f) {
                               .scores = f->trained.scores,
                               .calibration = f->calibration,
                               .values = weir_nn_outputs(f->trained.shape) == 1 ? NULL : &label->values};
-    if (f->c->opts.model == WEIR_TRAIN_TREES) p.scores = f->tree_scores[WEIR_TRAIN_GRAPH_TREES];
+    if (f->family == WEIR_TRAIN_TREES) p.scores = f->tree_scores[WEIR_TRAIN_GRAPH_TREES];
     if (f->blended) {
         p.scores = f->blended;
         p.network = f->trained.scores;

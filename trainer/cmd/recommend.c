@@ -52,8 +52,9 @@ static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
                                          "network",
                                          "heads"};
     const char *task = weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->name;
+    const bool best = c->opts.model == WEIR_TRAIN_BEST; /* it is the only one */
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (weir_cli_given(cli, others[i]))
+        if (weir_cli_given(cli, others[i]) && !(best && strcmp(others[i], "model") == 0))
             return WEIR_ERR(WEIR_EUSAGE, "--%s is of a network that classifies, and task '%s' recommends; omit it",
                             others[i], task);
     if (weir_comm_ranks(c->comm) > 1)

@@ -207,7 +207,7 @@ static weir_err train_read_plan(const weir_cli *cli, weir_cmd_train *c) {
     return err;
 }
 
-const char *const weir_cmd_train_models[WEIR_TRAIN_MODELS] = {"network", "trees", "blend"};
+const char *const weir_cmd_train_models[WEIR_TRAIN_MODELS] = {"network", "trees", "blend", "best"};
 
 /* What is judged says itself what it is. */
 static weir_err train_read_model(const weir_cli *cli, weir_train_opts *o) {
@@ -316,9 +316,9 @@ static const weir_option options[] = {
     {"key", 'k', "FILE", "sign the model with this secret key, made by weir model keygen (default: do not sign it)",
      NULL},
     {"model", 0, "KIND",
-     "what answers: a network; boosted trees over what stands around a target; or the mean of both, of a yes-or-no "
-     "question (default: network)",
-     "network|trees|blend"},
+     "what answers: a network; of a yes-or-no question also boosted trees over what stands around a target, or the "
+     "mean of both; or whichever of them is best on validation, of those that can be had (default: network)",
+     "network|trees|blend|best"},
 #include "learning.def"
     {"batches", 0, "KIND",
      "global: drawn from all targets, and each rank computes what it has; local: all ranks compute as many of each, of "

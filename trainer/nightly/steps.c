@@ -63,6 +63,15 @@ static void step_add_train_options(const weir_night *night, weir_night_words *wo
         WEIR_NIGHT_WORDS_ADD(words, weir_cli_positional(night->cli, i));
 }
 
+/* The best of all families, unless the user asks for one. */
+static void step_add_model(const weir_night *night, weir_night_words *words) {
+    for (size_t i = 0; i < weir_cli_positional_count(night->cli); i++) {
+        const char *word = weir_cli_positional(night->cli, i);
+        if (strcmp(word, "--model") == 0 || strncmp(word, "--model=", 8) == 0) return;
+    }
+    WEIR_NIGHT_WORDS_ADD(words, "--model", "best");
+}
+
 /* --- the steps --------------------------------------------------------------------------------------------------- */
 
 static weir_err step_checkpoint(weir_night *night, step_said *said) {
@@ -135,6 +144,7 @@ static weir_err step_train_model(weir_night *night, step_said *said) {
         WEIR_NIGHT_WORDS_ADD(&words, night->snapshot_folder);
     WEIR_NIGHT_WORDS_ADD(&words, "--folder", night->train_folder, "--models", night->models, "--resume");
     if (*night->key) WEIR_NIGHT_WORDS_ADD(&words, "--key", night->key);
+    step_add_model(night, &words);
     step_add_train_options(night, &words);
     return step_program(night, WEIR_NIGHT_TRAIN, &words, true, said);
 }

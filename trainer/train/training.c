@@ -347,7 +347,7 @@ static weir_err training_check_ends(const weir_trained *t) {
 /* Before any work: what trees cannot be learnt of, or with. */
 static weir_err training_check_trees(const weir_trained *t) {
     const weir_train_opts *o = &t->opts;
-    if (o->model == WEIR_TRAIN_NETWORK) return WEIR_OK;
+    if (o->model == WEIR_TRAIN_NETWORK || o->model == WEIR_TRAIN_BEST) return WEIR_OK;
     if (o->part)
         return WEIR_ERR(WEIR_EINVAL, "one rank learns the trees, and has only its part; train on the whole snapshot");
     if (o->model == WEIR_TRAIN_TREES && (o->reach.layers > WEIR_TREE_COLUMNS_HOPS_MAX || o->embedded_count))
@@ -361,7 +361,7 @@ static weir_err training_check_trees(const weir_trained *t) {
 
 /* And what the shape shows, before anything is learnt. */
 static weir_err training_check_columns(const weir_trained *t) {
-    if (t->opts.model == WEIR_TRAIN_NETWORK) return WEIR_OK;
+    if (t->opts.model == WEIR_TRAIN_NETWORK || t->opts.model == WEIR_TRAIN_BEST) return WEIR_OK;
     if (weir_nn_outputs(t->shape) != 1)
         return WEIR_ERR(WEIR_EINVAL, "boosted trees answer yes-or-no questions only; take --model network");
     if (!weir_tree_columns_share(t->shape, WEIR_TREE_COLUMNS_HOPS_MAX))

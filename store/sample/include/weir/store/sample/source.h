@@ -141,9 +141,9 @@ struct weir_sample_source {
      * life that the vertex has then, as an index of the label's values; WEIR_SCHEMA_NONE: nothing was told.  NULL: it
      * has no labels, as plain arrays.  WEIR_ECORRUPT over a snapshot: no such vertex or value. */
     weir_err (*labels)(weir_sample_source *source, const weir_sample_vertices *of, uint32_t label, uint32_t *values);
-    /* What an aggregate of ends says of targets, if that was computed where there are more edges than here: to values[0],
-     * values[stride] and so on, NaN of who is no target; *therep false: it was not. NULL: nothing was.  WEIR_ECORRUPT
-     * over a snapshot: no such vertex; WEIR_EDATA: not as of the time that a vertex was put. */
+    /* What an aggregate of ends says of targets, if that was computed where there are more edges than here: to
+     * values[0], values[stride] and so on, NaN of who is no target; *therep false: it was not. NULL: nothing was.
+     * WEIR_ECORRUPT over a snapshot: no such vertex; WEIR_EDATA: not as of the time that a vertex was put. */
     weir_err (*precomputed)(weir_sample_source *source, const weir_sample_vertices *of, uint32_t aggregate,
                             double *values, size_t stride, bool *therep);
     /* The same as `features` of edges [begin, begin + count) of a step that was sampled here. */

@@ -30,9 +30,9 @@
  * A PART of a snapshot (partitioner/parts) is such a folder, too, of a share of the graph: the first `own` vertices of
  * a type are those of the share, in any order: vertices/TYPE/by_id.npy, int64, has their indices ascending by id.
  * Behind them come others that these lead to, of which there is an id, and of some their edges, but no key, no life, no
- * row and no line of a matrix. An edge of which one end's list is not here stands in the other's only. What an aggregate
- * of ends says of a vertex as it is put may need more edges than are here: vertices/TYPE/lives/aggregate.NAME.npy,
- * float64, has it of each life (NaN: of one that is not the part's own).
+ * row and no line of a matrix. An edge of which one end's list is not here stands in the other's only. What an
+ * aggregate of ends says of a vertex as it is put may need more edges than are here: so it stands, float64 of each
+ * life, in vertices/TYPE/lives/aggregate.NAME.npy.
  *
  * INVARIANTS: each is cited where the code keeps it and by a test of the same name
  *

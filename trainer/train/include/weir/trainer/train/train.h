@@ -122,6 +122,7 @@ typedef enum weir_train_model {
     WEIR_TRAIN_NETWORK,
     WEIR_TRAIN_TREES, /* no network is learnt: targets, and scales of inputs, alone */
     WEIR_TRAIN_BLEND, /* a network, and trees beside it                             */
+    WEIR_TRAIN_BEST,  /* the same, and whichever of the three is best; the network where trees cannot be had */
     WEIR_TRAIN_MODELS
 } weir_train_model;
 
