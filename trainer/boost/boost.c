@@ -142,13 +142,16 @@ static weir_err boost_set_up(BoosterHandle booster, const weir_boost_opts *o) {
 
 static weir_err boost_grow(boost_training *b) {
     const weir_boost_opts *o = b->opts;
-    const weir_scored scored = {b->scores, b->validation->labels, b->validation->count};
+    weir_scored scored = {0};
     weir_err err = WEIR_OK;
+    if (b->validation) scored = (weir_scored){b->scores, b->validation->labels, b->validation->count};
     for (uint32_t round = 0; !err && round < o->rounds; round++) {
         double precision = 0;
-        if (o->patience && round >= b->out->rounds + o->patience) break;
+        if (b->validation && o->patience && round >= b->out->rounds + o->patience) break;
         err = boost_check(xgb.XGBoosterUpdateOneIter(b->out->booster, (int)round, b->train_matrix), "grow a tree");
-        if (!err) err = boost_predict(b->out->booster, b->validation_matrix, 0, b->validation->count, b->scores);
+        if (!err && !b->validation) b->out->rounds = round + 1;
+        if (err || !b->validation) continue;
+        err = boost_predict(b->out->booster, b->validation_matrix, 0, b->validation->count, b->scores);
         if (!err) err = weir_eval_average_precision(&scored, &precision);
         if (!err && precision > b->best) { /* BOOST-X2 */
             b->best = precision;
@@ -170,17 +173,17 @@ weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *tr
     if (!weir_boost_available())
         return WEIR_ERR(WEIR_EUNAVAILABLE, BOOST_LIBRARY " cannot be loaded; install libxgboost0");
     weir_err err = boost_check_rows(train, train->columns);
-    if (!err) err = boost_check_rows(validation, train->columns);
+    if (!err && validation) err = boost_check_rows(validation, train->columns);
     if (err) return err;
     boost_training b = {.opts = opts, .validation = validation, .best = -1};
     b.out = weir_calloc(1, sizeof *b.out);
-    b.scores = weir_calloc(validation->count, sizeof *b.scores);
+    b.scores = weir_calloc(validation ? validation->count : 1, sizeof *b.scores);
     if (!b.out || !b.scores) err = WEIR_NOMEM(BOOST_NO_MEMORY);
     if (!err) err = boost_matrix(train, &b.train_matrix);
-    if (!err) err = boost_matrix(validation, &b.validation_matrix);
+    if (!err && validation) err = boost_matrix(validation, &b.validation_matrix);
     const DMatrixHandle cached[] = {b.train_matrix, b.validation_matrix};
     if (!err) b.out->columns = train->columns;
-    if (!err) err = boost_check(xgb.XGBoosterCreate(cached, 2, &b.out->booster), "make a model");
+    if (!err) err = boost_check(xgb.XGBoosterCreate(cached, validation ? 2 : 1, &b.out->booster), "make a model");
     if (!err) err = boost_set_up(b.out->booster, opts);
     if (!err) err = boost_grow(&b);
     if (b.train_matrix) xgb.XGDMatrixFree(b.train_matrix);

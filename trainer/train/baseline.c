@@ -123,31 +123,51 @@ static weir_err baseline_measure_trees(baseline_table *t, weir_targets_part part
     return err || !trained->nn ? err : baseline_measure_blend(t, scores, part, treesp);
 }
 
-static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp) {
-    const weir_targets *targets = t->trained->targets;
+/* The mean of several learnings. rounds: of each, found by validation; where that is NULL they are known. */
+static weir_err baseline_learn_bags(const baseline_table *t, const weir_boost_rows *train,
+                                    const weir_boost_rows *validation, uint32_t rounds[BASELINE_BAGS],
+                                    weir_trees **treesp) {
     weir_boost_opts opts = weir_boost_defaults();
     weir_trees *bags[BASELINE_BAGS] = {NULL};
-    uint8_t *labels = weir_calloc(targets->count, sizeof *labels);
-    if (!labels) return WEIR_NOMEM(BASELINE_NO_MEMORY);
-    for (uint64_t i = 0; i < targets->count; i++)
-        labels[i] = targets->classes_of[i] != 0;
-    const weir_boost_rows train = baseline_part(t, labels, WEIR_TARGETS_TRAIN);
-    const weir_boost_rows validation = baseline_part(t, labels, WEIR_TARGETS_VALIDATION);
     weir_err err = WEIR_OK;
     for (uint32_t bag = 0; !err && bag < BASELINE_BAGS; bag++) {
         weir_boost *boost = NULL;
         opts.seed = t->trained->opts.seed * BASELINE_BAGS + bag;
-        err = weir_boost_learn(&opts, &train, &validation, &boost);
+        if (!validation) opts.rounds = rounds[bag];
+        err = weir_boost_learn(&opts, train, validation, &boost);
+        if (!err) rounds[bag] = weir_boost_rounds(boost);
         if (!err) err = weir_boost_export(boost, &bags[bag]);
         weir_boost_close(boost);
     }
-    if (!err) err = weir_trees_mean(bags, BASELINE_BAGS, &treesp->trees);
+    if (!err) err = weir_trees_mean(bags, BASELINE_BAGS, treesp);
+    for (uint32_t bag = 0; bag < BASELINE_BAGS; bag++)
+        weir_trees_close(bags[bag]);
+    return err;
+}
+
+/* Cut by time, what validation held back is the newest that was known: once it has said how many rounds are best, and
+ * how sure the trees may be, trees of as many rounds learn from it, too, and these answer. Published sets, whose parts
+ * somebody else has chosen, say what is learnt from. */
+static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp) {
+    const weir_targets *targets = t->trained->targets;
+    const weir_targets_split split = t->trained->opts.cut.split;
+    uint32_t rounds[BASELINE_BAGS];
+    uint8_t *labels = weir_calloc(targets->count, sizeof *labels);
+    if (!labels) return WEIR_NOMEM(BASELINE_NO_MEMORY);
+    for (uint64_t i = 0; i < targets->count; i++)
+        labels[i] = targets->classes_of[i] != 0;
+    weir_boost_rows train = baseline_part(t, labels, WEIR_TARGETS_TRAIN);
+    const weir_boost_rows validation = baseline_part(t, labels, WEIR_TARGETS_VALIDATION);
+    weir_err err = baseline_learn_bags(t, &train, &validation, rounds, &treesp->trees);
     if (!err) err = baseline_measure_trees(t, WEIR_TARGETS_VALIDATION, treesp);
+    if (!err && (split == WEIR_TARGETS_BY_TIME || split == WEIR_TARGETS_BY_TIMES)) {
+        weir_train_trees_free(treesp);
+        train.count += validation.count; /* which follow */
+        err = baseline_learn_bags(t, &train, NULL, rounds, &treesp->trees);
+    }
     if (!err) err = baseline_measure_trees(t, WEIR_TARGETS_TEST, treesp);
     treesp->hops = t->hops;
     if (treesp->trees) treesp->rounds = weir_trees_look(treesp->trees).trees;
-    for (uint32_t bag = 0; bag < BASELINE_BAGS; bag++)
-        weir_trees_close(bags[bag]);
     if (err || !t->hops) weir_train_trees_free(treesp);
     weir_free(labels);
     return err;

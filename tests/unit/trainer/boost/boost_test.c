@@ -76,6 +76,36 @@ static void x1_the_same_again(void **state) {
     free(test);
 }
 
+/* As many rounds that nobody validates are the same trees, and one more is another model. */
+static void x2_known_rounds_are_all_made(void **state) {
+    (void)state;
+    needs_the_library();
+    static double one[ROWS], two[ROWS];
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 4, 0);
+    made *train = make(&rng, false), *validation = make(&rng, false);
+    const weir_boost_rows a = rows_of(train), b = rows_of(validation);
+    weir_boost_opts opts = weir_boost_defaults();
+    weir_boost *found = NULL, *known = NULL, *more = NULL;
+    opts.rounds = 60;
+    opts.patience = 5;
+    assert_ok(weir_boost_learn(&opts, &a, &b, &found));
+    opts.rounds = weir_boost_rounds(found);
+    assert_ok(weir_boost_learn(&opts, &a, NULL, &known));
+    assert_int_equal(weir_boost_rounds(known), opts.rounds);
+    precision_of(found, validation, one);
+    precision_of(known, validation, two);
+    assert_memory_equal(one, two, sizeof one);
+    opts.rounds++;
+    assert_ok(weir_boost_learn(&opts, &a, NULL, &more));
+    precision_of(more, validation, two);
+    assert_memory_not_equal(one, two, sizeof one);
+    weir_boost_close(found);
+    weir_boost_close(known);
+    weir_boost_close(more);
+    free(train);
+    free(validation);
+}
+
 /* The rounds kept score what no shorter training does. */
 static void x2_the_best_rounds_are_kept(void **state) {
     (void)state;
@@ -202,6 +232,6 @@ static void json_that_is_no_model(void **state) {
         assert_err(weir_boost_read_model(good, length, 1, 2, &trees), WEIR_EINTERNAL, NULL);
 }
 
-WEIR_TESTS(WEIR_CASE(x1_the_same_again), WEIR_CASE(x2_the_best_rounds_are_kept),
-           WEIR_CASE(x3_exported_trees_are_the_library), WEIR_CASE(json_that_is_no_model),
-           WEIR_CASE(rows_that_cannot_be_learnt_from))
+WEIR_TESTS(WEIR_CASE(x1_the_same_again), WEIR_CASE(x2_known_rounds_are_all_made),
+           WEIR_CASE(x2_the_best_rounds_are_kept), WEIR_CASE(x3_exported_trees_are_the_library),
+           WEIR_CASE(json_that_is_no_model), WEIR_CASE(rows_that_cannot_be_learnt_from))

@@ -7,6 +7,7 @@
  * INVARIANTS
  *   BOOST-X1  The same rows, labels and options give the same scores.
  *   BOOST-X2  The rounds kept are those with the best average precision on the validation rows; the first of equals.
+ *             Without validation rows all are made and kept: the same trees as far as both go.
  *   BOOST-X3  Trees that were exported give each row the log odds that the library gives it, to the last bit of a
  *             float.
  *
@@ -46,7 +47,7 @@ weir_boost_opts weir_boost_defaults(void);
 /* Whether this program was built with the library, and finds it, which loads it; without, learning and scoring are
  * WEIR_EUNAVAILABLE.  [any] */
 bool weir_boost_available(void);
-/* WEIR_EINVAL no rows, or columns that differ; WEIR_EDATA the validation rows are of one class; WEIR_ENOMEM;
+/* validation: NULL, if `rounds` is known to be right.  WEIR_EINVAL no rows, or columns that differ; WEIR_EDATA the validation rows are of one class; WEIR_ENOMEM;
  * WEIR_EINTERNAL what the library says. */
 weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *train, const weir_boost_rows *validation,
                           weir_boost **boostp);
