@@ -77,6 +77,7 @@ typedef struct aggregate_reading {
     const weir_sample_ask *ask;
     const weir_sample_window *window;
     int64_t before_us;
+    uint32_t steps; /* of a walk that met anybody */
 } aggregate_reading;
 
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type) {
@@ -208,6 +209,9 @@ static weir_err aggregate_evaluate(const aggregate_reading *r, const weir_schema
     case WEIR_SCHEMA_COUNT:
         *valuep = count;
         break;
+    case WEIR_SCHEMA_DEPTH:
+        *valuep = r->steps + (count > 0);
+        break;
     case WEIR_SCHEMA_SINCE_LAST:
     case WEIR_SCHEMA_SINCE_FIRST:
         *valuep = aggregate_age(r, aggregate, count);
@@ -241,8 +245,8 @@ static bool aggregate_walks_alike(const weir_schema_aggregate *x, const weir_sch
     for (uint32_t i = 0; i < x->through_count; i++)
         if (x->through[i].relation != y->through[i].relation || x->through[i].direction != y->through[i].direction)
             return false;
-    return x->through_count == 0 ||
-           (x->crowd == y->crowd && x->window_us == y->window_us && x->resolution_us == y->resolution_us);
+    return x->through_count == 0 || (x->crowd == y->crowd && x->ordered == y->ordered && x->window_us == y->window_us &&
+                                     x->resolution_us == y->resolution_us);
 }
 
 /* Whether two are read from the same windows. */
@@ -361,7 +365,7 @@ static weir_err aggregate_evaluate_told(const aggregate_reading *r, const weir_s
     }
     s->numbers_of = WEIR_SCHEMA_NONE; /* what was decoded was of another window */
     weir_err err = aggregate_keep(r->a, r->window, &kept);
-    const aggregate_reading some = {r->a, r->ask, &kept, r->before_us};
+    const aggregate_reading some = {r->a, r->ask, &kept, r->before_us, r->steps};
     return err ? err : aggregate_evaluate(&some, aggregate, valuep);
 }
 
@@ -400,7 +404,7 @@ static weir_err aggregate_read_group(weir_aggregates *a, const weir_schema_aggre
     aggregate_see_begins(a, first, of->before_us, of->count);
     weir_err err = a->source->windows(a->source, &ask, windows);
     for (uint32_t row = 0; !err && row < of->count; row++) {
-        const aggregate_reading r = {a, &ask, &windows[row], of->before_us[row]};
+        const aggregate_reading r = {a, &ask, &windows[row], of->before_us[row], 0};
         err = aggregate_evaluate_group(&r, first, values + (size_t)row * columns);
     }
     return err;
@@ -504,7 +508,7 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
         for (uint32_t e = 0; both && e < windows[i].count; e++)
             a->scratch->counts[e] = weir_aggregate_neighbor_at(a->source, &windows[i], e) == pairs->seconds[i];
         if (both) err = aggregate_keep(a, &windows[i], &kept);
-        const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i]};
+        const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i], 0};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }
     return err;
@@ -555,7 +559,7 @@ static weir_err aggregate_read_through(weir_aggregates *a, const weir_schema_agg
                                      .direction = aggregate_direction(first->direction)};
         if (!err && met.count > 0) err = a->source->windows(a->source, &ask, a->scratch->windows);
         if (!err) err = aggregate_join(a, &met, both ? &pairs->seconds[i] : NULL, &joined);
-        const aggregate_reading r = {a, &ask, &joined, before_us};
+        const aggregate_reading r = {a, &ask, &joined, before_us, met.steps};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }
     return err;

@@ -17,6 +17,7 @@ typedef struct walk_found {
 /* Whom one step has met. Index 0: the beginning. */
 typedef struct walk_step {
     weir_vertex vertices[WEIR_AGGREGATE_WALK];
+    int64_t times_us[WEIR_AGGREGATE_WALK]; /* of the newest edge to each */
     uint32_t count;
     uint16_t type;
 } walk_step;
@@ -73,14 +74,22 @@ static void walk_meet(weir_walk *w, uint32_t step) {
             weir_aggregate_set_add(w->set, w->steps[before].vertices[i]);
     if (w->found_count > 1) qsort(w->found, w->found_count, sizeof *w->found, walk_newest_first);
     for (uint32_t i = 0; i < w->found_count && next->count < WEIR_AGGREGATE_WALK; i++)
-        if (weir_aggregate_set_add(w->set, w->found[i].vertex)) next->vertices[next->count++] = w->found[i].vertex;
+        if (weir_aggregate_set_add(w->set, w->found[i].vertex)) {
+            next->vertices[next->count] = w->found[i].vertex;
+            next->times_us[next->count++] = w->found[i].time_us;
+        }
 }
 
-/* Those of a step, as the source calls them. */
-static weir_walk_met walk_met_of(weir_walk *w, uint32_t step) {
+/* Those of a step, as the source calls them, and which edges of each count. */
+static weir_walk_met walk_met_of(weir_walk *w, const weir_schema_aggregate *aggregate, uint32_t step) {
     const walk_step *s = &w->steps[step];
-    for (uint32_t i = 0; i < s->count; i++)
+    for (uint32_t i = 0; i < s->count; i++) {
         w->indices[i] = (uint64_t)s->vertices[i];
+        if (!aggregate->ordered || step == 0) continue;
+        WEIR_ASSERT(s->times_us[i] < INT64_MAX); /* AGGREGATE-G5: older than the target */
+        w->before_us[i] = s->times_us[i] + 1;
+        if (__builtin_sub_overflow(s->times_us[i], aggregate->window_us, &w->since_us[i])) w->since_us[i] = INT64_MIN;
+    }
     return (weir_walk_met){.vertices = w->source->wide ? NULL : w->indices,
                            .ids = w->source->wide ? s->vertices : NULL,
                            .before_us = w->before_us,
@@ -89,10 +98,11 @@ static weir_walk_met walk_met_of(weir_walk *w, uint32_t step) {
                            .type = s->type};
 }
 
-static weir_err walk_take_step(weir_walk *w, const weir_schema_walk *along, uint32_t crowd, uint32_t step) {
+static weir_err walk_take_step(weir_walk *w, const weir_schema_aggregate *aggregate, uint32_t step) {
+    const weir_schema_walk *along = &aggregate->through[step - 1];
     const weir_schema_relation *relation = weir_schema_relation_at(w->schema, along->relation);
     const bool out = along->direction == WEIR_SCHEMA_OUT;
-    const weir_walk_met from = walk_met_of(w, step - 1);
+    const weir_walk_met from = walk_met_of(w, aggregate, step - 1);
     const weir_sample_ask ask = {.parents = from.vertices,
                                  .parent_ids = from.ids,
                                  .before_us = from.before_us,
@@ -106,7 +116,7 @@ static weir_err walk_take_step(weir_walk *w, const weir_schema_walk *along, uint
     w->steps[step].type = (uint16_t)(out ? relation->to : relation->from);
     weir_err err = from.count ? w->source->windows(w->source, &ask, w->windows) : WEIR_OK;
     for (uint32_t i = 0; !err && i < from.count; i++)
-        walk_find_neighbors(w, &w->windows[i], from.since_us[i], crowd);
+        walk_find_neighbors(w, &w->windows[i], from.since_us[i], aggregate->crowd);
     if (!err) walk_meet(w, step);
     return err;
 }
@@ -125,9 +135,13 @@ weir_err weir_walk_go(weir_walk *w, const weir_schema_aggregate *aggregate, weir
                               .type = (uint16_t)(first->direction == WEIR_SCHEMA_OUT ? relation->from : relation->to)};
     w->steps[0].vertices[0] = from;
     weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < aggregate->through_count; i++)
-        err = walk_take_step(w, &aggregate->through[i], aggregate->crowd, i + 1);
-    *metp = walk_met_of(w, aggregate->through_count);
+    uint32_t steps = 0;
+    for (uint32_t step = 1; !err && step <= aggregate->through_count; step++) {
+        err = walk_take_step(w, aggregate, step);
+        steps += !err && w->steps[step].count > 0;
+    }
+    *metp = walk_met_of(w, aggregate, aggregate->through_count);
+    metp->steps = steps;
     return err;
 }
 

@@ -6,6 +6,8 @@
  *   the window. A vertex with more than `crowd` different neighbours among these is a place and no tie: it leads
  *   nowhere. A vertex is met once in a walk, its beginning never. Of those that a step meets, the last met go on:
  *   those of the newest edges, of one time as they are met.
+ *   An ordered walk goes back in time: of a vertex that was met by an edge of time m, the edges of m - window <= time
+ *   <= m are looked at; of several edges by which it was met the newest counts.
  *
  * THREADS: [owner], as the source is.
  */
@@ -42,6 +44,7 @@ typedef struct weir_walk_met {
     const weir_vertex *ids;   /* over a graph                        */
     const int64_t *before_us, *since_us;
     uint32_t count; /* at most WEIR_AGGREGATE_WALK */
+    uint32_t steps; /* that have met anybody */
     uint16_t type;
 } weir_walk_met;
 
@@ -49,7 +52,8 @@ typedef struct weir_walk_met {
 weir_err weir_walk_open(const weir_schema *schema, weir_sample_source *source, weir_aggregate_set *set,
                         weir_walk **walkp);
 void weir_walk_close(weir_walk *walk); /* NULL is allowed */
-/* Along aggregate->through from a vertex of the type at which that begins, by edges of since_us <= time < before_us.
+/* Along aggregate->through from a vertex of the type at which that begins, by edges of since_us <= time < before_us;
+ * ordered, that is the first step's.
  * WEIR_ENOMEM; errors of the source. */
 weir_err weir_walk_go(weir_walk *walk, const weir_schema_aggregate *aggregate, weir_vertex from, int64_t since_us,
                       int64_t before_us, weir_walk_met *metp);

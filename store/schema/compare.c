@@ -174,7 +174,8 @@ static const char *compare_end_name(const weir_schema *schema, uint32_t relation
 
 static bool compare_same_walks(const comparer *c, const weir_schema_aggregate *stored,
                                const weir_schema_aggregate *offered) {
-    bool same = stored->through_count == offered->through_count && stored->crowd == offered->crowd;
+    bool same = stored->through_count == offered->through_count && stored->crowd == offered->crowd &&
+                stored->ordered == offered->ordered;
     for (uint32_t i = 0; same && i < stored->through_count; i++)
         same = stored->through[i].direction == offered->through[i].direction &&
                strcmp(compare_relation_name(c->stored, stored->through[i].relation),
@@ -217,7 +218,7 @@ static weir_err compare_aggregate(comparer *c, const char *what, uint32_t stored
         err = compare_word(c, what, ends, compare_end_name(c->stored, stored->between[i]),
                            compare_end_name(c->offered, offered->between[i]));
     if (!err && !compare_same_walks(c, stored, offered))
-        err = compare_say(c, true, "'through' or 'crowd' of %s leads elsewhere", what);
+        err = compare_say(c, true, "'through', 'crowd' or 'ordered' of %s leads elsewhere", what);
     if (!err)
         err = compare_word(c, what, "direction", weir_schema_direction_words[stored->direction],
                            weir_schema_direction_words[offered->direction]);

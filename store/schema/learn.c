@@ -114,7 +114,11 @@ static weir_err aggregate_name_through(const weir_schema_def *def, weir_schema_a
     const weir_yaml_node *node = weir_schema_get(def, "through");
     aggregate->through_count = 0;
     aggregate->crowd = 0;
-    if (!node) return weir_schema_refuse(def, "crowd", "without 'through', along which it is asked");
+    aggregate->ordered = false;
+    if (!node) {
+        weir_err err = weir_schema_refuse(def, "crowd", "without 'through', along which it is asked");
+        return err ? err : weir_schema_refuse(def, "ordered", "without 'through', whose steps it puts in order");
+    }
     if (aggregate->between[0] == WEIR_SCHEMA_NONE)
         return WEIR_YAML_ERR(
             node, "%s: 'through' begins at an end of the vertex; name that by 'end', or two by 'between'", def->what);
@@ -126,6 +130,7 @@ static weir_err aggregate_name_through(const weir_schema_def *def, weir_schema_a
         err = aggregate_read_walk(def, weir_yaml_item(node, i), typep, &aggregate->through[i]);
     aggregate->through_count = (uint32_t)count;
     aggregate->crowd = WEIR_SCHEMA_CROWD;
+    if (!err) err = weir_schema_read_bool(def, "ordered", &aggregate->ordered);
     return err ? err : weir_schema_read_u32(def, "crowd", 1, WEIR_SCHEMA_CROWD_MAX, &aggregate->crowd);
 }
 
@@ -173,6 +178,10 @@ static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggreg
     if (aggregate->function == WEIR_SCHEMA_COUNT) return weir_schema_refuse(def, "of", "for a count");
     if (aggregate->function == WEIR_SCHEMA_SINCE_LAST || aggregate->function == WEIR_SCHEMA_SINCE_FIRST)
         return weir_schema_refuse(def, "of", "for a time since an edge");
+    if (aggregate->function == WEIR_SCHEMA_DEPTH && aggregate->through_count == 0)
+        return WEIR_YAML_ERR(weir_schema_get(def, "function"),
+                             "%s: 'depth' is of a walk; say by 'through' where it goes", def->what);
+    if (aggregate->function == WEIR_SCHEMA_DEPTH) return weir_schema_refuse(def, "of", "for a depth");
     /* Of neighbours, of which a pair has one; through others, of these. */
     if (!node && distinct && (!weir_schema_get(def, "between") || aggregate->through_count > 0)) return WEIR_OK;
     weir_err err = weir_schema_need(def, "of", &node);
@@ -219,14 +228,17 @@ static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_ag
     if (!err) err = weir_schema_read_duration(def, "window", NULL, false, &aggregate->window_us);
     if (!err) err = weir_schema_read_duration(def, "resolution", "exact", false, &aggregate->resolution_us);
     if (err) return err;
+    if (aggregate->ordered && aggregate->resolution_us)
+        return weir_schema_refuse(def, "resolution", "beside 'ordered', where each edge has a window of its own");
     for (uint32_t i = 0; i <= aggregate->through_count; i++) {
         const weir_schema_relation *relation =
             learn_relation(def, i < aggregate->through_count ? aggregate->through[i].relation : aggregate->relation);
-        if (relation->expire_us && aggregate->window_us > relation->expire_us)
+        const int64_t steps = aggregate->ordered ? i + 1 : 1; /* each is looked for a window further back */
+        if (relation->expire_us && aggregate->window_us > relation->expire_us / steps)
             return WEIR_YAML_ERR(window,
-                                 "%s: 'window' is longer than edges of relation '%s' live; shorten it, or raise "
+                                 "%s: 'window' is longer than edges of relation '%s' live%s; shorten it, or raise "
                                  "their 'expire'",
-                                 def->what, relation->name);
+                                 def->what, relation->name, steps > 1 ? ", as every step goes as far back" : "");
     }
     int64_t resolution_us = aggregate->resolution_us;
     if (resolution_us == 0) return WEIR_OK;
@@ -240,9 +252,9 @@ static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_ag
 }
 
 weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"vertex",   "between",   "end",        "through",   "crowd",
-                                       "relation", "direction", "function",   "of",        "label",
-                                       "is",       "window",    "resolution", "normalise", NULL};
+    static const char *const keys[] = {"vertex",   "between",    "end",       "through", "crowd", "ordered",
+                                       "relation", "direction",  "function",  "of",      "label", "is",
+                                       "window",   "resolution", "normalise", NULL};
     weir_schema_aggregate *aggregate = slot;
     const weir_yaml_node *node = NULL;
     uint32_t function = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;

@@ -149,6 +149,7 @@ static void schema_print_through(const schema_printer *p, const weir_schema_aggr
     }
     weir_buf_text(p->out, "]\n");
     weir_buf_printf(p->out, "    crowd: %u\n", aggregate->crowd);
+    if (aggregate->ordered) weir_buf_text(p->out, "    ordered: true\n");
 }
 
 static void schema_print_aggregate(const schema_printer *p, uint32_t id) {

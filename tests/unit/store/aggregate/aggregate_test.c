@@ -198,6 +198,9 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, const 
         return (double)(n.count ? before_us - n.newest_us : a->window_us) * 1e-6;
     case WEIR_SCHEMA_SINCE_FIRST:
         return n.count ? (double)(before_us - n.oldest_us) * 1e-6 : 0;
+    case WEIR_SCHEMA_DEPTH: /* of walks, which are not here */
+        fail();
+        break;
     case WEIR_SCHEMA_DISTINCT:
         break;
     }

@@ -8,7 +8,7 @@
 
 #include <weir/store/aggregate/aggregate.h>
 
-#define COLUMNS 13u
+#define COLUMNS 17u
 #define ROWS    40u
 #define HOURS   40u
 #define HOUR_US ((int64_t)3600 * 1000000)
@@ -40,6 +40,15 @@ static const char text[] =
     "  last_met: {vertex: a, between: [aa, ab], through: [{relation: aa, direction: out}, {relation: aa, direction: "
     "in}],\n"
     "             crowd: 30, relation: ab, function: since_last, window: 35h}\n"
+    "  chain: {vertex: a, end: aa, through: [{relation: aa, direction: in}, {relation: aa, direction: in},\n"
+    "          {relation: aa, direction: in}, {relation: aa, direction: in}, {relation: aa, direction: in}],\n"
+    "          ordered: true, relation: aa, direction: in, function: depth, window: 3h}\n"
+    "  back_in_time: {vertex: a, end: ab, through: [ab, ab, ab], crowd: 40, ordered: true, relation: ab,\n"
+    "                 function: sum, of: x, window: 6h}\n"
+    "  paid_before: {vertex: a, between: [aa, ab], through: [{relation: aa, direction: in}], ordered: true,\n"
+    "                relation: ab, function: distinct, window: 30h}\n"
+    "  as_far: {vertex: a, end: ab, through: [ab, ab, ab, ab, ab, ab, ab, ab], crowd: 2, relation: ab,\n"
+    "           function: depth, window: 20h}\n"
     "  spread: {vertex: a, between: [ab, ab], through: [ab], relation: ab, function: deviation, of: x,\n"
     "           window: 35h}\n"
     "sources:\n"
@@ -78,6 +87,7 @@ static void read_one(const world *w, uint64_t vertex, uint64_t event, int64_t be
 
 typedef struct met {
     uint64_t who[MET_MAX];
+    int64_t time_us[MET_MAX]; /* of the newest edge to each; of the beginning the target's, exclusive */
     uint32_t count, type;
 } met;
 
@@ -125,6 +135,19 @@ static bool naive_has(const met *steps, uint32_t count, uint32_t type, uint64_t 
     return false;
 }
 
+/* The edges of one whom a step has met that count: of the window before the target, or, ordered, before it was met. */
+static uint32_t naive_edges(const world *w, const weir_schema_aggregate *a, const weir_schema_walk *along,
+                            const met *step, bool first, uint32_t i, int64_t before_us, uint32_t limit,
+                            const plain_edge **edges) {
+    int64_t begin_us = begin_of(a, before_us);
+    if (a->ordered && !first) {
+        before_us = step->time_us[i] + 1;
+        begin_us = step->time_us[i] - a->window_us;
+    }
+    return naive_window(w, along->relation, direction_of(along->direction), step->who[i], begin_us, before_us, limit,
+                        edges);
+}
+
 /* From steps[step - 1] to steps[step]: again and again the one that was met last. */
 static void naive_step(const world *w, const weir_schema_aggregate *a, int64_t before_us, met *steps, uint32_t step) {
     static const plain_edge *edges[EDGES_MAX];
@@ -136,8 +159,7 @@ static void naive_step(const world *w, const weir_schema_aggregate *a, int64_t b
     uint32_t found_count = 0;
     *to = (met){.type = direction == WEIR_OUT ? w->f.ends[walk->relation].to : w->f.ends[walk->relation].from};
     for (uint32_t i = 0; i < from->count; i++) {
-        const uint32_t begin = found_count, count = naive_window(w, walk->relation, direction, from->who[i],
-                                                                 begin_of(a, before_us), before_us, 256, edges);
+        const uint32_t begin = found_count, count = naive_edges(w, a, walk, from, step == 1, i, before_us, 256, edges);
         for (uint32_t e = 0; e < count; e++) {
             const uint64_t who = plain_other(edges[e], direction);
             bool known = false;
@@ -155,7 +177,8 @@ static void naive_step(const world *w, const weir_schema_aggregate *a, int64_t b
         for (uint32_t k = 0; k < found_count; k++)
             if (!found[k].gone && (!last || found[k].time_us > last->time_us)) last = &found[k];
         if (!last) return;
-        const uint64_t who = to->who[to->count++] = last->who;
+        const uint64_t who = to->who[to->count] = last->who;
+        to->time_us[to->count++] = last->time_us;
         for (uint32_t k = 0; k < found_count; k++)
             found[k].gone = found[k].gone || found[k].who == who;
     }
@@ -194,8 +217,8 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     if (last->count > *mostp) *mostp = last->count;
     const uint32_t share = 4096 / (last->count ? last->count : 1);
     for (uint32_t i = 0; i < last->count; i++) {
-        const uint32_t all = naive_window(w, a->relation, direction_of(a->direction), last->who[i],
-                                          begin_of(a, before_us), before_us, share < 256 ? share : 256, edges),
+        const weir_schema_walk own = {a->relation, a->direction};
+        const uint32_t all = naive_edges(w, a, &own, last, false, i, before_us, share < 256 ? share : 256, edges),
                        before = count;
         for (uint32_t e = 0; e < all; e++) {
             if (second != UINT64_MAX && plain_other(edges[e], direction_of(a->direction)) != second) continue;
@@ -208,6 +231,12 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
             oldest_us = edges[e]->time_us < oldest_us ? edges[e]->time_us : oldest_us;
         }
         different += count > before;
+    }
+    if (a->function == WEIR_SCHEMA_DEPTH) {
+        uint32_t steps_met = count > 0;
+        for (uint32_t i = 1; i <= a->through_count; i++)
+            steps_met += steps[i].count > 0;
+        return steps_met;
     }
     if (a->function == WEIR_SCHEMA_COUNT) return count;
     if (a->function == WEIR_SCHEMA_DISTINCT) return different;

@@ -125,7 +125,7 @@ static void h4_aggregates(void **state) {
           true, "'between' of aggregate 'g' was 'nothing' and is 'q'");
     check(HEAD V R A_WITH(
               "vertex: a, end: q, through: [r], relation: r, function: sum, of: s, window: 1d, resolution: 1h") L T S,
-          true, "'through' or 'crowd' of aggregate 'g' leads elsewhere");
+          true, "'through', 'crowd' or 'ordered' of aggregate 'g' leads elsewhere");
     check(HEAD V R A_WITH("vertex: a, relation: r, function: mean, of: s, window: 1d, resolution: 1h") L T S, true,
           "'function' of aggregate 'g' was 'sum' and is 'mean'");
     check(HEAD V R A_WITH("vertex: a, relation: r, function: sum, of: m, window: 1d, resolution: 1h") L T S, true,

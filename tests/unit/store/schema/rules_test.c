@@ -195,7 +195,7 @@ static void aggregates(void **state) {
          "'direction' is 'up'; it may be out or in"},
         {AGGREGATE "{vertex: acc, relation: paid, window: 1h}\n", "6:3", "aggregate 'g' needs 'function'; add it"},
         {AGGREGATE "{vertex: acc, relation: paid, function: average, window: 1h}\n", "6:46",
-         "it may be count, sum, mean, max, distinct, min, deviation, since_last or since_first"},
+         "it may be count, sum, mean, max, distinct, min, deviation, since_last, since_first or depth"},
         {AGGREGATE "{vertex: acc, relation: paid, function: count, of: sum, window: 1h}\n", "6:57",
          "'of' has no meaning for a count; remove it"},
         {AGGREGATE "{vertex: acc, relation: paid, function: since_first, of: sum, window: 1h}\n", "6:63",
@@ -269,10 +269,11 @@ static void aggregates_through_others(void **state) {
         {AGGREGATE "{vertex: acc, through: [paid], relation: paid, function: count, window: 1h}\n", "6:29",
          "'through' begins at an end of the vertex; name that by 'end', or two by 'between'"},
         {AGGREGATE "{vertex: acc, end: paid, through: paid, relation: paid, function: count, window: 1h}\n", "6:40",
-         "'through' is a list of 1 to 4 relations"},
-        {AGGREGATE "{vertex: acc, end: paid, through: [paid, paid, paid, paid, paid], relation: paid, function: count, "
-                   "window: 1h}\n",
-         "6:40", "'through' is a list of 1 to 4 relations"},
+         "'through' is a list of 1 to 8 relations"},
+        {AGGREGATE
+         "{vertex: acc, end: paid, through: [paid, paid, paid, paid, paid, paid, paid, paid, paid], relation: paid, "
+         "function: count, window: 1h}\n",
+         "6:40", "'through' is a list of 1 to 8 relations"},
         {AGGREGATE "{vertex: acc, end: paid, through: [payd], relation: paid, function: count, window: 1h}\n", "6:41",
          "'through' names relations, and there is no relation 'payd'"},
         {AGGREGATE "{vertex: acc, end: paid, through: [sent], relation: paid, function: count, window: 1h}\n", "6:41",
@@ -287,6 +288,18 @@ static void aggregates_through_others(void **state) {
          "6:58", "'way'"},
         {AGGREGATE "{vertex: acc, end: paid, crowd: 3, relation: paid, function: count, window: 1h}\n", "6:38",
          "'crowd' has no meaning without 'through', along which it is asked; remove it"},
+        {AGGREGATE "{vertex: acc, end: paid, ordered: true, relation: paid, function: count, window: 1h}\n", "6:40",
+         "'ordered' has no meaning without 'through', whose steps it puts in order; remove it"},
+        {AGGREGATE "{vertex: acc, end: paid, through: [paid], ordered: true, relation: paid, function: count, "
+                   "window: 1h, resolution: 1m}\n",
+         "6:120", "'resolution' has no meaning beside 'ordered', where each edge has a window of its own; remove it"},
+        {AGGREGATE "{vertex: acc, end: paid, relation: paid, function: depth, window: 1h}\n", "6:57",
+         "'depth' is of a walk; say by 'through' where it goes"},
+        {AGGREGATE "{vertex: acc, end: paid, through: [paid], relation: paid, function: depth, of: num, window: 1h}\n",
+         "6:85", "'of' has no meaning for a depth; remove it"},
+        {AGGREGATE "{vertex: acc, end: paid, through: [paid, paid], ordered: true, relation: paid, function: count, "
+                   "window: 3d}\n",
+         "6:110", "'window' is longer than edges of relation 'paid' live, as every step goes as far back; shorten it"},
         {AGGREGATE
          "{vertex: acc, end: paid, through: [paid], crowd: 49, relation: paid, function: count, window: 1h}\n",
          "6:55", "'crowd'"},

@@ -37,7 +37,7 @@ static const struct {
     const char *input, *canonical;
     uint64_t hash;
 } goldens[] = {
-    {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0x720005ec5b3e3717},
+    {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0x23f1989583d051c6},
     {"store/schema/schemas/clicks.yaml", "tests/golden/schema/clicks.canonical.yaml", 0x7cdfd54a14387773},
     {"tests/golden/schema/edges.yaml", "tests/golden/schema/edges.canonical.yaml", 0x4df31ed510566add},
     {"tests/golden/schema/labelled.yaml", "tests/golden/schema/labelled.canonical.yaml", 0x4ed0b4e11dedd806},
@@ -224,6 +224,7 @@ static void h1_a_walk_is_printed_where_there_is_one(void **state) {
         {"end: r, relation: r", "    vertex: a\n    end: r\n    relation: r\n    direction: in\n"},
         {"end: r, through: [r], relation: r", "    end: r\n    through: [{relation: r, direction: in}]\n    crowd: "
                                               "16\n    relation: r\n    direction: out\n"},
+        {"end: r, through: [r], ordered: true, relation: r", "    crowd: 16\n    ordered: true\n    relation: r\n"},
         {"end: s, through: [{relation: s, direction: in}, r], crowd: 7, relation: r",
          "    end: s\n    through: [{relation: s, direction: in}, {relation: r, direction: out}]\n    crowd: 7\n"},
         {"between: [s, r], through: [{direction: out, relation: s}], relation: r",

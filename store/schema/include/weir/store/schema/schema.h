@@ -128,11 +128,12 @@ typedef enum weir_schema_function {
     WEIR_SCHEMA_DISTINCT, /* how many different neighbours, or values of a category */
     WEIR_SCHEMA_MIN,
     WEIR_SCHEMA_DEVIATION,
-    WEIR_SCHEMA_SINCE_LAST, /* seconds from the newest edge to t; without one, the window's */
-    WEIR_SCHEMA_SINCE_FIRST /* seconds from the oldest edge to t; without one, 0            */
+    WEIR_SCHEMA_SINCE_LAST,  /* seconds from the newest edge to t; without one, the window's */
+    WEIR_SCHEMA_SINCE_FIRST, /* seconds from the oldest edge to t; without one, 0            */
+    WEIR_SCHEMA_DEPTH        /* of a walk: how many steps in a row meet anybody, the edges of the last among them */
 } weir_schema_function;
 
-#define WEIR_SCHEMA_THROUGH_MAX 4u
+#define WEIR_SCHEMA_THROUGH_MAX 8u
 #define WEIR_SCHEMA_CROWD       16u /* if the schema does not say */
 #define WEIR_SCHEMA_CROWD_MAX   48u
 
@@ -155,6 +156,8 @@ typedef struct weir_schema_aggregate {
      * vertex with more than `crowd` different neighbours leads the walk nowhere. */
     weir_schema_walk through[WEIR_SCHEMA_THROUGH_MAX];
     uint32_t through_count; /* 0: no walk */
+    bool
+        ordered; /* the edges of a step are not newer than the one by which its vertex was met, at most a window older */
     uint32_t crowd;
     uint32_t relation;
     weir_schema_direction direction;
