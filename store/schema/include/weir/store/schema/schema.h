@@ -156,8 +156,8 @@ typedef struct weir_schema_aggregate {
      * vertex with more than `crowd` different neighbours leads the walk nowhere. */
     weir_schema_walk through[WEIR_SCHEMA_THROUGH_MAX];
     uint32_t through_count; /* 0: no walk */
-    bool
-        ordered; /* the edges of a step are not newer than the one by which its vertex was met, at most a window older */
+    /* Edges of a step are not newer than the one by which their vertex was met, and at most a window older. */
+    bool ordered;
     uint32_t crowd;
     uint32_t relation;
     weir_schema_direction direction;

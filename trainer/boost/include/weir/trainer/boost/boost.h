@@ -47,8 +47,8 @@ weir_boost_opts weir_boost_defaults(void);
 /* Whether this program was built with the library, and finds it, which loads it; without, learning and scoring are
  * WEIR_EUNAVAILABLE.  [any] */
 bool weir_boost_available(void);
-/* validation: NULL, if `rounds` is known to be right.  WEIR_EINVAL no rows, or columns that differ; WEIR_EDATA the validation rows are of one class; WEIR_ENOMEM;
- * WEIR_EINTERNAL what the library says. */
+/* validation: NULL, if `rounds` is known to be right.  WEIR_EINVAL no rows, or columns that differ; WEIR_EDATA the
+ * validation rows are of one class; WEIR_ENOMEM; WEIR_EINTERNAL what the library says. */
 weir_err weir_boost_learn(const weir_boost_opts *opts, const weir_boost_rows *train, const weir_boost_rows *validation,
                           weir_boost **boostp);
 void weir_boost_close(weir_boost *boost);            /* NULL is allowed */
