@@ -84,10 +84,11 @@ static weir_err ends_make_room(const weir_snapshot *snapshot, uint32_t depth, ui
     return WEIR_OK;
 }
 
-weir_err weir_parts_ends_open(const weir_snapshot *snapshot, uint32_t depth, weir_parts_ends *ends) {
+weir_err weir_parts_ends_open(const weir_snapshot *snapshot, uint32_t parts, uint32_t depth, weir_parts_ends *ends) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     weir_sample_source *source = NULL;
     *ends = (weir_parts_ends){{NULL}};
+    if (parts == 1) return WEIR_OK;
     ends_batch *b = weir_calloc(1, sizeof *b);
     if (!b) return WEIR_NOMEM(ENDS_NO_MEMORY);
     b->snapshot = snapshot;

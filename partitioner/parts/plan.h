@@ -104,8 +104,8 @@ typedef struct weir_parts_ends {
     double *values[WEIR_SCHEMA_AGGREGATES_MAX]; /* by aggregate; NULL: a part has its edges */
 } weir_parts_ends;
 
-/* For parts of this depth: PARTS-P6.  WEIR_ENOMEM; errors of aggregates. */
-weir_err weir_parts_ends_open(const weir_snapshot *snapshot, uint32_t depth, weir_parts_ends *ends);
+/* For so many parts of this depth: PARTS-P6. A single one has all edges.  WEIR_ENOMEM; errors of aggregates. */
+weir_err weir_parts_ends_open(const weir_snapshot *snapshot, uint32_t parts, uint32_t depth, weir_parts_ends *ends);
 void weir_parts_ends_close(weir_parts_ends *ends);
 
 /* folder/part-P of this plan, into a folder that is there.  cutting: 64 hex digits. */

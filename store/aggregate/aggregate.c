@@ -528,6 +528,7 @@ static weir_err aggregate_join(weir_aggregates *a, const weir_walk_met *met, con
             const int64_t time_us = weir_aggregate_time_at(&windows[i], e);
             WEIR_ASSERT(time_us < met->before_us[i]); /* AGGREGATE-G1 */
             if (time_us < met->since_us[i]) break;
+            if (time_us > met->upto_us[i]) continue;
             if (second && weir_aggregate_neighbor_at(a->source, &windows[i], e) != *second) continue;
             aggregate_keep_edge(a, &windows[i], e, who);
         }

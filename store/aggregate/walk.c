@@ -28,7 +28,7 @@ struct weir_walk {
     weir_aggregate_set *set;
     walk_step steps[WALK_STEPS];
     uint64_t indices[WEIR_AGGREGATE_WALK]; /* of the step at hand, over arrays */
-    int64_t before_us[WEIR_AGGREGATE_WALK], since_us[WEIR_AGGREGATE_WALK];
+    int64_t before_us[WEIR_AGGREGATE_WALK], since_us[WEIR_AGGREGATE_WALK], upto_us[WEIR_AGGREGATE_WALK];
     weir_sample_window windows[WEIR_AGGREGATE_WALK];
     walk_found found[WEIR_AGGREGATE_WALK * WEIR_SCHEMA_CROWD_MAX];
     uint32_t found_count;
@@ -40,7 +40,8 @@ _Static_assert((WEIR_AGGREGATE_WALK * WEIR_SCHEMA_CROWD_MAX + WALK_STEPS * WEIR_
                "the set has room for whom a step finds, and for whom the walk has met");
 
 /* The different neighbours of one vertex since then, unless they are a crowd. */
-static void walk_find_neighbors(weir_walk *w, const weir_sample_window *window, int64_t since_us, uint32_t crowd) {
+static void walk_find_neighbors(weir_walk *w, const weir_sample_window *window, int64_t since_us, int64_t upto_us,
+                                uint32_t crowd) {
     const uint32_t begin = w->found_count;
     WEIR_ASSERT(window->count <= WEIR_AGGREGATE_WALK_EDGES); /* AGGREGATE-G5 */
     weir_aggregate_set_begin(w->set, window->count);
@@ -48,6 +49,7 @@ static void walk_find_neighbors(weir_walk *w, const weir_sample_window *window, 
         const weir_vertex neighbor = weir_aggregate_neighbor_at(w->source, window, i);
         const int64_t time_us = weir_aggregate_time_at(window, i);
         if (time_us < since_us) return; /* times fall */
+        if (time_us > upto_us) continue;
         if (!weir_aggregate_set_add(w->set, neighbor)) continue;
         if (w->found_count - begin == crowd) {
             w->found_count = begin;
@@ -86,14 +88,15 @@ static weir_walk_met walk_met_of(weir_walk *w, const weir_schema_aggregate *aggr
     for (uint32_t i = 0; i < s->count; i++) {
         w->indices[i] = (uint64_t)s->vertices[i];
         if (!aggregate->ordered || step == 0) continue;
-        WEIR_ASSERT(s->times_us[i] < INT64_MAX); /* AGGREGATE-G5: older than the target */
-        w->before_us[i] = s->times_us[i] + 1;
+        WEIR_ASSERT(s->times_us[i] < w->before_us[i]); /* AGGREGATE-G5 */
+        w->upto_us[i] = s->times_us[i];
         if (__builtin_sub_overflow(s->times_us[i], aggregate->window_us, &w->since_us[i])) w->since_us[i] = INT64_MIN;
     }
     return (weir_walk_met){.vertices = w->source->wide ? NULL : w->indices,
                            .ids = w->source->wide ? s->vertices : NULL,
                            .before_us = w->before_us,
                            .since_us = w->since_us,
+                           .upto_us = w->upto_us,
                            .count = s->count,
                            .type = s->type};
 }
@@ -116,7 +119,7 @@ static weir_err walk_take_step(weir_walk *w, const weir_schema_aggregate *aggreg
     w->steps[step].type = (uint16_t)(out ? relation->to : relation->from);
     weir_err err = from.count ? w->source->windows(w->source, &ask, w->windows) : WEIR_OK;
     for (uint32_t i = 0; !err && i < from.count; i++)
-        walk_find_neighbors(w, &w->windows[i], from.since_us[i], aggregate->crowd);
+        walk_find_neighbors(w, &w->windows[i], from.since_us[i], from.upto_us[i], aggregate->crowd);
     if (!err) walk_meet(w, step);
     return err;
 }
@@ -130,6 +133,7 @@ weir_err weir_walk_go(weir_walk *w, const weir_schema_aggregate *aggregate, weir
     for (uint32_t i = 0; i < WEIR_AGGREGATE_WALK; i++) {
         w->before_us[i] = before_us;
         w->since_us[i] = since_us;
+        w->upto_us[i] = INT64_MAX;
     }
     w->steps[0] = (walk_step){.count = 1,
                               .type = (uint16_t)(first->direction == WEIR_SCHEMA_OUT ? relation->from : relation->to)};

@@ -6,8 +6,9 @@
  *   the window. A vertex with more than `crowd` different neighbours among these is a place and no tie: it leads
  *   nowhere. A vertex is met once in a walk, its beginning never. Of those that a step meets, the last met go on:
  *   those of the newest edges, of one time as they are met.
- *   An ordered walk goes back in time: of a vertex that was met by an edge of time m, the edges of m - window <= time
- *   <= m are looked at; of several edges by which it was met the newest counts.
+ *   An ordered walk goes back in time: of a vertex that was met by an edge of time m, those edges lead on that are of
+ *   m - window <= time <= m; of several edges by which it was met the newest counts. They are looked for as of the
+ *   target's time, too, so that what was deleted since, or is forgotten, is not seen.
  *
  * THREADS: [owner], as the source is.
  */
@@ -43,8 +44,9 @@ typedef struct weir_walk_met {
     const uint64_t *vertices; /* over arrays; one of the two is NULL */
     const weir_vertex *ids;   /* over a graph                        */
     const int64_t *before_us, *since_us;
-    uint32_t count; /* at most WEIR_AGGREGATE_WALK */
-    uint32_t steps; /* that have met anybody */
+    const int64_t *upto_us; /* newer edges do not count */
+    uint32_t count;         /* at most WEIR_AGGREGATE_WALK */
+    uint32_t steps;         /* that have met anybody */
     uint16_t type;
 } weir_walk_met;
 

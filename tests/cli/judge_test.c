@@ -316,6 +316,13 @@ static void best_is_the_best_on_validation(void **state) {
                  "weir model show ./best/2* " ANYBODY_S,
                  families[best]);
         cli_must(line, best ? families[best] : "\"task\"");
+        weir_test_output output;
+        cli_bash(weir_test_folder(), "weir train old" CUT ANYBODY_S "--judge best/2*", &output);
+        assert_ok(weir_file_load(weir_test_path("run-best/report.json"), 1 << 20, &report, &length));
+        assert_true(number_at(output.out, "\"value\":", 1) ==
+                    number_at(strstr(report, "\"test\":"), "\"average_precision\":", 1));
+        weir_free(report);
+        weir_test_output_free(&output);
     }
 }
 

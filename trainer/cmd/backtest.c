@@ -14,6 +14,7 @@
 
 #include "train_private.h"
 
+#define BACKTEST_LEARNING 2u /* raised when the same options learn something else */
 #define BACKTEST_SUMS_MAX ((size_t)64 << 20)
 #define BACKTEST_LAST_OWN "amount" /* behind it stand the options that say how a model learns */
 
@@ -45,7 +46,7 @@ static weir_err backtest_write_made_of(const weir_cli *cli, weir_buf *text) {
     if (err) return err;
     while (strcmp(option->name, BACKTEST_LAST_OWN) != 0)
         option++;
-    weir_buf_printf(text, "%s\n%016" PRIx64, WEIR_VERSION, weir_xxh3(sums, length, 0));
+    weir_buf_printf(text, "%s, learning %u\n%016" PRIx64, WEIR_VERSION, BACKTEST_LEARNING, weir_xxh3(sums, length, 0));
     weir_free(sums);
     while ((++option)->name) {
         const char *value = weir_cli_text(cli, option->name);

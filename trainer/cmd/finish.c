@@ -164,7 +164,7 @@ static void report_write_provenance(report *f) {
     weir_json_key_u64(&json, "seed", c->opts.seed);
     weir_json_key_u64(&json, "sample_seed", c->opts.sample_seed);
     weir_json_key_u64(&json, "ranks", weir_comm_ranks(c->comm));
-    if (!f->trained.nn) { /* the rest is of a network */
+    if (f->family == WEIR_TRAIN_TREES) { /* the rest is of a network */
         weir_json_key_u64(&json, "trees", f->trees[WEIR_TRAIN_GRAPH_TREES].rounds);
         weir_json_object_end(&json);
         return;
@@ -229,7 +229,7 @@ static void report_write_ranking(report *f, weir_targets_part part) {
 static void report_write_text(report *f) {
     bool binary = weir_nn_outputs(f->trained.shape) == 1;
     uint64_t old = f->trained.targets->old;
-    if (f->trained.nn)
+    if (f->family != WEIR_TRAIN_TREES)
         weir_buf_printf(&f->text, "best of epoch %u\n", f->trained.best_epoch);
     else
         weir_buf_printf(&f->text, "best of %u trees\n", f->trees[WEIR_TRAIN_GRAPH_TREES].rounds);

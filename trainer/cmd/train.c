@@ -372,7 +372,8 @@ static const weir_option options[] = {
      "train a second time, of what was known when the test begins, and report how that model scores the test: as a "
      "server's would, whose newest labels are not known yet",
      NULL},
-    {"no-baselines", 0, NULL, "do not train boosted trees beside the network", NULL},
+    {"no-baselines", 0, NULL, "do not train boosted trees beside the model; --model trees, blend and best need them",
+     NULL},
     {"resume", 0, NULL, "continue from the checkpoint in --folder, if there is one", NULL},
     {0}};
 

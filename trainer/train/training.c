@@ -337,11 +337,17 @@ static weir_err training_check_ends(const weir_trained *t) {
     const weir_schema_task *task = weir_schema_task_at(schema, t->opts.task);
     const weir_schema_aggregate *of = weir_aggregates_of_ends(schema, weir_nn_target_type(t->shape));
     if (!of || !t->opts.part || task->moment == WEIR_SCHEMA_AT_PUT) return WEIR_OK;
-    if (weir_part_depth(t->opts.part) >= weir_aggregates_hops(of) || weir_part_count(t->opts.part) == 1) return WEIR_OK;
+    const uint32_t hops = weir_aggregates_hops(of), depth = weir_part_depth(t->opts.part);
+    if (depth >= hops || weir_part_count(t->opts.part) == 1) return WEIR_OK;
+    if (hops > WEIR_PARTS_DEPTH_MAX)
+        return WEIR_ERR(WEIR_EINVAL,
+                        "aggregate '%s' looks at edges %u hops from a target, further than parts reach, and targets of "
+                        "this task are as of their labels; give all ranks the whole snapshot",
+                        of->name, hops);
     return WEIR_ERR(WEIR_EINVAL,
                     "aggregate '%s' looks at edges %u hops from a target, which parts of depth %u do not have, and "
                     "targets of this task are as of their labels; make the parts with `weir partition --depth %u`",
-                    of->name, weir_aggregates_hops(of), weir_part_depth(t->opts.part), weir_aggregates_hops(of));
+                    of->name, hops, depth, hops);
 }
 
 /* Before any work: what trees cannot be learnt of, or with. */

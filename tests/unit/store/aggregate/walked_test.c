@@ -139,13 +139,14 @@ static bool naive_has(const met *steps, uint32_t count, uint32_t type, uint64_t 
 static uint32_t naive_edges(const world *w, const weir_schema_aggregate *a, const weir_schema_walk *along,
                             const met *step, bool first, uint32_t i, int64_t before_us, uint32_t limit,
                             const plain_edge **edges) {
-    int64_t begin_us = begin_of(a, before_us);
-    if (a->ordered && !first) {
-        before_us = step->time_us[i] + 1;
-        begin_us = step->time_us[i] - a->window_us;
-    }
-    return naive_window(w, along->relation, direction_of(along->direction), step->who[i], begin_us, before_us, limit,
-                        edges);
+    const bool back = a->ordered && !first;
+    const int64_t begin_us = back ? step->time_us[i] - a->window_us : begin_of(a, before_us);
+    const uint32_t all = naive_window(w, along->relation, direction_of(along->direction), step->who[i], begin_us,
+                                      before_us, limit, edges);
+    uint32_t count = 0;
+    for (uint32_t e = 0; e < all; e++)
+        if (!back || edges[e]->time_us <= step->time_us[i]) edges[count++] = edges[e];
+    return count;
 }
 
 /* From steps[step - 1] to steps[step]: again and again the one that was met last. */

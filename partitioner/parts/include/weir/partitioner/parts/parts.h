@@ -30,7 +30,8 @@
  *   PARTS-P5  Of two vertices of a type that a part owns, the one that a batch reads with the higher chance has the
  *             lower number, and of equals the one that comes first in the snapshot.
  *   PARTS-P6  An aggregate of ends that looks at edges more than the depth away from a vertex stands in the part, as it
- *             is when each vertex that the part owns is put: to the bit what the whole snapshot says.
+ *             is when each vertex that the part owns is put: to the bit what the whole snapshot says. Not in the only
+ *             part of one, which has all edges.
  */
 #ifndef WEIR_PARTITIONER_PARTS_PARTS_H
 #define WEIR_PARTITIONER_PARTS_PARTS_H
