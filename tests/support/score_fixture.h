@@ -55,6 +55,8 @@ static const char score_schema_text[] =
     "    function: distinct, window: 1d}\n"
     "  near_there: {vertex: payment, between: [paid_by, paid_at], through: [knows, knows], relation: knows,\n"
     "    function: count, window: 1d}\n"
+    "  turns: {vertex: payment, end: paid_at, through: [knows, knows, knows, knows], crowd: 48, ordered: true,\n"
+    "    relation: knows, function: depth, window: 2h}\n"
     "  charged: {vertex: account, relation: paid_by, function: count, label: bad, is: yes, window: 1d}\n"
     "  judged: {vertex: account, relation: paid_by, function: mean, of: amount, label: bad, is: [no, yes], window: "
     "6h}\n"
