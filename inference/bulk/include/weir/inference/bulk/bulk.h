@@ -30,7 +30,8 @@
  *   BULK-B1  The same bytes with any number of threads.
  *   BULK-B2  A score is that of `weir train --predictions` for the same target and time, and what a server says of the
  *            vertex: of boosted trees the same bits, of a network within 1e-5, because the order in which a GEMM sums
- *            depends on who else is in the chunk (NN-N5). So are embeddings what a server says.
+ *            depends on who else is in the chunk (NN-N5). So are embeddings what a server says. But what a training's
+ *            trees said of its validation, they said before they learnt from it.
  *   BULK-B3  A file under its final name is whole, and FILE.npy is there only beside the keys of its rows.
  *
  * THREADS: [owner]; it starts workers of its own.
