@@ -100,9 +100,8 @@ def main():
             scores, rounds = learn(rows[at, :width], labels, train, validation, seed)
             for how, scored in scores.items():
                 precision, area = average_precision_score(tested, scored), roc_auc_score(tested, scored)
-                print(
-                    f"{name:28} seed {seed} {how:5}  average precision {precision:.3f}  AUROC {area:.3f}  {rounds} rounds"
-                )
+                figures = f"average precision {precision:.3f}  AUROC {area:.3f}"
+                print(f"{name:28} seed {seed} {how:5}  {figures}  {rounds} rounds")
 
 
 if __name__ == "__main__":

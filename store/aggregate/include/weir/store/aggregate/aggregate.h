@@ -27,8 +27,8 @@
  *   AGGREGATE-G4  With a label, of the newest WEIR_AGGREGATE_LABELLED edges of the window those count whose neighbour's
  *                 newest label before t, of the life that it has at t, has one of the values. A label of t or later
  *                 changes nothing, nor does the value of an absent one.
- *   AGGREGATE-G5  A walk sees edges with begin <= time < t only, as its value does (an ordered one goes as far back from
- *                 the edge that led to a vertex, and newer ones do not count), all of them as of t: of a step's at most
+ *   AGGREGATE-G5  A walk sees edges with begin <= time < t only, as its value does (an ordered one goes as far back
+ *                 from the edge that led to a vertex, and newer ones do not count), all as of t: of a step's at most
  *                 WEIR_AGGREGATE_WALK vertices the newest WEIR_AGGREGATE_WALK_EDGES each. Of those whom it meets so
  *                 many count, too, or, where they are many, an equal share of WEIR_AGGREGATE_EDGES each. Different ones
  *                 are those whom it meets.
