@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ends.c - aggregates of ends that look further than a part does. The rank that owns a target computes its row, and a
- * walk of five hops leads nearly everywhere: so they are computed here, while all edges are at hand, for each life as
+ * walk of some hops leads nearly everywhere: so they are computed here, while all edges are at hand, for each life as
  * of the put that begins it, which is when a vertex is a target.
  */
-#include <string.h>
-
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
@@ -14,6 +12,10 @@
 
 #define ENDS_AT_ONCE   64u
 #define ENDS_NO_MEMORY "for aggregates that parts bring"
+
+bool weir_parts_bring(const weir_schema_aggregate *aggregate, uint32_t parts, uint32_t depth) {
+    return parts > 1 && weir_aggregates_hops(aggregate) > depth;
+}
 
 /* Lives of one type that wait to be computed. */
 typedef struct ends_batch {
@@ -69,14 +71,14 @@ static weir_err ends_of_type(ends_batch *b) {
 }
 
 /* Rooms for those that look further; *anyp: of this type there are any. */
-static weir_err ends_make_room(const weir_snapshot *snapshot, uint32_t depth, uint32_t type, weir_parts_ends *ends,
-                               bool *anyp) {
+static weir_err ends_make_room(const weir_snapshot *snapshot, uint32_t parts, uint32_t depth, uint32_t type,
+                               weir_parts_ends *ends, bool *anyp) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     const size_t lives = weir_snapshot_vertices_of(snapshot, type)->lives.count;
     *anyp = false;
     for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
-        if (aggregate->vertex != type || weir_aggregates_hops(aggregate) <= depth) continue;
+        if (aggregate->vertex != type || !weir_parts_bring(aggregate, parts, depth)) continue;
         ends->values[i] = weir_calloc(lives + 1, sizeof *ends->values[i]);
         if (!ends->values[i]) return WEIR_NOMEM(ENDS_NO_MEMORY);
         *anyp = true;
@@ -88,7 +90,6 @@ weir_err weir_parts_ends_open(const weir_snapshot *snapshot, uint32_t parts, uin
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     weir_sample_source *source = NULL;
     *ends = (weir_parts_ends){{NULL}};
-    if (parts == 1) return WEIR_OK;
     ends_batch *b = weir_calloc(1, sizeof *b);
     if (!b) return WEIR_NOMEM(ENDS_NO_MEMORY);
     b->snapshot = snapshot;
@@ -97,7 +98,7 @@ weir_err weir_parts_ends_open(const weir_snapshot *snapshot, uint32_t parts, uin
     if (!err) err = weir_aggregates_open(schema, source, &b->aggregates);
     for (b->type = 0; !err && b->type < weir_schema_vertex_count(schema); b->type++) {
         bool any;
-        err = ends_make_room(snapshot, depth, b->type, ends, &any);
+        err = ends_make_room(snapshot, parts, depth, b->type, ends, &any);
         if (err || !any) continue;
         b->values = weir_calloc((size_t)ENDS_AT_ONCE * weir_aggregates_count(schema, b->type), sizeof *b->values);
         err = b->values ? ends_of_type(b) : WEIR_NOMEM(ENDS_NO_MEMORY);

@@ -56,7 +56,7 @@ static weir_err part_check_ends(const weir_part *p) {
     const weir_schema *schema = weir_snapshot_schema(p->snapshot);
     for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
-        const bool further = p->manifest.parts > 1 && weir_aggregates_hops(aggregate) > p->manifest.depth;
+        const bool further = weir_parts_bring(aggregate, p->manifest.parts, p->manifest.depth);
         if (further == (weir_snapshot_precomputed(p->snapshot, i) != NULL)) continue;
         return WEIR_ERR(
             WEIR_EDATA,

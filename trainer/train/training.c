@@ -338,7 +338,7 @@ static weir_err training_check_ends(const weir_trained *t) {
     const weir_schema_aggregate *of = weir_aggregates_of_ends(schema, weir_nn_target_type(t->shape));
     if (!of || !t->opts.part || task->moment == WEIR_SCHEMA_AT_PUT) return WEIR_OK;
     const uint32_t hops = weir_aggregates_hops(of), depth = weir_part_depth(t->opts.part);
-    if (depth >= hops || weir_part_count(t->opts.part) == 1) return WEIR_OK;
+    if (!weir_parts_bring(of, weir_part_count(t->opts.part), depth)) return WEIR_OK;
     if (hops > WEIR_PARTS_DEPTH_MAX)
         return WEIR_ERR(WEIR_EINVAL,
                         "aggregate '%s' looks at edges %u hops from a target, further than parts reach, and targets of "

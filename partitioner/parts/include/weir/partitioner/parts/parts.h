@@ -48,6 +48,10 @@ extern "C" {
 #define WEIR_PARTS_COUNT_MAX 1024u
 #define WEIR_PARTS_DEPTH_MAX 7u /* the layers that a sampler has, less one */
 
+/* Whether so many parts of this depth have not the edges that an aggregate of ends looks at, and bring what it says:
+ * PARTS-P6.  [any] */
+bool weir_parts_bring(const weir_schema_aggregate *aggregate, uint32_t parts, uint32_t depth);
+
 /* --- writing --------------------------------------------------------------------------------------------------- */
 
 typedef enum weir_parts_method {
