@@ -153,7 +153,9 @@ static weir_err cmd_snapshot_import(weir_cli *cli) {
                                       .edges = weir_cli_text(cli, "edges"),
                                       .npz = weir_cli_text(cli, "npz"),
                                       .bits = weir_cli_text(cli, "bits"),
-                                      .skip = weir_cli_text(cli, "skip")};
+                                      .skip = weir_cli_text(cli, "skip"),
+                                      .as_vertices = weir_cli_text(cli, "as-vertices"),
+                                      .declare = weir_cli_text(cli, "declare")};
     weir_snapshot_stats stats;
     weir_buf text = {0};
     opts.undirected = weir_cli_given(cli, "undirected");
@@ -178,6 +180,12 @@ static const weir_option import_options[] = {
      NULL},
     {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
     {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
+    {"as-vertices", 0, "TYPE,…",
+     "edges of these types become vertices, joined to their ends by TYPE_src and TYPE_dst, so that their labels can be "
+     "learnt and they can be scored (default: none)",
+     NULL},
+    {"declare", 0, "FILE", "YAML with aggregates and tasks of the schema (default: a task for each label of vertices)",
+     NULL},
     {"recommend", 0, "RELATION", "add a task to recommend what comes next along it (default: none)", NULL},
     {"horizon", 0, "TIME", "of that task: what comes within this time counts (default: 1d)", NULL},
     {"undirected", 'u', NULL, "add each edge in the other direction, too, except self-loops", NULL},

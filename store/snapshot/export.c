@@ -194,7 +194,7 @@ static void sheet_add(sheet *s, uint32_t owner, const char *header, sheet_item i
 
 /* A number with the name of a special column is marked as a number. */
 static void sheet_add_features(sheet *s, uint32_t owner, const weir_snapshot_column *columns, uint32_t count) {
-    static const char *const taken = " id type timestamp src dst src_type dst_type label ";
+    static const char *const taken = " id type timestamp src dst src_type dst_type event_id label label_time ";
     char header[HEADER_MAX], word[HEADER_MAX];
     for (uint32_t i = 0; i < count; i++) {
         const char *prefix = columns[i].kind == WEIR_VALUE_TIME ? "time." : "text.";
@@ -391,11 +391,20 @@ static weir_err sheet_of_edges(const weir_snapshot *snapshot, sheet *s) {
     return err;
 }
 
+/* The column event_id is there only if some edge has an event. */
+static bool export_has_events(const weir_snapshot *snapshot) {
+    bool any = false;
+    for (uint32_t i = 0; i < weir_schema_relation_count(weir_snapshot_schema(snapshot)); i++)
+        any = any || weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->has_events;
+    return any;
+}
+
 static weir_err export_put_list(const weir_snapshot *snapshot, const sheet *s, uint32_t relation, uint64_t vertex,
                                 weir_export_file *file) {
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     const weir_schema_relation *r = weir_schema_relation_at(schema, relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
+    const bool with_events = export_has_events(snapshot);
     weir_buf *out = &file->text;
     weir_err err = WEIR_OK;
     for (int64_t at = e->indptr[vertex]; !err && at < e->indptr[vertex + 1]; at++) {
@@ -407,6 +416,8 @@ static weir_err export_put_list(const weir_snapshot *snapshot, const sheet *s, u
         weir_buf_printf(out, ",%s,%s,%s,", r->name, weir_schema_vertex_at(schema, r->from)->name,
                         weir_schema_vertex_at(schema, r->to)->name);
         weir_export_seconds(out, e->times[at]);
+        if (with_events) weir_buf_byte(out, ',');
+        if (with_events && e->events[at]) weir_buf_u64(out, e->events[at]);
         sheet_put_items(out, s, relation, &l);
         err = weir_export_flush(file);
     }
@@ -419,7 +430,11 @@ static weir_err export_edges(const weir_snapshot *snapshot, const char *folder) 
     weir_err err = sheet_of_edges(snapshot, &s);
     if (!err) {
         err = weir_export_open(folder, "edges.csv", &file);
-        if (!err) sheet_put_header(&file.text, "src,dst,type,src_type,dst_type,timestamp", &s);
+        if (!err)
+            sheet_put_header(&file.text,
+                             export_has_events(snapshot) ? "src,dst,type,src_type,dst_type,timestamp,event_id"
+                                                         : "src,dst,type,src_type,dst_type,timestamp",
+                             &s);
         for (uint32_t i = 0; !err && i < s.owners; i++) {
             uint64_t vertices = weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->vertices;
             for (uint64_t v = 0; !err && v < vertices; v++)

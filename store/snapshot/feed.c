@@ -2,7 +2,8 @@
 /*
  * feed.c - rows as mutations of a store of one shard, and arrays beside the vertices of its snapshot.
  *
- * A row's number is its event id, so edges that are otherwise equal keep the order of their rows.
+ * A row's number is its event id, so edges that are otherwise equal keep the order of their rows, unless the row says
+ * with which event it came.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ typedef struct feed {
     weir_graph *graph;
     uint32_t source;
     uint64_t row, run_begin; /* rows are the offsets of the source */
+    uint64_t event;          /* of the row at hand */
     uint32_t run_count;
     weir_buf batch;
     uint8_t *bytes; /* of one row of features: WEIR_ROW_BYTES_MAX */
@@ -43,7 +45,7 @@ static weir_err feed_flush(feed *f) {
 
 static void feed_add(feed *f, weir_mutation m) {
     m.offset = f->row;
-    m.event = f->row + 1;
+    m.event = f->event;
     weir_batch_add(&f->batch, &m, f->run_begin);
     f->run_count++;
 }
@@ -83,6 +85,8 @@ static uint32_t feed_row_of(feed *f, const weir_import_table *table, const weir_
 static void feed_labels(feed *f, const weir_import_table *table, const weir_import_owner *owner, weir_vertex vertex,
                         int64_t time_us) {
     static const weir_value_kind kind = WEIR_VALUE_CATEGORY;
+    const char *known = weir_import_field(table, WEIR_IMPORT_LABEL_TIME);
+    if (*known) weir_import_seconds(known, &time_us);
     for (uint32_t i = 0; i < table->column_count; i++) {
         const char *text = weir_csv_field(table->csv, i);
         if (owner->labels[i] == WEIR_SCHEMA_NONE || !*text) continue;
@@ -127,6 +131,7 @@ static weir_err feed_node(void *context) {
     const weir_value_kind *kinds = weir_graph_vertex_kinds(f->graph, type, &count);
     WEIR_ASSERT(count == table->owners[type].feature_count);
     weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &time_us);
+    f->event = f->row + 1;
     feed_put_vertex(f, type, key, time_us, feed_row_of(f, table, &table->owners[type], kinds));
     feed_labels(f, table, &table->owners[type], feed_vertex(f->import, type, key), time_us);
     return feed_end_row(f);
@@ -157,6 +162,7 @@ static weir_err feed_edge(void *context) {
                         weir_csv_place(table->csv));
     const uint32_t types[] = {e.from, e.to};
     const char *keys[] = {e.src, e.dst};
+    f->event = f->row + 1;
     for (size_t i = 0; i < 2 && !f->import->nodes.csv; i++) { /* without nodes, a vertex is put where first named */
         int32_t code = weir_texts_find(&f->import->ids, keys[i], strlen(keys[i]));
         WEIR_ASSERT(code >= 0 && (uint32_t)code < f->import->ids.count); /* weir_import_ends has added it */
@@ -165,6 +171,7 @@ static weir_err feed_edge(void *context) {
     }
     const weir_value_kind *kinds = weir_graph_relation_kinds(f->graph, e.relation, &count);
     m.type = (uint16_t)e.relation;
+    weir_import_event(weir_import_field(table, WEIR_IMPORT_EVENT), &f->event); /* "": it stays the row's number */
     weir_vertex from = feed_vertex(f->import, e.from, e.src), to = feed_vertex(f->import, e.to, e.dst);
     weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &m.time_us);
     m.row_length = feed_row_of(f, table, &table->owners[e.relation], kinds);

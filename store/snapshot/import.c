@@ -24,9 +24,9 @@ static weir_err import_through_store(weir_import *import, const char *folder, we
     const weir_snapshot_build_opts build = {
         .out = import->opts->out,
         .as_of_us = WEIR_BEFORE_ALL,
-        .without_events = true, /* they would be the numbers of rows */
+        .without_events = !weir_import_has_events(import), /* they would be the numbers of rows */
         .seed = import->opts->seed,
-        .origin = import->opts->nodes ? import->opts->nodes : import->opts->edges,
+        .origin = weir_import_origin(import->opts),
         .extend = weir_import_extend,
         .context = import,
     };
@@ -90,10 +90,31 @@ static weir_err import_npz(const weir_snapshot_import_opts *opts, weir_snapshot_
     return err;
 }
 
+/* Edges become vertices in two files beside OUT, which are imported. */
+static weir_err import_lifted(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
+    char folder[WEIR_DRAFT_PATH_MAX], nodes[WEIR_DRAFT_PATH_MAX + 16], edges[WEIR_DRAFT_PATH_MAX + 16];
+    weir_snapshot_import_opts files = *opts;
+    weir_err err = import_folder_beside(opts->out, "lift", folder);
+    if (err) return err;
+    snprintf(nodes, sizeof nodes, "%s/nodes.csv", folder);
+    snprintf(edges, sizeof edges, "%s/edges.csv", folder);
+    files.origin = weir_import_origin(opts);
+    files.nodes = nodes;
+    files.edges = edges;
+    files.as_vertices = NULL;
+    err = weir_folder_create(folder);
+    if (!err) err = weir_import_lift(opts, folder);
+    if (!err) err = import_files(&files, statsp);
+    if (weir_path_exists(folder)) weir_err_keep(&err, weir_folder_remove(folder));
+    return err;
+}
+
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
     *statsp = (weir_snapshot_stats){.vertices = 0};
     if (weir_path_exists(opts->out)) return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", opts->out);
+    if (opts->as_vertices && (opts->npz || opts->undirected))
+        return WEIR_ERR(WEIR_EUSAGE, "edges of CSV files that have a direction can become vertices, no others");
     if (opts->npz) return import_npz(opts, statsp);
     if (!opts->edges) return WEIR_ERR(WEIR_EINVAL, "name a file of edges, or an archive");
-    return import_files(opts, statsp);
+    return opts->as_vertices ? import_lifted(opts, statsp) : import_files(opts, statsp);
 }

@@ -2,6 +2,7 @@
 /*
  * import_private.h - what import.c, survey.c, tabulate.c, direct.c, unpack.c and feed.c share.
  *
+ *   lift      first, where edges are to become vertices: both files anew
  *   survey    both files once: what each column is, which types, relations and label values there are ──► a schema
  *   tabulate  both files again, where rows are as plain as arrays: columns of numbers
  *   direct    those, or an archive's arrays, become those of a snapshot; archives that need a store are unpacked
@@ -29,7 +30,9 @@ typedef enum weir_import_role {
     WEIR_IMPORT_DST,
     WEIR_IMPORT_SRC_TYPE,
     WEIR_IMPORT_DST_TYPE,
+    WEIR_IMPORT_EVENT,
     WEIR_IMPORT_LABEL,
+    WEIR_IMPORT_LABEL_TIME,
     WEIR_IMPORT_BITS,
     WEIR_IMPORT_MATRIX,
     WEIR_IMPORT_MASK,
@@ -76,6 +79,11 @@ typedef struct weir_import {
     weir_schema *schema;
 } weir_import;
 
+/* What the manifest says that it was made of. */
+static inline const char *weir_import_origin(const weir_snapshot_import_opts *opts) {
+    return opts->origin ? opts->origin : opts->nodes ? opts->nodes : opts->edges;
+}
+
 /* survey.c */
 weir_err weir_import_survey(weir_import *import);
 /* What a column of this name is; WEIR_IMPORT_SKIP: it is left out.  WEIR_EDATA its width is missing. */
@@ -102,11 +110,18 @@ weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep);
  * not one. */
 bool weir_import_seconds(const char *text, int64_t *usp);
 bool weir_import_number(const char *text, double *valuep);
+/* A whole number above 0 that 64 bits hold. */
+bool weir_import_event(const char *text, uint64_t *eventp);
+/* Whether any edge says with which event it came. */
+bool weir_import_has_events(const weir_import *import);
 /* The next number of a list separated by blanks; false at its end or at what is not a number: *textp stays there. */
 bool weir_import_list(const char **textp, double *valuep);
 
 /* import_schema.c: the text of the schema that the survey found. */
 weir_err weir_import_schema(weir_import *import);
+
+/* lift.c: the two files into the folder, with edges of the types in opts->as_vertices as vertices. */
+weir_err weir_import_lift(const weir_snapshot_import_opts *opts, const char *folder);
 
 /* feed.c */
 weir_err weir_import_feed(weir_import *import, weir_graph *graph);

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/file.h>
 
 #include "import_private.h"
 
-#define BUCKETS 65536u /* of a category: only models use them */
+#define DECLARED_MAX ((size_t)1 << 20)
+#define BUCKETS      65536u /* of a category: only models use them */
 
 static void import_put_features(weir_buf *out, const weir_import_table *table, weir_import_owner *owner) {
     weir_buf_text(out, "features: {");
@@ -107,12 +109,29 @@ static void import_put_tasks(weir_buf *out, const weir_import_table *table, cons
     }
 }
 
+/* What was declared stands first, so that a wrong line of it is told by its own number. *tasksp: it has tasks. */
+static weir_err import_put_declared(weir_buf *out, const char *path, bool *tasksp) {
+    char *text = NULL;
+    size_t length = 0;
+    *tasksp = false;
+    weir_err err = path ? weir_file_load(path, DECLARED_MAX, &text, &length) : WEIR_OK;
+    if (err || !text) return err;
+    *tasksp = strncmp(text, "tasks:", 6) == 0 || strstr(text, "\ntasks:") != NULL;
+    weir_buf_append(out, text, length);
+    weir_buf_byte(out, '\n');
+    weir_free(text);
+    return WEIR_OK;
+}
+
 weir_err weir_import_schema(weir_import *import) {
+    const weir_snapshot_import_opts *opts = import->opts;
     weir_buf text = {0};
     uint32_t labels = 0;
+    bool has_tasks;
     if (import->nodes.owner_count == 0)
         return WEIR_ERR(WEIR_EDATA, "%s has no row, so there is no graph to import",
                         import->opts->npz ? import->opts->npz : import->opts->edges);
+    weir_err err = import_put_declared(&text, opts->declare, &has_tasks);
     weir_buf_text(&text, "version: 1\nname: import\nvertices:\n");
     for (uint32_t i = 0; i < import->nodes.owner_count; i++) {
         weir_buf_printf(&text, "  \"%s\": {", import->nodes.owners[i].name);
@@ -127,16 +146,17 @@ weir_err weir_import_schema(weir_import *import) {
         import_put_features(&text, &import->edges, r);
         weir_buf_text(&text, "}\n");
     }
-    weir_err err = import_put_labels(&text, &import->nodes, "vertex", &labels);
+    if (!err) err = import_put_labels(&text, &import->nodes, "vertex", &labels);
     if (!err) err = import_put_labels(&text, &import->edges, "relation", &labels);
-    if (!err) import_put_tasks(&text, &import->nodes, import->opts);
-
+    if (!err && !has_tasks) import_put_tasks(&text, &import->nodes, opts);
     if (!err) err = weir_buf_err(&text);
     if (!err) {
-        err = weir_schema_parse("the data set's schema", text.bytes, text.length, &import->schema);
-        err =
-            weir_err_prefix(err, import->opts->recommend ? "look at --recommend, or --skip the column that it is about"
-                                                         : "--skip the column that it is about");
+        err = weir_schema_parse(opts->declare ? opts->declare : "the data set's schema", text.bytes, text.length,
+                                &import->schema);
+        err = weir_err_prefix(err, "%s--skip the column that it is about",
+                              opts->declare     ? "look at --declare, or "
+                              : opts->recommend ? "look at --recommend, or "
+                                                : "");
     }
     weir_buf_free(&text);
     return err;

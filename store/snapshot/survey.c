@@ -27,6 +27,14 @@ bool weir_import_number(const char *text, double *valuep) {
     return !*end && isfinite(*valuep);
 }
 
+bool weir_import_event(const char *text, uint64_t *eventp) {
+    char *end;
+    if (!*text || strspn(text, "0123456789") != strlen(text)) return false;
+    errno = 0;
+    *eventp = strtoull(text, &end, 10);
+    return errno == 0 && *eventp > 0; /* 0 is none */
+}
+
 bool weir_import_seconds(const char *text, int64_t *usp) {
     char *end;
     int64_t fraction = 0;
@@ -106,7 +114,9 @@ static weir_import_role survey_plain_role(const char *name, bool nodes) {
         {"dst", false, true, WEIR_IMPORT_DST},
         {"src_type", false, true, WEIR_IMPORT_SRC_TYPE},
         {"dst_type", false, true, WEIR_IMPORT_DST_TYPE},
+        {"event_id", false, true, WEIR_IMPORT_EVENT},
         {"label", true, true, WEIR_IMPORT_LABEL},
+        {"label_time", true, true, WEIR_IMPORT_LABEL_TIME},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if ((nodes ? rows[i].nodes : rows[i].edges) && strcmp(rows[i].name, name) == 0) return rows[i].role;
@@ -174,6 +184,14 @@ uint32_t weir_import_find(const weir_import_table *table, weir_import_role role)
         if (table->columns[i].role == role) return i;
     }
     return WEIR_SCHEMA_NONE;
+}
+
+bool weir_import_has_events(const weir_import *import) {
+    uint32_t column = weir_import_find(&import->edges, WEIR_IMPORT_EVENT);
+    for (uint32_t i = 0; column != WEIR_SCHEMA_NONE && i < import->edges.owner_count; i++) {
+        if (import->edges.owners[i].seen[column] != WEIR_IMPORT_NOTHING) return true;
+    }
+    return false;
 }
 
 const char *weir_import_field(const weir_import_table *table, weir_import_role role) {
@@ -253,6 +271,7 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
     const char *text = weir_csv_field(table->csv, at);
     double number;
     int64_t time_us;
+    uint64_t event;
     int32_t code;
     if (!*text) return WEIR_OK;
     switch (table->columns[at].role) {
@@ -268,11 +287,17 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
         if (strlen(text) > WEIR_ROW_TEXT_MAX) break;
         return weir_texts_code(&owner->values[at], text, strlen(text), &code);
     case WEIR_IMPORT_MOMENT:
+    case WEIR_IMPORT_LABEL_TIME:
     case WEIR_IMPORT_TIME:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
         return weir_import_seconds(text, &time_us)
                    ? WEIR_OK
                    : survey_wrong_field(table, at, "is not a time in seconds since 1970");
+    case WEIR_IMPORT_EVENT:
+        owner->seen[at] = WEIR_IMPORT_NUMBERS;
+        return weir_import_event(text, &event)
+                   ? WEIR_OK
+                   : survey_wrong_field(table, at, "is not a whole number above 0 of at most 64 bits");
     case WEIR_IMPORT_MASK:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
         return strcmp(text, "0") == 0 || strcmp(text, "1") == 0 ? WEIR_OK

@@ -58,6 +58,7 @@ static bool tabulate_is_plain(const weir_import_table *table) {
         if (!tabulate_has(table, i)) continue;
         weir_import_role role = table->columns[i].role;
         if (role == WEIR_IMPORT_MOMENT || role == WEIR_IMPORT_TEXT) return false;
+        if (role == WEIR_IMPORT_EVENT || role == WEIR_IMPORT_LABEL_TIME) return false;
         if (role == WEIR_IMPORT_FEATURE && table->owners[0].seen[i] == WEIR_IMPORT_TEXTS) return false;
     }
     return table->owner_count <= 1;
@@ -241,7 +242,7 @@ static weir_err tabulate_table(tabulate *t, weir_import_table *table, bool edges
 weir_err weir_import_tabulate(weir_import *import, const char *folder, weir_tabulated *rowsp) {
     uint32_t columns = import->nodes.column_count + import->edges.column_count;
     const weir_snapshot_import_opts *opts = import->opts;
-    *rowsp = (weir_tabulated){.archive = {.path = opts->edges, .origin = opts->nodes ? opts->nodes : opts->edges}};
+    *rowsp = (weir_tabulated){.archive = {.path = opts->edges, .origin = weir_import_origin(opts)}};
     tabulate t = {.import = import, .folder = folder, .rows = rowsp};
     tabulate_labels(&import->nodes, &rowsp->label_column);
     rowsp->archive.members = weir_calloc(columns + 1, sizeof *rowsp->archive.members);

@@ -90,7 +90,7 @@ static void types_texts_times_and_quotes(void **state) {
     must("weir snapshot check a && weir snapshot export a b && sort b/nodes.csv",
          "^a,user,1.500000,\"Köln, \"\"am Rhein\"\"\",-1.250000,1,0.5 -2$");
     must("cat b/nodes.csv", "^id,type,timestamp,text.city,time.born,mask.train,matrix.x.2$");
-    must("cat b/edges.csv", "^a,a,buys,user,item,3,good,0.1$");
+    must("cat b/edges.csv", "^a,a,buys,user,item,3,4,good,0.1$");
     must("weir snapshot import c --nodes b/nodes.csv --edges b/edges.csv && weir snapshot export c d && diff -r b d && "
          "echo same",
          "^same$");

@@ -250,6 +250,9 @@ typedef struct weir_snapshot_import_opts {
     const char *bits;          /* NULL, or a node column that holds numbers of set bits        */
     uint64_t bit_count;        /* columns of its matrix; 0: one more than the largest          */
     const char *skip;          /* NULL, or columns to leave out, separated by commas             */
+    const char *as_vertices;   /* NULL, or types of edges that become vertices, by commas: lift.c */
+    const char *declare;       /* NULL, or a file with `aggregates` and `tasks` of the schema    */
+    const char *origin;        /* NULL, or what the manifest is to name in place of the files    */
     const char *recommend;     /* NULL, or a relation that becomes a task to recommend           */
     int64_t horizon_us;        /* of that task                                                   */
     bool undirected;           /* each edge is stored in both directions, loops once            */
