@@ -44,7 +44,7 @@ bool weir_draft_has_times(const weir_snapshot_draft *draft, uint32_t relation) {
 }
 
 bool weir_draft_has_events(const weir_snapshot_draft *draft, uint32_t relation) {
-    bool named = false;
+    bool named = draft->opts->events_of && draft->opts->events_of[relation];
     for (uint32_t i = 0; i < weir_schema_label_count(draft->schema); i++) {
         const weir_schema_label *label = weir_schema_label_at(draft->schema, i);
         named = named || (label->on_relation && label->target == relation);

@@ -18,19 +18,29 @@ static weir_err import_folder_beside(const char *out, const char *what, char fol
     return err;
 }
 
+/* Which relations have an edge that says with which event it came: the others' events would be the numbers of rows. */
+static void import_find_events(const weir_import *import, bool events_of[WEIR_IMPORT_OWNERS_MAX]) {
+    uint32_t column = weir_import_find(&import->edges, WEIR_IMPORT_EVENT);
+    for (uint32_t i = 0; i < import->edges.owner_count; i++)
+        events_of[i] = column != WEIR_SCHEMA_NONE && import->edges.owners[i].seen[column] != WEIR_IMPORT_NOTHING;
+}
+
 static weir_err import_through_store(weir_import *import, const char *folder, weir_snapshot_stats *statsp) {
     const weir_graph_opts opts = {
         .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
+    bool events_of[WEIR_IMPORT_OWNERS_MAX];
     const weir_snapshot_build_opts build = {
         .out = import->opts->out,
         .as_of_us = WEIR_BEFORE_ALL,
-        .without_events = !weir_import_has_events(import), /* they would be the numbers of rows */
+        .without_events = true,
+        .events_of = events_of,
         .seed = import->opts->seed,
         .origin = weir_import_origin(import->opts),
         .extend = weir_import_extend,
         .context = import,
     };
     weir_graph *graph = NULL;
+    import_find_events(import, events_of);
     weir_err err = weir_graph_open(folder, import->schema, &opts, &graph);
     if (!err) err = weir_import_feed(import, graph);
     if (!err) err = weir_snapshot_build(graph, &build, statsp);

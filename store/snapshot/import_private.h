@@ -112,8 +112,6 @@ bool weir_import_seconds(const char *text, int64_t *usp);
 bool weir_import_number(const char *text, double *valuep);
 /* A whole number above 0 that 64 bits hold. */
 bool weir_import_event(const char *text, uint64_t *eventp);
-/* Whether any edge says with which event it came. */
-bool weir_import_has_events(const weir_import *import);
 /* The next number of a list separated by blanks; false at its end or at what is not a number: *textp stays there. */
 bool weir_import_list(const char **textp, double *valuep);
 

@@ -186,14 +186,6 @@ uint32_t weir_import_find(const weir_import_table *table, weir_import_role role)
     return WEIR_SCHEMA_NONE;
 }
 
-bool weir_import_has_events(const weir_import *import) {
-    uint32_t column = weir_import_find(&import->edges, WEIR_IMPORT_EVENT);
-    for (uint32_t i = 0; column != WEIR_SCHEMA_NONE && i < import->edges.owner_count; i++) {
-        if (import->edges.owners[i].seen[column] != WEIR_IMPORT_NOTHING) return true;
-    }
-    return false;
-}
-
 const char *weir_import_field(const weir_import_table *table, weir_import_role role) {
     uint32_t column = weir_import_find(table, role);
     return column == WEIR_SCHEMA_NONE ? "" : weir_csv_field(table->csv, column);

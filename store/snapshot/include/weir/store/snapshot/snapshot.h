@@ -85,13 +85,14 @@ extern "C" {
 typedef struct weir_snapshot_draft weir_snapshot_draft;
 
 typedef struct weir_snapshot_build_opts {
-    const char *out;      /* a folder that must not exist                                        */
-    int64_t as_of_us;     /* WEIR_BEFORE_ALL: just after the newest event, or after weir_graph_latest */
-    int64_t history_us;   /* keep what a target of that age or younger sees; 0: of any age       */
-    bool without_deleted; /* leave out what a deletion before as_of hides, for earlier targets too */
-    bool without_events;  /* edges have none, but where labels name them                         */
-    uint64_t seed;        /* recorded: of whatever was drawn for it                              */
-    const char *origin;   /* one line about where it comes from; NULL: none                      */
+    const char *out;       /* a folder that must not exist                                        */
+    int64_t as_of_us;      /* WEIR_BEFORE_ALL: just after the newest event, or after weir_graph_latest */
+    int64_t history_us;    /* keep what a target of that age or younger sees; 0: of any age       */
+    bool without_deleted;  /* leave out what a deletion before as_of hides, for earlier targets too */
+    bool without_events;   /* edges have none, but where labels name them                         */
+    const bool *events_of; /* and of these relations; NULL: of no other                          */
+    uint64_t seed;         /* recorded: of whatever was drawn for it                              */
+    const char *origin;    /* one line about where it comes from; NULL: none                      */
     /* Adds arrays of its own before the manifest is written; may be NULL. */
     weir_err (*extend)(void *context, weir_snapshot_draft *draft);
     void *context;
