@@ -22,7 +22,7 @@ typedef struct plan_summary {
 } plan_summary;
 
 /* A ring of ranks: each sends each number twice, but for its own share; what all tell all, once. */
-static plan_summary plan_summarise(const weir_train_plan *plan) {
+static plan_summary plan_summarise(const weir_train_plan *plan, bool again) {
     plan_summary s = {.plan = plan};
     double others = (plan->ranks - 1) / (double)plan->ranks;
     for (uint32_t rank = 0; rank < plan->ranks; rank++) {
@@ -40,6 +40,10 @@ static plan_summary plan_summarise(const weir_train_plan *plan) {
         double validation = judge * (double)plan->validation, test = judge * (double)plan->test;
         s.epoch[i] = step * (double)plan->first_steps + validation;
         s.all[i] = plan->set_up_seconds + step * (double)plan->steps + validation * (plan->epochs + 1) + test;
+        if (again) /* as many epochs, of the validation's targets, too */
+            s.all[i] += plan->set_up_seconds + step * (double)plan->steps *
+                                                   (1 + (double)plan->targets[WEIR_TARGETS_VALIDATION] /
+                                                            (double)plan->targets[WEIR_TARGETS_TRAIN]);
     }
     return s;
 }
@@ -189,7 +193,7 @@ weir_err weir_cmd_train_plan(const weir_cli *cli, const weir_cmd_train *c) {
     weir_buf out = {0};
     weir_err err = weir_train_plan_make(c->comm, &c->opts, c->pretend, &plan);
     if (err) return err;
-    const plan_summary s = plan_summarise(plan);
+    const plan_summary s = plan_summarise(plan, c->opts.again);
     if (weir_cli_given(cli, "json")) {
         plan_write_json(&s, &out);
     } else {

@@ -102,6 +102,7 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     const char *loss = weir_cli_text(cli, "loss"), *drawn = weir_cli_text(cli, "drawn");
     *o = weir_recommend_defaults(c->opts.snapshot, c->opts.task);
     o->seed = c->opts.seed;
+    o->again = c->opts.again;
     if (loss && strcmp(loss, "bpr") == 0 && (weir_cli_given(cli, "negatives") || weir_cli_given(cli, "temperature")))
         return WEIR_ERR(WEIR_EUSAGE, "--negatives and --temperature are of --loss softmax; omit them with bpr");
     o->loss = loss && strcmp(loss, "bpr") == 0 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
@@ -234,6 +235,11 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
 static weir_err recommend_print_epoch(void *context, const weir_recommend_epoch *e) {
     char line[128];
     (void)context;
+    if (e->again) {
+        const int again = snprintf(line, sizeof line, "again %-3u loss %.4f  %.1f s\n", e->number, e->loss,
+                                   (double)e->elapsed_us * 1e-6);
+        return weir_cli_output(line, (size_t)again);
+    }
     const int length =
         snprintf(line, sizeof line, "epoch %-3u loss %.4f  validation recall@20 %.4f, NDCG@20 %.4f%s  %.1f s\n",
                  e->number, e->loss, e->recall, e->ndcg, e->best ? " *" : "  ", (double)e->elapsed_us * 1e-6);

@@ -74,13 +74,17 @@ static weir_err train_print_epoch(void *context, const weir_train_epoch *e) {
     const weir_cmd_train *c = context;
     weir_buf line = {0};
     if (weir_comm_rank(c->comm) != 0) return WEIR_OK;
+    if (e->again)
+        weir_buf_printf(&line, "again %-3u loss %.4f                      ", e->number, e->loss);
+    else
+        weir_buf_printf(&line, "epoch %-3u loss %.4f  validation %.4f%s", e->number, e->loss, e->validation,
+                        e->best ? " *" : "  ");
     weir_buf_printf(&line,
-                    "epoch %-3u loss %.4f  validation %.4f%s  %.1f s: compute %.1f, not hidden %.1f, sums %.1f "
+                    "  %.1f s: compute %.1f, not hidden %.1f, sums %.1f "
                     "(sample %.1f, exchange %.1f, encode %.1f, sum %.1f)\n",
-                    e->number, e->loss, e->validation, e->best ? " *" : "  ", (double)e->elapsed_us * 1e-6,
-                    (double)e->times.compute * 1e-6, (double)e->times.wait * 1e-6, (double)e->times.sum_wait * 1e-6,
-                    (double)e->times.sample * 1e-6, (double)e->times.exchange * 1e-6, (double)e->times.encode * 1e-6,
-                    (double)e->times.sum * 1e-6);
+                    (double)e->elapsed_us * 1e-6, (double)e->times.compute * 1e-6, (double)e->times.wait * 1e-6,
+                    (double)e->times.sum_wait * 1e-6, (double)e->times.sample * 1e-6, (double)e->times.exchange * 1e-6,
+                    (double)e->times.encode * 1e-6, (double)e->times.sum * 1e-6);
     if (e->lags)
         weir_buf_printf(
             &line,

@@ -120,11 +120,11 @@ static void learn_begin_rows(weir_recommended *l, const weir_vertex_pair *ids, c
     }
 }
 
-static weir_err learn_open(weir_recommended *l) {
+static weir_err learn_open(weir_recommended *l, int64_t before_us) {
     const weir_recommend_opts *o = &l->opts;
     const weir_schema_relation *r =
         weir_schema_relation_at(weir_snapshot_schema(o->snapshot), o->rule.relations[0].relation);
-    weir_err err = weir_recommend_pairs_read(o, l->field.validation_us, &l->pairs); // LEARN-L1
+    weir_err err = weir_recommend_pairs_read(o, before_us, &l->pairs);
     if (err) return err;
     if (l->pairs.task_count < LEARN_MIN_PAIRS)
         return WEIR_ERR(WEIR_EDATA,
@@ -252,6 +252,37 @@ static weir_err learn_fit_trend(weir_recommended *l) {
     return WEIR_OK;
 }
 
+static void learn_close(weir_recommended *l) {
+    weir_recommend_step_close(l->step);
+    weir_recommend_pairs_free(&l->pairs);
+    weir_free(l->parameters);
+    weir_free(l->best);
+    weir_free(l->order);
+    l->step = NULL;
+    l->parameters = l->best = NULL;
+    l->order = NULL;
+}
+
+/* From the beginning, with the validation's edges, and as many epochs as were best. How trends count stays as it was
+ * fitted, and what is said of the validation is of the first learning. */
+static weir_err learn_again(weir_recommended *l) {
+    learn_close(l);
+    weir_err err = learn_open(l, l->field.test_us); // LEARN-L1
+    for (uint32_t epoch = 1; !err && epoch <= l->best_epoch; epoch++) {
+        const int64_t begin_us = weir_clock_mono_us(weir_clock_system());
+        weir_recommend_epoch said = {.number = epoch, .loss = learn_epoch(l, epoch), .again = true};
+        if (!isfinite(said.loss))
+            err = WEIR_ERR(WEIR_EDATA,
+                           "the loss of epoch %u, learnt again, is no finite number; learn by a smaller "
+                           "--rate",
+                           epoch);
+        said.elapsed_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
+        if (!err && l->opts.on_epoch) err = l->opts.on_epoch(l->opts.context, &said);
+    }
+    if (!err) memcpy(l->best, l->parameters, l->cells * sizeof *l->best);
+    return err;
+}
+
 /* Of what was learnt and of a finished model: the test as the shape answers it, and by trends alone. */
 static weir_err learn_test(const weir_recommend_field *field, const weir_recommend_shape *shape,
                            const float *parameters, int64_t popular_us, weir_recommend_metrics *metricsp) {
@@ -331,9 +362,10 @@ weir_err weir_recommend_learn(const weir_recommend_opts *opts, weir_recommended 
                                       .temperature = opts->temperature};
     err = weir_recommend_team_open(opts->threads, &l->team);
     if (!err) err = weir_recommend_field_of(&l->opts, l->team, &l->field);
-    if (!err) err = learn_open(l);
+    if (!err) err = learn_open(l, l->field.validation_us); // LEARN-L1
     if (!err) err = learn_epochs(l);
     if (!err) err = learn_fit_trend(l);
+    if (!err && opts->again) err = learn_again(l);
     if (!err) err = learn_test(&l->field, &l->shape, l->best, l->popular_us, &l->test);
     if (!err) err = learn_make_tables(l);
     if (err) {
@@ -346,12 +378,10 @@ weir_err weir_recommend_learn(const weir_recommend_opts *opts, weir_recommended 
 
 void weir_recommended_free(weir_recommended *l) {
     if (!l) return;
-    weir_recommend_step_close(l->step);
-    weir_recommend_pairs_free(&l->pairs);
+    learn_close(l);
     weir_recommend_vectors_free(&l->vectors);
     weir_recommend_team_close(l->team);
-    void *const arrays[] = {l->parameters, l->best,     l->order,    l->test.recalls, l->user_ids,
-                            l->item_ids,   l->user_own, l->item_own, l->trends};
+    void *const arrays[] = {l->test.recalls, l->user_ids, l->item_ids, l->user_own, l->item_own, l->trends};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
         weir_free(arrays[i]);
     weir_free(l);

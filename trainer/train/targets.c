@@ -343,6 +343,20 @@ static weir_err targets_find_task(weir_target_collector *c, uint32_t task) {
     return WEIR_OK;
 }
 
+/* What is behind the test's beginning stays as it is. */
+static void targets_merge(weir_targets *t) {
+    uint64_t *counts = (uint64_t *)(uintptr_t)t->class_counts;
+    int32_t *days = (int32_t *)(uintptr_t)t->days;
+    const uint64_t learnt = t->ends[WEIR_TARGETS_TRAIN], merged = t->ends[WEIR_TARGETS_VALIDATION];
+    for (uint32_t i = 0; i < t->classes; i++) {
+        counts[WEIR_TARGETS_TRAIN * t->classes + i] += counts[WEIR_TARGETS_VALIDATION * t->classes + i];
+        counts[WEIR_TARGETS_VALIDATION * t->classes + i] = 0;
+    }
+    memmove(days, days + (merged - learnt), (t->count - merged) * sizeof *days);
+    t->ends[WEIR_TARGETS_TRAIN] = merged;
+    t->to_us[WEIR_TARGETS_TRAIN] = t->to_us[WEIR_TARGETS_VALIDATION];
+}
+
 /* --- the handle ------------------------------------------------------------------------------------------------- */
 
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part) {
@@ -404,6 +418,7 @@ weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opt
     if (!err) err = targets_hold(&c);
     if (!err) err = targets_count_classes(c.out);
     if (!err) err = targets_check(&c, cut);
+    if (!err && cut->merged) targets_merge(c.out);
     weir_free(c.candidates);
     weir_free(c.counts);
     if (err) {

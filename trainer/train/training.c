@@ -425,21 +425,29 @@ static weir_err training_set_up(weir_trained *t) {
 
 /* --- epochs and the end ------------------------------------------------------------------------------------------- */
 
-static weir_err training_epoch(weir_trained *t) {
-    const weir_kernels *k = weir_nn_kernels(t->nn);
-    weir_train_epoch epoch = {.number = t->state.epochs + 1};
+static weir_err training_validate(weir_trained *t, weir_train_epoch *epoch) {
     weir_train_metrics metrics;
-    int64_t begin_us = weir_clock_mono_us(weir_clock_system());
-    weir_err err = weir_training_learn(t, &epoch);
-    if (!err) err = weir_training_compare(t, &epoch);
-    if (!err) err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
+    weir_err err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
     if (!err)
         err = weir_err_prefix(weir_training_measure(t, weir_training_scores(t, WEIR_TARGETS_VALIDATION),
                                                     WEIR_TARGETS_VALIDATION, &metrics),
-                              "validation of epoch %u", epoch.number);
+                              "validation of epoch %u", epoch->number);
     if (err) return err;
-    epoch.validation = weir_nn_outputs(t->shape) == 1 ? metrics.average_precision : metrics.accuracy;
-    epoch.best = epoch.validation > t->state.best;
+    epoch->validation = weir_nn_outputs(t->shape) == 1 ? metrics.average_precision : metrics.accuracy;
+    epoch->best = epoch->validation > t->state.best;
+    return WEIR_OK;
+}
+
+/* What learns again has no validation, and keeps its last epoch. */
+static weir_err training_epoch(weir_trained *t) {
+    const weir_kernels *k = weir_nn_kernels(t->nn);
+    const bool again = t->opts.cut.merged;
+    weir_train_epoch epoch = {.number = t->state.epochs + 1, .validation = (double)NAN, .best = again, .again = again};
+    int64_t begin_us = weir_clock_mono_us(weir_clock_system());
+    weir_err err = weir_training_learn(t, &epoch);
+    if (!err) err = weir_training_compare(t, &epoch);
+    if (!err && !again) err = training_validate(t, &epoch);
+    if (err) return err;
     t->state.epochs = epoch.number;
     if (epoch.best) {
         t->state.best = epoch.validation;
@@ -482,8 +490,7 @@ weir_err weir_training_calibrate(const weir_trained *t, const double *scores, we
     return err;
 }
 
-/* A part with the best parameters. */
-static weir_err training_finish_part(weir_trained *t, weir_targets_part part) {
+weir_err weir_training_finish_part(weir_trained *t, weir_targets_part part) {
     const double *scores = weir_training_scores(t, part);
     WEIR_ASSERT(t->state.best_epoch > 0); /* TRAIN-R3 */
     weir_err err = weir_training_judge(t, part, t->best_params);
@@ -515,7 +522,7 @@ weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_t
     return WEIR_OK;
 }
 
-weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
+weir_err weir_training_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
     weir_trained *t;
     *trainedp = NULL;
     weir_err err = weir_training_open(comm, opts, &t);
@@ -529,8 +536,9 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
         err = weir_comm_fail(comm, training_epoch(t));
     weir_batches_close(t->stream); /* TRAIN-E5: what has been prepared for an epoch that does not come is thrown away */
     t->stream = NULL;
-    if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_VALIDATION));
-    if (!err) err = weir_comm_fail(comm, training_finish_part(t, WEIR_TARGETS_TEST));
+    if (!err && !opts->cut.merged) err = weir_comm_fail(comm, weir_training_finish_part(t, WEIR_TARGETS_VALIDATION));
+    if (!err && !opts->cut.merged && !opts->again)
+        err = weir_comm_fail(comm, weir_training_finish_part(t, WEIR_TARGETS_TEST));
     weir_err untold = !err && t->trace ? weir_train_trace_write(t->trace) : WEIR_OK;
     if (untold) weir_log_error("train.trace", untold); /* the training is worth more than its trace */
     if (err) {

@@ -62,6 +62,8 @@ weir_err weir_training_judge_channels(weir_trained *t);
 /* training.c: an error of setting up. What is invalid then was asked for by the options: WEIR_EUSAGE. From the first
  * epoch on it is our own mistake, and stays WEIR_EINVAL. */
 weir_err weir_training_as_usage(weir_err err);
+/* training.c: one learning. The test is judged only by what will be kept.  As weir_train_run. */
+weir_err weir_training_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 /* training.c: all that there is before the first epoch; all ranks together. An error has ended the other ranks. */
 weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
 
@@ -98,6 +100,9 @@ weir_err weir_training_measure(const weir_trained *t, const double *scores, weir
  * Sets log loss and calibration error, and the interval of the average precision.  WEIR_ENOMEM. */
 weir_err weir_training_calibrate(const weir_trained *t, const double *scores, weir_targets_part part,
                                  weir_calibration *calibration, weir_train_metrics *metrics);
+
+/* training.c: judges and measures a part with the best parameters; all ranks together. */
+weir_err weir_training_finish_part(weir_trained *t, weir_targets_part part);
 
 /* scales.c: the shape's scales, and t->learner, from targets of training. */
 weir_err weir_training_scales(weir_trained *t);

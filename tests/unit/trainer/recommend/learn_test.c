@@ -136,6 +136,51 @@ static void l1_nothing_is_chosen_by_the_test(void **state) {
     }
 }
 
+typedef struct heard_again {
+    double losses[EPOCHS];
+    uint32_t count;
+} heard_again;
+
+static weir_err hear_again(void *context, const weir_recommend_epoch *epoch) {
+    heard_again *h = context;
+    assert_true(epoch->again || h->count == 0); /* those of the first learning come before */
+    if (epoch->again) h->losses[h->count++] = epoch->loss;
+    return WEIR_OK;
+}
+
+/* What is learnt again sees the validation, and nothing of the test; what is said of the validation stays as it was. */
+static void l1_learnt_again_with_the_validation_alone(void **state) {
+    const uint64_t seed = weir_test_seed();
+    const int64_t from_us[] = {0, plant_end_us - 2 * SHOP_HOUR, plant_end_us - 4 * SHOP_HOUR};
+    heard_again heard[3] = {{.count = 0}};
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        const plant p = {.seed = seed, .other_from_us = from_us[i]};
+        shop_world w;
+        weir_recommended *once, *again;
+        weir_snapshot *snapshot = plant_make(&w, &p);
+        weir_recommend_opts o = plant_opts(snapshot);
+        assert_ok(weir_recommend_learn(&o, &once));
+        o.again = true;
+        o.on_epoch = hear_again;
+        o.context = &heard[i];
+        assert_ok(weir_recommend_learn(&o, &again));
+        const weir_recommended_view a = weir_recommended_look(once), b = weir_recommended_look(again);
+        assert_int_equal(heard[i].count, a.best_epoch);
+        assert_int_equal(a.best_epoch, b.best_epoch);
+        assert_true(a.validation.recall == b.validation.recall && a.shape.trend_weight == b.shape.trend_weight);
+        assert_true(a.test.users == b.test.users && (a.test.recall != b.test.recall || a.test.ndcg != b.test.ndcg));
+        if (i == 0) assert_true(b.test.recall > b.test.trend_recall + 0.2); /* what others do has no plan */
+        weir_recommended_free(once);
+        weir_recommended_free(again);
+        weir_snapshot_close(snapshot);
+        shop_close(&w);
+    }
+    assert_int_equal(heard[0].count, heard[1].count);
+    assert_memory_equal(heard[0].losses, heard[1].losses, heard[0].count * sizeof heard[0].losses[0]);
+    assert_true(heard[0].losses[0] != heard[2].losses[0]);
+}
+
 /* --- errors ------------------------------------------------------------------------------------------------------- */
 
 /* A few users and items, and edges in an hour of their own: before all, in the validation or in the test. */
@@ -336,6 +381,9 @@ static void every_allocation_may_fail(void **state) {
     s.opts.batch = 300; /* two parts, and two threads */
     s.opts.threads = 2;
     weir_test_every_allocation(learn_sweep, &s.opts);
+    s.opts.again = true;
+    weir_test_every_allocation(learn_sweep, &s.opts);
+    s.opts.again = false;
     s.opts.loss = WEIR_RECOMMEND_BPR;
     s.opts.uniform = true;
     weir_test_every_allocation(learn_sweep, &s.opts);
@@ -350,5 +398,6 @@ static void every_allocation_may_fail(void **state) {
 
 WEIR_TESTS(WEIR_CASE(a_planted_taste_is_learnt), WEIR_CASE(l2_any_number_of_threads_learns_the_same),
            WEIR_CASE(l1_nothing_is_learnt_from_the_validation), WEIR_CASE(l1_nothing_is_chosen_by_the_test),
-           WEIR_CASE(too_little_is_said), WEIR_CASE(options_out_of_range_are_refused),
-           WEIR_CASE(a_snapshot_is_not_believed), WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(l1_learnt_again_with_the_validation_alone), WEIR_CASE(too_little_is_said),
+           WEIR_CASE(options_out_of_range_are_refused), WEIR_CASE(a_snapshot_is_not_believed),
+           WEIR_CASE(every_allocation_may_fail))

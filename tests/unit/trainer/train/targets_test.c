@@ -157,6 +157,30 @@ static void cuts(const weir_targets *t, const weir_targets_opts *opts) {
     }
 }
 
+/* With validation's among those that are learnt from, all else is as without. */
+static void merged_is_the_same_cut(const weir_snapshot *snapshot, weir_targets_opts opts, const weir_targets *t) {
+    weir_targets *m = NULL;
+    opts.cut.merged = true;
+    assert_ok(weir_targets_open(snapshot, &opts, &m));
+    const uint64_t test = t->ends[WEIR_TARGETS_VALIDATION], learnt = t->ends[WEIR_TARGETS_TRAIN];
+    assert_int_equal(m->count, t->count);
+    assert_int_equal(m->ends[WEIR_TARGETS_TRAIN], test);
+    assert_int_equal(m->ends[WEIR_TARGETS_VALIDATION], test);
+    assert_memory_equal(m->classes_of, t->classes_of, t->count);
+    assert_memory_equal(m->targets, t->targets, t->count * sizeof *t->targets);
+    for (uint64_t i = test; i < t->count; i++)
+        assert_int_equal(m->days[i - test], t->days[i - learnt]);
+    for (uint32_t c = 0; c < t->classes; c++) {
+        uint64_t seen = 0;
+        for (uint64_t i = 0; i < test; i++)
+            seen += t->classes_of[i] == c;
+        assert_int_equal(m->class_counts[WEIR_TARGETS_TRAIN * t->classes + c], seen);
+        assert_int_equal(m->class_counts[WEIR_TARGETS_VALIDATION * t->classes + c], 0);
+    }
+    assert_true(m->to_us[WEIR_TARGETS_TRAIN] == t->to_us[WEIR_TARGETS_VALIDATION]);
+    weir_targets_close(m);
+}
+
 static void t1_t2_of_random_snapshots(void **state) {
     (void)state;
     uint64_t seed = weir_test_seed();
@@ -170,6 +194,7 @@ static void t1_t2_of_random_snapshots(void **state) {
         assert_ok(weir_targets_open(w->snapshot, &opts, &t));
         compare(w, t);
         cuts(t, &opts);
+        merged_is_the_same_cut(w->snapshot, opts, t);
         weir_targets_close(t);
     }
     weir_snapshot_close(w->snapshot);

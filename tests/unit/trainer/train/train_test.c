@@ -250,6 +250,54 @@ static void who_it_is_can_be_learnt(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+/* Whether something was learnt of who it is. */
+static bool face_is_learnt(const weir_trained *trained, const weir_real *params, uint64_t n) {
+    const weir_trained_view of = weir_trained_look(trained);
+    const weir_nn_tensor *table = weir_nn_tensor_find(of.nn, "encode.who.embedding");
+    uint32_t slot = weir_nn_slot_of(weir_nn_vertex(of.shape, LEARN_WHO), weir_vertex_low(learn_vertex(LEARN_WHO, n)));
+    bool any = false;
+    for (uint32_t c = 0; slot != WEIR_NO_SLOT && c < table->cols; c++)
+        any = any || params[table->offset + (uint64_t)slot * table->cols + c] != 0;
+    return any;
+}
+
+/* Newcomers come after four fifths of the pays, in the validation: who learns from it has learnt something of them. What
+ * is said of the validation is the first learning's. */
+static void r5_learnt_again_with_the_validation(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = faceless_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    uint32_t newcomers = 0;
+    opts.embedded = faces;
+    opts.embedded_count = 1;
+    opts.cut.validation = 0.4;
+    opts.cut.test = 0.1;
+    weir_trained *once = train(&opts);
+    opts.again = true;
+    weir_trained *again = train(&opts);
+    const weir_trained_view a = weir_trained_look(once), b = weir_trained_look(again);
+    weir_real *of_once = params_of(once), *of_again = params_of(again);
+    for (uint64_t n = FACE_PAYS * 4 / 5; n < FACE_PAYS * 85 / 100; n++) {
+        if (face_of[n] < FACES) continue;
+        newcomers++;
+        assert_false(face_is_learnt(once, of_once, face_of[n]));
+        assert_true(face_is_learnt(again, of_again, face_of[n]));
+    }
+    assert_true(newcomers > 0);
+    assert_int_equal(a.best_epoch, b.best_epoch);
+    assert_true(a.calibration.slope == b.calibration.slope && a.calibration.offset == b.calibration.offset);
+    assert_memory_equal(a.targets->ends, b.targets->ends, sizeof a.targets->ends);
+    for (uint64_t i = 0; i < a.targets->ends[WEIR_TARGETS_VALIDATION] - a.targets->ends[WEIR_TARGETS_TRAIN]; i++)
+        assert_true(a.scores[i] == b.scores[i]);
+    assert_true(a.metrics[WEIR_TARGETS_VALIDATION].log_loss == b.metrics[WEIR_TARGETS_VALIDATION].log_loss);
+    assert_true(a.metrics[WEIR_TARGETS_TEST].targets == b.metrics[WEIR_TARGETS_TEST].targets);
+    free(of_once);
+    free(of_again);
+    weir_trained_close(once);
+    weir_trained_close(again);
+    weir_snapshot_close(snapshot);
+}
+
 static void embeddings_that_could_not_be_learnt(void **state) {
     (void)state;
     static const uint32_t shelf[] = {LEARN_WHO + 1}, twice[] = {LEARN_WHO, LEARN_WHO};
@@ -621,10 +669,10 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(i1_an_edge_behind_is_not), WEIR_CASE(i1_a_row_before_is_seen),
            WEIR_CASE(i1_a_row_of_that_moment_is_not), WEIR_CASE(i1_a_row_behind_is_not),
            WEIR_CASE(r3_the_best_epoch_is_kept), WEIR_CASE(who_it_is_can_be_learnt),
-           WEIR_CASE(embeddings_that_could_not_be_learnt), WEIR_CASE(two_trainings_give_the_same_bits),
-           WEIR_CASE(r2_resumed_is_as_if_never_stopped), WEIR_CASE(resume_with_other_options),
-           WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range),
-           WEIR_CASE(what_is_invalid_later_is_no_wrong_usage), WEIR_CASE(a_plan_that_pretends_has_no_local_batches),
-           WEIR_CASE(numbers_that_are_none), WEIR_CASE(trees_see_neighbours_only_with_the_graph),
-           WEIR_CASE(trees_see_all_neighbours_and_theirs), WEIR_CASE(trees_see_no_leak_either),
-           WEIR_CASE(trees_of_a_target_without_columns))
+           WEIR_CASE(r5_learnt_again_with_the_validation), WEIR_CASE(embeddings_that_could_not_be_learnt),
+           WEIR_CASE(two_trainings_give_the_same_bits), WEIR_CASE(r2_resumed_is_as_if_never_stopped),
+           WEIR_CASE(resume_with_other_options), WEIR_CASE(a_torn_checkpoint_is_refused),
+           WEIR_CASE(options_out_of_range), WEIR_CASE(what_is_invalid_later_is_no_wrong_usage),
+           WEIR_CASE(a_plan_that_pretends_has_no_local_batches), WEIR_CASE(numbers_that_are_none),
+           WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_all_neighbours_and_theirs),
+           WEIR_CASE(trees_see_no_leak_either), WEIR_CASE(trees_of_a_target_without_columns))

@@ -12,7 +12,7 @@
  * INVARIANTS: each is cited where the code keeps it and by a test of the same name: l1_…
  *
  *   LEARN-L1  Nothing at or after the validation's beginning changes what an epoch learns, and nothing of the test
- *             which epoch is kept.
+ *             which epoch is kept, nor what is learnt again.
  *   LEARN-L2  The same snapshot, options and seed give the same bits, for any number of threads.
  *   LEARN-L3  The gradient of an epoch's loss is that of finite differences.
  *
@@ -45,6 +45,7 @@ typedef struct weir_recommend_epoch {
     uint32_t number;
     double loss, recall, ndcg; /* of the validation; 0 where it has nobody */
     bool best;
+    bool again; /* of what learns once more: nothing is judged */
     int64_t elapsed_us;
 } weir_recommend_epoch;
 
@@ -55,6 +56,7 @@ typedef struct weir_recommend_opts {
     uint32_t width, layers, epochs, patience, batch, negatives, threads;
     uint32_t horizons; /* of validation, and of test */
     weir_recommend_loss loss;
+    bool again;   /* what is kept learns once more, with the validation's edges, as many epochs as were best */
     bool uniform; /* items to compare with are drawn evenly, and not as often as they are met */
     double rate, temperature, decay;
     uint64_t seed;

@@ -68,6 +68,7 @@ typedef struct weir_targets_cut {
     const char *masks[WEIR_TARGETS_PARTS]; /* by masks: of the target's type                          */
     uint32_t each[2];                      /* by class: to learn from, for validation                 */
     uint64_t seed;                         /* by class: of the draw                                   */
+    bool merged;                           /* those for validation are learnt from, too: it is empty  */
 } weir_targets_cut;
 
 typedef struct weir_targets_opts {

@@ -15,6 +15,8 @@
  *   TRAIN-R4  Where there are several ranks, the embedding of a known vertex, its gradient and its moments are with the
  *             rank that owns the vertex alone, and those of a category with many buckets with one rank each. In each
  *             step they are what one rank with all of them would have, but for the order of a sum.
+ *   TRAIN-R5  What is learnt again has learnt from training and validation alone, as many epochs as were best, and what
+ *             is said of validation, its calibration among it, is of the first learning.
  */
 #ifndef WEIR_TRAINER_TRAIN_TRAIN_H
 #define WEIR_TRAINER_TRAIN_TRAIN_H
@@ -68,6 +70,7 @@ typedef struct weir_train_epoch {
     double loss;       /* of training, per unit of weight   */
     double validation; /* average precision, or accuracy   */
     bool best;
+    bool again;                              /* of what learns once more; then validation is NaN */
     double gradient_norm;                    /* mean of the steps'            */
     uint64_t edges, targets, handed;         /* on this rank, as the next three; handed: targets of others */
     uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and in the cache */
@@ -155,8 +158,11 @@ typedef struct weir_train_opts {
     weir_targets_cut cut;   /* into parts */
     bool unit_rows;         /* of an import's matrices: each is divided by its length */
     weir_train_cached cached;
-    double cache_share;         /* rows that are kept, by the vertices that a rank owns on average */
-    weir_train_wire wire;       /* how rows go between ranks                                       */
+    double cache_share;   /* rows that are kept, by the vertices that a rank owns on average */
+    weir_train_wire wire; /* how rows go between ranks                                       */
+    /* Of a cut by time: what is kept learns once more from its beginning, from validation's targets, too, and as many
+     * epochs as were best. */
+    bool again;
     uint64_t seed, sample_seed; /* sample_seed: of judging and serving */
     bool resume;
     const weir_kernels *kernels; /* NULL: those of the processor */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * again.c - a second learning, from the targets of training and validation, for as many epochs as were best.
+ *
+ *   first    train ──────────────► validation ──► how many epochs, calibration
+ *   second   train ──────────────────────────► ──────────────────► test
+ *
+ * What is newest is most like what comes, and a first learning sees of it only when to stop. Nothing else changes:
+ * options, draws and first parameters are the same, so that the epochs are a fair guess.
+ */
+#include <weir/store/base/alloc.h>
+
+#include "training_private.h"
+
+/* What is left of a first learning. */
+typedef struct again_first {
+    weir_targets *targets;
+    double *scores;
+    weir_train_metrics validation;
+    weir_calibration calibration;
+    weir_training_state state;
+} again_first;
+
+static weir_train_opts again_opts(const weir_train_opts *opts, uint32_t epochs) {
+    weir_train_opts o = *opts;
+    o.folder = o.trace =
+        NULL; /* they have the first one's; a training that is resumed learns again from the beginning */
+    o.resume = o.again = false;
+    o.cut.merged = true;
+    o.epochs = epochs;
+    o.patience = 0;
+    return o;
+}
+
+/* The second one has validation's targets among those of training, so it judges the test by a list of its own; then
+ * targets and scores are the first one's, and the test's are put there. */
+static weir_err again_adopt(weir_trained *t, again_first *first) {
+    t->calibration = first->calibration;
+    weir_err err = weir_comm_fail(t->comm, weir_training_finish_part(t, WEIR_TARGETS_TEST));
+    if (err) return err;
+    const double *test = weir_training_scores(t, WEIR_TARGETS_TEST);
+    const uint64_t validated = weir_targets_begin(first->targets, WEIR_TARGETS_TEST) -
+                               weir_targets_begin(first->targets, WEIR_TARGETS_VALIDATION);
+    for (uint64_t i = weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < t->targets->count; i++, test++)
+        first->scores[validated + (i - weir_targets_begin(t->targets, WEIR_TARGETS_TEST))] = *test;
+    const again_first second = {t->targets, t->scores, t->metrics[WEIR_TARGETS_VALIDATION], t->calibration, t->state};
+    t->targets = first->targets;
+    t->scores = first->scores;
+    t->metrics[WEIR_TARGETS_VALIDATION] = first->validation;
+    t->state = first->state;
+    *first = second; /* to be freed */
+    return WEIR_OK;
+}
+
+weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
+    const weir_targets_split split = opts->cut.split;
+    weir_train_opts o = *opts;
+    weir_trained *t = NULL;
+    *trainedp = NULL;
+    o.again = opts->again && opts->model != WEIR_TRAIN_TREES &&
+              (split == WEIR_TARGETS_BY_TIME || split == WEIR_TARGETS_BY_TIMES);
+    weir_err err = weir_training_run(comm, &o, &t);
+    if (err || !o.again) {
+        *trainedp = t;
+        return err;
+    }
+    again_first first = {t->targets, t->scores, t->metrics[WEIR_TARGETS_VALIDATION], t->calibration, t->state};
+    t->targets = NULL;
+    t->scores = NULL;
+    weir_trained_close(t); /* its network makes room for the second */
+    const weir_train_opts second = again_opts(&o, first.state.best_epoch);
+    err = weir_err_prefix(weir_training_run(comm, &second, &t), "while it learns again");
+    if (!err) err = again_adopt(t, &first);
+    weir_targets_close(first.targets);
+    weir_free(first.scores);
+    if (err) weir_trained_close(t);
+    if (!err) *trainedp = t;
+    return err;
+}
