@@ -14,7 +14,7 @@
 
 #include "train_private.h"
 
-#define BACKTEST_LEARNING 2u /* raised when the same options learn something else */
+#define BACKTEST_LEARNING 3u /* raised when the same options learn something else */
 #define BACKTEST_SUMS_MAX ((size_t)64 << 20)
 #define BACKTEST_LAST_OWN "amount" /* behind it stand the options that say how a model learns */
 

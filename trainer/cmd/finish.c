@@ -171,6 +171,7 @@ static void report_write_provenance(report *f) {
     }
     weir_json_key_u64(&json, "batch", c->opts.batch);
     weir_json_key_u64(&json, "negatives", c->opts.negatives);
+    weir_json_key_bool(&json, "again", f->trained.again);
     weir_json_key_f64(&json, "rate", c->opts.rate);
     weir_json_key_f64(&json, "decay", c->opts.decay);
     weir_json_key_f64(&json, "dropout", c->opts.dropout);
@@ -230,7 +231,8 @@ static void report_write_text(report *f) {
     bool binary = weir_nn_outputs(f->trained.shape) == 1;
     uint64_t old = f->trained.targets->old;
     if (f->family != WEIR_TRAIN_TREES)
-        weir_buf_printf(&f->text, "best of epoch %u\n", f->trained.best_epoch);
+        weir_buf_printf(&f->text, "best of epoch %u%s\n", f->trained.best_epoch,
+                        f->trained.again ? "; learnt again, from validation, too" : "");
     else
         weir_buf_printf(&f->text, "best of %u trees\n", f->trees[WEIR_TRAIN_GRAPH_TREES].rounds);
     if (old)

@@ -6,7 +6,8 @@
  *   second   train ──────────────────────────► ──────────────────► test
  *
  * What is newest is most like what comes, and a first learning sees of it only when to stop. Nothing else changes:
- * options, draws and first parameters are the same, so that the epochs are a fair guess.
+ * options, draws and first parameters are the same, so that the epochs are a fair guess. Where trees alone are wanted,
+ * the scales of their columns are learnt again, so that they are the ones that a network has beside it.
  */
 #include <weir/store/base/alloc.h>
 
@@ -27,16 +28,17 @@ static weir_train_opts again_opts(const weir_train_opts *opts, uint32_t epochs) 
         NULL; /* they have the first one's; a training that is resumed learns again from the beginning */
     o.resume = o.again = false;
     o.cut.merged = true;
-    o.epochs = epochs;
     o.patience = 0;
+    if (epochs) o.epochs = epochs; /* of trees alone there are none */
     return o;
 }
 
 /* The second one has validation's targets among those of training, so it judges the test by a list of its own; then
  * targets and scores are the first one's, and the test's are put there. */
 static weir_err again_adopt(weir_trained *t, again_first *first) {
+    weir_err err = WEIR_OK;
     t->calibration = first->calibration;
-    weir_err err = weir_comm_fail(t->comm, weir_training_finish_part(t, WEIR_TARGETS_TEST));
+    if (t->nn) err = weir_comm_fail(t->comm, weir_training_finish_part(t, WEIR_TARGETS_TEST));
     if (err) return err;
     const double *test = weir_training_scores(t, WEIR_TARGETS_TEST);
     const uint64_t validated = weir_targets_begin(first->targets, WEIR_TARGETS_TEST) -
@@ -57,8 +59,7 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
     weir_train_opts o = *opts;
     weir_trained *t = NULL;
     *trainedp = NULL;
-    o.again = opts->again && opts->model != WEIR_TRAIN_TREES &&
-              (split == WEIR_TARGETS_BY_TIME || split == WEIR_TARGETS_BY_TIMES);
+    o.again = opts->again && (split == WEIR_TARGETS_BY_TIME || split == WEIR_TARGETS_BY_TIMES);
     weir_err err = weir_training_run(comm, &o, &t);
     if (err || !o.again) {
         *trainedp = t;

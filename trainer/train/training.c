@@ -595,6 +595,7 @@ weir_trained_view weir_trained_look(const weir_trained *trained) {
         .metrics = trained->metrics,
         .calibration = trained->calibration,
         .best_epoch = trained->state.best_epoch,
+        .again = trained->opts.cut.merged,
     };
 }
 

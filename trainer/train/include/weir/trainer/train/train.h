@@ -195,6 +195,7 @@ typedef struct weir_trained_view {
     const weir_train_metrics *metrics; /* one a part */
     weir_calibration calibration;
     uint32_t best_epoch;
+    bool again; /* it has learnt from validation, too */
 } weir_trained_view;
 weir_trained_view weir_trained_look(const weir_trained *trained);
 /* The parameters of the best epoch, as the view's network has them, into rank 0's params (in the host's memory; NULL on
