@@ -27,6 +27,12 @@ const char *weir_cli_text(const weir_cli *cli, const char *option) {
     return found ? found->value : NULL;
 }
 
+const char *weir_cli_text_at(const weir_cli *cli, const char *option, size_t index) {
+    for (size_t i = 0; i < cli->given_count; i++)
+        if (strcmp(cli->given[i].option->name, option) == 0 && index-- == 0) return cli->given[i].value;
+    return NULL;
+}
+
 bool weir_cli_given(const weir_cli *cli, const char *option) {
     return cli_given(cli, option) != NULL;
 }

@@ -27,6 +27,7 @@ typedef struct report {
     double *blended;                                           /* log odds of a blend; else NULL */
     weir_train_metrics served;                                 /* of the test, if there is --as-served */
     char why_not_served[WEIR_ERR_SENTENCE_MAX];                /* "": there is, or it was not wanted   */
+    char id[WEIR_MODEL_ID_MAX];                                /* of the model in the register; "": it was not added */
     weir_buf metrics, provenance, text;
 } report;
 
@@ -280,7 +281,6 @@ static weir_err report_add_model(report *f, const weir_trained *trained) {
     weir_secret_key *key = NULL;
     weir_pack_draft *draft = NULL;
     weir_models *models = NULL;
-    char id[WEIR_MODEL_ID_MAX];
     weir_real *host = nn ? weir_malloc(weir_nn_parameter_count(nn) * sizeof *host) : NULL;
     weir_err err = host || !nn ? WEIR_OK : WEIR_NOMEM("for a model");
     if (!err && c->key) err = weir_secret_key_load(c->key, &key);
@@ -289,8 +289,8 @@ static weir_err report_add_model(report *f, const weir_trained *trained) {
     opts.key = key;
     if (!err) err = weir_pack_draft_open(&opts, &draft);
     if (!err) err = weir_models_open(c->models, weir_clock_system(), &models);
-    if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
-    if (!err) weir_buf_printf(&f->text, "model %s\n", id);
+    if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), f->id);
+    if (!err) weir_buf_printf(&f->text, "model %s\n", f->id);
     weir_models_close(models);
     weir_pack_draft_close(draft);
     weir_free(host);
@@ -412,6 +412,7 @@ static weir_err report_write(report *f, const weir_trained *trained) {
         if (!err) err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
     }
     if (!err && c->models) err = report_add_model(f, trained);
+    if (!err) err = weir_cmd_train_write_run(c, f->id);
     if (!err) err = weir_buf_err(&f->text);
     if (!err) err = weir_cli_output(f->text.bytes, f->text.length);
     if (!err && c->predictions) err = report_write_predictions(f); /* last: it is no reason to lose the model */

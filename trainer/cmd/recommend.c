@@ -183,8 +183,7 @@ static void recommend_print_part(weir_buf *out, const char *name, const weir_rec
 }
 
 static weir_err recommend_add_model(const weir_cmd_train *c, const weir_recommended_view *v, const char *metrics,
-                                    const char *provenance, weir_buf *text) {
-    char id[WEIR_MODEL_ID_MAX];
+                                    const char *provenance, char id[WEIR_MODEL_ID_MAX]) {
     weir_secret_key *key = NULL;
     weir_recommend_draft *draft = NULL;
     weir_models *models = NULL;
@@ -198,7 +197,6 @@ static weir_err recommend_add_model(const weir_cmd_train *c, const weir_recommen
         opts.key = key;
         err = weir_models_add(models, &opts, id);
     }
-    if (!err) weir_buf_printf(text, "model %s\n", id);
     weir_models_close(models);
     weir_recommend_draft_close(draft);
     weir_secret_key_free(key);
@@ -209,7 +207,7 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
                                  const weir_recommended *learnt) {
     const weir_recommended_view v = weir_recommended_look(learnt);
     weir_buf metrics = {0}, provenance = {0}, text = {0};
-    char path[4096];
+    char path[4096], id[WEIR_MODEL_ID_MAX] = "";
     recommend_put_report(&metrics, weir_snapshot_schema(o->snapshot), &v);
     recommend_put_provenance(&provenance, c, o);
     weir_buf_printf(&text, "best of epoch %u; what is met lately weighs %.2f, half of it after %.1f h\n", v.best_epoch,
@@ -223,7 +221,9 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
         if (!err) err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
         if (!err) err = weir_file_replace(path, metrics.bytes, metrics.length);
     }
-    if (!err && c->models) err = recommend_add_model(c, &v, metrics.bytes, provenance.bytes, &text);
+    if (!err && c->models) err = recommend_add_model(c, &v, metrics.bytes, provenance.bytes, id);
+    if (!err && *id) weir_buf_printf(&text, "model %s\n", id);
+    if (!err) err = weir_cmd_train_write_run(c, id);
     if (!err) err = weir_buf_err(&text);
     if (!err) err = weir_cli_output(text.bytes, text.length);
     weir_buf_free(&metrics);
@@ -252,6 +252,7 @@ weir_err weir_cmd_train_recommend(const weir_cli *cli, const weir_cmd_train *c) 
     weir_err err = recommend_refuse(cli, c);
     if (!err) err = recommend_read(cli, c, &o);
     if (err) return err;
+    if (weir_cli_given(cli, "check")) return weir_cmd_train_say_checked(c);
     o.on_epoch = recommend_print_epoch;
     err = weir_recommend_learn(&o, &learnt);
     if (!err) err = recommend_finish(c, &o, learnt);

@@ -136,7 +136,7 @@ static weir_err train_open_part(weir_cmd_train *c) {
     if (missing) return missing;
     if (index != rank)
         return WEIR_ERR(WEIR_EDATA, "%s is part %u of its cutting; give each folder the name it had", path, index);
-    err = weir_part_open(path, &(weir_part_opts){.verify = !c->plan}, &c->part);
+    err = weir_part_open(path, &(weir_part_opts){.verify = !c->plan && !weir_cli_given(c->cli, "check")}, &c->part);
     if (err) return err;
     c->opts.part = c->part;
     c->opts.snapshot = weir_part_snapshot(c->part);
@@ -145,7 +145,8 @@ static weir_err train_open_part(weir_cmd_train *c) {
 }
 
 static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
-    const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0 && !c->plan};
+    const bool looks_only = c->plan || weir_cli_given(cli, "check");
+    const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0 && !looks_only};
     c->snapshot_folder = weir_cli_positional_count(cli) ? weir_cli_positional(cli, 0) : NULL;
     c->parts_folder = weir_cli_text(cli, "parts");
     if (c->snapshot_folder && c->parts_folder)
@@ -224,6 +225,8 @@ static weir_err train_read_model(const weir_cli *cli, weir_train_opts *o) {
 }
 
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
+    c->cli = cli;
+    c->begun_us = weir_clock_wall_us(weir_clock_system());
     c->models = weir_cli_text(cli, "models");
     c->key = weir_cli_text(cli, "key");
     c->predictions = weir_cli_text(cli, "predictions");
@@ -241,6 +244,8 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err) err = train_check_shares(cli, &c->opts);
     if (!err) err = train_read_plan(cli, c);
     if (!err) err = train_check_served(cli, c);
+    if (!err && weir_cli_given(cli, "check") && (c->plan || weir_cli_given(cli, "judge")))
+        err = WEIR_ERR(WEIR_EUSAGE, "--check is of a training; omit --plan and --judge");
     if (!err && weir_cli_given(cli, "against") && !weir_cli_given(cli, "judge"))
         err =
             WEIR_ERR(WEIR_EUSAGE, "--against names the model that one of --judge is compared with; give --judge, too");
@@ -257,6 +262,17 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
 
 static bool train_recommends(const weir_cmd_train *c) {
     return weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->kind == WEIR_SCHEMA_RECOMMEND;
+}
+
+weir_err weir_cmd_train_say_checked(const weir_cmd_train *c) {
+    const char *name = weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->name;
+    weir_buf line = {0};
+    weir_buf_printf(&line, "the options are right; task %s %s\n", name,
+                    train_recommends(c) ? "recommends" : "classifies");
+    weir_err err = weir_buf_err(&line);
+    if (!err && weir_comm_rank(c->comm) == 0) err = weir_cli_output(line.bytes, line.length);
+    weir_buf_free(&line);
+    return err;
 }
 
 /* Options that a task which classifies would ignore silently. */
@@ -285,6 +301,9 @@ static weir_err train_run(weir_cli *cli) {
         if (!err && !recommends) err = weir_cmd_train_judge(cli, &c);
     } else if (!err && train_recommends(&c)) {
         err = weir_comm_fail(c.comm, weir_cmd_train_recommend(cli, &c));
+    } else if (!err && weir_cli_given(cli, "check")) {
+        err = weir_comm_fail(c.comm, weir_train_check(&c.opts));
+        if (!err) err = weir_cmd_train_say_checked(&c);
     } else if (!err && c.plan) {
         err = weir_cmd_train_plan(cli, &c);
     } else if (!err) {
@@ -372,6 +391,7 @@ static const weir_option options[] = {
     {"ranks", 0, "N", "with --plan, of a whole snapshot: as if mpirun started so many (default: those that there are)",
      NULL},
     {"json", 0, NULL, "print the plan as JSON", NULL},
+    {"check", 0, NULL, "train nothing and write nothing: say whether the options are right for this snapshot", NULL},
     {"as-served", 0, NULL,
      "train a second time, of what was known when the test begins, and report how that model scores the test: as a "
      "server's would, whose newest labels are not known yet",

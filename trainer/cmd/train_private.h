@@ -26,6 +26,8 @@ typedef struct weir_cmd_served {
 } weir_cmd_served;
 
 typedef struct weir_cmd_train {
+    const weir_cli *cli;
+    int64_t begun_us;
     const char *snapshot_folder, *parts_folder; /* one of them   */
     const char *models, *key, *predictions;     /* NULL, not wanted */
     bool baselines;
@@ -60,6 +62,10 @@ weir_err weir_cmd_learning_task(const weir_cli *cli, weir_train_opts *opts);
 /* All ranks together. On rank 0: the report to stdout and into the folder, the model into the register. */
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);
 
+/* run.c: run.json into the folder, if there is one. model: the id of what it added to the register; "", NULL: nothing.
+ * WEIR_ENOMEM; errors of a file. */
+weir_err weir_cmd_train_write_run(const weir_cmd_train *c, const char *model);
+
 /* served.c: trains again, of what was known when the test of the training begins. served begins as 0. All ranks
  * together.  What weir_train_run says, but too few known targets are no error. */
 weir_err weir_cmd_train_served(const weir_cmd_train *c, const weir_trained *trained, weir_cmd_served *served);
@@ -81,10 +87,14 @@ weir_err weir_cmd_train_predictions(const char *path, const weir_cmd_predictions
  * what is wrong with the model; what the targets say. */
 weir_err weir_cmd_train_judge(const weir_cli *cli, weir_cmd_train *c);
 
-/* A training of a task that recommends, with its report and its model.  WEIR_EUSAGE, and what the training says. */
+/* A training of a task that recommends, with its report and its model; of --check the options alone.  WEIR_EUSAGE, and
+ * what the training says. */
 weir_err weir_cmd_train_recommend(const weir_cli *cli, const weir_cmd_train *c);
 /* Of --judge, where its model recommends: what weir_cmd_train_judge prints of one that classifies. *itsp: it does. */
 weir_err weir_cmd_train_recommend_judge(const weir_cli *cli, const weir_cmd_train *c, bool *itsp);
+
+/* Of --check: which task it is and what that does, to stdout. */
+weir_err weir_cmd_train_say_checked(const weir_cmd_train *c);
 
 /* Instead of a training: what it would take, to stdout. */
 weir_err weir_cmd_train_plan(const weir_cli *cli, const weir_cmd_train *c);

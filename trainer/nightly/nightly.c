@@ -63,8 +63,8 @@ static weir_err nightly_read_arguments(weir_cli *cli, weir_night *night) {
         err = WEIR_ERR(WEIR_EUSAGE,
                        "%llu ranks cannot share %llu parts; each rank takes one: give --parts as --ranks, or omit it",
                        (unsigned long long)night->ranks, (unsigned long long)night->parts);
-    if (!err && weir_cli_positional_count(cli) + NIGHTLY_OWN_WORDS > WEIR_NIGHT_WORDS_MAX)
-        err = WEIR_ERR(WEIR_EUSAGE, "at most %u words may follow --", WEIR_NIGHT_WORDS_MAX - NIGHTLY_OWN_WORDS);
+    if (!err && weir_cli_positional_count(cli) + NIGHTLY_OWN_WORDS > WEIR_CHILD_WORDS_MAX)
+        err = WEIR_ERR(WEIR_EUSAGE, "at most %u words may follow --", WEIR_CHILD_WORDS_MAX - NIGHTLY_OWN_WORDS);
     return err ? err : nightly_read_places(night);
 }
 
@@ -128,7 +128,7 @@ const weir_command weir_command_nightly = {
     .summary =
         "train a model on the graph as it is now, and promote it if it is surely better than the one that serves",
     .positional = "[-- OPTION...]",
-    .positional_max = WEIR_NIGHT_WORDS_MAX,
+    .positional_max = WEIR_CHILD_WORDS_MAX,
     .description =
         "Checkpoint, snapshot, parts, training, comparison with the model that serves on the same held-out targets, "
         "promotion. What follows -- goes to `weir train`. A night that was cut off, even by kill -9, continues where "

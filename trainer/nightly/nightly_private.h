@@ -23,11 +23,11 @@
 #include <weir/store/base/file.h>
 #include <weir/store/base/json.h>
 #include <weir/store/cli/cli.h>
+#include <weir/trainer/child/child.h>
 
 #define WEIR_NIGHT_PATH_MAX     4096u
 #define WEIR_NIGHT_NAME_MAX     64u
 #define WEIR_NIGHT_RANKS_MAX    1024u
-#define WEIR_NIGHT_WORDS_MAX    64u /* of one command line */
 #define WEIR_NIGHT_KEEP_MAX     10000u
 #define WEIR_NIGHT_SENTENCE_MAX 1024u
 #define WEIR_NIGHT_PREFIX       "night-" /* how the names of our own checkpoints begin */
@@ -113,26 +113,6 @@ weir_err weir_night_figure_read(const weir_json_node *object, weir_night_figure 
 weir_err weir_night_difference_read(const weir_json_node *object, weir_night_difference *differencep);
 /* The member `example`, if there is one. */
 void weir_night_example_read(const weir_json_node *object, weir_night_figure *figure);
-
-/* --- child.c: programs ------------------------------------------------------------------------------------------- */
-
-typedef struct weir_night_words {
-    const char *words[WEIR_NIGHT_WORDS_MAX + 1]; /* NULL-ended; the first is a path */
-    size_t count;
-    int lock; /* handed on */
-} weir_night_words;
-
-/* NULL is left out, so that an option that was not given needs no branch. Aborts past the limit, which is checked when
- * our own options are read. */
-void weir_night_words_add(weir_night_words *words, size_t count, const char *const *more);
-#define WEIR_NIGHT_WORDS_ADD(words, ...)                                                       \
-    weir_night_words_add((words), sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), \
-                         (const char *const[]){__VA_ARGS__})
-/* Where a program is that belongs to this one: beside it, or in ../libexec/weir.  WEIR_EUNAVAILABLE. */
-weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]);
-/* Runs it to its end; what it prints goes to log and, if pass_on, to stderr; its last line to last.  WEIR_EDATA it
- * failed: its own last sentence; WEIR_ECANCELLED a stop was asked for: it was ended first. */
-weir_err weir_night_run(const weir_night_words *words, const char *log, bool pass_on, char *last, size_t last_size);
 
 /* --- ask.c ------------------------------------------------------------------------------------------------------- */
 

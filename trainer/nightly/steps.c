@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* steps.c - what a night does, one step after the other, and what it says about each. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
@@ -25,7 +23,7 @@ static void step_say(step_said *s, const char *text) {
 /* --- programs ---------------------------------------------------------------------------------------------------- */
 
 /* Runs the command line and says its last line; a rehearsal prints the command line instead. */
-static weir_err step_program(const weir_night *night, weir_night_step step, weir_night_words *words, bool pass_on,
+static weir_err step_program(const weir_night *night, weir_night_step step, weir_child_words *words, bool pass_on,
                              step_said *said) {
     char name[64], log[WEIR_NIGHT_PATH_MAX];
     if (night->dry_run) {
@@ -39,37 +37,26 @@ static weir_err step_program(const weir_night *night, weir_night_step step, weir
         weir_buf_free(&out);
         return err;
     }
-    words->lock = night->lock;
     snprintf(name, sizeof name, "%02d-%s.log", (int)step + 1, weir_night_step_name(step));
     weir_err err = weir_night_path(log, night->folder, name);
-    return err ? err : weir_night_run(words, log, pass_on, said->text, sizeof said->text);
-}
-
-static weir_err step_find_mpirun(char path[WEIR_NIGHT_PATH_MAX]) {
-    const char *begin = getenv("PATH");
-    for (; begin && *begin; begin += *begin == ':') {
-        size_t length = strcspn(begin, ":");
-        int written = snprintf(path, WEIR_NIGHT_PATH_MAX, "%.*s/mpirun", (int)length, begin);
-        begin += length;
-        if (written <= 0 || (unsigned)written >= WEIR_NIGHT_PATH_MAX || access(path, X_OK) != 0) continue;
-        return WEIR_OK;
-    }
-    return WEIR_ERR(WEIR_EUNAVAILABLE, "mpirun is not in PATH; install openmpi-bin, or train with --ranks 1");
+    const weir_child_opts opts = {
+        .log = log, .pass_on = pass_on, .lock = night->lock, .goes_on = "--resume continues this night"};
+    return err ? err : weir_child_run(words, &opts, said->text, sizeof said->text);
 }
 
 /* What follows `--` on our own command line: options of weir train. */
-static void step_add_train_options(const weir_night *night, weir_night_words *words) {
+static void step_add_train_options(const weir_night *night, weir_child_words *words) {
     for (size_t i = 0; i < weir_cli_positional_count(night->cli); i++)
-        WEIR_NIGHT_WORDS_ADD(words, weir_cli_positional(night->cli, i));
+        WEIR_CHILD_WORDS_ADD(words, weir_cli_positional(night->cli, i));
 }
 
 /* The best of all families, unless the user asks for one. */
-static void step_add_model(const weir_night *night, weir_night_words *words) {
+static void step_add_model(const weir_night *night, weir_child_words *words) {
     for (size_t i = 0; i < weir_cli_positional_count(night->cli); i++) {
         const char *word = weir_cli_positional(night->cli, i);
         if (strcmp(word, "--model") == 0 || strncmp(word, "--model=", 8) == 0) return;
     }
-    WEIR_NIGHT_WORDS_ADD(words, "--model", "best");
+    WEIR_CHILD_WORDS_ADD(words, "--model", "best");
 }
 
 /* --- the steps --------------------------------------------------------------------------------------------------- */
@@ -94,25 +81,25 @@ static weir_err step_checkpoint(weir_night *night, step_said *said) {
 /* A snapshot appears when it is whole, so one that is there is of this night and done. */
 static weir_err step_snapshot(weir_night *night, step_said *said) {
     char weir[WEIR_NIGHT_PATH_MAX];
-    weir_night_words words = {.count = 0};
-    weir_err err = weir_night_beside("weir", weir);
+    weir_child_words words = {.count = 0};
+    weir_err err = weir_child_beside("weir", weir);
     if (err) return err;
     if (weir_path_exists(night->snapshot_folder)) {
         step_say(said, "it is there already");
         return WEIR_OK;
     }
-    WEIR_NIGHT_WORDS_ADD(&words, weir, "snapshot", "build", night->snapshot_folder, "--path", night->state.checkpoint);
+    WEIR_CHILD_WORDS_ADD(&words, weir, "snapshot", "build", night->snapshot_folder, "--path", night->state.checkpoint);
     return step_program(night, WEIR_NIGHT_SNAPSHOT, &words, true, said);
 }
 
 static weir_err step_partition(weir_night *night, step_said *said) {
     char program[WEIR_NIGHT_PATH_MAX], count[24], depth[24];
-    weir_night_words words = {.count = 0};
+    weir_child_words words = {.count = 0};
     if (night->ranks < 2) {
         step_say(said, "one rank needs no parts");
         return WEIR_OK;
     }
-    if (weir_night_beside("weir-partition", program)) {
+    if (weir_child_beside("weir-partition", program)) {
         step_say(said, "weir-partition is not installed: ranks own vertices by their ids");
         return WEIR_OK;
     }
@@ -122,28 +109,28 @@ static weir_err step_partition(weir_night *night, step_said *said) {
     }
     snprintf(count, sizeof count, "%llu", (unsigned long long)night->parts);
     snprintf(depth, sizeof depth, "%llu", (unsigned long long)night->depth);
-    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--parts", count, "--depth", depth, "--out",
+    WEIR_CHILD_WORDS_ADD(&words, program, night->snapshot_folder, "--parts", count, "--depth", depth, "--out",
                          night->parts_folder);
     return step_program(night, WEIR_NIGHT_PARTITION, &words, true, said);
 }
 
 static weir_err step_train_model(weir_night *night, step_said *said) {
     char program[WEIR_NIGHT_PATH_MAX], cutter[WEIR_NIGHT_PATH_MAX], mpirun[WEIR_NIGHT_PATH_MAX], ranks[24];
-    weir_night_words words = {.count = 0};
-    weir_err err = weir_night_beside("weir-train", program);
-    if (!err && night->ranks > 1) err = step_find_mpirun(mpirun);
+    weir_child_words words = {.count = 0};
+    weir_err err = weir_child_beside("weir-train", program);
+    if (!err && night->ranks > 1) err = weir_child_find_mpirun(mpirun);
     if (err) return err;
     snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)night->ranks);
-    if (night->ranks > 1) WEIR_NIGHT_WORDS_ADD(&words, mpirun, "-n", ranks);
-    WEIR_NIGHT_WORDS_ADD(&words, program);
-    bool cut = night->dry_run ? night->ranks > 1 && !weir_night_beside("weir-partition", cutter)
+    if (night->ranks > 1) WEIR_CHILD_WORDS_ADD(&words, mpirun, "-n", ranks);
+    WEIR_CHILD_WORDS_ADD(&words, program);
+    bool cut = night->dry_run ? night->ranks > 1 && !weir_child_beside("weir-partition", cutter)
                               : weir_path_exists(night->parts_folder);
     if (cut)
-        WEIR_NIGHT_WORDS_ADD(&words, "--parts", night->parts_folder);
+        WEIR_CHILD_WORDS_ADD(&words, "--parts", night->parts_folder);
     else
-        WEIR_NIGHT_WORDS_ADD(&words, night->snapshot_folder);
-    WEIR_NIGHT_WORDS_ADD(&words, "--folder", night->train_folder, "--models", night->models, "--resume");
-    if (*night->key) WEIR_NIGHT_WORDS_ADD(&words, "--key", night->key);
+        WEIR_CHILD_WORDS_ADD(&words, night->snapshot_folder);
+    WEIR_CHILD_WORDS_ADD(&words, "--folder", night->train_folder, "--models", night->models, "--resume");
+    if (*night->key) WEIR_CHILD_WORDS_ADD(&words, "--key", night->key);
     step_add_model(night, &words);
     step_add_train_options(night, &words);
     return step_program(night, WEIR_NIGHT_TRAIN, &words, true, said);
@@ -169,15 +156,15 @@ static weir_err step_judge_model(weir_night *night, weir_night_step step, const 
     weir_night_state *s = &night->state;
     char program[WEIR_NIGHT_PATH_MAX], model[WEIR_NIGHT_PATH_MAX], other[WEIR_NIGHT_PATH_MAX];
     char keys[WEIR_NIGHT_PATH_MAX + 32];
-    weir_night_words words = {.count = 0};
-    weir_err err = weir_night_beside("weir-train", program);
+    weir_child_words words = {.count = 0};
+    weir_err err = weir_child_beside("weir-train", program);
     if (!err) err = weir_night_path(model, night->models, id);
     if (!err && against) err = weir_night_path(other, night->models, against);
     if (err) return err;
     snprintf(keys, sizeof keys, "models.public_keys=%s", night->public_keys);
-    WEIR_NIGHT_WORDS_ADD(&words, program, night->snapshot_folder, "--judge", model);
-    if (against) WEIR_NIGHT_WORDS_ADD(&words, "--against", other);
-    WEIR_NIGHT_WORDS_ADD(&words, "--set", keys, "--set",
+    WEIR_CHILD_WORDS_ADD(&words, program, night->snapshot_folder, "--judge", model);
+    if (against) WEIR_CHILD_WORDS_ADD(&words, "--against", other);
+    WEIR_CHILD_WORDS_ADD(&words, "--set", keys, "--set",
                          night->accept_unsigned ? "models.require_signature=false" : "models.require_signature=true");
     step_add_train_options(night, &words);
     err = step_program(night, step, &words, false, said);

@@ -351,8 +351,7 @@ static weir_err training_check_ends(const weir_trained *t) {
 }
 
 /* Before any work: what trees cannot be learnt of, or with. */
-static weir_err training_check_trees(const weir_trained *t) {
-    const weir_train_opts *o = &t->opts;
+static weir_err training_check_trees(const weir_train_opts *o) {
     if (o->model == WEIR_TRAIN_NETWORK || o->model == WEIR_TRAIN_BEST) return WEIR_OK;
     if (o->part)
         return WEIR_ERR(WEIR_EINVAL, "one rank learns the trees, and has only its part; train on the whole snapshot");
@@ -385,7 +384,7 @@ static weir_err training_scores_open(weir_trained *t) {
 static weir_err training_set_up(weir_trained *t) {
     const weir_targets_opts opts = {t->opts.task, t->opts.cut, t->opts.part ? t->comm : NULL};
     weir_err err = training_check_opts(&t->opts);
-    if (!err) err = training_check_trees(t);
+    if (!err) err = training_check_trees(&t->opts);
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
     if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err && t->targets->count == t->targets->ends[WEIR_TARGETS_VALIDATION]) /* cut by times */
@@ -520,6 +519,11 @@ weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_t
     }
     *trainedp = t;
     return WEIR_OK;
+}
+
+weir_err weir_train_check(const weir_train_opts *opts) {
+    weir_err err = training_check_opts(opts);
+    return weir_training_as_usage(err ? err : training_check_trees(opts));
 }
 
 weir_err weir_training_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {

@@ -5,8 +5,8 @@
  * Every command understands --help, --config FILE, --set KEY=VALUE, --check-config and --print-config[=markdown]
  * without listing them; they may stand before or after a subcommand's name. Only a raw one has none of them: what
  * follows its name is another program's. The first of a path understands --version, too, before a subcommand's name. An
- * option given twice counts as given last, but each --set counts; `--` ends the options. Results go to stdout,
- * everything else to stderr. Exit status: 0, or that of err.h.
+ * option given twice counts as given last, but each --set counts, and each that a command asks for by weir_cli_text_at;
+ * `--` ends the options. Results go to stdout, everything else to stderr. Exit status: 0, or that of err.h.
  *
  *     static weir_err run_ls(weir_cli *cli) { … weir_cli_text(cli, "path") … }
  *     static const weir_option ls_options[] = {{"path", 'p', "DIR", "folder of the log", NULL}, {0}};
@@ -63,6 +63,8 @@ int weir_cli_main(const weir_command *command, const char *path, int argc, char 
 /* What was given, NULL without a value; whether it was given.  [main] */
 const char *weir_cli_text(const weir_cli *cli, const char *option);
 bool weir_cli_given(const weir_cli *cli, const char *option);
+/* Of an option that may be given several times, in the order of the command line; NULL: there are fewer.  [main] */
+const char *weir_cli_text_at(const weir_cli *cli, const char *option, size_t index);
 /* *valuep keeps what it has (your default) when the option was not given.  WEIR_EUSAGE names the option, the
  * value and what it must be. */
 weir_err weir_cli_u64(const weir_cli *cli, const char *option, uint64_t min, uint64_t max, uint64_t *valuep);

@@ -173,6 +173,10 @@ typedef struct weir_train_opts {
 
 /* opts with what has a default; all else is 0, or NULL. */
 weir_train_opts weir_train_defaults(void);
+/* What weir_train_run looks at first: the ranges of opts, and whether trees that they want can be learnt.  WEIR_EUSAGE,
+ * WEIR_EUNAVAILABLE as there.  [any] */
+weir_err weir_train_check(const weir_train_opts *opts);
+
 /* All ranks with equal opts, but for the part.  WEIR_EUSAGE an option, no relation is followed, or the task, the steps
  * or a part are not what trees can be learnt of; WEIR_ELIMIT network or batch are too large; WEIR_EDATA too little to
  * learn, gradients or scores that are not finite, or a rank with another schema, or that would resume from another

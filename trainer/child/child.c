@@ -1,40 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * child.c - a program run to its end, with its output in a file.
- *
- * It holds the night's lock as long as it lives: a night that was killed does not continue while one of its steps still
- * runs. Such a step ends at the next line that it prints, since the pipe has no reader.
- */
+/* child.c - a program run to its end, with its output in a file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <weir/store/base/assert.h>
+#include <weir/store/base/file.h>
 #include <weir/store/base/signals.h>
-
-#include "nightly_private.h"
+#include <weir/trainer/child/child.h>
 
 #define CHILD_LOOK_MS         100 /* between two looks whether a stop is asked for */
 #define CHILD_LINE_BYTES      1024u
 #define CHILD_ENVIRONMENT_MAX 4096u
 
-void weir_night_words_add(weir_night_words *words, size_t count, const char *const *more) {
+void weir_child_words_add(weir_child_words *words, size_t count, const char *const *more) {
     for (size_t i = 0; i < count; i++) {
         if (!more[i]) continue;
-        WEIR_ASSERT(words->count < WEIR_NIGHT_WORDS_MAX);
+        WEIR_ASSERT(words->count < WEIR_CHILD_WORDS_MAX);
         words->words[words->count++] = more[i];
     }
 }
 
-weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]) {
+weir_err weir_child_beside(const char *file, char path[WEIR_CHILD_PATH_MAX]) {
     static const char *const places[] = {"", "/../libexec/weir"};
-    char folder[WEIR_NIGHT_PATH_MAX];
+    char folder[WEIR_CHILD_PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
     if (length <= 0) return WEIR_ERRNO(errno, "cannot find this program's own file by /proc/self/exe");
     folder[length] = 0;
@@ -42,11 +38,23 @@ weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]) {
     WEIR_ASSERT(slash);
     *slash = 0;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        int written = snprintf(path, WEIR_NIGHT_PATH_MAX, "%s%s/%s", folder, places[i], file);
-        if (written > 0 && (unsigned)written < WEIR_NIGHT_PATH_MAX && access(path, X_OK) == 0) return WEIR_OK;
+        int written = snprintf(path, WEIR_CHILD_PATH_MAX, "%s%s/%s", folder, places[i], file);
+        if (written > 0 && (unsigned)written < WEIR_CHILD_PATH_MAX && access(path, X_OK) == 0) return WEIR_OK;
     }
     return WEIR_ERR(WEIR_EUNAVAILABLE, "%s is neither in %s nor in %s%s; build or install it beside weir", file, folder,
                     folder, places[1]);
+}
+
+weir_err weir_child_find_mpirun(char path[WEIR_CHILD_PATH_MAX]) {
+    const char *begin = getenv("PATH");
+    for (; begin && *begin; begin += *begin == ':') {
+        size_t length = strcspn(begin, ":");
+        int written = snprintf(path, WEIR_CHILD_PATH_MAX, "%.*s/mpirun", (int)length, begin);
+        begin += length;
+        if (written <= 0 || (unsigned)written >= WEIR_CHILD_PATH_MAX || access(path, X_OK) != 0) continue;
+        return WEIR_OK;
+    }
+    return WEIR_ERR(WEIR_EUNAVAILABLE, "mpirun is not in PATH; install openmpi-bin, or train with --ranks 1");
 }
 
 /* --- what it says ------------------------------------------------------------------------------------------------ */
@@ -54,7 +62,7 @@ weir_err weir_night_beside(const char *file, char path[WEIR_NIGHT_PATH_MAX]) {
 typedef struct child_output {
     int from;
     bool pass_on;
-    weir_file *log;
+    weir_file *log;              /* NULL: none */
     char line[CHILD_LINE_BYTES]; /* the last one that has something in it */
     size_t length;
     bool ended;                      /* by its newline */
@@ -76,8 +84,12 @@ static void child_keep_last_line(child_output *o, const char *bytes, size_t coun
     WEIR_ASSERT(o->length < sizeof o->line);
 }
 
+static weir_err child_stopped(const char *goes_on) {
+    return WEIR_ERR(WEIR_ECANCELLED, "stopped on request; %s", goes_on);
+}
+
 /* To its end, or until a stop is asked for or the log cannot be written: then the child is asked to end. */
-static weir_err child_listen(child_output *o, pid_t child) {
+static weir_err child_listen(child_output *o, pid_t child, const char *goes_on) {
     char bytes[8192];
     struct pollfd wait = {.fd = o->from, .events = POLLIN};
     weir_err err = WEIR_OK;
@@ -86,13 +98,12 @@ static weir_err child_listen(child_output *o, pid_t child) {
             ssize_t got = read(o->from, bytes, sizeof bytes);
             if (got == 0 || (got < 0 && errno != EINTR)) return WEIR_OK;
             if (got > 0) {
-                err = weir_file_append(o->log, bytes, (size_t)got);
+                if (o->log) err = weir_file_append(o->log, bytes, (size_t)got);
                 if (o->pass_on && write(STDERR_FILENO, bytes, (size_t)got) < 0) o->pass_on = false;
                 child_keep_last_line(o, bytes, (size_t)got);
             }
         }
-        if (!err && weir_signals_stop_asked())
-            err = WEIR_ERR(WEIR_ECANCELLED, "stopped on request; --resume continues this night");
+        if (!err && weir_signals_stop_asked()) err = child_stopped(goes_on);
     }
     kill(child, SIGTERM);
     return err;
@@ -113,8 +124,8 @@ static void child_make_environment(char *own[CHILD_ENVIRONMENT_MAX]) {
 }
 
 /* *fromp: what it prints. */
-static weir_err child_spawn(const weir_night_words *words, int *fromp, pid_t *childp) {
-    char *arguments[WEIR_NIGHT_WORDS_MAX + 1] = {NULL}, *environment[CHILD_ENVIRONMENT_MAX];
+static weir_err child_spawn(const weir_child_words *words, int lock, int *fromp, pid_t *childp) {
+    char *arguments[WEIR_CHILD_WORDS_MAX + 1] = {NULL}, *environment[CHILD_ENVIRONMENT_MAX];
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -129,7 +140,7 @@ static weir_err child_spawn(const weir_night_words *words, int *fromp, pid_t *ch
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files, ends[1], STDERR_FILENO);
-    posix_spawn_file_actions_adddup2(&files, words->lock, words->lock); /* onto itself: it is inherited */
+    if (lock >= 0) posix_spawn_file_actions_adddup2(&files, lock, lock); /* onto itself: it is inherited */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
@@ -142,30 +153,31 @@ static weir_err child_spawn(const weir_night_words *words, int *fromp, pid_t *ch
     return WEIR_ERRNO(problem, "cannot run %s", words->words[0]);
 }
 
-static weir_err child_judge_end(int status, const child_output *o, const char *program) {
+static weir_err child_judge_end(int status, const child_output *o, const char *program, const char *goes_on) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return WEIR_OK;
+    if (weir_signals_stop_asked()) return child_stopped(goes_on); /* a terminal tells the child, too */
     if (WIFSIGNALED(status))
-        return WEIR_ERR(WEIR_EDATA, "%s was ended by signal %d; --resume continues", strrchr(program, '/') + 1,
-                        WTERMSIG(status));
-    if (WEXITSTATUS(status) == 0) return WEIR_OK;
+        return WEIR_ERR(WEIR_EDATA, "%s was ended by signal %d; %s", strrchr(program, '/') + 1, WTERMSIG(status),
+                        goes_on);
     const char *last = o->length ? o->line : "it failed and printed nothing";
     return WEIR_ERR(WEIR_EDATA, "%s", o->sentence[0] ? o->sentence : last);
 }
 
-weir_err weir_night_run(const weir_night_words *words, const char *log, bool pass_on, char *last, size_t last_size) {
-    child_output output = {.from = -1, .pass_on = pass_on};
+weir_err weir_child_run(const weir_child_words *words, const weir_child_opts *opts, char *last, size_t last_size) {
+    child_output output = {.from = -1, .pass_on = opts->pass_on};
     pid_t child = -1;
     int status = 0;
-    weir_err err = weir_file_open(log, WEIR_FILE_OPEN_OR_CREATE, &output.log);
-    if (!err) err = weir_file_truncate(output.log, 0);
-    if (!err) err = child_spawn(words, &output.from, &child);
-    if (!err) err = child_listen(&output, child);
+    weir_err err = opts->log ? weir_file_open(opts->log, WEIR_FILE_OPEN_OR_CREATE, &output.log) : WEIR_OK;
+    if (!err && output.log) err = weir_file_truncate(output.log, 0);
+    if (!err) err = child_spawn(words, opts->lock, &output.from, &child);
+    if (!err) err = child_listen(&output, child, opts->goes_on);
     if (child > 0) {
         while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
         }
-        if (!err) err = child_judge_end(status, &output, words->words[0]);
+        if (!err) err = child_judge_end(status, &output, words->words[0], opts->goes_on);
     }
     if (output.from >= 0) close(output.from);
-    weir_err_keep(&err, weir_file_close(output.log));
+    if (output.log) weir_err_keep(&err, weir_file_close(output.log));
     if (last) snprintf(last, last_size, "%s", output.line);
     return err;
 }
