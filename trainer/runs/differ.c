@@ -9,10 +9,14 @@ static int differ_by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Models of a register say more than a command line does, so they are held against each other alone. */
 static bool differ_is(const weir_runs_shown *shown, const char *name) {
-    const char *first = weir_run_option_find(shown->runs[0], name);
-    for (size_t i = 1; i < shown->count; i++) {
-        const char *other = weir_run_option_find(shown->runs[i], name);
+    const weir_run *firsts[2] = {NULL, NULL};
+    for (size_t i = 0; i < shown->count; i++) {
+        const weir_run *run = shown->runs[i], *before = firsts[run->registered];
+        firsts[run->registered] = before ? before : run;
+        if (!before) continue;
+        const char *first = weir_run_option_find(before, name), *other = weir_run_option_find(run, name);
         if (!first != !other || (first && strcmp(first, other) != 0)) return true;
     }
     return false;
