@@ -3,58 +3,15 @@
  * backtest_test.c - `weir backtest` as a user types it, also killed and typed again; and `weir train --as-served`,
  * which is a backtest of the time that its test takes.
  */
-#include <weir/store/base/rng.h>
-
-#include "cli_support.h"
-
-#define DAYS  10
-#define EACH  120 /* payments of a day */
-#define FIRST 1728000000ll
-#define DAY   86400ll
+#include "days_fixture.h"
 
 #define LEARN   " --epochs 4 --batch 32 --hidden 8 --fanouts 4,4 --negatives 0 --warm-up 0"
 #define RUN     "weir backtest snap --budget 10 --models network --validation 0.2" LEARN
 #define FROM(n) " --from 2024-10-" n
 
-static const char schema_text[] = "version: 1\n"
-                                  "name: t\n"
-                                  "vertices: {p: {features: {x: {kind: number}}}, a: {}}\n"
-                                  "relations: {by: {from: p, to: a}}\n"
-                                  "labels: {bad: {vertex: p, values: [no, yes], absent: no, lag: 2d}}\n"
-                                  "tasks: {t: {kind: classify, label: bad, positive: yes}}\n"
-                                  "sources:\n"
-                                  "  s:\n"
-                                  "    id: i\n"
-                                  "    time: {field: t, format: s}\n"
-                                  "    mutations:\n"
-                                  "      - {put_vertex: p, key: n, features: [x], when: {has: x}}\n"
-                                  "      - {put_edge: by, from: n, to: a, when: {has: x}}\n"
-                                  "      - {put_label: bad, key: n, when: {has: y}, value: y}\n";
-
-/* A high x is likely bad, which is told an hour later; one more payment says that two more days have passed. */
-static void snapshot_make(void) {
-    FILE *schema = fopen(weir_test_path("s.yaml"), "w"), *events = fopen(weir_test_path("s.jsonl"), "w");
-    weir_rng rng = weir_rng_stream(weir_test_seed(), 3, 0);
-    assert_non_null(schema);
-    assert_non_null(events);
-    fputs(schema_text, schema);
-    for (int n = 0; n < DAYS * EACH; n++) {
-        const long long t = FIRST + n * DAY / EACH;
-        const double x = weir_rng_normal(&rng);
-        fprintf(events, "{\"i\":\"p%d\",\"n\":\"n%d\",\"t\":%lld,\"x\":%.6f,\"a\":\"a%llu\"}\n", n, n, t, x,
-                (unsigned long long)weir_rng_below(&rng, 40));
-        if (x + 0.5 * weir_rng_normal(&rng) > 0.8)
-            fprintf(events, "{\"i\":\"l%d\",\"n\":\"n%d\",\"t\":%lld,\"y\":\"yes\"}\n", n, n, t + 3600);
-    }
-    fprintf(events, "{\"i\":\"end\",\"n\":\"end\",\"t\":%lld,\"x\":0,\"a\":\"a0\"}\n", FIRST + (DAYS + 2) * DAY);
-    assert_int_equal(fclose(schema) | fclose(events), 0);
-    cli_must("weir load --schema s.yaml --data d s.jsonl && weir snapshot build snap --path d/store",
-             "^snap: [0-9]+ vertices");
-}
-
 static void a_backtest_says_how_each_day_went(void **state) {
     (void)state;
-    snapshot_make();
+    days_snapshot();
     cli_must(RUN " --out out --days 3 --amount x", "^3/3  2024-10-13T00:00  120 targets, learnt from 841$");
     cli_must("head -n 1 out/backtest.csv", "^day,model,targets,.*,amount_caught,amount_of_positives$");
     cli_must("wc -l < out/backtest.csv && tail -n 1 out/backtest.csv", "^2024-10-13,network,120,[0-9]+,0,0[.0-9]*,");
@@ -68,7 +25,7 @@ static void a_backtest_says_how_each_day_went(void **state) {
 /* Killed as soon as a day is there, at some moment of the second one. */
 static void a_killed_one_goes_on(void **state) {
     (void)state;
-    snapshot_make();
+    days_snapshot();
     cli_must(RUN " --out whole --days 4", "^4 days from 2024-10-10: 480 targets");
     cli_must("{ " RUN " --out killed --days 4 > said 2>&1 & pid=$!; "
              "until ls killed/days/*.json > days 2> /dev/null; do sleep 0.01; done; "
@@ -83,7 +40,7 @@ static void a_killed_one_goes_on(void **state) {
 /* The test of the training is the last day: the figure of a backtest of that day, to the last digit. */
 static void a_training_as_served(void **state) {
     (void)state;
-    snapshot_make();
+    days_snapshot();
     cli_must(
         "weir train snap --as-served --no-baselines --folder run --models models --validation 0.18 --test 0.1" LEARN,
         "^  as served  +0\\.[0-9]{4}  0\\.[0-9]{4} to ");
@@ -113,7 +70,7 @@ static void what_makes_no_sense_is_refused(void **state) {
         {"weir train snap --as-served --per-class 3,3", "--as-served is of a cut by time"},
         {"weir train snap --as-served --plan", "--as-served is a second training"},
     };
-    snapshot_make();
+    days_snapshot();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         cli_refused(rows[i][0], rows[i][1]);
     cli_must("test ! -e out && echo nothing", "^nothing$");

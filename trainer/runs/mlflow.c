@@ -40,7 +40,8 @@ typedef struct mlflow {
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
 
-/* Its answer as a tree; an error has the server's own message. *statusp may be NULL: then any but 200 is one. */
+/* Its answer as a tree; an error has the server's own message. statusp: what is asked for may not be there, which is
+ * status 404; NULL: that is one, too. */
 static weir_err mlflow_ask(mlflow *m, const char *what, const char *query, const weir_buf *body, long *statusp,
                            const weir_json_node **rootp) {
     char path[128];
@@ -53,8 +54,10 @@ static weir_err mlflow_ask(mlflow *m, const char *what, const char *query, const
     weir_err odd = weir_json_parse("the answer of MLflow", m->reply.length ? m->reply.bytes : "", m->reply.length,
                                    WEIR_JSON_DEPTH_MAX, m->arena, rootp);
     if (statusp) *statusp = status;
-    if (status == 200 || (statusp && status == 404 && !odd)) return odd;
+    const char *code = odd ? "" : weir_json_node_text(weir_json_find(*rootp, "error_code"));
     const char *message = odd ? "" : weir_json_node_text(weir_json_find(*rootp, "message"));
+    if (status == 200) return odd;
+    if (statusp && status == 404 && strcmp(code, "RESOURCE_DOES_NOT_EXIST") == 0) return WEIR_OK;
     return WEIR_ERR(WEIR_EUNAVAILABLE, "MLflow at %.100s says to %s (status %ld): %.300s", m->opts->url, what, status,
                     *message ? message : "nothing that can be read; is it an MLflow server?");
 }

@@ -88,7 +88,7 @@ static weir_err runs_print(const weir_cli *cli, const weir_runs *list, const wei
     } else {
         if (shown->count && weir_cli_given(cli, "compare"))
             weir_runs_tell_both(shown, &out);
-        else if (shown->count)
+        else if (shown->count && !weir_cli_given(cli, "mlflow")) /* which has said a line of each */
             weir_runs_tell(shown, &out);
         runs_tell_rest(cli, list, &out);
     }
@@ -103,6 +103,10 @@ static weir_err runs_check(const weir_cli *cli) {
         return WEIR_ERR(WEIR_EUSAGE, "--compare is of two runs; name both of their folders, and no more");
     if (!weir_cli_given(cli, "mlflow") && (weir_cli_given(cli, "experiment") || weir_cli_given(cli, "api-key-file")))
         return WEIR_ERR(WEIR_EUSAGE, "--experiment and --api-key-file are of --mlflow; name its address, too");
+    if (weir_cli_given(cli, "mlflow") && (weir_cli_given(cli, "json") || weir_cli_given(cli, "compare")))
+        return WEIR_ERR(WEIR_EUSAGE, "--mlflow says which runs were sent; omit --json and --compare");
+    if (weir_cli_given(cli, "compare") && weir_cli_given(cli, "json"))
+        return WEIR_ERR(WEIR_EUSAGE, "--compare is for people; omit it with --json, which has all that it shows");
     if (weir_cli_given(cli, "experiment") && !*weir_cli_text(cli, "experiment"))
         return WEIR_ERR(WEIR_EUSAGE, "--experiment is empty; name one");
     return WEIR_OK;

@@ -65,8 +65,8 @@ typedef struct weir_sweep_result {
 
 /* Epochs that a trial has in all when rung (from 0) has ended: epochs / keep^(rungs - 1 - rung), rounded up. */
 uint32_t weir_sweep_epochs(uint32_t epochs, uint32_t keep, uint32_t rungs, uint32_t rung);
-/* The trials of the next rung, of `count` in this one, whose validation is given, NaN of what failed: at most a keep-th,
- * rounded up, best first, of equals the first. Their places go to chosen; returns how many (SWEEP-H3). */
+/* The trials of the next rung, of `count` in this one, whose validation is given, NaN of what failed: at most a
+ * keep-th, rounded up, best first, of equals the first. Their places go to chosen; returns how many (SWEEP-H3). */
 uint32_t weir_sweep_promote(const double *validation, uint32_t count, uint32_t keep, uint32_t *chosen);
 
 /* --- the sweep --------------------------------------------------------------------------------------------------- */

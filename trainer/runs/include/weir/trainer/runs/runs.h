@@ -77,7 +77,7 @@ typedef struct weir_runs weir_runs;
 
 weir_err weir_runs_open(weir_runs **runsp); /* WEIR_ENOMEM */
 void weir_runs_close(weir_runs *runs);      /* NULL is allowed */
-/* The folder if it is a run, else those below it, by name; no link is followed.  WEIR_ENOTFOUND there is no such folder;
+/* The folder if it is a run, else those below it, by name; no link is followed.  WEIR_ENOTFOUND there is no folder;
  * WEIR_ELIMIT too many; WEIR_ENOMEM; errors of a folder. */
 weir_err weir_runs_add(weir_runs *runs, const char *folder);
 size_t weir_runs_count(const weir_runs *runs);

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sweep_test.c - `weir sweep` as a user types it, also killed and typed again, and with trials that fail. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "days_fixture.h"
+
+#define IN_USE    69 /* a training of the killed sweep still ends */
+#define TRIES_MAX 400
+#define SIGKILLED (128 + SIGKILL)
+#define LIFE_US   700000
+
+#define LEARN " -- --batch 32 --fanouts 4,4 --negatives 0 --warm-up 0 --validation 0.2 --test 0.2"
+#define TRY   " --try rate=log:1e-4..1e-1 --try 'hidden=4|8' --try 'residual=on|off'"
+#define PLAN  " --trials 7 --rungs 2 --epochs 6" TRY LEARN
+#define SWEEP "weir sweep snap --out "
+
+/* What is left apart from how long it took. */
+#define TABLE(folder) "sed 's/,[^,]*$//' " folder "/trials.csv"
+#define SAME(folder)                                                                                           \
+    "test \"$(" TABLE(folder) ")\" = \"$(" TABLE(                                                              \
+        "whole") ")\" && "                                                                                     \
+                 "test \"$(sed 's/.*\"best\"//; s/,\"check\".*//' " folder "/sweep.json)\" = "                 \
+                 "\"$(sed 's/.*\"best\"//; s/,\"check\".*//' whole/sweep.json)\" && "                          \
+                 "for t in whole/trials/*; do cmp $t/report.json " folder "/trials/${t##*/}/report.json; done" \
+                 " && echo the same"
+
+static void a_sweep_finds_the_best_by_validation(void **state) {
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "s --dry-run" PLAN, "^rung 2 of 2: 3 trials, each to epoch 6$");
+    cli_must("test ! -e s && echo nothing", "^nothing$");
+    cli_must(SWEEP "s" PLAN,
+             "^best on validation: trial [1-7]\\. .* on the test, by which nothing was chosen, it has 0");
+    cli_must("tail -n +2 s/trials.csv | cut -d, -f2 | sort | uniq -c | tr -s ' ' | tr '\\n' ';'",
+             "^ 1 best; 2 ended; 4 stopped;$");
+    /* The best is the highest of those that came to the last rung; three did, with all epochs that there are. */
+    cli_must("test \"$(awk -F, '$4 == 2' s/trials.csv | sort -t, -k7,7gr | head -n 1)\" = \"$(grep best s/trials.csv | "
+             "grep -v ^trial)\" && awk -F, '$4 == 2 && $5 == 6' s/trials.csv | wc -l",
+             "^3$");
+    cli_must("grep -c '<path class=\"best\"' s/sweep.svg", "^2$"); /* its line, and the legend's */
+    cli_must("grep -c 'prefers-color-scheme' s/sweep.svg", "^1$");
+    /* The command line that it prints is the training that it had. */
+    cli_must(
+        "line=$(grep -o '\"command\":\"[^\"]*' s/sweep.json | cut -d'\"' -f4); "
+        "best=$(grep best s/trials.csv | grep -v ^trial | cut -d, -f1); $line --no-baselines --folder again > said; "
+        "cmp again/report.json s/trials/00$best/report.json && echo the same",
+        "^the same$");
+    cli_must(SWEEP "s" PLAN, "^rung 1/2 .*, was there ");
+    cli_must("weir runs s --sort validation | sed -n 3p", "^s/trials/00[1-7] ");
+}
+
+/* Trials beyond those that there were leave the others as they are. */
+static void h1_more_trials_are_added(void **state) {
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "s --trials 2 --epochs 1" TRY LEARN, "^best on validation: trial [12]\\.");
+    cli_must("cp s/trials.csv two.csv; " SWEEP "s --trials 4 --epochs 1" TRY LEARN,
+             "^rung 1/1  trial 2 .*, was there ");
+    cli_must("for row in $(grep '^[12],' two.csv | cut -d, -f4-); do grep -q \",$row$\" s/trials.csv; done; "
+             "wc -l < s/trials.csv",
+             "^5$");
+    cli_refused(SWEEP "s --trials 3 --epochs 1" TRY LEARN, "--trials was 4 and is 3");
+}
+
+/* Two of the values cannot be drawn once each in five trials. */
+static void what_repeats_is_trained_once(void **state) {
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "s --trials 5 --epochs 1 --try 'hidden=4|8'" LEARN, "^ +[1-5] .*  as trial [1-4]$");
+    /* The first line of the table has the word, too. */
+    cli_must("test $(ls s/trials | wc -l) = $(grep -vc ',repeats,' s/trials.csv) && "
+             "test $(ls s/trials | wc -l) -le 2 && echo once",
+             "^once$");
+}
+
+static void a_failing_trial_is_said_and_the_others_go_on(void **state) {
+    weir_test_output output;
+    (void)state;
+    days_snapshot();
+    const char *line =
+        SWEEP "s --trials 6 --epochs 1 --try 'validation=0.2|0.85' -- --batch 32 --hidden 4 --fanouts 2,2 "
+              "--warm-up 0 --test 0.2";
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status == 65, line, &output, "must say by its status that one failed");
+    CLI_ASSERT(
+        cli_matches(output.err, "^weir sweep: 1 of 6 trials failed, the first of them trial [1-6]: weir train: "), line,
+        &output, "must say so on stderr");
+    CLI_ASSERT(cli_matches(output.out, "^best on validation: trial [1-6]"), line, &output, "must go on");
+    CLI_ASSERT(cli_matches(output.out, "--validation=0.85  failed: weir train: "), line, &output, "must name it");
+    weir_test_output_free(&output);
+    cli_must("grep -c ',failed,' s/trials.csv", "^1$");
+    cli_bash(weir_test_folder(), line, &output); /* and it is not tried again */
+    CLI_ASSERT(output.status == 65 && !strstr(output.out, "training"), line, &output, "must be recorded");
+    weir_test_output_free(&output);
+}
+
+static void what_makes_no_sense_is_refused(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"weir sweep snap", "--out is missing"},
+        {SWEEP "s" LEARN, "--try is missing"},
+        {"weir sweep --out s" TRY LEARN, "the snapshot to train from is missing"},
+        {"weir sweep nothing --out s" TRY LEARN, "nothing is no folder of a snapshot"},
+        {SWEEP "s --try rate=2..1", "does not rise"},
+        {SWEEP "s --try 'rate=1|2' --try 'rate=3|4'", "--try rate is given twice"},
+        {SWEEP "s --try 'rat=1|2'", "trial 1, --rat=[12]: weir train says: unknown option --rat; did you mean --rate"},
+        {SWEEP "s --try 'heads=2|4'", "weir train says: --heads is of --network attention and gat"},
+        {SWEEP "s --try rate=5..50", "weir train says: --rate is"},
+        {SWEEP "s --try 'network=mean|mode'", "--network is 'mode'"},
+        {SWEEP "s --try 'epochs=1|2'", "--epochs cannot be an option of the trials"},
+        {SWEEP "s" TRY " -- --models m", "--models cannot be an option of the trials"},
+        {SWEEP "s" TRY " -- -e 5", "--epochs cannot be an option of the trials"},
+        {SWEEP "s" TRY " -- --folder=x", "--folder cannot be an option of the trials"},
+        {SWEEP "s" TRY " -- --nonsense", "unknown option --nonsense"},
+        {SWEEP "s" TRY " --keep 2", "--keep says how many go on"},
+        {SWEEP "s" TRY " --rungs 3 --epochs 2", "2 epochs are too few for 3 rungs"},
+        {SWEEP "s" TRY " --trials 0", "--trials"},
+    };
+    days_snapshot();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        cli_refused(rows[i][0], rows[i][1]);
+    cli_must("test ! -e s && echo nothing", "^nothing$"); /* all of it before anything was begun */
+}
+
+static void another_sweep_in_its_folder_is_refused(void **state) {
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "s --trials 2 --rungs 2 --epochs 3" TRY LEARN, "^best on validation");
+    cli_must("cp -r s before", "");
+    cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 4" TRY LEARN, "s has another sweep: --epochs was 3 and is 4");
+    cli_refused(SWEEP "s --trials 3 --rungs 2 --epochs 3" TRY LEARN, "--trials was 2 and is 3");
+    cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 3 --seed 2" TRY LEARN, "--seed was 1 and is 2");
+    cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 3" TRY " --try dropout=0..0.5" LEARN,
+                "--try dropout was not given and is 0..0.5");
+    cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 3 --try rate=log:1e-4..1e-1 --try 'hidden=4|8'" LEARN,
+                "--try residual was on\\|off and is not given");
+    cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 3" TRY LEARN " --dropout 0.1",
+                "-- was --batch .* and is --batch");
+    cli_must("diff -r s before && echo untouched", "^untouched$");
+    cli_must("sed -i 's/average/anerage/' s/sweep.json", "");
+    cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 3" TRY LEARN, "s/sweep.json is damaged");
+}
+
+/* --- killed ------------------------------------------------------------------------------------------------------- */
+
+static void go_on(const char *line) {
+    weir_test_output output;
+    for (int i = 0; i < TRIES_MAX; i++) {
+        cli_bash(weir_test_folder(), line, &output);
+        const int status = output.status;
+        if (status && status != IN_USE) CLI_ASSERT(false, line, &output, "must go on");
+        weir_test_output_free(&output);
+        if (!status) return;
+        usleep(50000);
+    }
+    fail_msg("the trainings of a killed sweep do not end");
+}
+
+/* Each point comes in a trial of the first rung and in one of the second. */
+static void h2_killed_at_each_point_it_ends_as_it_would_have(void **state) {
+    static const char *const points[] = {"before:3", "trained:3", "saved:4", "before:9", "trained:9", "saved:10"};
+    weir_test_output output;
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "whole" PLAN, "^best on validation");
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        char line[1024];
+        snprintf(line, sizeof line, "rm -rf k; WEIR_KILL_AT=sweep.%s " SWEEP "k" PLAN, points[i]);
+        cli_bash(weir_test_folder(), line, &output);
+        CLI_ASSERT(output.status == SIGKILLED, line, &output, "must be killed there");
+        weir_test_output_free(&output);
+        go_on(SWEEP "k" PLAN);
+        cli_must(SAME("k"), "^the same$");
+    }
+}
+
+static void run_and_kill(int64_t life_us) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        cli_path_set();
+        if (chdir(weir_test_folder()) == 0)
+            execlp("bash", "bash", "-c", "exec " SWEEP "k" PLAN " > said", (char *)NULL);
+        _exit(127);
+    }
+    usleep((useconds_t)life_us);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void h2_killed_at_random_moments_it_ends_as_it_would_have(void **state) {
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 4, 0);
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "whole" PLAN, "^best on validation");
+    for (uint64_t round = 0; round < weir_test_rounds(5); round++)
+        run_and_kill(400000 + (int64_t)weir_rng_below(&rng, LIFE_US));
+    go_on(SWEEP "k" PLAN);
+    cli_must(SAME("k"), "^the same$");
+}
+
+/* Two at once would train into the same folders. */
+static void a_second_one_waits_outside(void **state) {
+    (void)state;
+    days_snapshot();
+    cli_must("mkdir s; flock s/lock sleep 3 & sleep 0.5; " SWEEP "s --trials 1 --epochs 1" TRY LEARN
+             " 2> said || echo status $?; wait; grep -c 'another sweep runs in s' said",
+             "^status 69$");
+}
+
+WEIR_TESTS(WEIR_CASE(a_sweep_finds_the_best_by_validation), WEIR_CASE(h1_more_trials_are_added),
+           WEIR_CASE(what_repeats_is_trained_once), WEIR_CASE(a_failing_trial_is_said_and_the_others_go_on),
+           WEIR_CASE(what_makes_no_sense_is_refused), WEIR_CASE(another_sweep_in_its_folder_is_refused),
+           WEIR_CASE(h2_killed_at_each_point_it_ends_as_it_would_have),
+           WEIR_CASE(h2_killed_at_random_moments_it_ends_as_it_would_have), WEIR_CASE(a_second_one_waits_outside))
