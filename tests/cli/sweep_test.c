@@ -143,6 +143,36 @@ static void another_sweep_in_its_folder_is_refused(void **state) {
     cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 3" TRY LEARN, "s/sweep.json is damaged");
 }
 
+/* Ranks have the losses of one process but for the order of sums. */
+static void each_trial_may_have_ranks(void **state) {
+    weir_test_output output;
+    (void)state;
+    if (access("/usr/bin/mpirun", X_OK) != 0) weir_test_skip("no mpirun");
+    days_snapshot();
+    cli_refused("PATH=$(dirname $(command -v weir)) weir sweep snap --out s --ranks 2" TRY LEARN,
+                "mpirun is not in PATH");
+    const char *line = "ASAN_OPTIONS=detect_leaks=0 " SWEEP "s --ranks 2 --trials 2 --epochs 2" TRY LEARN;
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status == 0 && cli_matches(output.out, "^  mpirun -n 2 weir-train snap "), line, &output,
+               "must say how to train it again");
+    weir_test_output_free(&output);
+    cli_must("grep -o '\"ranks\":[0-9]*' s/trials/002/run.json", "^\"ranks\":2$");
+}
+
+/* One that is asked to stop ends its training, records nothing of it, and goes on when it is begun again. */
+static void a_stopped_one_goes_on(void **state) {
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "whole" PLAN, "^best on validation");
+    cli_must(
+        "{ " SWEEP "k" PLAN " > said 2> err & pid=$!; until grep -q 'trial 2' said; do sleep 0.01; done; "
+        "kill -TERM $pid; wait $pid || echo status $?; grep -c 'stopped on request; the same command goes on' err; "
+        "grep -c failed k/sweep.json || true; }",
+        "^status 70$");
+    cli_must(SWEEP "k" PLAN, "^rung 1/2  trial 2 .*, was there ");
+    cli_must(SAME("k"), "^the same$");
+}
+
 /* --- killed ------------------------------------------------------------------------------------------------------- */
 
 static void go_on(const char *line) {
@@ -213,5 +243,6 @@ static void a_second_one_waits_outside(void **state) {
 WEIR_TESTS(WEIR_CASE(a_sweep_finds_the_best_by_validation), WEIR_CASE(h1_more_trials_are_added),
            WEIR_CASE(what_repeats_is_trained_once), WEIR_CASE(a_failing_trial_is_said_and_the_others_go_on),
            WEIR_CASE(what_makes_no_sense_is_refused), WEIR_CASE(another_sweep_in_its_folder_is_refused),
+           WEIR_CASE(each_trial_may_have_ranks), WEIR_CASE(a_stopped_one_goes_on),
            WEIR_CASE(h2_killed_at_each_point_it_ends_as_it_would_have),
            WEIR_CASE(h2_killed_at_random_moments_it_ends_as_it_would_have), WEIR_CASE(a_second_one_waits_outside))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* days_fixture.h - ten days of payments, of which some turn out to be bad: a snapshot that is learnt from in no time. */
+/* days_fixture.h - ten days of payments, of which some turn out to be bad: a snapshot that is soon learnt from. */
 #ifndef WEIR_DAYS_FIXTURE_H
 #define WEIR_DAYS_FIXTURE_H
 

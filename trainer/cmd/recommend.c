@@ -125,7 +125,7 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
 
 /* --- the report --------------------------------------------------------------------------------------------------- */
 
-static void recommend_put_metrics(weir_json *json, const char *name, const weir_recommend_metrics *m) {
+static void recommend_put_metrics(weir_json *json, const char *name, const weir_recommend_metrics *m, bool interval) {
     weir_json_key(json, name);
     weir_json_object(json);
     weir_json_key_u64(json, "users", m->users);
@@ -134,6 +134,8 @@ static void recommend_put_metrics(weir_json *json, const char *name, const weir_
     weir_json_key_time(json, "from", m->from_us);
     weir_json_key_time(json, "to", m->to_us);
     weir_json_key_f64(json, "recall_at_20", m->recall);
+    if (interval) weir_json_key_f64(json, "recall_at_20_low", m->low);
+    if (interval) weir_json_key_f64(json, "recall_at_20_high", m->high);
     weir_json_key_f64(json, "ndcg_at_20", m->ndcg);
     weir_json_key_f64(json, "trend_recall_at_20", m->trend_recall);
     weir_json_key_f64(json, "trend_ndcg_at_20", m->trend_ndcg);
@@ -147,8 +149,8 @@ static void recommend_put_report(weir_buf *out, const weir_schema *schema, const
     weir_json_key_u64(&json, "best_epoch", v->best_epoch);
     weir_json_key_f64(&json, "trend_weight", v->shape.trend_weight);
     weir_json_key_f64(&json, "trend_half_life_seconds", (double)v->trend_half_life_us * 1e-6);
-    recommend_put_metrics(&json, "validation", &v->validation);
-    recommend_put_metrics(&json, "test", &v->test);
+    recommend_put_metrics(&json, "validation", &v->validation, false);
+    recommend_put_metrics(&json, "test", &v->test, true);
     weir_json_object_end(&json);
 }
 

@@ -21,7 +21,7 @@ static struct {
     uint64_t count;
     double share;
     int64_t wait_us, since_us;
-    char path[64], format[16], positional[64], level[16], name[64], kafka[16];
+    char path[64], format[16], positional[64], level[16], name[64], kafka[16], paths[64];
 } seen;
 
 static weir_err run_show(weir_cli *cli) {
@@ -36,6 +36,8 @@ static weir_err run_show(weir_cli *cli) {
     snprintf(seen.format, sizeof seen.format, "%s", format ? format : "-");
     snprintf(seen.name, sizeof seen.name, "%s", weir_cli_path(cli));
     snprintf(seen.level, sizeof seen.level, "%s", weir_config_text(weir_cli_config(cli), WEIR_CONFIG_LOG_LEVEL));
+    for (size_t i = 0; (path = weir_cli_text_at(cli, "path", i)); i++)
+        snprintf(seen.paths + strlen(seen.paths), 16, "%s,", path);
     for (size_t i = 0; i < weir_cli_positional_count(cli); i++)
         snprintf(seen.positional + strlen(seen.positional), 16, "%s,", weir_cli_positional(cli, i));
     assert_null(weir_cli_positional(cli, weir_cli_positional_count(cli)));
@@ -145,6 +147,15 @@ static void fails(const char *line, int status, const char *sentence) {
     assert_int_equal(run(line), status);
     assert_string_equal(out, "");
     assert_string_equal(err, sentence);
+}
+
+static void an_option_that_is_repeated_counts_as_given_last_or_each(void **state) {
+    (void)state;
+    assert_int_equal(run("tool show a --path x -p y --count 4 --path=z"), 0);
+    assert_string_equal(seen.path, "z");
+    assert_string_equal(seen.paths, "x,y,z,");
+    assert_int_equal(run("tool show a"), 0);
+    assert_string_equal(seen.paths, "");
 }
 
 static void options_in_every_form(void **state) {
@@ -406,8 +417,9 @@ static void no_memory_is_a_status_and_no_leak(void **state) {
     }
 }
 
-WEIR_TESTS(WEIR_CASE(options_in_every_form), WEIR_CASE(wrong_words_are_one_sentence_with_the_nearest),
-           WEIR_CASE(wrong_values_name_option_and_range), WEIR_CASE(settings_come_from_file_environment_and_flags),
+WEIR_TESTS(WEIR_CASE(an_option_that_is_repeated_counts_as_given_last_or_each), WEIR_CASE(options_in_every_form),
+           WEIR_CASE(wrong_words_are_one_sentence_with_the_nearest), WEIR_CASE(wrong_values_name_option_and_range),
+           WEIR_CASE(settings_come_from_file_environment_and_flags),
            WEIR_CASE(config_is_printed_or_checked_without_running), WEIR_CASE(help_is_made_from_the_table),
            WEIR_CASE(a_group_alone_is_its_help_on_stderr), WEIR_CASE(version_says_what_it_was_built_with),
            WEIR_CASE(errors_become_one_sentence_and_a_status), WEIR_CASE(raw_commands_get_every_word),

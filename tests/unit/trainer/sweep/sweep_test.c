@@ -98,7 +98,8 @@ static double drawn(const weir_sweep_try *try, uint64_t seed, uint32_t trial) {
     return number;
 }
 
-/* Chi-square of counts that should be equal: one of a million fair ones is above its degrees + 6 roots of twice them. */
+/* Chi-square of counts that should be equal, whose deviation is the root of twice its degrees: eight of them are not
+ * chance. */
 static void are_even(const uint32_t *counts, size_t count) {
     double chi = 0, each = 0;
     for (size_t i = 0; i < count; i++)
