@@ -32,6 +32,19 @@ static void a_training_reports_and_is_judged(void **state) {
     cli_must("weir model show $(ls models | grep Z-) --path models" CONFIG, "\"family\":\"recommend\"");
 }
 
+static void runs_and_sweeps_know_its_figure(void **state) {
+    (void)state;
+    shop_make();
+    cli_must(TRAIN " --folder run", "^epoch 2");
+    cli_must("weir runs run",
+             "^run .*  next_view +recommend +" RECALLS "  " RECALLS " \\(" RECALLS " to " RECALLS "\\) ");
+    cli_must("weir runs run --json | grep -c '\"validation_by_epoch\":\\[0[.0-9]*,0[.0-9]*\\]'", "^1$");
+    cli_must(
+        "weir sweep snap --out s --trials 4 --rungs 2 --keep 2 --epochs 2 --try 'hidden=4..16' -- --task next_view",
+        "^trials, by recall@20 of validation:$");
+    cli_must("grep -c '<path class=\"best\"' s/sweep.svg", "^2$");
+}
+
 static void options_of_the_other_kind_are_refused(void **state) {
     (void)state;
     static const char *const rows[][2] = {
@@ -76,5 +89,6 @@ static void a_night_promotes_one_that_recommends(void **state) {
              "^7/7  decide +(kept|promoted) .*recall@20 is " RECALLS);
 }
 
-WEIR_TESTS(WEIR_CASE(a_training_reports_and_is_judged), WEIR_CASE(options_of_the_other_kind_are_refused),
-           WEIR_CASE(vectors_of_both_kinds_are_written), WEIR_CASE(a_night_promotes_one_that_recommends))
+WEIR_TESTS(WEIR_CASE(a_training_reports_and_is_judged), WEIR_CASE(runs_and_sweeps_know_its_figure),
+           WEIR_CASE(options_of_the_other_kind_are_refused), WEIR_CASE(vectors_of_both_kinds_are_written),
+           WEIR_CASE(a_night_promotes_one_that_recommends))

@@ -234,10 +234,41 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
     return err;
 }
 
+/* What has been said of the epochs so far. */
+typedef struct recommend_log {
+    const char *folder; /* NULL: none is wanted */
+    weir_buf lines;
+} recommend_log;
+
+/* As a network's epochs.jsonl: the last line has a check of the whole file. It begins anew with each training. */
+static weir_err recommend_log_epoch(recommend_log *log, const weir_recommend_epoch *e) {
+    char path[4096];
+    weir_buf *lines = &log->lines;
+    if (!log->folder) return WEIR_OK;
+    weir_json json = weir_json_begin(lines);
+    weir_json_object(&json);
+    weir_json_key_u64(&json, "epoch", e->number);
+    weir_json_key_f64(&json, "loss", e->loss);
+    weir_json_key_f64(&json, "validation", e->recall);
+    weir_json_key_f64(&json, "ndcg_at_20", e->ndcg);
+    weir_json_key_f64(&json, "seconds", (double)e->elapsed_us * 1e-6);
+    weir_json_key_bool(&json, "best", e->best);
+    const size_t length = lines->length;
+    weir_json_object_end_checked(&json, 0);
+    weir_buf_byte(lines, '\n');
+    weir_err err = weir_buf_err(lines);
+    if (!err) err = weir_folder_create(log->folder);
+    if (!err) err = weir_path_join(path, sizeof path, log->folder, "epochs.jsonl");
+    if (!err) err = weir_file_replace(path, lines->bytes, lines->length);
+    if (err) return err;
+    lines->length = length; /* a line that is followed by others has no check */
+    weir_buf_text(lines, "}\n");
+    return weir_buf_err(lines);
+}
+
 static weir_err recommend_print_epoch(void *context, const weir_recommend_epoch *e) {
     char line[128];
-    (void)context;
-    if (e->again) {
+    if (e->again) { /* it has no validation, and no place in the curve */
         const int again = snprintf(line, sizeof line, "again %-3u loss %.4f  %.1f s\n", e->number, e->loss,
                                    (double)e->elapsed_us * 1e-6);
         return weir_cli_output(line, (size_t)again);
@@ -245,20 +276,24 @@ static weir_err recommend_print_epoch(void *context, const weir_recommend_epoch 
     const int length =
         snprintf(line, sizeof line, "epoch %-3u loss %.4f  validation recall@20 %.4f, NDCG@20 %.4f%s  %.1f s\n",
                  e->number, e->loss, e->recall, e->ndcg, e->best ? " *" : "  ", (double)e->elapsed_us * 1e-6);
-    return weir_cli_output(line, (size_t)length);
+    weir_err err = recommend_log_epoch(context, e);
+    return err ? err : weir_cli_output(line, (size_t)length);
 }
 
 weir_err weir_cmd_train_recommend(const weir_cli *cli, const weir_cmd_train *c) {
     weir_recommend_opts o;
     weir_recommended *learnt = NULL;
+    recommend_log log = {.folder = c->opts.folder};
     weir_err err = recommend_refuse(cli, c);
     if (!err) err = recommend_read(cli, c, &o);
     if (err) return err;
     if (weir_cli_given(cli, "check")) return weir_cmd_train_say_checked(c);
     o.on_epoch = recommend_print_epoch;
+    o.context = &log;
     err = weir_recommend_learn(&o, &learnt);
     if (!err) err = recommend_finish(c, &o, learnt);
     weir_recommended_free(learnt);
+    weir_buf_free(&log.lines);
     return err;
 }
 
