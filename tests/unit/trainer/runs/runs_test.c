@@ -168,6 +168,28 @@ static void v1_any_bytes_are_a_run_or_named(void **state) {
     assert_true(named > 0);
 }
 
+/* Without memory a list is not shorter: it is an error, or the run is named. */
+static void v1_an_allocation_that_fails_loses_no_run(void **state) {
+    uint64_t failed = 0;
+    (void)state;
+    make_run("r/one");
+    make_run("r/two");
+    for (uint64_t n = 1;; n++) {
+        weir_runs *runs = NULL;
+        weir_alloc_fail_nth(n);
+        weir_err err = weir_runs_open(&runs);
+        if (!err) err = weir_runs_add(runs, weir_test_path("r"));
+        weir_alloc_fail_nth(0);
+        if (err) assert_err(err, WEIR_ENOMEM, NULL);
+        if (!err) assert_int_equal(weir_runs_count(runs) + skipped_count(runs), 2);
+        const bool whole = !err && weir_runs_count(runs) == 2;
+        weir_runs_close(runs);
+        failed += !whole;
+        if (whole && n > 200) break;
+    }
+    assert_true(failed > 10);
+}
+
 static void v2_no_control_character_is_shown(void **state) {
     static const char report[] = "{\"task\":\"a\\u001b[2Jb\\u0085c\\n\\u00e4\",\"validation\":{\"accuracy\":1},"
                                  "\"test\":{\"accuracy\":1}}";
@@ -238,5 +260,6 @@ static void batches_keep_to_the_limits(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(a_run_is_read), WEIR_CASE(a_run_without_options_is_one), WEIR_CASE(v1_what_is_wrong_is_named),
-           WEIR_CASE(v1_any_bytes_are_a_run_or_named), WEIR_CASE(v2_no_control_character_is_shown),
-           WEIR_CASE(what_differs_is_found), WEIR_CASE(batches_keep_to_the_limits))
+           WEIR_CASE(v1_any_bytes_are_a_run_or_named), WEIR_CASE(v1_an_allocation_that_fails_loses_no_run),
+           WEIR_CASE(v2_no_control_character_is_shown), WEIR_CASE(what_differs_is_found),
+           WEIR_CASE(batches_keep_to_the_limits))
