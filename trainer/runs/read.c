@@ -95,7 +95,7 @@ static weir_err read_figure(const weir_json_node *part, const read_measure *m, w
 }
 
 static weir_err read_report(const read_files *f, weir_run *run) {
-    const weir_json_node *task, *validation, *test;
+    const weir_json_node *task = NULL, *validation = NULL, *test = NULL;
     const read_measure *measure = NULL;
     int64_t best = 0;
     weir_err err = weir_json_need(f->report_root, "task", WEIR_JSON_STRING, &task);

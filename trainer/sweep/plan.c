@@ -65,7 +65,7 @@ static weir_err plan_read_words(const weir_cli *cli, weir_sweep *s) {
         const bool option = word[0] == '-' && word[1];
         weir_err err = WEIR_OK;
         if (option && word[1] == '-') err = plan_refuse_reserved(word + 2, strcspn(word + 2, "="), 0);
-        if (option && word[1] != '-') err = plan_refuse_reserved(NULL, 0, word[1]);
+        if (option && word[1] != '-') err = plan_refuse_reserved("", 0, word[1]);
         if (err) return err;
         if (s->word_count == WEIR_SWEEP_WORDS_MAX)
             return WEIR_ERR(WEIR_EUSAGE, "at most %u words may follow --", WEIR_SWEEP_WORDS_MAX);

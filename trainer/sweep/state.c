@@ -214,7 +214,7 @@ static weir_err state_get_trial(const weir_sweep *s, const weir_json_node *objec
 }
 
 static weir_err state_read(weir_sweep *s, const weir_json_node *root, bool again) {
-    const weir_json_node *plan, *trials;
+    const weir_json_node *plan = NULL, *trials = NULL;
     state_plan own = {.count = 0};
     weir_err err = weir_json_need(root, "plan", WEIR_JSON_OBJECT, &plan);
     if (!err) err = weir_json_need(root, "trials", WEIR_JSON_ARRAY, &trials);

@@ -116,7 +116,7 @@ weir_err weir_sweep_save(const weir_sweep *s, const weir_run *best); /* best NUL
 weir_err weir_sweep_trial_folder(const weir_sweep *s, uint32_t trial, char path[WEIR_SWEEP_PATH_MAX]);
 /* Trains it to the end of its next rung, and leaves in the trial what it got or how it failed.  WEIR_ECANCELLED a stop
  * was asked for; what is not the trial's own. */
-weir_err weir_sweep_train(weir_sweep *s, uint32_t trial);
+weir_err weir_sweep_train(weir_sweep *s, uint32_t number);
 /* The words of a command line, from the program on, which borrow from text. epochs 0: no training, but --check. */
 weir_err weir_sweep_words(const weir_sweep *s, const weir_sweep_trial *trial, const char *folder, uint32_t epochs,
                           weir_buf *text, weir_child_words *words);
