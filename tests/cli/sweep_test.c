@@ -111,6 +111,7 @@ static void what_makes_no_sense_is_refused(void **state) {
         {SWEEP "s --try 'network=mean|mode'", "--network is 'mode'"},
         {SWEEP "s --try 'epochs=1|2'", "--epochs cannot be an option of the trials"},
         {SWEEP "s" TRY " -- --models m", "--models cannot be an option of the trials"},
+        {SWEEP "s --try 'again=on|off'", "--again cannot be an option of the trials"},
         {SWEEP "s" TRY " -- -e 5", "--epochs cannot be an option of the trials"},
         {SWEEP "s" TRY " -- --folder=x", "--folder cannot be an option of the trials"},
         {SWEEP "s" TRY " -- --nonsense", "unknown option --nonsense"},

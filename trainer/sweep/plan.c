@@ -35,6 +35,7 @@ static const struct {
     {"check", 0, "the sweep does it"},
     {"resume", 0, "the sweep does it"},
     {"as-served", 0, "train the best one again, by the command line that the sweep prints"},
+    {"again", 0, "it changes nothing of validation; add it to the command line that the sweep prints at its end"},
     {"help", 'h', "see weir train --help"},
 };
 
