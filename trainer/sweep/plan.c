@@ -35,7 +35,7 @@ static const struct {
     {"check", 0, "the sweep does it"},
     {"resume", 0, "the sweep does it"},
     {"as-served", 0, "train the best one again, by the command line that the sweep prints"},
-    {"again", 0, "it changes nothing of validation; add it to the command line that the sweep prints at its end"},
+    {"once", 0, "the sweep gives it, since a second learning changes nothing of validation"},
     {"help", 'h', "see weir train --help"},
 };
 

@@ -27,7 +27,7 @@ static weir_train_opts again_opts(const weir_train_opts *opts, uint32_t epochs) 
     o.folder = o.trace =
         NULL; /* they have the first one's; a training that is resumed learns again from the beginning */
     o.resume = o.again = false;
-    o.cut.merged = true;
+    o.cut.merged = true; // TRAIN-R5
     o.patience = 0;
     if (epochs) o.epochs = epochs; /* of trees alone there are none */
     return o;

@@ -261,8 +261,8 @@ static bool face_is_learnt(const weir_trained *trained, const weir_real *params,
     return any;
 }
 
-/* Newcomers come after four fifths of the pays, in the validation: who learns from it has learnt something of them. What
- * is said of the validation is the first learning's. */
+/* Newcomers come after four fifths of the pays, in the validation: who learns from it has learnt something of them.
+ * What is said of the validation is the first learning's. */
 static void r5_learnt_again_with_the_validation(void **state) {
     (void)state;
     weir_snapshot *snapshot = faceless_snapshot();
