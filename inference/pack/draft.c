@@ -80,7 +80,7 @@ static weir_err pack_draft_tensors(weir_pack_draft *draft, const weir_pack_opts 
                                 .rows = from[i].rows,
                                 .cols = from[i].cols,
                                 .data = (const float *)(const void *)(opts->params + from[i].offset)};
-    for (uint32_t i = WEIR_PACK_TREE_WORDS; opts->trees && i < WEIR_PACK_TREE_TENSORS; i++)
+    for (uint32_t i = WEIR_PACK_TREE_WORDS; opts->trees && i < draft->trees.count; i++)
         draft->tensors[at++] = draft->trees.tensors[i];
     draft->opts.tensors = draft->tensors;
     draft->opts.tensor_count = at;

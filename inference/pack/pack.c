@@ -199,10 +199,11 @@ static weir_err pack_copy_tensors(weir_pack *pack, const weir_model *model, size
 
 /* Lists of known vertices, trees, and weights; no tensor is left over. */
 static weir_err pack_take(weir_pack *pack, const weir_model *model) {
-    size_t wanted = pack->family == WEIR_PACK_NETWORK ? 0 : WEIR_PACK_TREE_TENSORS;
+    size_t wanted = 0;
     weir_err err = pack_copy_known(pack, model, &wanted);
     if (!err && pack->family != WEIR_PACK_NETWORK)
         err = weir_pack_trees_read(model, pack->shape, pack->hops, &pack->trees);
+    if (!err && pack->trees) wanted += weir_pack_trees_tensors(pack->trees);
     if (err || pack->nn) return err ? err : pack_copy_tensors(pack, model, wanted);
     if (weir_model_tensor_count(model) != wanted)
         return WEIR_ERR(WEIR_EDATA, "the model has %zu tensors, its trees %zu; train it again",

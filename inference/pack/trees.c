@@ -12,11 +12,15 @@
 
 /* --- in ----------------------------------------------------------------------------------------------------------- */
 
+uint32_t weir_pack_trees_tensors(const weir_trees *trees) {
+    return weir_trees_look(trees).covers ? WEIR_PACK_TREE_TENSORS : WEIR_PACK_TREE_TENSORS - 1;
+}
+
 weir_err weir_pack_trees_draw(const weir_trees *trees, weir_pack_tree_tensors *t) {
     const weir_trees_view v = weir_trees_look(trees);
     const size_t nodes = v.begins[v.trees];
     t->words = weir_calloc(v.trees + 1 + PACK_NODE_WORDS * nodes, sizeof *t->words);
-    t->values = weir_calloc(1 + nodes, sizeof *t->values);
+    t->values = weir_calloc(1 + (v.covers ? 2 : 1) * nodes, sizeof *t->values);
     if (!t->words || !t->values) return WEIR_NOMEM("while writing a model");
     uint64_t *words = t->words;
     for (uint32_t i = 0; i <= v.trees; i++)
@@ -33,6 +37,11 @@ weir_err weir_pack_trees_draw(const weir_trees *trees, weir_pack_tree_tensors *t
         .name = "trees.nodes", .rows = nodes, .cols = PACK_NODE_WORDS, .words = t->words + v.trees + 1};
     t->tensors[2] = (weir_model_tensor){.name = "trees.base", .rows = 1, .cols = 1, .data = t->values};
     t->tensors[3] = (weir_model_tensor){.name = "trees.values", .rows = nodes, .cols = 1, .data = t->values + 1};
+    t->count = weir_pack_trees_tensors(trees);
+    if (!v.covers) return WEIR_OK;
+    memcpy(t->values + 1 + nodes, v.covers, nodes * sizeof *v.covers);
+    t->tensors[4] =
+        (weir_model_tensor){.name = "trees.covers", .rows = nodes, .cols = 1, .data = t->values + 1 + nodes};
     return WEIR_OK;
 }
 
@@ -55,14 +64,16 @@ static uint32_t pack_trees_word(uint64_t word) {
     return word < UINT32_MAX ? (uint32_t)word : UINT32_MAX;
 }
 
-/* The view's arrays are the caller's to free, after an error, too. */
+/* Nodes and begins are the caller's to free, after an error, too. */
 static weir_err pack_trees_gather(const weir_model *model, weir_trees_node **nodesp, uint32_t **beginsp,
                                   weir_trees_view *view) {
-    const weir_model_tensor *begins, *words = NULL, *base = NULL, *values = NULL;
+    const weir_model_tensor *begins, *words = NULL, *base = NULL, *values = NULL, *covers = NULL;
     weir_err err = pack_trees_find(model, "trees.begins", 0, 1, true, &begins);
     if (!err) err = pack_trees_find(model, "trees.nodes", 0, PACK_NODE_WORDS, true, &words);
     if (!err) err = pack_trees_find(model, "trees.base", 1, 1, false, &base);
     if (!err) err = pack_trees_find(model, "trees.values", words->rows, 1, false, &values);
+    if (!err && weir_model_tensor_find(model, "trees.covers")) /* models from before contributions have none */
+        err = pack_trees_find(model, "trees.covers", words->rows, 1, false, &covers);
     if (err) return err;
     const uint64_t trees = begins->rows - 1, count = words->rows;
     if (trees > WEIR_TREES_MAX || count > WEIR_TREES_NODES_MAX || begins->words[trees] != count)
@@ -81,7 +92,7 @@ static weir_err pack_trees_gather(const weir_model *model, weir_trees_node **nod
                             (unsigned long long)i);
         nodes[i] = (weir_trees_node){pack_trees_word(of[0]), pack_trees_word(of[1]), values->data[i], of[2] == 1};
     }
-    *view = (weir_trees_view){nodes, to, (uint32_t)trees, 0, base->data[0]};
+    *view = (weir_trees_view){nodes, to, (uint32_t)trees, 0, base->data[0], covers ? covers->data : NULL};
     return WEIR_OK;
 }
 

@@ -4,15 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/inference/trees/trees.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
-struct weir_trees {
-    weir_trees_view view; /* of the two below */
-    weir_trees_node *nodes;
-    uint32_t *begins;
-};
+#include "trees_private.h"
+
+#define TREES_NO_MEMORY "for the trees of a model"
 
 /* --- what is believed of them ------------------------------------------------------------------------------------- */
 
@@ -44,8 +41,7 @@ static weir_err trees_check_node(const weir_trees_node *node, uint32_t at, uint3
     return WEIR_OK;
 }
 
-weir_err weir_trees_open(const weir_trees_view *from, weir_trees **treesp) {
-    *treesp = NULL;
+static weir_err trees_check(const weir_trees_view *from) {
     weir_err err = trees_check_begins(from);
     for (uint32_t t = 0; !err && t < from->trees; t++) {
         const uint32_t begin = from->begins[t], count = from->begins[t + 1] - begin;
@@ -53,21 +49,34 @@ weir_err weir_trees_open(const weir_trees_view *from, weir_trees **treesp) {
             err = weir_err_prefix(trees_check_node(&from->nodes[begin + at], at, count, from->columns),
                                   "node %u of tree %u", at, t);
     }
+    return err;
+}
+
+weir_err weir_trees_open(const weir_trees_view *from, weir_trees **treesp) {
+    *treesp = NULL;
+    weir_err err = trees_check(from);
     if (err) return err;
     const size_t nodes = from->begins[from->trees], begins = (size_t)from->trees + 1;
     weir_trees *trees = weir_calloc(1, sizeof *trees);
-    if (!trees) return WEIR_NOMEM("for the trees of a model");
+    if (!trees) return WEIR_NOMEM(TREES_NO_MEMORY);
     trees->nodes = weir_calloc(nodes, sizeof *trees->nodes);
     trees->begins = weir_calloc(begins, sizeof *trees->begins);
-    if (!trees->nodes || !trees->begins) {
-        weir_trees_close(trees);
-        return WEIR_NOMEM("for the trees of a model");
+    if (from->covers) trees->covers = weir_calloc(nodes, sizeof *trees->covers);
+    if (!trees->nodes || !trees->begins || (from->covers && !trees->covers)) err = WEIR_NOMEM(TREES_NO_MEMORY);
+    if (!err) {
+        memcpy(trees->nodes, from->nodes, nodes * sizeof *trees->nodes);
+        memcpy(trees->begins, from->begins, begins * sizeof *trees->begins);
+        if (from->covers) memcpy(trees->covers, from->covers, nodes * sizeof *trees->covers);
+        trees->view = *from;
+        trees->view.nodes = trees->nodes;
+        trees->view.begins = trees->begins;
+        trees->view.covers = trees->covers;
+        if (from->covers) err = weir_trees_weigh(trees);
     }
-    memcpy(trees->nodes, from->nodes, nodes * sizeof *trees->nodes);
-    memcpy(trees->begins, from->begins, begins * sizeof *trees->begins);
-    trees->view = *from;
-    trees->view.nodes = trees->nodes;
-    trees->view.begins = trees->begins;
+    if (err) {
+        weir_trees_close(trees);
+        return err;
+    }
     *treesp = trees;
     return WEIR_OK;
 }
@@ -76,6 +85,7 @@ void weir_trees_close(weir_trees *trees) {
     if (!trees) return;
     weir_free(trees->nodes);
     weir_free(trees->begins);
+    weir_free(trees->covers);
     weir_free(trees);
 }
 
@@ -83,36 +93,56 @@ weir_trees_view weir_trees_look(const weir_trees *trees) {
     return trees->view;
 }
 
+/* What a mean is made in: the arrays of its view. */
+typedef struct trees_sum {
+    weir_trees_node *nodes;
+    uint32_t *begins;
+    float *covers;
+    uint32_t node_count, tree_count;
+} trees_sum;
+
+/* One of count behind those before. */
+static void trees_append(trees_sum *to, const weir_trees_view *v, uint32_t count) {
+    for (uint32_t t = 0; t < v->trees; t++)
+        to->begins[to->tree_count++] = to->node_count + v->begins[t];
+    for (uint32_t at = 0; at < v->begins[v->trees]; at++) {
+        weir_trees_node *node = &to->nodes[to->node_count];
+        if (to->covers) to->covers[to->node_count] = v->covers[at];
+        *node = v->nodes[at];
+        if (node->left == 0) node->value /= (float)count; /* TREES-W3 */
+        to->node_count++;
+    }
+}
+
 weir_err weir_trees_mean(weir_trees *const *some, uint32_t count, weir_trees **treesp) {
     size_t nodes = 0, trees = 0;
     double base = 0;
+    bool covered = true;
     *treesp = NULL;
     for (uint32_t i = 0; i < count; i++) {
         trees += some[i]->view.trees;
         nodes += some[i]->view.begins[some[i]->view.trees];
         base += (double)some[i]->view.base / count;
+        covered = covered && some[i]->covers;
     }
     if (trees > WEIR_TREES_MAX || nodes > WEIR_TREES_NODES_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "%zu trees of %zu nodes together; %u of %u may be", trees, nodes, WEIR_TREES_MAX,
                         WEIR_TREES_NODES_MAX);
-    weir_trees_node *all = weir_calloc(nodes, sizeof *all), *node = all;
-    uint32_t *begins = weir_calloc(trees + 1, sizeof *begins), *begin = begins;
-    weir_err err = all && begins ? WEIR_OK : WEIR_NOMEM("for the trees of a model");
+    trees_sum all = {.nodes = weir_calloc(nodes, sizeof *all.nodes),
+                     .begins = weir_calloc(trees + 1, sizeof *all.begins),
+                     .covers = covered ? weir_calloc(nodes, sizeof *all.covers) : NULL};
+    weir_err err = all.nodes && all.begins && (all.covers || !covered) ? WEIR_OK : WEIR_NOMEM(TREES_NO_MEMORY);
     for (uint32_t i = 0; !err && i < count; i++) {
-        const weir_trees_view *v = &some[i]->view;
-        WEIR_ASSERT(v->columns == some[0]->view.columns);
-        for (uint32_t t = 0; t < v->trees; t++)
-            *begin++ = (uint32_t)(node - all) + v->begins[t];
-        for (uint32_t at = 0; at < v->begins[v->trees]; at++, node++) {
-            *node = v->nodes[at];
-            if (node->left == 0) node->value /= (float)count; /* TREES-W3 */
-        }
+        WEIR_ASSERT(some[i]->view.columns == some[0]->view.columns);
+        trees_append(&all, &some[i]->view, count);
     }
-    if (!err) *begin = (uint32_t)nodes;
-    const weir_trees_view view = {all, begins, (uint32_t)trees, count ? some[0]->view.columns : 0, (float)base};
+    if (!err) all.begins[trees] = (uint32_t)nodes;
+    const weir_trees_view view = {all.nodes,   all.begins, (uint32_t)trees, count ? some[0]->view.columns : 0,
+                                  (float)base, all.covers};
     if (!err) err = weir_trees_open(&view, treesp);
-    weir_free(all);
-    weir_free(begins);
+    weir_free(all.nodes);
+    weir_free(all.begins);
+    weir_free(all.covers);
     return err;
 }
 

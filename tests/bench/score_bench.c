@@ -138,7 +138,7 @@ static weir_err open_trees(score_bench *b) {
     weir_rng rng = weir_rng_stream(3, 0, 0);
     weir_trees_node *all = weir_calloc((size_t)TREES * nodes, sizeof *all);
     uint32_t begins[TREES + 1] = {0};
-    weir_trees_view view = {all, begins, TREES, 0, 0};
+    weir_trees_view view = {all, begins, TREES, 0, 0, NULL};
     view.columns = (uint32_t)weir_tree_columns_count(b->shape, WEIR_TREE_COLUMNS_HOPS_MAX);
     b->columns = weir_calloc(view.columns, sizeof *b->columns);
     if (!all || !b->columns) {

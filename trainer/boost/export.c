@@ -3,7 +3,8 @@
  * export.c - the model that XGBoost writes as JSON, read into trees that are served without it.
  *
  *   {"learner": {"gradient_booster": {"model": {"trees": [{"left_children": [1, -1, …], "right_children": […],
- *                "split_indices": […], "split_conditions": […], "default_left": [0, …], …}, …]}},
+ *                "split_indices": […], "split_conditions": […], "default_left": [0, …],
+ *                "sum_hessian": […], …}, …]}},
  *                "learner_model_param": {"base_score": "5E-1"}}}
  *
  * There a node may have any number; here children stand side by side behind their parent, so nodes are numbered anew,
@@ -28,15 +29,23 @@ typedef struct export_array {
     size_t count, room;
 } export_array;
 
+/* Those of floats. */
+enum { EXPORT_CONDITION, EXPORT_COVER, EXPORT_NUMBERS };
+
+typedef struct export_numbers {
+    float *items;
+    size_t count, room;
+} export_numbers;
+
 typedef struct export_reading {
     weir_json_reader json;
     export_array arrays[EXPORT_ARRAYS];
-    float *conditions;
-    size_t condition_count, condition_room;
+    export_numbers numbers[EXPORT_NUMBERS];
     uint32_t *order; /* the old number of each new one */
     size_t order_count, order_room;
     weir_trees_node *nodes;
-    size_t node_count, node_room;
+    float *covers; /* one a node */
+    size_t node_count, node_room, cover_room;
     uint32_t *ends; /* of each tree; the first is 0, of none */
     size_t tree_count, tree_room;
 } export_reading;
@@ -63,35 +72,39 @@ static weir_err export_read_array(export_reading *x, export_array *array) {
     return WEIR_OK;
 }
 
-static weir_err export_read_conditions(export_reading *x) {
+static weir_err export_read_numbers(export_reading *x, export_numbers *numbers) {
     weir_json_token item;
-    x->condition_count = 0;
+    numbers->count = 0;
     while (weir_json_read_item(&x->json)) {
-        if (!WEIR_GROW(x->conditions, x->condition_room, x->condition_count)) return WEIR_NOMEM(EXPORT_NO_MEMORY);
+        if (!WEIR_GROW(numbers->items, numbers->room, numbers->count)) return WEIR_NOMEM(EXPORT_NO_MEMORY);
         if (!weir_json_read(&x->json, &item) || item.kind != WEIR_JSON_NUMBER)
-            return export_not_understood("a threshold or a leaf is no number");
-        x->conditions[x->condition_count++] = strtof(item.bytes, NULL); /* a comma or a bracket stands behind it */
+            return export_not_understood("a threshold, a leaf or a sum of hessians is no number");
+        numbers->items[numbers->count++] = strtof(item.bytes, NULL); /* a comma or a bracket stands behind it */
     }
     return WEIR_OK;
 }
 
 /* One more node of the tree at hand: which it was, and what it says; a split is filled in when its turn comes. */
 static bool export_take(export_reading *x, int64_t old) {
-    if (!WEIR_GROW(x->order, x->order_room, x->order_count) || !WEIR_GROW(x->nodes, x->node_room, x->node_count))
+    if (!WEIR_GROW(x->order, x->order_room, x->order_count) || !WEIR_GROW(x->nodes, x->node_room, x->node_count) ||
+        !WEIR_GROW(x->covers, x->cover_room, x->node_count))
         return false;
     x->order[x->order_count++] = (uint32_t)old;
-    x->nodes[x->node_count++] = (weir_trees_node){.value = x->conditions[old]};
+    x->covers[x->node_count] = x->numbers[EXPORT_COVER].items[old];
+    x->nodes[x->node_count++] = (weir_trees_node){.value = x->numbers[EXPORT_CONDITION].items[old]};
     return true;
 }
 
 /* The nodes that were read, level after level. */
 static weir_err export_add_tree(export_reading *x) {
     const int64_t *left = x->arrays[EXPORT_LEFT].items, *right = x->arrays[EXPORT_RIGHT].items;
-    const int64_t *columns = x->arrays[EXPORT_COLUMN].items, count = (int64_t)x->condition_count;
+    const int64_t *columns = x->arrays[EXPORT_COLUMN].items;
+    const int64_t count = (int64_t)x->numbers[EXPORT_CONDITION].count;
     const size_t begin = x->node_count;
+    bool same = count > 0 && x->numbers[EXPORT_COVER].count == (size_t)count;
     for (size_t i = 0; i < EXPORT_ARRAYS; i++)
-        if (x->arrays[i].count != x->condition_count || count == 0)
-            return export_not_understood("the arrays of a tree differ in length");
+        same = same && x->arrays[i].count == (size_t)count;
+    if (!same) return export_not_understood("the arrays of a tree differ in length");
     x->order_count = 0;
     if (!export_take(x, 0)) return WEIR_NOMEM(EXPORT_NO_MEMORY);
     for (size_t at = 0; at < x->order_count; at++) {
@@ -99,7 +112,7 @@ static weir_err export_add_tree(export_reading *x) {
         weir_trees_node *node = &x->nodes[begin + at];
         if (left[old] < 0) continue;
         if (left[old] >= count || right[old] < 0 || right[old] >= count || columns[old] < 0 ||
-            x->order_count + 2 > x->condition_count)
+            x->order_count + 2 > (size_t)count)
             return export_not_understood("a node is not in its tree, or in it twice");
         node->left = (uint32_t)x->order_count;
         node->column = (uint32_t)columns[old];
@@ -115,18 +128,24 @@ static weir_err export_add_tree(export_reading *x) {
 static weir_err export_read_tree(export_reading *x) {
     static const char *const names[EXPORT_ARRAYS] = {"left_children", "right_children", "split_indices",
                                                      "default_left"};
+    static const char *const number_names[EXPORT_NUMBERS] = {"split_conditions", "sum_hessian"};
     weir_json_token name, value;
     weir_err err = WEIR_OK;
+    for (size_t i = 0; i < EXPORT_ARRAYS; i++)
+        x->arrays[i].count = 0;
+    for (size_t i = 0; i < EXPORT_NUMBERS; i++)
+        x->numbers[i].count = 0;
     while (!err && weir_json_read_name(&x->json, &name)) {
-        int which = 0;
+        int which = 0, number = 0;
         while (which < EXPORT_ARRAYS && !weir_json_token_is(&name, names[which]))
             which++;
-        const bool conditions = weir_json_token_is(&name, "split_conditions");
+        while (number < EXPORT_NUMBERS && !weir_json_token_is(&name, number_names[number]))
+            number++;
         if (!weir_json_read(&x->json, &value)) break;
         if (value.kind == WEIR_JSON_ARRAY && which < EXPORT_ARRAYS)
             err = export_read_array(x, &x->arrays[which]);
-        else if (value.kind == WEIR_JSON_ARRAY && conditions)
-            err = export_read_conditions(x);
+        else if (value.kind == WEIR_JSON_ARRAY && number < EXPORT_NUMBERS)
+            err = export_read_numbers(x, &x->numbers[number]);
         else
             weir_json_skip(&x->json, &value);
     }
@@ -182,13 +201,15 @@ weir_err weir_boost_read_model(const char *text, size_t length, uint32_t rounds,
     }
     if (!err && x.json.fault) err = export_not_understood(x.json.fault);
     if (!err && x.tree_count != (size_t)rounds + 1) err = export_not_understood("it has fewer trees than rounds");
-    const weir_trees_view view = {x.nodes, x.ends, rounds, columns, base};
+    const weir_trees_view view = {x.nodes, x.ends, rounds, columns, base, x.covers};
     if (!err) err = weir_trees_open(&view, treesp);
     for (size_t i = 0; i < EXPORT_ARRAYS; i++)
         weir_free(x.arrays[i].items);
-    weir_free(x.conditions);
+    for (size_t i = 0; i < EXPORT_NUMBERS; i++)
+        weir_free(x.numbers[i].items);
     weir_free(x.order);
     weir_free(x.nodes);
+    weir_free(x.covers);
     weir_free(x.ends);
     return err;
 }

@@ -51,7 +51,7 @@ static forest *forest_make(uint64_t seed) {
     f->rng = weir_rng_stream(seed, 0, 0);
     for (uint32_t tree = 0; tree < TREES; tree++)
         forest_grow(f, tree);
-    f->view = (weir_trees_view){f->nodes, f->begins, TREES, COLUMNS, 0.25f};
+    f->view = (weir_trees_view){f->nodes, f->begins, TREES, COLUMNS, 0.25f, NULL};
     return f;
 }
 
@@ -172,7 +172,7 @@ static void w1_each_rule_has_a_sentence(void **state) {
         {1, 0, 0.5f, false}, {0, 0, -1, false}, {3, 1, 2, true}, {0, 0, 3, false}, {0, 0, 4, false}};
     weir_trees_node nodes[5];
     uint32_t begins[] = {0, 5, 5};
-    weir_trees_view view = {nodes, begins, 1, 2, 0};
+    weir_trees_view view = {nodes, begins, 1, 2, 0, NULL};
     weir_trees *trees;
     memcpy(nodes, good, sizeof good);
     assert_ok(weir_trees_open(&view, &trees));
@@ -208,7 +208,7 @@ static void leaves_that_are_too_large_have_no_bound(void **state) {
     (void)state;
     const weir_trees_node nodes[] = {{0, 0, FLT_MAX / 3, false}, {0, 0, -FLT_MAX / 3, false}};
     const uint32_t begins[] = {0, 1, 2};
-    const weir_trees_view view = {nodes, begins, 2, 1, 0}, one = {nodes, begins, 1, 1, 0};
+    const weir_trees_view view = {nodes, begins, 2, 1, 0, NULL}, one = {nodes, begins, 1, 1, 0, NULL};
     weir_trees *trees;
     assert_ok(weir_trees_open(&view, &trees));
     assert_true(isinf(weir_trees_bound(trees)));

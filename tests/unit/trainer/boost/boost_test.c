@@ -195,7 +195,7 @@ static void json_that_is_no_model(void **state) {
     static const char good[] =
         "{\"learner\":{\"attributes\":{},\"gradient_booster\":{\"model\":{\"trees\":[{\"left_children\":[1,-1,-1],"
         "\"right_children\":[2,-1,-1],\"split_indices\":[1,0,0],\"default_left\":[1,0,0],"
-        "\"split_conditions\":[5E-1,-1E0,2E0],\"categories\":[]}]}},"
+        "\"split_conditions\":[5E-1,-1E0,2E0],\"sum_hessian\":[9E0,4E0,5E0],\"categories\":[]}]}},"
         "\"learner_model_param\":{\"base_score\":\"5E-1\"}}}";
     const struct {
         const char *from, *to;
@@ -209,6 +209,10 @@ static void json_that_is_no_model(void **state) {
         {"\"split_indices\":[1", "\"split_indices\":[-1", WEIR_EINTERNAL},
         {"5E-1,-1E0", "5E99,-1E0", WEIR_EDATA},
         {"5E-1,-1E0", "\"x\",-1E0", WEIR_EINTERNAL},
+        {"\"sum_hessian\"", "\"hessian\"", WEIR_EINTERNAL},
+        {"9E0,4E0", "9E0", WEIR_EINTERNAL},
+        {"9E0,4E0", "9E0,0E0", WEIR_EDATA},
+        {"9E0,4E0", "9E0,NaN", WEIR_EINTERNAL},
         {"\"trees\"", "\"forest\"", WEIR_EINTERNAL},
         {"\"5E-1\"", "\"1E0\"", WEIR_EINTERNAL},
         {"\"base_score\"", "\"score\"", WEIR_EINTERNAL},

@@ -16,7 +16,12 @@
  *   TREES-W2  A margin is the float that XGBoost gives for the same row, to the last bit: leaves are added in the order
  *             of the trees, as floats.
  *   TREES-W3  A mean has the trees of all in their order, each leaf divided by their number, and the mean of their
- *             bases.
+ *             bases; and the covers of all, if all have them.
+ *   TREES-W4  What the columns of a row contribute adds up, with the expected margin, to its margin, but for the
+ *             rounding of floats; and each of them is the column's Shapley value, where a column that is not known sends
+ *             a row both ways, each by its share of the covers. XGBoost says the same (contributions.c).
+ *   TREES-W5  Whatever covers were given to weir_trees_open, contributions are finite, and take a time that is
+ *             proportional to the nodes, at most WEIR_TREES_DEPTH_MAX squared for each.
  *
  * THREADS: read-only after open, [any].
  */
@@ -36,6 +41,7 @@ extern "C" {
 #define WEIR_TREES_MAX         65536u
 #define WEIR_TREES_NODES_MAX   ((uint32_t)1 << 26) /* of all trees together: 1 GiB */
 #define WEIR_TREES_COLUMNS_MAX ((uint32_t)1 << 20)
+#define WEIR_TREES_DEPTH_MAX   24u /* splits from root to leaf, of trees that have covers */
 
 typedef struct weir_trees weir_trees;
 
@@ -53,10 +59,13 @@ typedef struct weir_trees_view {
     const uint32_t *begins;       /* trees + 1: where each begins; the last one is the number of nodes */
     uint32_t trees, columns;
     float base;
+    /* One a node: how much of what the tree was learnt from came there, in any unit. NULL: not known, so that margins
+     * are all that these trees say. */
+    const float *covers;
 } weir_trees_view;
 
-/* Checks and copies.  WEIR_EDATA says what is wrong first, and where (TREES-W1); WEIR_ELIMIT more trees, nodes or
- * columns than above; WEIR_ENOMEM.  [any] */
+/* Checks and copies.  WEIR_EDATA says what is wrong first, and where (TREES-W1, TREES-W5); WEIR_ELIMIT more trees,
+ * nodes or columns than above, or with covers a deeper tree; WEIR_ENOMEM.  [any] */
 weir_err weir_trees_open(const weir_trees_view *from, weir_trees **treesp);
 void weir_trees_close(weir_trees *trees); /* NULL is allowed */
 weir_trees_view weir_trees_look(const weir_trees *trees);
@@ -70,6 +79,13 @@ double weir_trees_bound(const weir_trees *trees);
 
 /* rows: count x columns, NaN is missing; margins: one a row (TREES-W2).  [any] */
 void weir_trees_walk(const weir_trees *trees, const float *rows, size_t count, float *margins);
+
+/* --- why: of trees that have covers alone ------------------------------------------------------------------------- */
+
+/* The mean of the margins of what they were learnt from, by their covers.  [any] */
+double weir_trees_expected(const weir_trees *trees);
+/* What each column of one row adds to that: contributions, one a column (TREES-W4).  [any] */
+void weir_trees_contribute(const weir_trees *trees, const float *row, double *contributions);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
  *             Without validation rows all are made and kept: the same trees as far as both go.
  *   BOOST-X3  Trees that were exported give each row the log odds that the library gives it, to the last bit of a
  *             float.
+ *   BOOST-X4  … and what each column contributes to them as the library says it (pred_contribs), but for rounding.
  *
  * THREADS: [owner] all; a call works on up to `threads` threads of the library's own.
  */
