@@ -43,6 +43,7 @@ typedef struct score_bench {
     weir_trees *trees;
     float *columns; /* of one row, to walk them by themselves */
     float walked;   /* what that gave: so that it is done */
+    double *contributions;
     weir_score_model *model;
     weir_scorer *scorer;
     weir_scoring *scoring;
@@ -137,12 +138,15 @@ static weir_err open_trees(score_bench *b) {
     const uint32_t nodes = 2 * TREE_SPLITS + 1;
     weir_rng rng = weir_rng_stream(3, 0, 0);
     weir_trees_node *all = weir_calloc((size_t)TREES * nodes, sizeof *all);
+    float *covers = weir_calloc((size_t)TREES * nodes, sizeof *covers);
     uint32_t begins[TREES + 1] = {0};
-    weir_trees_view view = {all, begins, TREES, 0, 0, NULL};
+    weir_trees_view view = {all, begins, TREES, 0, 0, covers};
     view.columns = (uint32_t)weir_tree_columns_count(b->shape, WEIR_TREE_COLUMNS_HOPS_MAX);
     b->columns = weir_calloc(view.columns, sizeof *b->columns);
-    if (!all || !b->columns) {
+    b->contributions = weir_calloc(view.columns, sizeof *b->contributions);
+    if (!all || !covers || !b->columns || !b->contributions) {
         weir_free(all);
+        weir_free(covers);
         return WEIR_NOMEM("for the bench");
     }
     for (uint32_t c = 0; c < view.columns; c++)
@@ -151,12 +155,15 @@ static weir_err open_trees(score_bench *b) {
         const uint32_t own = at % nodes;
         all[at].value = (float)weir_rng_normal(&rng) / TREES;
         if (own == 0) begins[at / nodes + 1] = at + nodes;
+        if (own == 0) covers[at] = 1e5f;
         if (own >= TREE_SPLITS) continue;
+        covers[at + own + 1] = covers[at + own + 2] = covers[at] / 2;
         all[at] = (weir_trees_node){2 * own + 1, (uint32_t)weir_rng_below(&rng, view.columns),
                                     (float)weir_rng_normal(&rng), false};
     }
     weir_err err = weir_trees_open(&view, &b->trees);
     weir_free(all);
+    weir_free(covers);
     return err;
 }
 
@@ -274,6 +281,19 @@ static weir_err run_walk(void *context, uint64_t round, weir_bench_sample *sampl
     return WEIR_OK;
 }
 
+/* What each column of one row contributes. */
+static weir_err run_contribute(void *context, uint64_t round, weir_bench_sample *samplep) {
+    score_bench *b = context;
+    weir_bench_start(samplep);
+    for (uint32_t i = 0; i < b->scores; i++) {
+        b->columns[i % 8] = (float)(i + round) / (float)b->scores;
+        weir_trees_contribute(b->trees, b->columns, b->contributions);
+        b->walked += (float)b->contributions[0];
+    }
+    weir_bench_stop(samplep, (double)b->scores * TREES);
+    return WEIR_OK;
+}
+
 /* --- over HTTP -------------------------------------------------------------------------------------------------- */
 
 static size_t request_score(void *context, uint64_t n, char *buffer, size_t size) {
@@ -352,6 +372,7 @@ static void close_all(score_bench *b, weir_err *errp) {
     if (b->params) weir_kernels_cpu()->release(b->params);
     weir_trees_close(b->trees);
     weir_free(b->columns);
+    weir_free(b->contributions);
     weir_nn_close(b->nn);
     weir_nn_shape_free(b->shape);
     weir_err_keep(errp, weir_pipeline_close(b->pipeline));
@@ -384,6 +405,11 @@ static weir_err measure(const weir_cli *cli, score_bench *b) {
         {.what = "one payment and why, p50", .unit = "us", .scale = 1, .run = run_p50, .context = b},
         {.what = "one payment and why, p99", .unit = "us", .scale = 1, .run = run_p99, .context = b},
         {.what = "trees that are walked", .unit = "M trees/s", .scale = 1e-6, .run = run_walk, .context = b},
+        {.what = "trees that columns contribute to",
+         .unit = "M trees/s",
+         .scale = 1e-6,
+         .run = run_contribute,
+         .context = b},
         {.what = "over HTTP, 16 clients",
          .unit = "scores/s",
          .scale = 1,

@@ -8,8 +8,8 @@
  *                         of trees "trees.begins", uint64: where each one's nodes begin, and where the last one ends;
  *                         "trees.nodes", uint64, a row a node: its left child, counted from its tree's root, 0: a leaf;
  *                         its column; 1: missing values go right; "trees.values": thresholds, and what leaves add;
- *                         "trees.base": where sums begin; "trees.covers": of each node (trees.h), which models lack that
- *                         were written before columns had contributions: they serve, and columns are no reasons
+ *                         "trees.base": where sums begin; "trees.covers": of each node (trees.h), which models lack
+ *                         that were written before columns had contributions: they serve, and no column is a reason
  *   architecture          {"sample_seed": 7, "network": {…}}        network: as shape.h prints it, scales and all
  *                         of trees, too: "family": "trees" or "blend", "trees": {"hops": 2}: of their columns; trees
  *                         alone have the network's shape, which says how columns are made, and no weights of it

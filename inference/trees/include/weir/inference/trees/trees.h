@@ -18,10 +18,10 @@
  *   TREES-W3  A mean has the trees of all in their order, each leaf divided by their number, and the mean of their
  *             bases; and the covers of all, if all have them.
  *   TREES-W4  What the columns of a row contribute adds up, with the expected margin, to its margin, but for the
- *             rounding of floats; and each of them is the column's Shapley value, where a column that is not known sends
- *             a row both ways, each by its share of the covers. XGBoost says the same (contributions.c).
- *   TREES-W5  Whatever covers were given to weir_trees_open, contributions are finite, and take a time that is
- *             proportional to the nodes, at most WEIR_TREES_DEPTH_MAX squared for each.
+ *             rounding of floats; and each of them is the column's Shapley value, where a column that is not known
+ *             sends a row both ways, each by its share of the covers. XGBoost says the same (contributions.c).
+ *   TREES-W5  Whatever covers were given to weir_trees_open, contributions are finite, take a time of nodes times
+ *             depth, and a memory that WEIR_TREES_DEPTH_MAX bounds.
  *
  * THREADS: read-only after open, [any].
  */
