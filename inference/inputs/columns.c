@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* columns.c - a target's tree, told in one row of numbers. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/inference/inputs/columns.h>
@@ -97,6 +99,107 @@ size_t weir_tree_columns_of_vertex(const weir_nn_inputs *inputs, const weir_real
     for (uint32_t c = 0; c < columns_categories(inputs); c++)
         *columns++ = (float)slots[c];
     return columns_vertex_width(inputs);
+}
+
+/* --- what they are called ----------------------------------------------------------------------------------------- */
+
+typedef struct columns_naming {
+    const weir_nn_shape *shape;
+    weir_arena *arena;
+    weir_tree_column *columns;
+    uint32_t count, at; /* names, and columns of the row that have one */
+    bool starved;
+} columns_naming;
+
+static weir_tree_column *columns_name(columns_naming *n, const char *prefix, const char *name, uint32_t type,
+                                      uint32_t count) {
+    weir_tree_column *column = &n->columns[n->count++];
+    *column = (weir_tree_column){
+        .name = weir_arena_printf(n->arena, "%s%s", prefix, name), .type = type, .begin = n->at, .count = count};
+    n->starved = n->starved || !column->name;
+    n->at += count;
+    return column;
+}
+
+/* Of a vertex, or of a mean of some: shape.h has the order. */
+static void columns_name_numbers(columns_naming *n, const char *prefix, uint32_t type) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(n->shape, type);
+    const uint32_t begin = n->at;
+    for (uint32_t i = 0; i < inputs->number_count; i++) {
+        const weir_nn_number *number = &inputs->numbers[i];
+        WEIR_ASSERT(n->at == begin + number->column);
+        columns_name(n, prefix, number->name, type, number->kind == WEIR_NN_AGGREGATE ? 1 : 2)->number = number;
+    }
+    for (uint32_t i = 0; i < inputs->matrix_count; i++)
+        columns_name(n, prefix, inputs->matrices[i].name, type, inputs->matrices[i].columns);
+    WEIR_ASSERT(n->at == begin + inputs->width);
+}
+
+static void columns_name_vertex(columns_naming *n, const char *prefix, uint32_t type) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(n->shape, type);
+    columns_name_numbers(n, prefix, type);
+    for (uint32_t i = 0; i < columns_categories(inputs); i++)
+        columns_name(n, prefix, inputs->categories[i].name, type, 1)->category = &inputs->categories[i];
+}
+
+/* "PREFIX RELATION.DIRECTION.WORD", without blanks. */
+static const char *columns_prefix(columns_naming *n, const char *prefix, uint32_t step, const char *word) {
+    static const char *const directions[] = {[WEIR_OUT] = "out", [WEIR_IN] = "in"};
+    uint32_t steps;
+    const weir_sample_step *of = &weir_nn_steps(n->shape, &steps)[step];
+    const char *made = weir_arena_printf(n->arena, "%s%s.%s.%s", prefix, weir_nn_edge(n->shape, of->relation)->name,
+                                         directions[of->direction], word);
+    n->starved = n->starved || !made;
+    return made ? made : "";
+}
+
+static void columns_name_means(columns_naming *n, const char *prefix, uint32_t step) {
+    const uint32_t type = weir_nn_child_of(n->shape, step);
+    columns_name(n, columns_prefix(n, prefix, step, ""), "edges", type, 1)->edges = true;
+    columns_name_numbers(n, columns_prefix(n, prefix, step, "mean."), type);
+}
+
+/* In the order of columns_write_neighbors. */
+static void columns_name_neighbors(columns_naming *n, uint32_t first, uint32_t first_count, uint32_t steps) {
+    const uint32_t type = weir_nn_child_of(n->shape, first);
+    columns_name_means(n, "", first);
+    columns_name_vertex(n, columns_prefix(n, "", first, "newest."), type);
+    for (uint32_t step = first_count; step < steps; step++)
+        if (weir_nn_parent_of(n->shape, step) == type) columns_name_means(n, columns_prefix(n, "", first, ""), step);
+}
+
+weir_err weir_tree_columns_name(const weir_nn_shape *shape, uint32_t hops, weir_arena *arena,
+                                const weir_tree_column **columnsp, uint32_t *countp) {
+    const size_t count = weir_tree_columns_count(shape, hops);
+    const uint32_t first_count = columns_steps_to(shape, hops < 1 ? hops : 1), steps = columns_steps_to(shape, hops);
+    columns_naming n = {.shape = shape, .arena = arena};
+    n.columns = weir_arena_alloc(arena, count * sizeof *n.columns);
+    n.starved = !n.columns;
+    if (n.columns) columns_name_vertex(&n, "", weir_nn_target_type(shape));
+    for (uint32_t first = 0; n.columns && first < first_count; first++)
+        columns_name_neighbors(&n, first, first_count, steps);
+    if (n.starved) return WEIR_ARENA_ERR(arena, "the columns of the model's trees are too many to be named");
+    WEIR_ASSERT(n.at == count);
+    *columnsp = n.columns;
+    *countp = n.count;
+    return WEIR_OK;
+}
+
+/* Floats hold no more. */
+static double columns_six_digits(double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.6g", value);
+    return strtod(text, NULL);
+}
+
+double weir_tree_column_value(const weir_tree_column *column, const float *row) {
+    const double value = (double)row[column->begin];
+    if (column->category || isnan(value)) return value;
+    if (column->edges) return columns_six_digits(expm1(value));
+    if (!column->number) return NAN;
+    /* Of a mean, the flag is the share of those without a value, which was taken for 0. */
+    const double missing = column->count > 1 ? (double)row[column->begin + 1] : 0;
+    return missing < 1 ? columns_six_digits(weir_nn_decode(column->number, value / (1 - missing))) : NAN;
 }
 
 /* --- how many edges ----------------------------------------------------------------------------------------------- */

@@ -43,6 +43,16 @@ static weir_real encode_scaled(const weir_nn_number *number, double raw) {
     return encode_keep_within(raw);
 }
 
+double weir_nn_decode(const weir_nn_number *number, double scaled) {
+    const weir_nn_scale *s = &number->scale;
+    double raw = scaled;
+    if (number->normalise == WEIR_SCHEMA_NORMALISE_MIN_MAX) raw = scaled * (s->max - s->min) + s->min;
+    if (number->normalise == WEIR_SCHEMA_NORMALISE_STANDARD || number->normalise == WEIR_SCHEMA_NORMALISE_LOG_STANDARD)
+        raw = scaled * s->deviation + s->mean;
+    const bool log = number->normalise == WEIR_SCHEMA_NORMALISE_LOG_STANDARD || number->kind == WEIR_NN_AGE;
+    return log ? copysign(expm1(fabs(raw)), raw) : raw;
+}
+
 void weir_nn_encode(const weir_nn_inputs *inputs, const weir_schema_feature *features, const weir_value *values,
                     const double *aggregates, int64_t before_us, weir_real *numbers, uint32_t *slots) {
     uint32_t aggregate = 0;

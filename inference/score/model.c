@@ -8,6 +8,21 @@
 
 #include "score_private.h"
 
+#define MODEL_NAMES_BYTES_MAX ((size_t)64 << 20)
+
+static void model_free(weir_score_model *model) {
+    weir_arena_close(model->names);
+    weir_free(model);
+}
+
+static weir_err model_name_columns(weir_score_model *model) {
+    const weir_score_model_opts *of = &model->opts;
+    if (!of->trees || !weir_trees_look(of->trees).covers) return WEIR_OK;
+    weir_err err = weir_arena_open(MODEL_NAMES_BYTES_MAX, &model->names);
+    if (err) return err;
+    return weir_tree_columns_name(of->shape, of->hops, model->names, &model->columns, &model->column_count);
+}
+
 weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_schema *schema,
                                weir_score_model **modelp) {
     const weir_nn_shape *shape = opts->nn ? weir_nn_shape_of(opts->nn) : opts->shape;
@@ -26,6 +41,11 @@ weir_err weir_score_model_open(const weir_score_model_opts *opts, const weir_sch
     uint32_t task = weir_schema_task_find(schema, weir_nn_task(shape));
     model->at_label = task != WEIR_SCHEMA_NONE && weir_schema_task_at(schema, task)->moment == WEIR_SCHEMA_AT_LABEL;
     atomic_init(&model->references, 1);
+    err = model_name_columns(model);
+    if (err) {
+        model_free(model);
+        return err;
+    }
     *modelp = model;
     return WEIR_OK;
 }
@@ -42,7 +62,7 @@ void weir_score_model_drop(weir_score_model *model) {
     WEIR_ASSERT(before > 0);
     if (before > 1) return;
     if (model->opts.release) model->opts.release(model->opts.owner);
-    weir_free(model);
+    model_free(model);
 }
 
 const char *weir_score_model_name(const weir_score_model *model) {
@@ -55,4 +75,8 @@ const char *weir_score_model_version(const weir_score_model *model) {
 
 const weir_nn_shape *weir_score_model_shape(const weir_score_model *model) {
     return model->opts.shape;
+}
+
+bool weir_score_model_blends(const weir_score_model *model) {
+    return model->opts.nn && model->opts.trees;
 }

@@ -19,6 +19,10 @@ struct weir_score_model {
     char name[WEIR_SCORE_NAME_MAX], version[WEIR_SCORE_NAME_MAX];
     weir_score_model_opts opts;
     bool at_label; /* the task judges at labels, not at puts */
+    /* What its trees read, where they tell what that contributes; else NULL. */
+    const weir_tree_column *columns;
+    uint32_t column_count;
+    weir_arena *names; /* in which they live */
 };
 
 /* --- overlay.c: a living graph, and for some of its vertices an event that it does not have yet ------------------- */
@@ -68,10 +72,14 @@ weir_err weir_score_reasons_of(const weir_nn_shape *shape, const weir_sample_sou
 
 /* --- trees.c ------------------------------------------------------------------------------------------------------ */
 
-/* The log odds that the model's trees give each target of the wider block, made of view by weir_score_widen; columns
- * are over the source from which view was sampled. They live in the arena.  WEIR_ELIMIT, WEIR_ENOMEM; errors of the
- * source. */
+/* The log odds that the model's trees give each target of the wider block, made of view by weir_score_widen, and the
+ * rows by which they do; columns are over the source from which view was sampled. Both live in the arena.  WEIR_ELIMIT,
+ * WEIR_ENOMEM; errors of the source. */
 weir_err weir_score_margins(const weir_score_model *model, weir_tree_columns *columns, const weir_block_view *view,
-                            const weir_score_wide *wide, weir_arena *arena, float **marginsp);
+                            const weir_score_wide *wide, weir_arena *arena, float **marginsp, float **rowsp);
+/* What the columns of one target's row contribute, of a model that has names for them. network: the logit of the
+ * model's network for the target.  WEIR_ELIMIT, WEIR_ENOMEM. */
+weir_err weir_score_columns_of(const weir_score_model *model, const weir_schema *schema, const float *row,
+                               double network, uint32_t wanted, weir_arena *arena, weir_score *score);
 
 #endif /* WEIR_INFERENCE_SCORE_PRIVATE_H */

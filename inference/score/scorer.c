@@ -163,6 +163,9 @@ static bool scorer_is_finite(const weir_score *score) {
         finite = finite && isfinite(score->reasons[i].change);
     for (uint32_t i = 0; i < score->embedding_width; i++)
         finite = finite && isfinite(score->embedding[i]);
+    for (uint32_t i = 0; i < score->column_count; i++)
+        finite = finite && isfinite(score->columns[i].contribution);
+    finite = finite && isfinite(score->base) && isfinite(score->network) && isfinite(score->other_columns);
     return finite && isfinite(score->own_change);
 }
 
@@ -182,6 +185,8 @@ typedef struct scorer_pass {
     const weir_block_view *view;
     weir_score_wide *wide;
     weir_real *logits, *embeddings; /* of the wider block */
+    weir_real *networks;            /* of a blend: the logits of its network */
+    float *rows;                    /* NULL: no trees read any */
     uint32_t nodes[WEIR_SCORE_BATCH_MAX], edges[WEIR_SCORE_BATCH_MAX];
 } scorer_pass;
 
@@ -236,6 +241,10 @@ static weir_err scorer_answer(scorer_pass *p, uint32_t i) {
     if (place.variants)
         err = weir_score_reasons_of(shape, weir_score_overlay_source(s->overlay), p->view, p->wide, p->logits, i,
                                     ask->reasons, s->arena, score);
+    if (!err && place.variants && s->model->columns)
+        err = weir_score_columns_of(s->model, weir_graph_schema(s->graph),
+                                    p->rows + (size_t)place.base * weir_trees_look(s->model->opts.trees).columns,
+                                    p->networks ? (double)p->networks[place.base] : 0, ask->reasons, s->arena, score);
     return err || scorer_is_finite(score) ? err : scorer_too_large(s->model);
 }
 
@@ -276,7 +285,8 @@ static weir_err scorer_compute_logits(scorer_pass *p, bool embeddings) {
     p->logits = weir_arena_alloc(s->arena, targets * outputs * sizeof *p->logits);
     if (embeddings)
         p->embeddings = weir_arena_alloc(s->arena, targets * weir_nn_hidden(of->shape) * sizeof *p->embeddings);
-    if (!p->logits || (embeddings && !p->embeddings))
+    p->networks = weir_score_model_blends(s->model) ? weir_arena_alloc(s->arena, targets * sizeof *p->networks) : NULL;
+    if (!p->logits || (embeddings && !p->embeddings) || (weir_score_model_blends(s->model) && !p->networks))
         return WEIR_ARENA_ERR(s->arena, "no memory for the scores of a batch; ask for fewer targets at once");
     const weir_nn_batch batch = {.block = &wide->view,
                                  .numbers = wide->inputs.numbers,
@@ -284,7 +294,9 @@ static weir_err scorer_compute_logits(scorer_pass *p, bool embeddings) {
                                  .edges = wide->inputs.edges};
     weir_err err = WEIR_OK;
     if (of->nn) err = weir_nn_forward(of->nn, of->params, &batch, NULL, s->workspace, p->logits, p->embeddings);
-    if (!err && of->trees) err = weir_score_margins(s->model, s->columns, p->view, wide, s->arena, &margins);
+    if (!err && of->trees) err = weir_score_margins(s->model, s->columns, p->view, wide, s->arena, &margins, &p->rows);
+    for (size_t i = 0; !err && p->networks && i < targets; i++)
+        p->networks[i] = p->logits[i];
     for (size_t i = 0; !err && of->trees && i < targets; i++)
         p->logits[i] = (weir_real)(of->nn ? weir_blend_of(&of->blend, (double)p->logits[i], (double)margins[i])
                                           : (double)margins[i]);

@@ -4,7 +4,13 @@
  *
  * Columns are written from the wider block as they are from any. How many edges a vertex has is asked once, of the
  * block that was sampled: a variant has what its target has, but for the edge that it lacks.
+ *
+ * What columns contribute is told of the target itself, once for each that wants reasons.
  */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include <weir/store/base/assert.h>
 
 #include "score_private.h"
@@ -28,13 +34,13 @@ static const uint32_t *trees_widen_edges(const weir_block_view *view, const weir
 }
 
 weir_err weir_score_margins(const weir_score_model *model, weir_tree_columns *columns, const weir_block_view *view,
-                            const weir_score_wide *wide, weir_arena *arena, float **marginsp) {
+                            const weir_score_wide *wide, weir_arena *arena, float **marginsp, float **rowsp) {
     const weir_trees *trees = model->opts.trees;
     const size_t targets = wide->view.targets, width = weir_trees_look(trees).columns;
     const uint32_t *const *edges, *widened[WEIR_SAMPLE_STEPS_MAX] = {NULL};
     uint32_t steps;
     const weir_sample_step *of = weir_nn_steps(weir_score_model_shape(model), &steps);
-    float *rows = weir_arena_alloc(arena, targets * width * sizeof *rows);
+    float *rows = *rowsp = weir_arena_alloc(arena, targets * width * sizeof *rows);
     float *margins = *marginsp = weir_arena_alloc(arena, targets * sizeof *margins);
     if (!rows || !margins) return WEIR_ARENA_ERR(arena, TREES_NO_ROOM);
     weir_err err = weir_tree_columns_edges(columns, view, &edges);
@@ -47,5 +53,54 @@ weir_err weir_score_margins(const weir_score_model *model, weir_tree_columns *co
     const weir_tree_columns_block block = {&wide->view, wide->inputs.numbers, wide->inputs.slots, widened};
     weir_tree_columns_write(columns, &block, rows);
     weir_trees_walk(trees, rows, targets, margins);
+    return WEIR_OK;
+}
+
+/* --- what columns contribute -------------------------------------------------------------------------------------- */
+
+static int trees_by_contribution(const void *a, const void *b) {
+    const weir_score_column *x = a, *y = b;
+    const double p = fabs(x->contribution), q = fabs(y->contribution);
+    if (p != q) return p > q ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* Of a list of categories the word; of buckets their number; nothing of a value that is missing or not in the list. */
+static void trees_fill_value(const weir_schema *schema, const weir_tree_column *of, const float *row,
+                             weir_score_column *column) {
+    column->name = of->name;
+    column->value = weir_tree_column_value(of, row);
+    if (!of->category || isnan(column->value)) return;
+    const weir_schema_feature *feature = &weir_schema_vertex_at(schema, of->type)->features[of->category->feature];
+    const uint32_t slot = (uint32_t)column->value;
+    if (slot > 0 && slot <= feature->values.count) column->text = feature->values.texts[slot - 1];
+    if (slot == 0 || feature->buckets == 0) column->value = NAN;
+}
+
+weir_err weir_score_columns_of(const weir_score_model *model, const weir_schema *schema, const float *row,
+                               double network, uint32_t wanted, weir_arena *arena, weir_score *score) {
+    const weir_trees *trees = model->opts.trees;
+    const weir_blend *blend = &model->opts.blend;
+    const bool blends = weir_score_model_blends(model);
+    const double weight = blends ? blend->trees_slope / 2 : 1;
+    double *contributions = weir_arena_alloc(arena, weir_trees_look(trees).columns * sizeof *contributions);
+    weir_score_column *columns = weir_arena_calloc(arena, model->column_count, sizeof *columns);
+    if (!contributions || !columns) return WEIR_ARENA_ERR(arena, TREES_NO_ROOM);
+    weir_trees_contribute(trees, row, contributions);
+    for (uint32_t i = 0; i < model->column_count; i++) {
+        const weir_tree_column *of = &model->columns[i];
+        trees_fill_value(schema, of, row, &columns[i]);
+        for (uint32_t c = of->begin; c < of->begin + of->count; c++)
+            columns[i].contribution += weight * contributions[c];
+    }
+    qsort(columns, model->column_count, sizeof *columns, trees_by_contribution);
+    score->columns = columns;
+    while (score->column_count < model->column_count && score->column_count < wanted &&
+           columns[score->column_count].contribution != 0)
+        score->column_count++;
+    for (uint32_t i = score->column_count; i < model->column_count; i++)
+        score->other_columns += columns[i].contribution;
+    score->base = weight * weir_trees_expected(trees) + (blends ? blend->trees_offset / 2 : 0);
+    if (blends) score->network = (blend->network_slope * network + blend->network_offset) / 2;
     return WEIR_OK;
 }

@@ -219,6 +219,146 @@ static size_t naive_row(const columns_world *w, const side *s, uint32_t target, 
     return at;
 }
 
+/* --- what they are called ----------------------------------------------------------------------------------------- */
+
+#define NAME_MAX_HERE 96u
+
+/* The name of each column, as it is described; and of each the number whose scale it has. */
+typedef struct naming {
+    char names[WIDEST][NAME_MAX_HERE];
+    const weir_nn_number *numbers[WIDEST];
+    size_t count;
+} naming;
+
+static void naive_name(naming *n, const char *prefix, const char *name, const weir_nn_number *number) {
+    assert_true(n->count < WIDEST);
+    n->numbers[n->count] = number;
+    snprintf(n->names[n->count++], NAME_MAX_HERE, "%s%s", prefix, name);
+}
+
+static void naive_name_numbers(naming *n, const weir_nn_inputs *inputs, const char *prefix) {
+    for (uint32_t c = 0; c < inputs->width; c++)
+        for (uint32_t i = inputs->number_count; i > 0; i--)
+            if (inputs->numbers[i - 1].column <= c) { /* the last one that begins here or before */
+                naive_name(n, prefix, inputs->numbers[i - 1].name, &inputs->numbers[i - 1]);
+                break;
+            }
+}
+
+static void naive_name_step(const columns_world *w, naming *n, const char *before, uint32_t step, bool newest) {
+    const weir_schema_relation *relation = weir_schema_relation_at(w->world.schema, w->steps[step].relation);
+    const char *direction = w->steps[step].direction == WEIR_OUT ? "out" : "in";
+    const weir_nn_inputs *inputs = weir_nn_vertex(w->net.shape, weir_nn_child_of(w->net.shape, step));
+    char prefix[NAME_MAX_HERE];
+    snprintf(prefix, sizeof prefix, "%s%s.%s.", before, relation->name, direction);
+    naive_name(n, prefix, "edges", NULL);
+    snprintf(prefix, sizeof prefix, "%s%s.%s.mean.", before, relation->name, direction);
+    naive_name_numbers(n, inputs, prefix);
+    if (!newest) return;
+    snprintf(prefix, sizeof prefix, "%s.%s.newest.", relation->name, direction);
+    naive_name_numbers(n, inputs, prefix);
+    for (uint32_t i = 0; i + 1 < inputs->category_count; i++)
+        naive_name(n, prefix, inputs->categories[i].name, NULL);
+    snprintf(prefix, sizeof prefix, "%s.%s.", relation->name, direction);
+    for (uint32_t second = step; second < w->step_count; second++)
+        if (w->steps[second].hop == 2 &&
+            weir_nn_parent_of(w->net.shape, second) == weir_nn_child_of(w->net.shape, step))
+            naive_name_step(w, n, prefix, second, false);
+}
+
+static void naive_names(const columns_world *w, naming *n) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(w->net.shape, SCORE_PAYMENT);
+    n->count = 0;
+    naive_name_numbers(n, inputs, "");
+    for (uint32_t i = 0; i + 1 < inputs->category_count; i++)
+        naive_name(n, "", inputs->categories[i].name, NULL);
+    for (uint32_t step = 0; step < w->step_count && w->steps[step].hop == 1; step++)
+        naive_name_step(w, n, "", step, true);
+}
+
+static double value_of(const weir_tree_column *columns, uint32_t count, const char *name, const float *row) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!strcmp(columns[i].name, name)) return weir_tree_column_value(&columns[i], row);
+    fail_msg("no column is called %s", name);
+    return NAN;
+}
+
+/* How many edges, and what the newest shop is, by the snapshot. */
+static void same_values(const columns_world *w, const weir_tree_column *columns, uint32_t count) {
+    const side *s = &w->still;
+    for (uint32_t i = 0; i < BATCH; i++) {
+        const float *row = s->rows[i];
+        uint32_t children[256];
+        assert_true(value_of(columns, count, "paid_by.out.edges", row) == naive_edges(w, s, 0, i));
+        const double mcc = value_of(columns, count, "paid_at.out.newest.mcc", row);
+        if (!naive_children(s, 1, i, children)) {
+            assert_true(isnan(mcc) && isnan(value_of(columns, count, "paid_at.out.mean.last", row)));
+            continue;
+        }
+        const size_t shop = s->view->input_of[children[0]] - s->view->input_ranges[SCORE_SHOP].begin;
+        assert_true(mcc == s->slots[SCORE_SHOP][2 * shop]); /* the other one is the shop itself */
+    }
+}
+
+static void names_of(uint32_t hops) {
+    static naming n;
+    weir_arena *arena;
+    const weir_tree_column *columns;
+    weir_target live[BATCH], still[BATCH];
+    uint32_t count, at = 0;
+    columns_world *w = world_make(hops, "", 0);
+    naive_names(w, &n);
+    assert_int_equal(n.count, w->width);
+    assert_ok(weir_arena_open(1u << 20, &arena));
+    assert_ok(weir_tree_columns_name(w->net.shape, hops, arena, &columns, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(columns[i].begin, at);
+        for (; at < columns[i].begin + columns[i].count; at++) {
+            assert_string_equal(columns[i].name, n.names[at]);
+            assert_ptr_equal(columns[i].number, n.numbers[at]);
+        }
+    }
+    assert_int_equal(at, w->width);
+    for (uint64_t round = weir_test_rounds(10); round > 0; round--) {
+        draw_targets(w, live, still);
+        side_read(w, &w->still, still);
+        same_values(w, columns, count);
+    }
+    weir_arena_close(arena);
+    world_close(w);
+}
+
+static void i3_each_column_has_its_name(void **state) {
+    (void)state;
+    names_of(2);
+}
+
+static void i3_of_one_hop(void **state) {
+    (void)state;
+    names_of(1);
+}
+
+static void names_need_room(void **state) {
+    (void)state;
+    weir_schema *schema = score_schema("");
+    weir_arena *arena;
+    const weir_tree_column *columns;
+    uint32_t count;
+    score_net net;
+    bool room = false;
+    score_net_open(&net, schema, score_steps, SCORE_STEPS, 1);
+    for (size_t bytes = 1; !room; bytes += 400) {
+        assert_ok(weir_arena_open(bytes, &arena));
+        weir_err err = weir_tree_columns_name(net.shape, 2, arena, &columns, &count);
+        room = err == WEIR_OK;
+        if (!room) assert_err(err, WEIR_ELIMIT, "too many to be named");
+        assert_true(room ? bytes > 4000 : bytes < 65536);
+        weir_arena_close(arena);
+    }
+    score_net_close(&net);
+    weir_schema_free(schema);
+}
+
 /* --- cases -------------------------------------------------------------------------------------------------------- */
 
 static void rows_of(uint32_t hops, const char *expire, uint64_t telling, bool describe) {
@@ -288,5 +428,5 @@ static void steps_are_those_of_the_shape_and_the_newest(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(i2_living_and_snapshot_say_the_same), WEIR_CASE(i2_nor_what_expires_or_came_later),
-           WEIR_CASE(i2_of_one_hop), WEIR_CASE(i2_where_payments_expire),
-           WEIR_CASE(steps_are_those_of_the_shape_and_the_newest))
+           WEIR_CASE(i2_of_one_hop), WEIR_CASE(i2_where_payments_expire), WEIR_CASE(i3_each_column_has_its_name),
+           WEIR_CASE(i3_of_one_hop), WEIR_CASE(names_need_room), WEIR_CASE(steps_are_those_of_the_shape_and_the_newest))

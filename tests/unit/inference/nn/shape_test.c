@@ -159,6 +159,31 @@ static void learn_something(nn_fixture *f) {
     weir_nn_learner_close(learner);
 }
 
+/* Of learnt scales, but for what a float loses. */
+static void what_is_scaled_comes_back(void **state) {
+    (void)state;
+    static const uint32_t sources[] = {0, 2, 3};
+    nn_fixture f;
+    nn_open(&f, weir_test_seed(), "find", 8);
+    const weir_nn_inputs *a = weir_nn_vertex(f.shape, 0);
+    const weir_schema_feature *features = weir_schema_vertex_at(f.schema, 0)->features;
+    for (unsigned round = 0; round < 200; round++) {
+        sample_row r;
+        weir_real numbers[7];
+        if (round == 100) learn_something(&f);
+        random_row(&f.rng, a, &r);
+        weir_nn_encode(a, features, r.values, &r.aggregate, r.before_us, numbers, NULL);
+        for (unsigned i = 0; i < 4; i++) {
+            const weir_value *value = &r.values[i < 3 ? sources[i] : 0];
+            double raw = i == 2 ? (double)(r.before_us - value->time_us) / 1e6 : i == 3 ? r.aggregate : value->number;
+            if (i < 3 && !value->present) continue;
+            const double back = weir_nn_decode(&a->numbers[i], (double)numbers[a->numbers[i].column]);
+            if (fabs(back - raw) > 1e-4 * (1 + fabs(raw))) fail_msg("%u: %.9g and not %.9g", i, back, raw);
+        }
+    }
+    nn_close(&f);
+}
+
 static void n1_of(nn_encoders encoders, weir_nn_network network) {
     nn_fixture f;
     weir_buf once = {0}, twice = {0};
@@ -559,9 +584,10 @@ static void the_largest_network_that_is_taken_can_be_made(void **state) {
 
 WEIR_TESTS(WEIR_CASE(n1_text_and_back_are_the_same), WEIR_CASE(n2_row_and_values_are_the_same_floats),
            WEIR_CASE(n3_scales_are_those_of_two_passes), WEIR_CASE(moments_merge_as_if_seen_at_once),
-           WEIR_CASE(encoding_by_hand), WEIR_CASE(matrices_stand_behind_the_numbers),
-           WEIR_CASE(known_vertices_stand_behind_the_categories), WEIR_CASE(rows_of_a_matrix_become_floats),
-           WEIR_CASE(wrong_matrices_are_refused), WEIR_CASE(shipped_schemas_have_a_shape),
-           WEIR_CASE(wrong_texts_are_refused_with_a_sentence), WEIR_CASE(another_schema_does_not_fit),
-           WEIR_CASE(too_many_parameters_are_refused), WEIR_CASE(the_largest_network_that_is_taken_can_be_made),
-           WEIR_CASE(every_allocation_of_reading_may_fail), WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))
+           WEIR_CASE(encoding_by_hand), WEIR_CASE(what_is_scaled_comes_back),
+           WEIR_CASE(matrices_stand_behind_the_numbers), WEIR_CASE(known_vertices_stand_behind_the_categories),
+           WEIR_CASE(rows_of_a_matrix_become_floats), WEIR_CASE(wrong_matrices_are_refused),
+           WEIR_CASE(shipped_schemas_have_a_shape), WEIR_CASE(wrong_texts_are_refused_with_a_sentence),
+           WEIR_CASE(another_schema_does_not_fit), WEIR_CASE(too_many_parameters_are_refused),
+           WEIR_CASE(the_largest_network_that_is_taken_can_be_made), WEIR_CASE(every_allocation_of_reading_may_fail),
+           WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))

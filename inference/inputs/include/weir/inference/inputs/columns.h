@@ -13,6 +13,7 @@
  * INVARIANTS
  *   INPUTS-I2  A row depends on its target's own tree and time alone, and is the same floats, bit for bit, of a living
  *              graph and of a snapshot of it.
+ *   INPUTS-I3  The names of columns are those of all columns of a row, each once, in their order.
  *
  * THREADS: one thread at a time, that of its source; what asks for a shape alone is [any].
  */
@@ -20,6 +21,7 @@
 #define WEIR_INFERENCE_INPUTS_COLUMNS_H
 
 #include <weir/inference/nn/nn.h>
+#include <weir/store/base/arena.h>
 #include <weir/store/sample/source.h>
 
 #ifdef __cplusplus
@@ -42,6 +44,31 @@ bool weir_tree_columns_share(const weir_nn_shape *shape, uint32_t hops);
 /* Numbers and slots of one vertex, one behind the other, as inputs.h writes them. Returns how many.  [any] */
 size_t weir_tree_columns_of_vertex(const weir_nn_inputs *inputs, const weir_real *numbers, const uint32_t *slots,
                                    float *columns);
+
+/* --- what they are called ----------------------------------------------------------------------------------------- */
+
+/* What a row says of one thing: a column, or a value and the flag of a missing one. A plain value. */
+typedef struct weir_tree_column {
+    /* "amount" of the target; "paid_by.out.edges", how many; "paid_by.out.mean.age", of neighbours along this relation,
+     * "paid_by.out.newest.age", of the newest; "paid_by.out.paid_by.in.mean.amount", of theirs. */
+    const char *name;
+    const weir_nn_number *number;     /* NULL: it is none              */
+    const weir_nn_category *category; /* the same; of both: edges, or a matrix */
+    uint32_t type;                    /* of the vertices               */
+    uint32_t begin, count;            /* columns of the row            */
+    bool edges;
+} weir_tree_column;
+
+/* Of a row, in the order of its columns (INPUTS-I3). They live in the arena, and borrow the shape.  WEIR_ELIMIT,
+ * WEIR_ENOMEM.  [any] */
+weir_err weir_tree_columns_name(const weir_nn_shape *shape, uint32_t hops, weir_arena *arena,
+                                const weir_tree_column **columnsp, uint32_t *countp);
+/* What the row says, in the unit of the schema, to six digits: numbers and aggregates as they came, ages in seconds,
+ * edges as a number, a category as its slot. A mean is taken where columns are scaled: of logarithms it is that of
+ * logarithms. NaN: missing, or a matrix.  [any] */
+double weir_tree_column_value(const weir_tree_column *column, const float *row);
+
+/* --- how they are read -------------------------------------------------------------------------------------------- */
 
 /* Both are borrowed.  WEIR_ENOMEM.  [owner] */
 weir_err weir_tree_columns_open(const weir_nn_shape *shape, uint32_t hops, weir_sample_source *source,

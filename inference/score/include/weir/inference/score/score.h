@@ -18,6 +18,8 @@
  *   SCORE-C4  Every answer of a request comes from one model, whatever is swapped meanwhile.
  *   SCORE-C5  A change that a reason names is the logit less the logit of the same tree without that edge, and without
  *             what the target's row says of a pair that was known by it.
+ *   SCORE-C6  Of a model with trees, what its columns contribute is exact (TREES-W4): with the base, and of a blend with
+ *             the network's part, it adds up to the logit, but for the rounding of floats.
  *
  * THREADS: a scorer belongs to one thread at a time; a model is read-only and counted, [any].
  */
@@ -75,6 +77,8 @@ void weir_score_model_drop(weir_score_model *model);
 const char *weir_score_model_name(const weir_score_model *model);
 const char *weir_score_model_version(const weir_score_model *model);
 const weir_nn_shape *weir_score_model_shape(const weir_score_model *model);
+/* Whether it is a network and trees.  [any] */
+bool weir_score_model_blends(const weir_score_model *model);
 
 /* --- what is asked ------------------------------------------------------------------------------------------------ */
 
@@ -131,6 +135,14 @@ typedef struct weir_score_reason {
     weir_direction direction;
 } weir_score_reason;
 
+/* What trees read of the target, and what it did to the logit. A plain value; it lives as long as the score. */
+typedef struct weir_score_column {
+    const char *name;    /* weir_tree_column has them */
+    const char *text;    /* of a category that is one of a list; else NULL */
+    double value;        /* weir_tree_column_value; NaN: missing, or a category that the schema does not list */
+    double contribution; /* SCORE-C6; of a blend weighed as its trees are */
+} weir_score_column;
+
 /* A plain value; what it points to lives until the scorer's next run. */
 typedef struct weir_score {
     double logit;          /* of the yes; of several classes, of the likeliest */
@@ -145,6 +157,12 @@ typedef struct weir_score {
     uint32_t untried; /* first edges that were not left out, because they are more than WEIR_SCORE_EDGES_MAX */
     /* Of the target's own row, aggregates and embedding of its own; 0 when no reasons were wanted. */
     double own_change;
+    /* When reasons were wanted, of a model with trees that have covers; else NULL. */
+    const weir_score_column *columns; /* the largest contribution first: as many as reasons were wanted, at most */
+    uint32_t column_count;
+    double base;          /* what is expected of trees before any column is known */
+    double other_columns; /* the contributions of those that are not among them, together */
+    double network;       /* of a blend: the network's part of the logit; else 0 */
     const weir_real *embedding;
     uint32_t embedding_width;
 } weir_score;
