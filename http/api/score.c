@@ -8,6 +8,8 @@
  * The body is read where the request arrives: its deadline and the number of its targets decide whether it is admitted.
  * Only the worker reads the graph. Freshness is taken before anything is read (API-A3).
  */
+#include <math.h>
+
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
@@ -50,6 +52,27 @@ static weir_err score_write_neighbor(const score_job *job, weir_json *json, cons
     weir_json_key_string(json, "type", weir_schema_vertex_at(job->api->schema, reason->neighbor_type)->name);
     weir_api_json_key_or_null(json, key, length);
     return WEIR_OK;
+}
+
+/* Together they are the logit. */
+static void score_write_columns(weir_json *json, const weir_score_model *model, const weir_score *score) {
+    weir_json_key_f64(json, "base", score->base);
+    weir_json_key(json, "columns");
+    weir_json_array(json);
+    for (uint32_t i = 0; i < score->column_count; i++) {
+        const weir_score_column *column = &score->columns[i];
+        weir_json_object(json);
+        weir_json_key_string(json, "column", column->name);
+        if (column->text || isnan(column->value))
+            weir_json_key_string(json, "value", column->text);
+        else
+            weir_json_key_f64(json, "value", column->value);
+        weir_json_key_f64(json, "contribution", column->contribution);
+        weir_json_object_end(json);
+    }
+    weir_json_array_end(json);
+    weir_json_key_f64(json, "other_columns", score->other_columns);
+    if (weir_score_model_blends(model)) weir_json_key_f64(json, "network", score->network);
 }
 
 static weir_err score_write_reasons(const score_job *job, weir_json *json, const weir_score_ask *ask,
@@ -99,6 +122,7 @@ static weir_err score_write(const score_job *job, weir_json *json, uint32_t i, c
     weir_json_key_u64(json, "edges", score->edges);
     weir_json_key_string(json, "neighborhood", efforts[score->effort]);
     weir_err err = ask->reasons ? score_write_reasons(job, json, ask, score) : WEIR_OK;
+    if (score->columns) score_write_columns(json, model, score);
     weir_json_object_end(json);
     return err;
 }

@@ -182,13 +182,18 @@ async function drawFar(target, around) {
   by("far").replaceChildren(...parts);
 }
 
-function showReasons(reasons) {
-  by("reasons").replaceChildren(...reasons.map((one) => {
-    const row = plain("li"), up = one.change >= 0;
-    row.append(plain("span", (up ? "+" : "−") + Math.abs(one.change).toFixed(2), up ? "raises" : "lowers"),
-      ` ${one.relation} ${one.type} ${one.key || "deleted"}, ${one.time.slice(0, 16)}Z`);
-    return row;
-  }));
+function changeItem(change, what) {
+  const row = plain("li"), up = change >= 0;
+  row.append(plain("span", (up ? "+" : "−") + Math.abs(change).toFixed(2), up ? "raises" : "lowers"), " " + what);
+  return row;
+}
+
+// Edges without which the score would be another; and of trees, what their columns contribute.
+function showReasons(reasons, columns) {
+  by("reasons").replaceChildren(...reasons.map((one) => changeItem(one.change,
+    `${one.relation} ${one.type} ${one.key || "deleted"}, ${one.time.slice(0, 16)}Z`)));
+  by("columns").replaceChildren(...columns.map((one) => changeItem(one.contribution,
+    `${one.column} ${one.value === null ? "is missing" : "= " + one.value}`)));
 }
 
 function showScore(said) {
@@ -198,7 +203,7 @@ function showScore(said) {
     `${one.nodes} nodes and ${one.edges} edges used`);
   drawGraph(one, one.reasons || []);
   drawFar(one, one.reasons || []).catch((problem) => console.warn(problem.message));
-  showReasons(one.reasons || []);
+  showReasons(one.reasons || [], one.columns || []);
 }
 
 async function showNeighbors(type, key, why) {
@@ -206,7 +211,7 @@ async function showNeighbors(type, key, why) {
   by("verdict").textContent = "Neighbours only; no score: " + why;
   drawGraph(said, said.neighbors.slice(0, REASONS));
   drawFar(said, said.neighbors.slice(0, REASONS)).catch((problem) => console.warn(problem.message));
-  by("reasons").replaceChildren();
+  showReasons([], []);
 }
 
 async function score() {

@@ -85,6 +85,33 @@ static void promote(weir_models *models, const char *id) {
     assert_ok(weir_models_promote(models, id, &(weir_models_change){.reason = "a test"}, &unsigned_too, &entry));
 }
 
+/* The columns of an answer add up to its logit, and say what the event said; of a network there are none. */
+static void columns_are_told(json_t *score, weir_pack_family family) {
+    json_t *columns = json_object_get(score, "columns"), *column;
+    double sum = json_number_value(json_object_get(score, "base")) +
+                 json_number_value(json_object_get(score, "other_columns")) +
+                 json_number_value(json_object_get(score, "network"));
+    size_t i, met = 0;
+    if (family == WEIR_PACK_NETWORK) {
+        assert_true(!columns && !json_object_get(score, "base"));
+        return;
+    }
+    assert_int_equal(json_object_get(score, "network") != NULL, family == WEIR_PACK_BLEND);
+    assert_true(json_array_size(columns) > 8);
+    json_array_foreach(columns, i, column) {
+        const char *name = json_string_value(json_object_get(column, "column"));
+        json_t *value = json_object_get(column, "value");
+        assert_true(name && value);
+        sum += json_number_value(json_object_get(column, "contribution"));
+        if (!strcmp(name, "amount")) assert_true(json_number_value(value) == 99);
+        if (!strcmp(name, "channel")) assert_string_equal(json_string_value(value), "web");
+        if (!strcmp(name, "paid_by.out.edges")) assert_true(json_number_value(value) == 1);
+        met += !strcmp(name, "amount") || !strcmp(name, "channel") || !strcmp(name, "paid_by.out.edges");
+    }
+    assert_true(met > 0);
+    assert_true(fabs(sum - json_number_value(json_object_get(score, "logit"))) <= 1e-5);
+}
+
 /* --- cases ------------------------------------------------------------------------------------------------------ */
 
 static void event_is_judged(weir_pack_family family, int status_of_embedding) {
@@ -111,7 +138,14 @@ static void event_is_judged(weir_pack_family family, int status_of_embedding) {
     assert_true(json_is_string(json_object_get(reason, "key")));
     assert_true(json_equal(json_object_get(reason, "key"),
                            json_object_get(json_array_get(json_object_get(b, "reasons"), 0), "key")));
+    if (family != WEIR_PACK_NETWORK) assert_int_equal(json_array_size(json_object_get(a, "columns")), 2);
     json_decref(before);
+    json_decref(after);
+    after = post_json(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}],\"reasons\":64}", 200);
+    columns_are_told(json_array_get(json_object_get(after, "scores"), 0), family);
+    json_decref(after);
+    after = post_json(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}],\"reasons\":0}", 200);
+    assert_null(json_object_get(json_array_get(json_object_get(after, "scores"), 0), "columns"));
     json_decref(after);
     serve_expect_get(&child, "/v1/embeddings/payment/p3", status_of_embedding,
                      status_of_embedding == 200 ? "embedding" : "it is boosted trees");

@@ -358,7 +358,7 @@ static void every_operation_keeps_its_contract(void **state) {
     assert_non_null(all.document);
     write_keys(weir_test_path("keys"));
     char id[WEIR_MODEL_ID_MAX];
-    register_make(weir_test_path("models"), 16, 1, id);
+    register_make_family(weir_test_path("models"), WEIR_PACK_BLEND, 16, 1, id); /* which tells most */
     const char *keys[] = {"--keys", weir_test_path("keys"),           "--models", weir_test_path("models"),
                           "--set",  "models.require_signature=false", NULL},
                *kafka[] = {"--kafka=127.0.0.1:1", "--set", "kafka.timeout=500ms", NULL};

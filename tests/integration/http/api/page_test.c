@@ -82,6 +82,20 @@ static void it_names_the_model_and_the_score(void **state) {
     assert_int_equal(serve_end(&serve, SIGTERM), 0);
 }
 
+/* A model with trees has columns among its reasons; each is told with its value. */
+static void it_tells_what_columns_contribute(void **state) {
+    serve_child serve;
+    weir_test_output output;
+    char id[WEIR_MODEL_ID_MAX];
+    (void)state;
+    register_make_family(weir_test_path("d/models"), WEIR_PACK_TREES, 16, 5, id);
+    serve_with_events(&serve);
+    browse(&serve, "#payment/p1", "--dump-dom", &output);
+    has(&output, "<ol id=\"columns\"><li><span class=\"");
+    weir_test_output_free(&output);
+    assert_int_equal(serve_end(&serve, SIGTERM), 0);
+}
+
 /* A night whose third epoch had a loss that is no number: it was drawn as if there had been no such epoch. */
 static void it_tells_of_a_loss_that_is_no_number(void **state) {
     static const char *const numbers[] = {"1", "0.5", "null"};
@@ -168,5 +182,5 @@ static void it_asks_nobody_else(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(it_shows_counts_and_a_neighbourhood), WEIR_CASE(it_names_the_model_and_the_score),
-           WEIR_CASE(it_tells_of_a_loss_that_is_no_number), WEIR_CASE(text_of_events_is_never_markup),
-           WEIR_CASE(it_can_be_photographed), WEIR_CASE(it_asks_nobody_else))
+           WEIR_CASE(it_tells_what_columns_contribute), WEIR_CASE(it_tells_of_a_loss_that_is_no_number),
+           WEIR_CASE(text_of_events_is_never_markup), WEIR_CASE(it_can_be_photographed), WEIR_CASE(it_asks_nobody_else))

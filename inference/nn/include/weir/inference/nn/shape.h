@@ -204,8 +204,8 @@ void weir_nn_encode_row(const weir_nn_inputs *inputs, const weir_schema_feature 
                         size_t length, const double *aggregates, int64_t before_us, weir_real *numbers,
                         uint32_t *slots);
 
-/* And back: the number, the aggregate, or the age in seconds that a scaled one stands for, as far as a float is exact; of
- * a number that was always the same where it was learnt, that.  [any] */
+/* And back: the number, the aggregate, or the age in seconds that a scaled one stands for, as far as a float is exact;
+ * of a number that was always the same where it was learnt, that.  [any] */
 double weir_nn_decode(const weir_nn_number *number, double scaled);
 
 /* The slot of the vertex itself, by the low half of its id. The encoders, which do not know it, leave WEIR_NO_SLOT.
