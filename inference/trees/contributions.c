@@ -7,17 +7,23 @@
  * to that, averaged over all orders in which columns become known. That is the game of TreeSHAP's algorithm 2 (Lundberg
  * et al., "From local explanations to global understanding with explainable AI for trees", 2020), which counts the sets
  * of a path's columns by their size. Here the average over orders is taken as the integral that it is (Owen,
- * "Multilinear extensions of games", 1972): let each column be known with the chance t, by itself; then
+ * "Multilinear extensions of games", 1972): let each column c be known with a chance t_c, by itself. Then
  *
- *   a leaf is reached by the product, over the columns of its path, of   share + t (goes - share)
- *   a column contributes the integral, over t from 0 to 1, of the sum over the leaves behind its splits of
- *                                                 what the leaf adds · the others' product · (goes - share)
+ *   the tree's value is expected, and a column contributes the slope of that by t_c, where all chances are the same t,
+ *   integrated over t from 0 to 1
  *
- * share: of the covers, over all splits by the column on the path; goes: 1 where the row takes their sides, else 0. The
- * integrand is a polynomial of a lower degree than the tree is deep, so that a Gauss-Legendre rule of half as many
- * points is exact. At a point each factor is above 0 and at most 1. Products are made on the way down, and leaves are
- * summed on the way up, each node once; where a column was met before, its factor there is divided out, and what its
- * split before gets of the leaves behind is taken back.
+ * By t the slope is a polynomial of a lower degree than the tree is deep, so that a Gauss-Legendre rule of half as many
+ * points is exact. At a point, a split sends a row to the other side than the row's own with the chance
+ *
+ *   (1 - t) (1 - own)                               own: the share of the row's own side
+ *   (1 - t) before (1 - own) / (t + (1 - t) before) where the column has had splits before, and their shares of the
+ *                                                   row's own sides are together `before`: who came so far is more
+ *                                                   likely to know
+ *   1 - own                                         where it went another way at one of those: it is not known
+ *
+ * On the way down these are multiplied, on the way up leaves are weighed by them; a split adds to its column what its
+ * two sides differ by, as often as it is reached, times the slope of its chance. Each node costs as much as there are
+ * points.
  */
 #include <math.h>
 #include <string.h>
@@ -26,8 +32,6 @@
 #include <weir/store/base/assert.h>
 
 #include "trees_private.h"
-
-#define TREES_SHARE_MIN 1e-200 /* of a tree's cover that comes to a node: far inside of what a double holds */
 
 /* --- the rule ----------------------------------------------------------------------------------------------------- */
 
@@ -83,7 +87,6 @@ static weir_err trees_check_cover(float cover, uint32_t at) {
 static weir_err trees_weigh_node(const weir_trees_node *node, const float *covers, uint32_t at, trees_reach *reaches) {
     const trees_reach *reach = &reaches[at];
     if (reach->level == 0) return WEIR_ERR(WEIR_EDATA, "no split leads to it");
-    if (reach->share < TREES_SHARE_MIN) return WEIR_ERR(WEIR_EDATA, "its cover is too small for its tree");
     if (node->left == 0) return WEIR_OK;
     if (reach->level > WEIR_TREES_DEPTH_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "it is the %uth split from its root; at most %u are allowed",
@@ -139,9 +142,10 @@ double weir_trees_expected(const weir_trees *trees) {
 
 /* A split on the way to a node, and the side that was taken. The first one is none: the root. */
 typedef struct trees_edge {
-    double share, goes;                    /* with those of the column's splits before */
-    double reached[WEIR_TREES_POINTS_MAX]; /* the product to the node, at each point */
+    double share; /* of the row's own side, with those of the column's splits before */
     uint32_t column;
+    bool own;                              /* the side of the row, here and at those */
+    double reached[WEIR_TREES_POINTS_MAX]; /* at each point: the chance that the node is reached, weighed by the rule */
 } trees_edge;
 
 typedef struct trees_telling {
@@ -153,77 +157,68 @@ typedef struct trees_telling {
     trees_edge edges[WEIR_TREES_DEPTH_MAX + 1];
 } trees_telling;
 
-/* A split whose turn it is, at each point. */
+/* A split whose turn it is: at each point, the chance of the other side, and how steeply it falls with the chance that
+ * the column is known. */
 typedef struct trees_split {
-    const trees_edge *before;              /* by the same column, the last one on the way; NULL: none */
-    double without[WEIR_TREES_POINTS_MAX]; /* 1, divided by the factor of that one */
-    double reached[WEIR_TREES_POINTS_MAX]; /* the product to here without it, weighed by the rule */
-    uint32_t column, level;
+    double others[WEIR_TREES_POINTS_MAX], slopes[WEIR_TREES_POINTS_MAX];
 } trees_split;
 
-static double trees_factor(const weir_trees_rule *rule, const trees_edge *edge, uint32_t point) {
-    return edge->goes * rule->at[point] + edge->share * rule->unknown[point];
-}
-
-static void trees_come(const trees_telling *t, uint32_t level, uint32_t column, trees_split *split) {
-    const weir_trees_rule *rule = t->rule;
-    const double *reached = t->edges[level].reached;
-    split->level = level;
-    split->column = column;
-    while (level && t->edges[level].column != column)
-        level--;
-    split->before = level ? &t->edges[level] : NULL;
+/* other: the share of the cover that goes there. before: the edge of the column's split before; NULL: none. */
+static void trees_come(const weir_trees_rule *rule, const trees_edge *before, double other, trees_split *split) {
     for (uint32_t i = 0; i < rule->count; i++) {
-        split->without[i] = level ? 1 / trees_factor(rule, split->before, i) : 1;
-        split->reached[i] = rule->weights[i] * reached[i] * split->without[i];
+        split->others[i] = before ? other : rule->unknown[i] * other;
+        split->slopes[i] = before ? 0 : other;
+        if (!before || !before->own) continue;
+        const double came = rule->at[i] + rule->unknown[i] * before->share;
+        split->others[i] = rule->unknown[i] * before->share * other / came;
+        split->slopes[i] = before->share * other / (came * came);
     }
 }
 
-static void trees_tell(trees_telling *t, uint32_t at, uint32_t level, double *behind);
+static void trees_tell(trees_telling *t, uint32_t at, uint32_t level, double *below);
 
-/* What the leaves on one side of a split give to its column. behind: at each point, what they add to what comes to it.
- */
-static double trees_take(trees_telling *t, const trees_split *split, uint32_t to, double share, double goes,
-                         double *restrict behind) {
-    const weir_trees_rule *rule = t->rule;
-    const trees_edge *before = split->before;
-    const double *restrict from = t->edges[split->level].reached;
-    trees_edge *edge = &t->edges[split->level + 1];
-    const weir_trees_node *node = &t->nodes[to];
-    const uint32_t count = rule->count;
-    double factors[WEIR_TREES_POINTS_MAX], given = 0, back = 0;
-    edge->column = split->column;
-    edge->share = before ? before->share * share : share;
-    edge->goes = before ? before->goes * goes : goes;
-    for (uint32_t i = 0; i < count; i++) {
-        factors[i] = trees_factor(rule, edge, i) * split->without[i];
-        edge->reached[i] = from[i] * factors[i];
-        behind[i] = (double)node->value;
+/* From a split to one of its sides. others: the chances of the side that is not the row's own. below: at each point, the
+ * value that is expected of a row that comes there. */
+static void trees_go(trees_telling *t, uint32_t to, uint32_t level, const double *others, bool own, double *below) {
+    const uint32_t count = t->rule->count;
+    const double *reached = t->edges[level].reached;
+    double *there = t->edges[level + 1].reached;
+    if (t->nodes[to].left == 0) {
+        for (uint32_t i = 0; i < count; i++)
+            below[i] = (double)t->nodes[to].value;
+        return;
     }
-    if (node->left) trees_tell(t, to, split->level + 1, behind);
-    for (uint32_t i = 0; i < count; i++) {
-        given += split->reached[i] * behind[i];
-        behind[i] *= factors[i];
-    }
-    for (uint32_t i = 0; before && i < count; i++)
-        back += split->reached[i] * behind[i];
-    return given * (edge->goes - edge->share) - (before ? back * (before->goes - before->share) : 0);
+    for (uint32_t i = 0; i < count; i++)
+        there[i] = reached[i] * (own ? 1 - others[i] : others[i]);
+    trees_tell(t, to, level + 1, below);
 }
 
-/* Of a split: behind is as above. At most as deep as WEIR_TREES_DEPTH_MAX, which was checked. */
-static void trees_tell(trees_telling *t, uint32_t at, uint32_t level, double *behind) {
+/* Of a split; below is as above. At most as deep as WEIR_TREES_DEPTH_MAX, which was checked. */
+static void trees_tell(trees_telling *t, uint32_t at, uint32_t level, double *below) {
     const weir_trees_node *node = &t->nodes[at];
     const float value = t->row[node->column];
     const bool right = isnan(value) ? node->missing_right : !(value < node->value);
-    double other[WEIR_TREES_POINTS_MAX];
+    const double other = trees_share(t->covers, node->left, !right);
+    trees_edge *edge = &t->edges[level + 1];
+    uint32_t met = level;
+    double there[WEIR_TREES_POINTS_MAX], sum = 0;
     trees_split split;
-    trees_come(t, level, node->column, &split);
-    const double given =
-        trees_take(t, &split, node->left + right, trees_share(t->covers, node->left, right), 1, behind);
-    t->contributions[node->column] +=
-        given + trees_take(t, &split, node->left + !right, trees_share(t->covers, node->left, !right), 0, other);
-    for (uint32_t i = 0; i < t->rule->count; i++)
-        behind[i] += other[i];
+    while (met && t->edges[met].column != node->column)
+        met--;
+    const trees_edge *before = met ? &t->edges[met] : NULL;
+    trees_come(t->rule, before, other, &split);
+    edge->column = node->column;
+    edge->share = (before ? before->share : 1) * (1 - other);
+    edge->own = !before || before->own;
+    trees_go(t, node->left + right, level, split.others, true, below);
+    edge->own = false;
+    trees_go(t, node->left + !right, level, split.others, false, there);
+    for (uint32_t i = 0; i < t->rule->count; i++) {
+        const double apart = below[i] - there[i];
+        sum += t->edges[level].reached[i] * split.slopes[i] * apart;
+        below[i] -= split.others[i] * apart;
+    }
+    t->contributions[node->column] += sum;
 }
 
 void weir_trees_contribute(const weir_trees *trees, const float *row, double *contributions) {
@@ -231,8 +226,7 @@ void weir_trees_contribute(const weir_trees *trees, const float *row, double *co
     trees_telling t = {.row = row, .rule = &trees->rule, .contributions = contributions};
     double all[WEIR_TREES_POINTS_MAX];
     WEIR_ASSERT(trees->covers);
-    for (uint32_t i = 0; i < WEIR_TREES_POINTS_MAX; i++)
-        t.edges[0].reached[i] = 1;
+    memcpy(t.edges[0].reached, t.rule->weights, sizeof t.rule->weights);
     memset(contributions, 0, v->columns * sizeof *contributions);
     for (uint32_t tree = 0; tree < v->trees; tree++) {
         t.nodes = v->nodes + v->begins[tree];

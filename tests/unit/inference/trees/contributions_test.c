@@ -263,12 +263,27 @@ static void w5_each_rule_of_covers_has_a_sentence(void **state) {
     WRONG((c.nodes[0].left = 1, c.nodes[1] = c.nodes[2]), WEIR_EDATA, "leads to a node that another split leads to");
     WRONG(chain_make(&c, CHAIN + 1, 0.5f), WEIR_ELIMIT, "at most 24 are allowed");
 #undef WRONG
+}
+
+/* As far apart as floats are, in one column: shares are multiplied to less than a double holds. */
+static void w5_the_smallest_shares_add_up(void **state) {
+    (void)state;
+    static chain c;
+    weir_trees *trees;
+    float row[CHAIN + 1];
     chain_make(&c, CHAIN, 0.5f);
     for (uint32_t i = 0; i < CHAIN; i++) {
         c.covers[2 * i + 1] = FLT_MAX;
         c.covers[2 * i + 2] = FLT_TRUE_MIN;
+        c.nodes[2 * i].column = i % 7;
     }
-    assert_err(weir_trees_open(&c.view, &trees), WEIR_EDATA, "its cover is too small for its tree");
+    assert_ok(weir_trees_open(&c.view, &trees));
+    for (int i = 0; i < 100; i++) {
+        for (uint32_t n = 0; n <= CHAIN; n++)
+            row[n] = (float)((i >> n % 7) & 1);
+        adds_up(trees, row, 1e-5);
+    }
+    weir_trees_close(trees);
 }
 
 /* Any float as one of the covers: refused, or what is said is finite, and adds up. */
@@ -299,4 +314,4 @@ static void w5_covers_that_are_damaged(void **state) {
 WEIR_TESTS(WEIR_CASE(w4_a_contribution_is_the_mean_over_all_orders), WEIR_CASE(w4_contributions_add_up_to_the_margin),
            WEIR_CASE(w3_a_mean_has_the_covers_of_all), WEIR_CASE(a_leaf_alone_contributes_nothing),
            WEIR_CASE(w4_the_deepest_trees_add_up), WEIR_CASE(w5_each_rule_of_covers_has_a_sentence),
-           WEIR_CASE(w5_covers_that_are_damaged))
+           WEIR_CASE(w5_the_smallest_shares_add_up), WEIR_CASE(w5_covers_that_are_damaged))
