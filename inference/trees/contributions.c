@@ -177,8 +177,8 @@ static void trees_come(const weir_trees_rule *rule, const trees_edge *before, do
 
 static void trees_tell(trees_telling *t, uint32_t at, uint32_t level, double *below);
 
-/* From a split to one of its sides. others: the chances of the side that is not the row's own. below: at each point, the
- * value that is expected of a row that comes there. */
+/* From a split to one of its sides. others: the chances of the side that is not the row's own. below: at each point,
+ * the value that is expected of a row that comes there. */
 static void trees_go(trees_telling *t, uint32_t to, uint32_t level, const double *others, bool own, double *below) {
     const uint32_t count = t->rule->count;
     const double *reached = t->edges[level].reached;
