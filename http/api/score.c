@@ -206,6 +206,7 @@ static weir_err score_job_prepare(void *context, uint32_t thread, const weir_sco
     weir_err err = ask->event.bytes ? score_job_map_event(job, thread, model) : score_job_ask_vertices(job, model);
     for (uint32_t i = 0; i < ask->count; i++) {
         ask->asks[i].reasons = ask->reasons;
+        ask->asks[i].columns = ask->columns;
         ask->asks[i].nodes_max = ask->nodes_max;
         ask->asks[i].deadline_us = ask->deadline_us ? ask->arrival_us + ask->deadline_us : 0;
         ask->asks[i].embedding = job->embedding;

@@ -99,14 +99,17 @@ weir_err weir_api_score_name_event(weir_api_score_ask *ask, const weir_schema *s
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 static weir_err score_ask_read_root(score_ask_reading *in, const weir_json_node *root) {
-    static const char *const names[] = {"targets", "source", "event", "reasons", "nodes_max", "deadline_ms", NULL};
-    int64_t reasons = REASONS_DEFAULT, nodes = 0, deadline_ms = 0;
+    static const char *const names[] = {"targets", "source",    "event",       "reasons",
+                                        "columns", "nodes_max", "deadline_ms", NULL};
+    int64_t reasons = REASONS_DEFAULT, columns = 0, nodes = 0, deadline_ms = 0;
     weir_err err = weir_json_only(root, "it", names);
     if (!err) err = weir_api_body_number(root, "the body", "reasons", 0, WEIR_SCORE_REASONS_MAX, &reasons);
+    if (!err) err = weir_api_body_number(root, "the body", "columns", 0, WEIR_SCORE_REASONS_MAX, &columns);
     if (!err) err = weir_api_body_number(root, "the body", "nodes_max", 1, NODES_MAX, &nodes);
     if (!err) err = weir_api_body_number(root, "the body", "deadline_ms", 1, DEADLINE_MAX_MS, &deadline_ms);
     if (err) return err; /* what was read is out of range, and out of what may be multiplied */
     in->ask->reasons = (uint32_t)reasons;
+    in->ask->columns = (uint32_t)columns;
     in->ask->nodes_max = (uint32_t)nodes;
     in->ask->deadline_us = deadline_ms * 1000;
 

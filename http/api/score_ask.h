@@ -16,7 +16,7 @@ typedef struct weir_api_score_ask {
     uint32_t source;
     const weir_mutation *mutations;
     size_t mutation_count;
-    uint32_t reasons, nodes_max;
+    uint32_t reasons, columns, nodes_max;
     int64_t arrival_us;  /* monotonic */
     int64_t deadline_us; /* after the arrival; 0: none */
 } weir_api_score_ask;

@@ -222,7 +222,7 @@ static weir_err scorer_sample(scorer_pass *p) {
     return WEIR_OK;
 }
 
-/* The score of ask i, with its embedding and its reasons where they are wanted. */
+/* The score of ask i, with its embedding, its reasons and its columns where they are wanted. */
 static weir_err scorer_answer(scorer_pass *p, uint32_t i) {
     weir_scorer *s = p->scorer;
     const weir_score_ask *ask = p->round->asks[i];
@@ -241,10 +241,10 @@ static weir_err scorer_answer(scorer_pass *p, uint32_t i) {
     if (place.variants)
         err = weir_score_reasons_of(shape, weir_score_overlay_source(s->overlay), p->view, p->wide, p->logits, i,
                                     ask->reasons, s->arena, score);
-    if (!err && place.variants && s->model->columns)
+    if (!err && ask->columns && s->model->columns)
         err = weir_score_columns_of(s->model, weir_graph_schema(s->graph),
                                     p->rows + (size_t)place.base * weir_trees_look(s->model->opts.trees).columns,
-                                    p->networks ? (double)p->networks[place.base] : 0, ask->reasons, s->arena, score);
+                                    p->networks ? (double)p->networks[place.base] : 0, ask->columns, s->arena, score);
     return err || scorer_is_finite(score) ? err : scorer_too_large(s->model);
 }
 

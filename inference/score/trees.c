@@ -5,7 +5,7 @@
  * Columns are written from the wider block as they are from any. How many edges a vertex has is asked once, of the
  * block that was sampled: a variant has what its target has, but for the edge that it lacks.
  *
- * What columns contribute is told of the target itself, once for each that wants reasons.
+ * What columns contribute is told of the target itself, once for each ask that wants them.
  */
 #include <math.h>
 #include <stdlib.h>

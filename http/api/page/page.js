@@ -218,7 +218,7 @@ async function score() {
   const type = by("type").value.trim(), key = by("key").value.trim();
   scored = true;
   try {
-    showScore(await ask("/v1/score", {targets: [{type, key}], reasons: REASONS}));
+    showScore(await ask("/v1/score", {targets: [{type, key}], reasons: REASONS, columns: REASONS}));
   } catch (problem) {
     try {
       await showNeighbors(type, key, problem.message);

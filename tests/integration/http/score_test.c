@@ -121,11 +121,12 @@ static void event_is_judged(weir_pack_family family, int status_of_embedding) {
     start(&child, true);
     store_event(&child, 0, "/v1/vertices/payment/p1");
     store_event(&child, 1, "/v1/vertices/payment/p2");
-    snprintf(body, sizeof body, "{\"source\": \"payments\", \"reasons\":2,\n \"event\" : %s }", events[2]);
+    snprintf(body, sizeof body, "{\"source\": \"payments\", \"reasons\":2, \"columns\":2,\n \"event\" : %s }",
+             events[2]);
     json_t *before = post_json(&child, "/v1/score", body, 200);
     store_event(&child, 2, "/v1/vertices/payment/p3");
-    json_t *after =
-        post_json(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}],\"reasons\":2}", 200);
+    json_t *after = post_json(&child, "/v1/score",
+                              "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}],\"reasons\":2,\"columns\":2}", 200);
     json_t *a = json_array_get(json_object_get(before, "scores"), 0);
     json_t *b = json_array_get(json_object_get(after, "scores"), 0);
     assert_true(fabs(number_of(before, 0, "logit") - number_of(after, 0, "logit")) <= 1e-5);
@@ -141,10 +142,10 @@ static void event_is_judged(weir_pack_family family, int status_of_embedding) {
     if (family != WEIR_PACK_NETWORK) assert_int_equal(json_array_size(json_object_get(a, "columns")), 2);
     json_decref(before);
     json_decref(after);
-    after = post_json(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}],\"reasons\":64}", 200);
+    after = post_json(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}],\"columns\":64}", 200);
     columns_are_told(json_array_get(json_object_get(after, "scores"), 0), family);
     json_decref(after);
-    after = post_json(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}],\"reasons\":0}", 200);
+    after = post_json(&child, "/v1/score", "{\"targets\":[{\"type\":\"payment\",\"key\":\"p3\"}]}", 200);
     assert_null(json_object_get(json_array_get(json_object_get(after, "scores"), 0), "columns"));
     json_decref(after);
     serve_expect_get(&child, "/v1/embeddings/payment/p3", status_of_embedding,

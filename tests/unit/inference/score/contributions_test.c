@@ -52,13 +52,14 @@ static void telling_close(telling *t) {
     score_world_close(&t->world);
 }
 
-static weir_score_ask draw_ask(telling *t, uint32_t reasons) {
+static weir_score_ask draw_ask(telling *t, uint32_t columns) {
     char key[SCORE_VERTEX_KEY];
     weir_score_ask ask;
     const weir_vertex payment = score_vertex(&t->world, SCORE_PAYMENT, 1 + score_below(&t->world, EVENTS), key);
     weir_arena_reset(t->arena);
     assert_ok(weir_score_ask_vertex(t->world.graph, t->models[SCORE_NETWORK], payment, 0, t->arena, &ask));
-    ask.reasons = reasons;
+    ask.reasons = 0;
+    ask.columns = columns;
     return ask;
 }
 
@@ -84,7 +85,7 @@ static void c6_contributions_add_up_to_the_logit(void **state) {
                 for (uint32_t c = 1; c < scores[n].column_count; c++)
                     assert_true(fabs(scores[n].columns[c].contribution) <= fabs(scores[n].columns[c - 1].contribution));
             }
-            assert_true(scores[1].columns == NULL && scores[1].column_count == 0); /* which asked for no reasons */
+            assert_true(scores[1].columns == NULL && scores[1].column_count == 0); /* which asked for none */
         }
     }
     telling_close(&t);
@@ -139,7 +140,7 @@ static void columns_say_what_the_event_said(void **state) {
         score_row(&e, m, kinds, values, 3);
         score_edge(&e, SCORE_PAID_BY, e.payment, score_vertex(&t.world, SCORE_ACCOUNT, 1, key));
         assert_ok(weir_score_ask_event(t.models[SCORE_TREES], e.mutations, e.count, &ask));
-        ask.reasons = ALL;
+        ask.columns = ALL;
         assert_ok(weir_scorer_run(t.scorer, t.models[SCORE_TREES], &ask, 1, &score));
         for (uint32_t i = 0; i < score.column_count; i++) {
             const weir_score_column *c = &score.columns[i];
@@ -163,8 +164,9 @@ static void without_covers_edges_alone_are_reasons(void **state) {
     telling t;
     telling_open(&t, false);
     for (score_family family = SCORE_TREES; family <= SCORE_BLEND; family++) {
-        const weir_score_ask ask = draw_ask(&t, 5);
+        weir_score_ask ask = draw_ask(&t, 5);
         weir_score score;
+        ask.reasons = 5;
         assert_ok(weir_scorer_run(t.scorer, t.models[family], &ask, 1, &score));
         assert_true(score.reason_count > 0 && score.columns == NULL && score.column_count == 0);
     }

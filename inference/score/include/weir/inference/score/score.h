@@ -91,6 +91,7 @@ typedef struct weir_score_ask {
     const weir_mutation *mutations;
     size_t mutation_count;
     uint32_t reasons; /* at most so many; 0: none                                                        */
+    uint32_t columns; /* the same, of a model with trees: it costs about as much again; 0: none          */
     /* A larger tree is replaced by a smaller one, and `effort` says so; the smallest stays, however large. 0: none. */
     uint32_t nodes_max;
     /* Monotonic: as for nodes_max, when the whole run would not be done by then, or by an earlier deadline of an ask
@@ -157,8 +158,8 @@ typedef struct weir_score {
     uint32_t untried; /* first edges that were not left out, because they are more than WEIR_SCORE_EDGES_MAX */
     /* Of the target's own row, aggregates and embedding of its own; 0 when no reasons were wanted. */
     double own_change;
-    /* When reasons were wanted, of a model with trees that have covers; else NULL. */
-    const weir_score_column *columns; /* the largest contribution first: as many as reasons were wanted, at most */
+    /* When columns were wanted, of a model with trees that have covers; else NULL. */
+    const weir_score_column *columns; /* the largest contribution first: as many as were wanted, at most */
     uint32_t column_count;
     double base;          /* what is expected of trees before any column is known */
     double other_columns; /* the contributions of those that are not among them, together */
