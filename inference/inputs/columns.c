@@ -185,7 +185,7 @@ weir_err weir_tree_columns_name(const weir_nn_shape *shape, uint32_t hops, weir_
     return WEIR_OK;
 }
 
-/* Floats hold no more. */
+/* Floats hold no more for certain. */
 static double columns_six_digits(double value) {
     char text[32];
     snprintf(text, sizeof text, "%.6g", value);
@@ -199,6 +199,8 @@ double weir_tree_column_value(const weir_tree_column *column, const float *row) 
     if (!column->number) return NAN;
     /* Of a mean, the flag is the share of those without a value, which was taken for 0. */
     const double missing = column->count > 1 ? (double)row[column->begin + 1] : 0;
+    /* An aggregate has no flag: where there is none it is told as the mean, which no edges add up to by chance. */
+    if (column->count == 1 && value == 0) return NAN;
     return missing < 1 ? columns_six_digits(weir_nn_decode(column->number, value / (1 - missing))) : NAN;
 }
 

@@ -114,7 +114,7 @@ static weir_err import_lifted(const weir_snapshot_import_opts *opts, weir_snapsh
     files.as_vertices = NULL;
     err = weir_folder_create(folder);
     if (!err) err = weir_import_lift(opts, folder);
-    if (!err) err = import_files(&files, statsp);
+    if (!err) err = weir_err_prefix(import_files(&files, statsp), "of the files that --as-vertices has made");
     if (weir_path_exists(folder)) weir_err_keep(&err, weir_folder_remove(folder));
     return err;
 }
@@ -122,6 +122,9 @@ static weir_err import_lifted(const weir_snapshot_import_opts *opts, weir_snapsh
 weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapshot_stats *statsp) {
     *statsp = (weir_snapshot_stats){.vertices = 0};
     if (weir_path_exists(opts->out)) return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder", opts->out);
+    if (opts->as_vertices && weir_import_skips_structure(opts))
+        return WEIR_ERR(WEIR_EUSAGE, "--skip leaves out a column that edges as vertices are made of; rename it in the "
+                                     "file instead");
     if (opts->as_vertices && (opts->npz || opts->undirected))
         return WEIR_ERR(WEIR_EUSAGE, "edges of CSV files that have a direction can become vertices, no others");
     if (opts->npz) return import_npz(opts, statsp);

@@ -109,6 +109,8 @@ weir_err weir_import_ends(weir_import *import, weir_import_edge *edgep);
 /* Seconds since 1970 with a fraction, "" is 0; to the microsecond, without rounding through a float.  false: it is
  * not one. */
 bool weir_import_seconds(const char *text, int64_t *usp);
+/* As a schema allows: a letter first, then letters, digits, _ and -. */
+void weir_import_clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1]);
 bool weir_import_number(const char *text, double *valuep);
 /* A whole number above 0 that 64 bits hold. */
 bool weir_import_event(const char *text, uint64_t *eventp);
@@ -120,6 +122,9 @@ weir_err weir_import_schema(weir_import *import);
 
 /* lift.c: the two files into the folder, with edges of the types in opts->as_vertices as vertices. */
 weir_err weir_import_lift(const weir_snapshot_import_opts *opts, const char *folder);
+
+/* survey.c: whether --skip names a column that says what a row is. */
+bool weir_import_skips_structure(const weir_snapshot_import_opts *opts);
 
 /* feed.c */
 weir_err weir_import_feed(weir_import *import, weir_graph *graph);

@@ -148,6 +148,9 @@ weir_err weir_import_schema(weir_import *import) {
     }
     if (!err) err = import_put_labels(&text, &import->nodes, "vertex", &labels);
     if (!err) err = import_put_labels(&text, &import->edges, "relation", &labels);
+    if (!err && has_tasks && opts->recommend)
+        err = WEIR_ERR(WEIR_EUSAGE, "%s has tasks, so --recommend adds none; name the task there, or omit one of them",
+                       opts->declare);
     if (!err && !has_tasks) import_put_tasks(&text, &import->nodes, opts);
     if (!err) err = weir_buf_err(&text);
     if (!err) {

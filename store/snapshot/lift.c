@@ -18,7 +18,8 @@
 #include "export.h"
 #include "import_private.h"
 
-#define LIFT_NONE UINT32_MAX
+#define LIFT_NONE      UINT32_MAX
+#define LIFT_TYPES_MAX 64u
 
 enum { LIFT_SRC, LIFT_DST, LIFT_TYPE, LIFT_SRC_TYPE, LIFT_DST_TYPE, LIFT_TIME, LIFT_EVENT, LIFT_PLAIN };
 static const char *const lift_names[LIFT_PLAIN] = {"src",      "dst",       "type",    "src_type",
@@ -31,25 +32,43 @@ typedef struct lift_column {
 } lift_column;
 
 typedef struct lift {
-    const char *list;
+    char types[LIFT_TYPES_MAX][WEIR_IMPORT_NAME_MAX + 1]; /* that become vertices, as a schema has them */
+    bool met[LIFT_TYPES_MAX];
+    uint32_t type_count;
     weir_csv *nodes, *edges; /* nodes: NULL, there is no file of them */
     uint32_t at[LIFT_PLAIN]; /* where edges have these columns, or LIFT_NONE */
     lift_column *columns;
     uint32_t column_count;
     weir_export_file new_nodes, new_edges;
     weir_texts ends; /* without a file of nodes: types and keys of those that have a line */
+    weir_texts keys; /* of edges that have become vertices */
     weir_buf text;
-    uint64_t row;
-    bool any;
+    bool timed;          /* some edge has a time */
+    uint64_t row, event; /* event: the largest that is given; those that are drawn are above it */
 } lift;
 
-/* Whether the name is one of "a,b,c". */
-static bool lift_is_listed(const char *list, const char *name) {
-    size_t length = strlen(name);
-    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
-        if (strcspn(at, ",") == length && memcmp(at, name, length) == 0) return true;
+/* Which of the types it is, "" being `otherwise`; LIFT_NONE: none. */
+static uint32_t lift_type_of(const lift *l, const char *name, const char *otherwise) {
+    char clean[WEIR_IMPORT_NAME_MAX + 1];
+    weir_import_clean_name(*name ? name : otherwise, clean);
+    for (uint32_t i = 0; i < l->type_count; i++) {
+        if (strcmp(l->types[i], clean) == 0) return i;
     }
-    return false;
+    return LIFT_NONE;
+}
+
+/* "a,b,c" */
+static weir_err lift_read_types(lift *l, const char *list) {
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        char name[WEIR_IMPORT_NAME_MAX + 1];
+        const size_t length = strcspn(at, ",");
+        if (length == 0 || length > WEIR_IMPORT_NAME_MAX - strlen("_src") || l->type_count == LIFT_TYPES_MAX)
+            return WEIR_ERR(WEIR_EUSAGE, "--as-vertices is types of edges, at most %u, separated by commas",
+                            LIFT_TYPES_MAX);
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        weir_import_clean_name(name, l->types[l->type_count++]);
+    }
+    return l->type_count ? WEIR_OK : WEIR_ERR(WEIR_EUSAGE, "--as-vertices names no type of edges");
 }
 
 static uint32_t lift_find(const weir_csv *csv, const char *name) {
@@ -113,6 +132,22 @@ static weir_err lift_headers(lift *l, const char *path) {
     return WEIR_OK;
 }
 
+/* Before anything is written: whether edges have times, and which numbers of events are taken. */
+static weir_err lift_survey(lift *l) {
+    bool found = true;
+    weir_err err = WEIR_OK;
+    while (!err && !(err = weir_csv_next(l->edges, &found)) && found) {
+        uint64_t event = 0;
+        weir_import_event(lift_field(l->edges, l->at[LIFT_EVENT]), &event);
+        if (event > l->event) l->event = event;
+        l->timed = l->timed || *lift_field(l->edges, l->at[LIFT_TIME]);
+    }
+    weir_csv_rewind(l->edges);
+    if (!err && l->event > UINT64_MAX / 2)
+        err = WEIR_ERR(WEIR_ELIMIT, "the largest event_id leaves no room for those of edges that become vertices");
+    return err;
+}
+
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
 static weir_err lift_copy_nodes(lift *l) {
@@ -120,7 +155,7 @@ static weir_err lift_copy_nodes(lift *l) {
     bool found = true;
     weir_err err = WEIR_OK;
     while (!err && l->nodes && !(err = weir_csv_next(l->nodes, &found)) && found) {
-        if (lift_is_listed(l->list, *lift_field(l->nodes, type) ? lift_field(l->nodes, type) : "node"))
+        if (lift_type_of(l, lift_field(l->nodes, type), "node") != LIFT_NONE)
             return WEIR_ERR(WEIR_EDATA, "%s: '%.64s' is a type of vertices already; give those edges another name",
                             weir_csv_place(l->nodes), lift_field(l->nodes, type));
         for (uint32_t i = 0; i < l->column_count; i++)
@@ -135,6 +170,9 @@ static weir_err lift_put_end(lift *l, uint32_t end, uint32_t type) {
     const char *key = lift_field(l->edges, l->at[end]), *of = lift_field(l->edges, l->at[type]);
     const uint32_t before = l->ends.count;
     int32_t code;
+    if (lift_type_of(l, of, "node") != LIFT_NONE)
+        return WEIR_ERR(WEIR_EDATA, "%s: '%.64s' is a type of vertices already; give those edges another name",
+                        weir_csv_place(l->edges), *of ? of : "node");
     weir_buf_clear(&l->text);
     weir_buf_printf(&l->text, "%zu %s%s", strlen(of), of, key);
     weir_err err = weir_buf_err(&l->text);
@@ -167,35 +205,46 @@ static void lift_put_edge(lift *l, const char *const fields[LIFT_PLAIN], bool li
     weir_buf_byte(&l->new_edges.text, '\n');
 }
 
+/* The key of the edge at hand: its id, or the type and the number of its row. No other has it. */
+static weir_err lift_key(lift *l, const char *type, char key[WEIR_KEY_MAX + 1]) {
+    const char *own = lift_field(l->edges, lift_find(l->edges, "id"));
+    const uint32_t before = l->keys.count;
+    int32_t code;
+    if (strlen(own) > WEIR_KEY_MAX) return WEIR_ERR(WEIR_EDATA, "%s: the id is too long", weir_csv_place(l->edges));
+    if (*own)
+        snprintf(key, WEIR_KEY_MAX + 1, "%s", own);
+    else
+        snprintf(key, WEIR_KEY_MAX + 1, "%s/%llu", type, (unsigned long long)l->row);
+    weir_err err = weir_texts_code(&l->keys, key, strlen(key), &code);
+    if (err || l->keys.count > before) return err;
+    return WEIR_ERR(WEIR_EDATA, "%s: an earlier edge has the id '%.64s'; give each its own, or none",
+                    weir_csv_place(l->edges), key);
+}
+
 /* The vertex sees its own two edges, which are as old as itself, because they come with one event; where there are no
  * times there is no need to. */
-static weir_err lift_put_vertex(lift *l, const char *relation) {
-    const char *time = lift_field(l->edges, l->at[LIFT_TIME]);
-    const char *own = lift_field(l->edges, lift_find(l->edges, "id"));
-    char key[WEIR_KEY_MAX + 1], event[24], to_src[WEIR_IMPORT_NAME_MAX + 8], to_dst[WEIR_IMPORT_NAME_MAX + 8];
-    if (strlen(relation) > WEIR_IMPORT_NAME_MAX - 4 || strlen(own) > WEIR_KEY_MAX)
-        return WEIR_ERR(WEIR_EDATA, "%s: the name or the id of the edge is too long", weir_csv_place(l->edges));
-    snprintf(event, sizeof event, "%llu", (unsigned long long)l->row);
-    snprintf(to_src, sizeof to_src, "%s_src", relation);
-    snprintf(to_dst, sizeof to_dst, "%s_dst", relation);
-    snprintf(key, sizeof key, "%s", own);
-    if (!*own) snprintf(key, sizeof key, "%s/%s", relation, event);
+static weir_err lift_put_vertex(lift *l, const char *type) {
+    const char *time = lift_field(l->edges, l->at[LIFT_TIME]), *given = lift_field(l->edges, l->at[LIFT_EVENT]);
+    char key[WEIR_KEY_MAX + 1], drawn[24], to_src[WEIR_IMPORT_NAME_MAX + 8], to_dst[WEIR_IMPORT_NAME_MAX + 8];
+    weir_err err = lift_key(l, type, key);
+    if (err) return err;
+    snprintf(drawn, sizeof drawn, "%llu", (unsigned long long)(l->event + l->row));
+    snprintf(to_src, sizeof to_src, "%s_src", type);
+    snprintf(to_dst, sizeof to_dst, "%s_dst", type);
     for (uint32_t i = 0; i < l->column_count; i++) {
         const lift_column *c = &l->columns[i];
-        const char *text = c->is_id ? key : c->is_type ? relation : lift_field(l->edges, c->edge);
+        const char *text = c->is_id ? key : c->is_type ? type : lift_field(l->edges, c->edge);
         lift_put(&l->new_nodes, text, i + 1 == l->column_count);
     }
-    const char *given = lift_field(l->edges, l->at[LIFT_EVENT]);
-    const char *as_one = *given ? given : *time ? event : "";
-    lift_put_edge(l,
-                  (const char *[]){key, lift_field(l->edges, l->at[LIFT_SRC]), to_src, relation,
-                                   lift_field(l->edges, l->at[LIFT_SRC_TYPE]), time, as_one},
-                  true);
-    lift_put_edge(l,
-                  (const char *[]){key, lift_field(l->edges, l->at[LIFT_DST]), to_dst, relation,
-                                   lift_field(l->edges, l->at[LIFT_DST_TYPE]), time, as_one},
-                  true);
-    l->any = true;
+    const char *event = *given ? given : l->timed ? drawn : "";
+    const char *const src[LIFT_PLAIN] = {key,  lift_field(l->edges, l->at[LIFT_SRC]),      to_src,
+                                         type, lift_field(l->edges, l->at[LIFT_SRC_TYPE]), time,
+                                         event};
+    const char *const dst[LIFT_PLAIN] = {key,  lift_field(l->edges, l->at[LIFT_DST]),      to_dst,
+                                         type, lift_field(l->edges, l->at[LIFT_DST_TYPE]), time,
+                                         event};
+    lift_put_edge(l, src, true);
+    lift_put_edge(l, dst, true);
     return WEIR_OK;
 }
 
@@ -203,13 +252,14 @@ static weir_err lift_edges(lift *l) {
     bool found = true;
     weir_err err = WEIR_OK;
     while (!err && !(err = weir_csv_next(l->edges, &found)) && found) {
-        const char *said = lift_field(l->edges, l->at[LIFT_TYPE]), *relation = *said ? said : "edge";
+        const uint32_t type = lift_type_of(l, lift_field(l->edges, l->at[LIFT_TYPE]), "edge");
         l->row++;
         if (!l->nodes) err = lift_put_end(l, LIFT_SRC, LIFT_SRC_TYPE);
         if (!err && !l->nodes) err = lift_put_end(l, LIFT_DST, LIFT_DST_TYPE);
         if (err) break;
-        if (lift_is_listed(l->list, relation)) {
-            err = lift_put_vertex(l, relation);
+        if (type != LIFT_NONE) {
+            l->met[type] = true;
+            err = lift_put_vertex(l, l->types[type]);
         } else {
             const char *fields[LIFT_PLAIN];
             for (uint32_t i = 0; i < LIFT_PLAIN; i++)
@@ -219,17 +269,20 @@ static weir_err lift_edges(lift *l) {
         if (!err) err = weir_export_flush(&l->new_nodes);
         if (!err) err = weir_export_flush(&l->new_edges);
     }
-    if (!err && !l->any) err = WEIR_ERR(WEIR_ENOTFOUND, "no edge is of a type in '%s'", l->list);
+    for (uint32_t i = 0; !err && i < l->type_count; i++)
+        if (!l->met[i]) err = WEIR_ERR(WEIR_ENOTFOUND, "--as-vertices: no edge is of type '%s'", l->types[i]);
     return err;
 }
 
 weir_err weir_import_lift(const weir_snapshot_import_opts *opts, const char *folder) {
-    lift l = {.list = opts->as_vertices};
-    weir_err err = opts->nodes ? weir_csv_open(opts->nodes, &l.nodes) : WEIR_OK;
+    lift l = {.nodes = NULL};
+    weir_err err = lift_read_types(&l, opts->as_vertices);
+    if (!err && opts->nodes) err = weir_csv_open(opts->nodes, &l.nodes);
     if (!err) err = weir_csv_open(opts->edges, &l.edges);
     if (!err) err = weir_export_open(folder, "nodes.csv", &l.new_nodes);
     if (!err) err = weir_export_open(folder, "edges.csv", &l.new_edges);
     if (!err) err = lift_headers(&l, opts->edges);
+    if (!err) err = lift_survey(&l);
     if (!err) err = lift_copy_nodes(&l);
     if (!err) err = lift_edges(&l);
     err = weir_export_close(&l.new_nodes, err);
@@ -237,6 +290,7 @@ weir_err weir_import_lift(const weir_snapshot_import_opts *opts, const char *fol
     weir_csv_close(l.nodes);
     weir_csv_close(l.edges);
     weir_texts_free(&l.ends);
+    weir_texts_free(&l.keys);
     weir_buf_free(&l.text);
     weir_free(l.columns);
     return err;

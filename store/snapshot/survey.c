@@ -70,8 +70,7 @@ bool weir_import_list(const char **textp, double *valuep) {
 
 /* --- columns ----------------------------------------------------------------------------------------------------- */
 
-/* As a schema allows: a letter first, then letters, digits, _ and -. */
-static void survey_clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1]) {
+void weir_import_clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1]) {
     size_t used = 0;
     if (strspn(from, LETTERS) == 0) name[used++] = 'x';
     for (; *from && used < WEIR_IMPORT_NAME_MAX; from++)
@@ -146,13 +145,21 @@ static weir_import_role survey_prefix_role(const char *name, bool nodes, const c
     return WEIR_IMPORT_FEATURE;
 }
 
+bool weir_import_skips_structure(const weir_snapshot_import_opts *opts) {
+    static const char *const names[] = {"id", "type", "timestamp", "src", "dst", "src_type", "dst_type", "event_id"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        any = any || survey_is_listed(opts->skip, names[i]);
+    return any;
+}
+
 weir_err weir_import_classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column) {
     const char *rest;
     if (survey_is_listed(import->opts->skip, name)) return WEIR_OK;
     if (nodes && import->opts->bits && strcmp(import->opts->bits, name) == 0) {
         column->role = WEIR_IMPORT_BITS;
         column->width = import->opts->bit_count;
-        survey_clean_name(name, column->name);
+        weir_import_clean_name(name, column->name);
         return WEIR_OK;
     }
     column->role = survey_plain_role(name, nodes);
@@ -161,7 +168,7 @@ weir_err weir_import_classify(const weir_import *import, const char *name, bool 
     bool wide = column->role == WEIR_IMPORT_BITS || column->role == WEIR_IMPORT_MATRIX;
     if (wide && !survey_take_width(column, rest))
         return WEIR_ERR(WEIR_EDATA, "the column '%.64s' does not end in its width, as in 'matrix.NAME.16'", name);
-    if (!wide) survey_clean_name(rest, column->name);
+    if (!wide) weir_import_clean_name(rest, column->name);
     return WEIR_OK;
 }
 
@@ -196,7 +203,7 @@ const char *weir_import_field(const weir_import_table *table, weir_import_role r
 weir_err weir_import_owner_of(weir_import_table *table, const char *text, const char *otherwise, bool *newp,
                               uint32_t *indexp) {
     char name[WEIR_IMPORT_NAME_MAX + 1];
-    survey_clean_name(*text ? text : otherwise, name);
+    weir_import_clean_name(*text ? text : otherwise, name);
     *newp = false;
     for (*indexp = 0; *indexp < table->owner_count; ++*indexp) {
         if (strcmp(table->owners[*indexp].name, name) == 0) return WEIR_OK;
@@ -306,10 +313,18 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
 }
 
 static weir_err survey_see_row(weir_import *import, weir_import_table *table, uint32_t index) {
+    const uint32_t known = weir_import_find(table, WEIR_IMPORT_LABEL_TIME);
+    int64_t time_us, known_us;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < table->column_count; i++)
         err = survey_see_field(import, table, &table->owners[index], i);
-    return err;
+    if (err || known == WEIR_SCHEMA_NONE || !*weir_csv_field(table->csv, known)) return err;
+    weir_import_seconds(weir_csv_field(table->csv, known), &known_us);
+    weir_import_seconds(weir_import_field(table, WEIR_IMPORT_TIME), &time_us);
+    return known_us >= time_us ? WEIR_OK
+                               : survey_wrong_field(table, known,
+                                                    "is before the row's timestamp, when there is "
+                                                    "nothing to be labelled");
 }
 
 /* --- keys -------------------------------------------------------------------------------------------------------- */

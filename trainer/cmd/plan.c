@@ -193,7 +193,7 @@ weir_err weir_cmd_train_plan(const weir_cli *cli, const weir_cmd_train *c) {
     weir_buf out = {0};
     weir_err err = weir_train_plan_make(c->comm, &c->opts, c->pretend, &plan);
     if (err) return err;
-    const plan_summary s = plan_summarise(plan, c->opts.again);
+    const plan_summary s = plan_summarise(plan, weir_train_learns_again(&c->opts));
     if (weir_cli_given(cli, "json")) {
         plan_write_json(&s, &out);
     } else {

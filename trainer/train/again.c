@@ -54,12 +54,15 @@ static weir_err again_adopt(weir_trained *t, again_first *first) {
     return WEIR_OK;
 }
 
+bool weir_train_learns_again(const weir_train_opts *opts) {
+    return opts->again && (opts->cut.split == WEIR_TARGETS_BY_TIME || opts->cut.split == WEIR_TARGETS_BY_TIMES);
+}
+
 weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
-    const weir_targets_split split = opts->cut.split;
     weir_train_opts o = *opts;
     weir_trained *t = NULL;
     *trainedp = NULL;
-    o.again = opts->again && (split == WEIR_TARGETS_BY_TIME || split == WEIR_TARGETS_BY_TIMES);
+    o.again = weir_train_learns_again(opts);
     weir_err err = weir_training_run(comm, &o, &t);
     if (err || !o.again) {
         *trainedp = t;

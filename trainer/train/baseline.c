@@ -150,7 +150,6 @@ static weir_err baseline_learn_bags(const baseline_table *t, const weir_boost_ro
  * somebody else has chosen, say what is learnt from. */
 static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp) {
     const weir_targets *targets = t->trained->targets;
-    const weir_targets_split split = t->trained->opts.cut.split;
     uint32_t rounds[BASELINE_BAGS];
     uint8_t *labels = weir_calloc(targets->count, sizeof *labels);
     if (!labels) return WEIR_NOMEM(BASELINE_NO_MEMORY);
@@ -160,7 +159,7 @@ static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp
     const weir_boost_rows validation = baseline_part(t, labels, WEIR_TARGETS_VALIDATION);
     weir_err err = baseline_learn_bags(t, &train, &validation, rounds, &treesp->trees);
     if (!err) err = baseline_measure_trees(t, WEIR_TARGETS_VALIDATION, treesp);
-    if (!err && (split == WEIR_TARGETS_BY_TIME || split == WEIR_TARGETS_BY_TIMES)) {
+    if (!err && t->trained->opts.cut.merged) { /* as a network beside them has */
         weir_train_trees_free(treesp);
         train.count += validation.count; /* which follow */
         err = baseline_learn_bags(t, &train, NULL, rounds, &treesp->trees);

@@ -229,6 +229,18 @@ static void what_is_declared_is_in_the_schema(void **state) {
     write_book("other.yaml", "vertices:\n  person: {}\n");
     assert_err(import("wrong", false, "review", "other.yaml"), WEIR_ECONFIG, "vertices");
     assert_err(import("wrong", false, "review", "none.yaml"), WEIR_ENOTFOUND, "none.yaml");
+    weir_snapshot_stats stats;
+    char out[256], edges[256], good[256];
+    snprintf(out, sizeof out, "%s", weir_test_path("wrong"));
+    snprintf(edges, sizeof edges, "%s", weir_test_path("edges.csv"));
+    snprintf(good, sizeof good, "%s", weir_test_path("good.yaml"));
+    const weir_snapshot_import_opts both = {.out = out,
+                                            .edges = edges,
+                                            .as_vertices = "review",
+                                            .declare = good,
+                                            .recommend = "review_src",
+                                            .horizon_us = 1};
+    assert_err(weir_snapshot_import(&both, &stats), WEIR_EUSAGE, "--recommend");
     assert_false(weir_path_exists(weir_test_path("wrong")));
     assert_false(weir_path_exists(weir_test_path("wrong.lift")));
 }
@@ -242,8 +254,8 @@ static void what_cannot_become_vertices_is_refused(void **state) {
     write_book("edges.csv", "src,dst,type\na,b,review\n");
     assert_err(import("out", false, "review", NULL), WEIR_EDATA, "nodes.csv:2: 'review' is a type of vertices already");
     write_book("nodes.csv", "id,type\na,person\nb,place\n");
-    assert_err(import("out", false, "reviews", NULL), WEIR_ENOTFOUND, "no edge is of a type in 'reviews'");
-    assert_err(import("out", false, "", NULL), WEIR_ENOTFOUND, "no edge is of a type in ''");
+    assert_err(import("out", false, "review,reviews", NULL), WEIR_ENOTFOUND, "no edge is of type 'reviews'");
+    assert_err(import("out", false, "", NULL), WEIR_EUSAGE, "names no type of edges");
     write_book("edges.csv", "src,to,type\na,b,review\n");
     assert_err(import("out", false, "review", NULL), WEIR_EDATA, "lacks the columns 'src' and 'dst'");
     write_book("edges.csv", "src,dst,type,event_id\na,b,visit,0\n");
@@ -251,9 +263,42 @@ static void what_cannot_become_vertices_is_refused(void **state) {
     write_book("edges.csv", "src,dst,type,event_id\na,b,visit,18446744073709551616\n");
     assert_err(import("out", false, NULL, NULL), WEIR_EDATA, "is not a whole number above 0");
     write_book("edges.csv", "src,dst,type,id\na,b,review,twice\nb,a,review,twice\n");
-    assert_err(import("out", false, "review", NULL), WEIR_EDATA, "'twice' is there twice");
+    assert_err(import("out", false, "review", NULL), WEIR_EDATA, "edges.csv:3: an earlier edge has the id 'twice'");
+    write_book("edges.csv", "src,dst,type,timestamp,label,label_time\na,b,review,5,1,4\na,b,review,6,0,6\n");
+    assert_err(import("out", false, "review", NULL), WEIR_EDATA, "is before the row's timestamp");
+    write_book("nodes.csv", "id,type\na,a_b\nb,place\n");
+    write_book("edges.csv", "src,dst,type\na,b,a.b\n");
+    assert_err(import("out", false, "a.b", NULL), WEIR_EDATA, "is a type of vertices already");
+    assert_int_equal(remove(weir_test_path("nodes.csv")), 0);
+    write_book("edges.csv", "src,dst,type,dst_type\na,b,review,review\n");
+    assert_err(import("out", false, "review", NULL), WEIR_EDATA, "is a type of vertices already");
+    assert_err(import("out", false, "node,review", NULL), WEIR_EDATA, "'node' is a type of vertices already");
+    const weir_snapshot_import_opts skips = {.out = "x", .edges = "x", .as_vertices = "review", .skip = "a,event_id"};
+    assert_err(weir_snapshot_import(&skips, &stats), WEIR_EUSAGE, "--skip leaves out a column");
     assert_false(weir_path_exists(weir_test_path("out")));
     assert_false(weir_path_exists(weir_test_path("out.lift")));
+}
+
+/* Where only some edges have a time, and where events are given: an edge that becomes a vertex has one of its own. */
+static void events_are_drawn_where_there_are_none(void **state) {
+    (void)state;
+    write_book("nodes.csv", "id,type\na,person\nb,place\n");
+    write_book("edges.csv", "src,dst,type,timestamp,event_id\na,b,review,,\na,b,review,7,\na,b,review,9,1\n"
+                            "a,b,visit,9,50\n");
+    assert_ok(import("some", false, "review", NULL));
+    weir_snapshot *snapshot = opened("some");
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    const weir_snapshot_edges *src = weir_snapshot_edges_of(snapshot, weir_schema_relation_find(schema, "review_src"),
+                                                            WEIR_OUT),
+                              *dst = weir_snapshot_edges_of(snapshot, weir_schema_relation_find(schema, "review_dst"),
+                                                            WEIR_OUT);
+    assert_int_equal(src->edges, 3);
+    for (uint64_t i = 0; i < 3; i++) {
+        const uint64_t drawn = src->times[i] == 9000000 ? 1 : src->times[i] == 7000000 ? 52 : 51;
+        assert_int_equal(src->events[i], drawn);
+        assert_int_equal(dst->events[i], drawn);
+    }
+    weir_snapshot_close(snapshot);
 }
 
 static void memory_may_end_anywhere_in_a_lift(void **state) {
@@ -283,4 +328,4 @@ static void memory_may_end_anywhere_in_a_lift(void **state) {
 
 WEIR_TESTS(WEIR_CASE(edges_as_vertices_are_as_by_hand), WEIR_CASE(own_edges_come_with_one_event),
            WEIR_CASE(what_is_declared_is_in_the_schema), WEIR_CASE(what_cannot_become_vertices_is_refused),
-           WEIR_CASE(memory_may_end_anywhere_in_a_lift))
+           WEIR_CASE(events_are_drawn_where_there_are_none), WEIR_CASE(memory_may_end_anywhere_in_a_lift))

@@ -177,6 +177,8 @@ weir_train_opts weir_train_defaults(void);
  * WEIR_EUNAVAILABLE as there.  [any] */
 weir_err weir_train_check(const weir_train_opts *opts);
 
+/* Whether what is kept learns once more: wanted, and of a cut by time.  [any] */
+bool weir_train_learns_again(const weir_train_opts *opts);
 /* All ranks with equal opts, but for the part.  WEIR_EUSAGE an option, no relation is followed, or the task, the steps
  * or a part are not what trees can be learnt of; WEIR_ELIMIT network or batch are too large; WEIR_EDATA too little to
  * learn, gradients or scores that are not finite, or a rank with another schema, or that would resume from another
