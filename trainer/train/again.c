@@ -13,9 +13,8 @@
 
 #include "training_private.h"
 
-/* What is left of a first learning. */
+/* What is left of a first learning, besides its targets. */
 typedef struct again_first {
-    weir_targets *targets;
     double *scores;
     weir_train_metrics validation;
     weir_calibration calibration;
@@ -27,30 +26,29 @@ static weir_train_opts again_opts(const weir_train_opts *opts, uint32_t epochs) 
     o.folder = o.trace =
         NULL; /* they have the first one's; a training that is resumed learns again from the beginning */
     o.resume = o.again = false;
-    o.cut.merged = true; // TRAIN-R5
     o.patience = 0;
     if (epochs) o.epochs = epochs; /* of trees alone there are none */
     return o;
 }
 
-/* The second one has validation's targets among those of training, so it judges the test by a list of its own; then
- * targets and scores are the first one's, and the test's are put there. */
+/* The test is judged while validation is a part of training; then parts and scores are the first one's, and the test's
+ * are put there. */
 static weir_err again_adopt(weir_trained *t, again_first *first) {
     weir_err err = WEIR_OK;
     t->calibration = first->calibration;
     if (t->nn) err = weir_comm_fail(t->comm, weir_training_finish_part(t, WEIR_TARGETS_TEST));
     if (err) return err;
+    double *second = t->scores;
     const double *test = weir_training_scores(t, WEIR_TARGETS_TEST);
-    const uint64_t validated = weir_targets_begin(first->targets, WEIR_TARGETS_TEST) -
-                               weir_targets_begin(first->targets, WEIR_TARGETS_VALIDATION);
-    for (uint64_t i = weir_targets_begin(t->targets, WEIR_TARGETS_TEST); i < t->targets->count; i++, test++)
-        first->scores[validated + (i - weir_targets_begin(t->targets, WEIR_TARGETS_TEST))] = *test;
-    const again_first second = {t->targets, t->scores, t->metrics[WEIR_TARGETS_VALIDATION], t->calibration, t->state};
-    t->targets = first->targets;
+    const uint64_t count = t->targets->count - weir_targets_begin(t->targets, WEIR_TARGETS_TEST);
+    const uint64_t validated = t->targets->merged;
+    for (uint64_t i = 0; i < count; i++)
+        first->scores[validated + i] = test[i];
+    weir_targets_unmerge(t->targets);
     t->scores = first->scores;
     t->metrics[WEIR_TARGETS_VALIDATION] = first->validation;
     t->state = first->state;
-    *first = second; /* to be freed */
+    first->scores = second; /* to be freed */
     return WEIR_OK;
 }
 
@@ -63,19 +61,20 @@ weir_err weir_train_run(weir_comm *comm, const weir_train_opts *opts, weir_train
     weir_trained *t = NULL;
     *trainedp = NULL;
     o.again = weir_train_learns_again(opts);
-    weir_err err = weir_training_run(comm, &o, &t);
+    weir_err err = weir_training_run(comm, &o, NULL, &t);
     if (err || !o.again) {
         *trainedp = t;
         return err;
     }
-    again_first first = {t->targets, t->scores, t->metrics[WEIR_TARGETS_VALIDATION], t->calibration, t->state};
+    again_first first = {t->scores, t->metrics[WEIR_TARGETS_VALIDATION], t->calibration, t->state};
+    weir_targets *targets = t->targets;
     t->targets = NULL;
     t->scores = NULL;
-    weir_trained_close(t); /* its network makes room for the second */
+    weir_trained_close(t);       /* its network makes room for the second */
+    weir_targets_merge(targets); // TRAIN-R5
     const weir_train_opts second = again_opts(&o, first.state.best_epoch);
-    err = weir_err_prefix(weir_training_run(comm, &second, &t), "while it learns again");
+    err = weir_err_prefix(weir_training_run(comm, &second, targets, &t), "while it learns again");
     if (!err) err = again_adopt(t, &first);
-    weir_targets_close(first.targets);
     weir_free(first.scores);
     if (err) weir_trained_close(t);
     if (!err) *trainedp = t;

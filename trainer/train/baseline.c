@@ -159,7 +159,7 @@ static weir_err baseline_learn_trees(baseline_table *t, weir_train_trees *treesp
     const weir_boost_rows validation = baseline_part(t, labels, WEIR_TARGETS_VALIDATION);
     weir_err err = baseline_learn_bags(t, &train, &validation, rounds, &treesp->trees);
     if (!err) err = baseline_measure_trees(t, WEIR_TARGETS_VALIDATION, treesp);
-    if (!err && t->trained->opts.cut.merged) { /* as a network beside them has */
+    if (!err && t->trained->merged) { /* as a network beside them has */
         weir_train_trees_free(treesp);
         train.count += validation.count; /* which follow */
         err = baseline_learn_bags(t, &train, NULL, rounds, &treesp->trees);

@@ -358,6 +358,8 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     of->memory[WEIR_MEMORY_FILES] = weir_snapshot_bytes(t->opts.snapshot);
     of->memory[WEIR_MEMORY_TARGETS] = weir_targets_bytes(targets) + learnt * listed +
                                       (targets->count - learnt) * (sizeof *t->scores + sizeof *t->list);
+    if (weir_train_learns_again(&t->opts)) /* the first learning's scores, until the second has its own */
+        of->memory[WEIR_MEMORY_TARGETS] += (targets->count - learnt) * sizeof *t->scores;
     /* Now, the best and gradients; rank 0 has all of them together for the model. */
     of->memory[WEIR_MEMORY_PARAMETERS] = 3 * params + maps + (rank == 0 ? whole * sizeof(weir_real) : 0);
     of->memory[WEIR_MEMORY_OPTIMIZER] = 2 * params - elsewhere * sizeof(uint64_t);
@@ -521,7 +523,7 @@ weir_err weir_train_plan_make(weir_comm *comm, const weir_train_opts *opts, uint
         if (!plan->of || !p.row_ends) err = WEIR_NOMEM(PLAN_NO_MEMORY);
     }
     err = weir_comm_fail(comm, err);
-    if (!err) err = weir_training_open(comm, &own, &p.t);
+    if (!err) err = weir_training_open(comm, &own, NULL, &p.t);
     if (!err) plan->set_up_seconds = (double)(weir_clock_mono_us(weir_clock_system()) - begin_us) * 1e-6;
     if (!err) err = weir_comm_fail(comm, plan_run(&p));
     if (!err) err = weir_comm_fail(comm, plan_fill(&p, (uint64_t)usage.ru_maxrss << 10)); /* kilobytes on Linux */

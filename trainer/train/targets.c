@@ -343,20 +343,6 @@ static weir_err targets_find_task(weir_target_collector *c, uint32_t task) {
     return WEIR_OK;
 }
 
-/* What is behind the test's beginning stays as it is. */
-static void targets_merge(weir_targets *t) {
-    uint64_t *counts = (uint64_t *)(uintptr_t)t->class_counts;
-    int32_t *days = (int32_t *)(uintptr_t)t->days;
-    const uint64_t learnt = t->ends[WEIR_TARGETS_TRAIN], merged = t->ends[WEIR_TARGETS_VALIDATION];
-    for (uint32_t i = 0; i < t->classes; i++) {
-        counts[WEIR_TARGETS_TRAIN * t->classes + i] += counts[WEIR_TARGETS_VALIDATION * t->classes + i];
-        counts[WEIR_TARGETS_VALIDATION * t->classes + i] = 0;
-    }
-    memmove(days, days + (merged - learnt), (t->count - merged) * sizeof *days);
-    t->ends[WEIR_TARGETS_TRAIN] = merged;
-    t->to_us[WEIR_TARGETS_TRAIN] = t->to_us[WEIR_TARGETS_VALIDATION];
-}
-
 /* --- the handle ------------------------------------------------------------------------------------------------- */
 
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part) {
@@ -418,7 +404,6 @@ weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opt
     if (!err) err = targets_hold(&c);
     if (!err) err = targets_count_classes(c.out);
     if (!err) err = targets_check(&c, cut);
-    if (!err && cut->merged) targets_merge(c.out);
     weir_free(c.candidates);
     weir_free(c.counts);
     if (err) {
@@ -429,8 +414,37 @@ weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opt
     return WEIR_OK;
 }
 
+/* Moves class counts of validation's targets by one each way. */
+static void targets_move_counts(weir_targets *t, uint64_t begin, uint64_t end, bool back) {
+    uint64_t *counts = (uint64_t *)(uintptr_t)t->class_counts;
+    for (uint64_t i = begin; i < end; i++) {
+        counts[WEIR_TARGETS_TRAIN * t->classes + t->classes_of[i]] += back ? UINT64_MAX : 1;
+        counts[WEIR_TARGETS_VALIDATION * t->classes + t->classes_of[i]] += back ? 1 : UINT64_MAX;
+    }
+}
+
+void weir_targets_merge(weir_targets *t) {
+    WEIR_ASSERT(t->merged == 0);
+    t->merged = t->ends[WEIR_TARGETS_VALIDATION] - t->ends[WEIR_TARGETS_TRAIN];
+    t->unmerged_us = t->to_us[WEIR_TARGETS_TRAIN];
+    targets_move_counts(t, t->ends[WEIR_TARGETS_TRAIN], t->ends[WEIR_TARGETS_VALIDATION], false);
+    t->days += t->merged;
+    t->ends[WEIR_TARGETS_TRAIN] = t->ends[WEIR_TARGETS_VALIDATION];
+    t->to_us[WEIR_TARGETS_TRAIN] = t->to_us[WEIR_TARGETS_VALIDATION];
+}
+
+void weir_targets_unmerge(weir_targets *t) {
+    if (t->merged == 0) return;
+    t->ends[WEIR_TARGETS_TRAIN] -= t->merged;
+    t->to_us[WEIR_TARGETS_TRAIN] = t->unmerged_us;
+    t->days -= t->merged;
+    targets_move_counts(t, t->ends[WEIR_TARGETS_TRAIN], t->ends[WEIR_TARGETS_VALIDATION], true);
+    t->merged = 0;
+}
+
 void weir_targets_close(weir_targets *targets) {
     if (!targets) return;
+    weir_targets_unmerge(targets);
     weir_free((void *)(uintptr_t)targets->targets);
     weir_free((void *)(uintptr_t)targets->ids);
     weir_free((void *)(uintptr_t)targets->ranks);

@@ -386,7 +386,7 @@ static weir_err training_set_up(weir_trained *t) {
     weir_err err = training_check_opts(&t->opts);
     if (!err) err = training_check_trees(&t->opts);
     if (!err && t->opts.folder) err = weir_folder_create(t->opts.folder);
-    if (!err) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
+    if (!err && !t->merged) err = weir_targets_open(t->opts.snapshot, &opts, &t->targets);
     if (!err && t->targets->count == t->targets->ends[WEIR_TARGETS_VALIDATION]) /* cut by times */
         err = WEIR_ERR(WEIR_EDATA,
                        "there are no targets for the test (%llu are too young: their labels may still "
@@ -440,7 +440,7 @@ static weir_err training_validate(weir_trained *t, weir_train_epoch *epoch) {
 /* What learns again has no validation, and keeps its last epoch. */
 static weir_err training_epoch(weir_trained *t) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
-    const bool again = t->opts.cut.merged;
+    const bool again = t->merged;
     weir_train_epoch epoch = {.number = t->state.epochs + 1, .validation = (double)NAN, .best = again, .again = again};
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = weir_training_learn(t, &epoch);
@@ -505,10 +505,14 @@ weir_err weir_training_as_usage(weir_err err) {
     return WEIR_ERR(WEIR_EUSAGE, "%s", sentence);
 }
 
-weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
+weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_targets *merged,
+                            weir_trained **trainedp) {
     *trainedp = NULL;
     weir_trained *t = weir_calloc(1, sizeof *t);
+    if (!t) weir_targets_close(merged);
     if (!t) return weir_comm_fail(comm, WEIR_NOMEM(TRAINING_NO_MEMORY));
+    t->targets = merged;
+    t->merged = merged != NULL;
     t->opts = *opts;
     t->comm = comm;
     t->calibration = (weir_calibration){1, 0};
@@ -526,10 +530,11 @@ weir_err weir_train_check(const weir_train_opts *opts) {
     return weir_training_as_usage(err ? err : training_check_trees(opts));
 }
 
-weir_err weir_training_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp) {
+weir_err weir_training_run(weir_comm *comm, const weir_train_opts *opts, weir_targets *merged,
+                           weir_trained **trainedp) {
     weir_trained *t;
     *trainedp = NULL;
-    weir_err err = weir_training_open(comm, opts, &t);
+    weir_err err = weir_training_open(comm, opts, merged, &t);
     if (err) return err;
     if (opts->model == WEIR_TRAIN_TREES) { /* no epochs */
         *trainedp = t;
@@ -540,9 +545,8 @@ weir_err weir_training_run(weir_comm *comm, const weir_train_opts *opts, weir_tr
         err = weir_comm_fail(comm, training_epoch(t));
     weir_batches_close(t->stream); /* TRAIN-E5: what has been prepared for an epoch that does not come is thrown away */
     t->stream = NULL;
-    if (!err && !opts->cut.merged) err = weir_comm_fail(comm, weir_training_finish_part(t, WEIR_TARGETS_VALIDATION));
-    if (!err && !opts->cut.merged && !opts->again)
-        err = weir_comm_fail(comm, weir_training_finish_part(t, WEIR_TARGETS_TEST));
+    if (!err && !t->merged) err = weir_comm_fail(comm, weir_training_finish_part(t, WEIR_TARGETS_VALIDATION));
+    if (!err && !t->merged && !opts->again) err = weir_comm_fail(comm, weir_training_finish_part(t, WEIR_TARGETS_TEST));
     weir_err untold = !err && t->trace ? weir_train_trace_write(t->trace) : WEIR_OK;
     if (untold) weir_log_error("train.trace", untold); /* the training is worth more than its trace */
     if (err) {
@@ -599,7 +603,7 @@ weir_trained_view weir_trained_look(const weir_trained *trained) {
         .metrics = trained->metrics,
         .calibration = trained->calibration,
         .best_epoch = trained->state.best_epoch,
-        .again = trained->opts.cut.merged,
+        .again = trained->merged,
     };
 }
 

@@ -37,6 +37,7 @@ struct weir_trained {
     weir_nn *nn;                     /* with this rank's share of large embeddings: arrays are laid out as it is */
     weir_nn *whole;                  /* with all of them, as models and checkpoints are; without shares it is nn */
     weir_targets *targets;
+    bool merged; /* it learns from validation's, too */
     weir_adamw *adamw;
     weir_nn_workspace *workspace;                /* of learning and, in turn, of judging */
     weir_real *params, *best_params, *gradients; /* in the kernels' memory */
@@ -62,10 +63,12 @@ weir_err weir_training_judge_channels(weir_trained *t);
 /* training.c: an error of setting up. What is invalid then was asked for by the options: WEIR_EUSAGE. From the first
  * epoch on it is our own mistake, and stays WEIR_EINVAL. */
 weir_err weir_training_as_usage(weir_err err);
-/* training.c: one learning. The test is judged only by what will be kept.  As weir_train_run. */
-weir_err weir_training_run(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
+/* training.c: one learning. The test is judged only by what will be kept. merged: NULL, or targets of an earlier
+ * learning, merged, which are given away, also where there is an error.  As weir_train_run. */
+weir_err weir_training_run(weir_comm *comm, const weir_train_opts *opts, weir_targets *merged, weir_trained **trainedp);
 /* training.c: all that there is before the first epoch; all ranks together. An error has ended the other ranks. */
-weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_trained **trainedp);
+weir_err weir_training_open(weir_comm *comm, const weir_train_opts *opts, weir_targets *merged,
+                            weir_trained **trainedp);
 
 /* pass.c: which targets an epoch learns from, and in which order: a function of seed and epoch; and of who owns them,
  * where batches are local. What a stream calls to draw; context is the training. */

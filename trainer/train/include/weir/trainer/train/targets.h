@@ -68,7 +68,6 @@ typedef struct weir_targets_cut {
     const char *masks[WEIR_TARGETS_PARTS]; /* by masks: of the target's type                          */
     uint32_t each[2];                      /* by class: to learn from, for validation                 */
     uint64_t seed;                         /* by class: of the draw                                   */
-    bool merged;                           /* those for validation are learnt from, too: it is empty  */
 } weir_targets_cut;
 
 typedef struct weir_targets_opts {
@@ -98,6 +97,8 @@ typedef struct weir_targets {
     uint64_t untold;            /* excluded by times: before known_us, but their labels were not known then */
     uint64_t old;               /* excluded: TRAIN-T4                                                      */
     uint64_t unlabelled;        /* excluded: no label in time, and the schema gives no `absent`            */
+    uint64_t merged;            /* of the training part: those that were for validation                    */
+    int64_t unmerged_us;        /* where there are: the time of the last of the others                     */
 } weir_targets;
 
 #define WEIR_TARGETS_ELSEWHERE UINT32_MAX
@@ -109,6 +110,10 @@ typedef struct weir_targets {
  * parts.  The snapshot is only read.  [any] */
 weir_err weir_targets_open(const weir_snapshot *snapshot, const weir_targets_opts *opts, weir_targets **targetsp);
 void weir_targets_close(weir_targets *targets); /* NULL is allowed */
+/* Those for validation are learnt from, too, and none are left for it, until they are parted again: then all is as it
+ * was. */
+void weir_targets_merge(weir_targets *targets);
+void weir_targets_unmerge(weir_targets *targets);
 uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part);
 /* Where among the held ones the target is; WEIR_TARGETS_ELSEWHERE: another rank has it. */
 uint32_t weir_targets_place(const weir_targets *targets, uint64_t target);
