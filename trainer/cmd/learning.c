@@ -28,10 +28,11 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
 }
 
 weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
+    const char *times = weir_cli_text(cli, "learn");
     o->unit_rows = weir_cli_given(cli, "unit-rows");
     o->bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
     o->residual = weir_cli_given(cli, "residual");
-    o->again = !weir_cli_given(cli, "once");
+    o->again = !times || strcmp(times, "twice") == 0;
     weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = weir_cmd_train_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
     if (!err) err = weir_cmd_train_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);

@@ -102,7 +102,7 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     const char *loss = weir_cli_text(cli, "loss"), *drawn = weir_cli_text(cli, "drawn");
     *o = weir_recommend_defaults(c->opts.snapshot, c->opts.task);
     o->seed = c->opts.seed;
-    o->again = c->opts.again;
+    o->again = weir_cli_given(cli, "learn") && c->opts.again;
     if (loss && strcmp(loss, "bpr") == 0 && (weir_cli_given(cli, "negatives") || weir_cli_given(cli, "temperature")))
         return WEIR_ERR(WEIR_EUSAGE, "--negatives and --temperature are of --loss softmax; omit them with bpr");
     o->loss = loss && strcmp(loss, "bpr") == 0 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;

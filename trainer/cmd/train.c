@@ -59,6 +59,10 @@ static weir_err train_check_served(const weir_cli *cli, const weir_cmd_train *c)
 
 /* Options that would be ignored silently. */
 static weir_err train_check_shares(const weir_cli *cli, const weir_train_opts *o) {
+    const char *times = weir_cli_text(cli, "learn");
+    if (times && strcmp(times, "twice") == 0 && o->cut.split != WEIR_TARGETS_BY_TIME)
+        return WEIR_ERR(WEIR_EUSAGE, "--learn twice is of a cut by time: --masks and --per-class say what is learnt "
+                                     "from; omit one of them");
     static const char *const shares[] = {"warm-up", "validation", "test"};
     for (size_t i = 0; o->cut.split != WEIR_TARGETS_BY_TIME && i < sizeof shares / sizeof shares[0]; i++) {
         if (weir_cli_given(cli, shares[i]))

@@ -98,7 +98,7 @@ static void see(const sample *s, unsigned epochs, needs *seen) {
     *seen = (needs){.floats = 0};
     assert_int_equal(setenv("LD_PRELOAD", WEIR_TEST_MPI, 1), 0);
     assert_int_equal(setenv("WEIR_TEST_MPI", weir_test_path("watched"), 1), 0);
-    run(train(s, words("--no-baselines --patience 0 --epochs %u --folder run", epochs)), NULL);
+    run(train(s, words("--learn once --no-baselines --patience 0 --epochs %u --folder run", epochs)), NULL);
     unsetenv("LD_PRELOAD");
     for (unsigned rank = 0; rank < s->ranks; rank++) {
         char *text = NULL;

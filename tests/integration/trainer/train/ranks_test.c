@@ -335,7 +335,7 @@ static void e4_a_row_of_its_own_is_not_sent(void **state) {
     uint64_t asked = 0, answered = 0;
     make_snapshot(900);
     watch("0");
-    trains(3, weir_test_path("run"), "2", NULL);
+    trains(3, weir_test_path("run"), "2", (const char *[]){"--learn=once", NULL});
     for (unsigned rank = 0; rank < 3; rank++) {
         uint64_t asks[4], answers[4];
         watched(rank, 1, asks); /* 0 is the channel of what comes before the batches */
