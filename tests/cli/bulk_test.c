@@ -75,7 +75,7 @@ static void b2_scores_are_the_trainings_predictions(void **state) {
         cli_must(line, "^[1-9][0-9] of the test, 0 differ; [1-9][0-9] of validation, [1-9][0-9]*$");
     }
     cli_must(
-        "weir train snap --learn once --models once --predictions once.csv --epochs 2 --batch 32 --hidden 8 --warm-up 0 "
+        "weir train snap --learn once --models once --predictions once.csv --epochs 2 --hidden 8 --warm-up 0 "
         "--validation 0.2 --test 0.2 >&2; weir score snap --model once/2*" CONFIG " --out s.csv >&2; "
         "sed -E 's/\"[^\"]*(\"\"[^\"]*)*\"/Q/' once.csv | grep -v ',Q,' | tail -n +2 > p; "
         "awk -F, 'NR == FNR { s[$1,$2] = $3; next } { n++; if ((s[$2,$3] - $5) ^ 2 > 1e-10 * (1 + $5 * $5)) bad++ } "
