@@ -51,6 +51,11 @@ static void what_is_no_run_is_said(void **state) {
              "^skipped broken/wide: broken/wide/report.json is not JSON");
     cli_must("weir runs broken", "^skipped broken/other: .* 'task' is missing$");
     cli_must("weir runs broken | grep -c ^broken/narrow", "^1$");
+    cli_must(
+        "mkdir wild; echo '{\"task\":\"t\",\"validation\":{\"average_precision\":0.5},\"test\":"
+        "{\"average_precision\":1e70,\"average_precision_low\":1e300,\"average_precision_high\":1e300}}' "
+        "> wild/report.json; weir runs wild",
+        "^skipped wild: wild/report.json.*average_precision is not from 0 to 1; it is not the report of a training");
     cli_refused("weir runs nowhere", "cannot look into nowhere");
     cli_refused("weir runs s.yaml", "s.yaml is no folder");
     cli_refused("weir runs --compare runs", "--compare is of two runs");

@@ -133,15 +133,19 @@ static void curves_draw_legend(const curves *p, weir_buf *svg) {
 void weir_runs_draw(weir_buf *svg, const weir_runs_line *lines, size_t count, const char *what) {
     curves p = {.lines = lines, .count = count};
     curves_find_ends(&p);
+    weir_buf_text(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 350\" font-family=\"sans-serif\" "
+                       "font-size=\"12\" role=\"img\" aria-label=\"");
+    curves_put_name(svg, what);
     weir_buf_printf(svg,
-                    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 350\" font-family=\"sans-serif\" "
-                    "font-size=\"12\" role=\"img\" aria-label=\"%s, by epoch\">\n"
+                    ", by epoch\">\n"
                     "<style>text{fill:#444}.paper{fill:#fff}.axis{stroke:#888}.grid{stroke:#ddd}"
                     ".run,.best{fill:none;stroke-linecap:round}.run{stroke-width:1.5;opacity:.75}.best{stroke-width:4}"
                     "@media(prefers-color-scheme:dark){text{fill:#ccc}.paper{fill:#161616}.axis{stroke:#777}"
                     ".grid{stroke:#333}}</style>\n"
-                    "<rect class=\"paper\" width=\"860\" height=\"350\"/>\n<text x=\"%.0f\" y=\"16\">%s</text>\n",
-                    what, CURVES_LEFT, what);
+                    "<rect class=\"paper\" width=\"860\" height=\"350\"/>\n<text x=\"%.0f\" y=\"16\">",
+                    CURVES_LEFT);
+    curves_put_name(svg, what);
+    weir_buf_text(svg, "</text>\n");
     curves_draw_axes(&p, svg);
     for (unsigned pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < count; i++)

@@ -19,6 +19,8 @@
 #define READ_REPORT_BYTES_MAX ((size_t)16 << 20)
 #define READ_EPOCHS_BYTES_MAX ((size_t)64 << 20)
 #define READ_TEXT_BYTES_MAX   1000u
+#define READ_OPTIONS_MAX      256u /* of a run; weir train has fewer than 80 */
+#define READ_SECONDS_MAX      1e9  /* of an epoch */
 #define READ_UNKNOWN          ((double)NAN)
 
 /* The files of a run while it is read. */
@@ -84,11 +86,20 @@ static const read_measure read_measures[] = {
     {"recall_at_20", "recall_at_20_low", "recall_at_20_high", "users", "recall@20"},
 };
 
+/* NaN where it is missing or null. */
+static weir_err read_share(const weir_json_node *part, const char *key, double least, double most, double *valuep) {
+    weir_err err = read_member_f64(part, key, valuep);
+    if (err || isnan(*valuep) || (*valuep >= least && *valuep <= most)) return err;
+    return WEIR_JSON_ERR(weir_json_find(part, key), "%s is not from %g to %g; it is not the report of a training", key,
+                         least, most);
+}
+
 static weir_err read_figure(const weir_json_node *part, const read_measure *m, weir_run_figure *figure) {
     int64_t targets = 0;
-    weir_err err = read_member_f64(part, m->key, &figure->value);
-    if (!err) err = read_member_f64(part, m->low, &figure->low);
-    if (!err) err = read_member_f64(part, m->high, &figure->high);
+    weir_err err = read_share(part, m->key, 0, 1, &figure->value);
+    /* The interval of a mean by its deviation may reach beyond what a mean can be. */
+    if (!err) err = read_share(part, m->low, -1, 2, &figure->low);
+    if (!err) err = read_share(part, m->high, -1, 2, &figure->high);
     if (!err) err = read_member_count(part, m->targets, INT64_MAX, &targets);
     figure->targets = (uint64_t)targets;
     return err;
@@ -136,6 +147,9 @@ static const char *read_value(const read_files *f, const weir_json_node *node) {
 static weir_err read_options(const read_files *f, const weir_json_node *object, weir_run *run) {
     static const char *const others[] = {"program", "snapshot", "parts", "cutting", "as_of", "check"};
     const size_t room = object->count ? object->count : 1;
+    if (object->count > READ_OPTIONS_MAX)
+        return WEIR_JSON_ERR(object, "there are more than %u options; it is not what a training was told",
+                             READ_OPTIONS_MAX);
     weir_run_option *options = weir_arena_calloc(f->arena, room, sizeof *options);
     if (!options) return read_no_room(f);
     for (const weir_json_node *node = object->first; node; node = node->next) {
@@ -223,6 +237,7 @@ static weir_err read_epochs(const read_files *f, weir_run *run) {
             return WEIR_ERR(WEIR_EDATA, "%s: line %zu is not what an epoch leaves", f->epochs_path,
                             run->epoch_count + 1);
         before = e->number;
+        if (!(e->seconds >= 0 && e->seconds <= READ_SECONDS_MAX)) e->seconds = READ_UNKNOWN;
         if (isfinite(e->seconds)) run->seconds += e->seconds;
         run->epoch_count++;
     }

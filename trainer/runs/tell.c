@@ -19,9 +19,10 @@ void weir_runs_put_number(weir_buf *out, double value) {
 
 /* "0.1234 (0.1000 to 0.1500)" */
 static void tell_figure(const weir_run_figure *f, bool interval, char cell[TELL_CELL_MAX]) {
-    int length = isfinite(f->value) ? snprintf(cell, TELL_CELL_MAX, "%.4f", f->value) : snprintf(cell, 2, "-");
+    const int length = snprintf(cell, TELL_CELL_MAX, isfinite(f->value) ? "%.4f" : "-", f->value);
+    const size_t used = length > 0 && (size_t)length < TELL_CELL_MAX ? (size_t)length : TELL_CELL_MAX - 1;
     if (interval && isfinite(f->low) && isfinite(f->high))
-        snprintf(cell + length, TELL_CELL_MAX - (unsigned)length, " (%.4f to %.4f)", f->low, f->high);
+        snprintf(cell + used, TELL_CELL_MAX - used, " (%.4f to %.4f)", f->low, f->high);
 }
 
 static void tell_seconds(double seconds, char cell[TELL_CELL_MAX]) {

@@ -28,7 +28,7 @@ static void write_text(const char *name, const char *text, size_t length) {
 
 /* An object with these members, and the check of its bytes. */
 static void write_checked(const char *name, const char *members) {
-    char all[4096], *at = all;
+    char all[8192], *at = all;
     weir_buf out = {0};
     int length = snprintf(all, sizeof all, "%s", members);
     assert_true(length > 0 && (size_t)length < sizeof all);
@@ -115,6 +115,10 @@ static void a_run_without_options_is_one(void **state) {
     weir_runs_close(runs);
 }
 
+#define REPORT(value, low, high)                                                                        \
+    "{\"task\":\"t\",\"validation\":{\"average_precision\":0.5},\"test\":{\"average_precision\":" value \
+    ",\"average_precision_low\":" low ",\"average_precision_high\":" high "}}"
+
 static void v1_what_is_wrong_is_named(void **state) {
     (void)state;
     static const char *const rows[][3] = {
@@ -124,6 +128,11 @@ static void v1_what_is_wrong_is_named(void **state) {
         {"report.json", "{\"task\":\"t\",\"validation\":{},\"test\":{}}", "has none of average_precision"},
         {"report.json", "{\"task\":\"t\",\"validation\":{\"accuracy\":\"high\"},\"test\":{}}", "number"},
         {"report.json", "{\"nodes\":5,\"parts\":2}", "task"}, /* as weir partition leaves one */
+        {"report.json", REPORT("1.5", "null", "null"), "average_precision is not from 0 to 1"},
+        {"report.json", REPORT("-0.1", "null", "null"), "average_precision is not from 0 to 1"},
+        {"report.json", REPORT("1e70", "null", "null"), "average_precision is not from 0 to 1"},
+        {"report.json", REPORT("0.5", "-1e300", "null"), "average_precision_low is not from -1 to 2"},
+        {"report.json", REPORT("0.5", "0.4", "1e300"), "average_precision_high is not from -1 to 2"},
         {"run.json", "{\"options\":{}}", "is damaged"},
         {"epochs.jsonl", "{\"epoch\":1}\n", "is damaged or of an older version"},
     };
@@ -168,6 +177,72 @@ static void v1_any_bytes_are_a_run_or_named(void **state) {
     assert_true(named > 0);
 }
 
+/* Of each kind of number in a report, any that JSON has: each is named or can be shown in full. */
+static void v1_any_figure_is_shown_or_named(void **state) {
+    static const char *const keys[] = {"average_precision", "average_precision_low", "average_precision_high"};
+    static const char *const values[] = {"0", "1", "-0.5", "1.5", "1e70", "-1e300", "1e308", "5e-324", "null"};
+    const size_t value_count = sizeof values / sizeof values[0];
+    size_t shown_count = 0;
+    (void)state;
+    for (size_t i = 0; i < value_count * value_count * value_count; i++) {
+        const size_t of[] = {i % value_count, i / value_count % value_count, i / value_count / value_count};
+        weir_buf report = {0}, out = {0};
+        for (size_t part = 0; part < 2; part++) {
+            weir_buf_printf(&report, "%s:{", part ? ",\"test\"" : "{\"task\":\"t\",\"validation\"");
+            for (size_t k = 0; k < 3; k++)
+                weir_buf_printf(&report, "%s\"%s\":%s", k ? "," : "", keys[k], values[of[k]]);
+            weir_buf_byte(&report, '}');
+        }
+        weir_buf_byte(&report, '}');
+        assert_ok(weir_folder_create(weir_test_path("r/run")));
+        write_text("r/run/report.json", report.bytes, report.length);
+        weir_runs *runs = list_of("r");
+        assert_int_equal(weir_runs_count(runs) + skipped_count(runs), 1);
+        if (weir_runs_count(runs)) {
+            const weir_run *both[] = {weir_runs_at(runs, 0), weir_runs_at(runs, 0)};
+            const weir_runs_shown shown = {.runs = both, .count = 2};
+            weir_runs_tell(&shown, &out);
+            weir_runs_tell_both(&shown, &out);
+            assert_ok(weir_buf_err(&out));
+            shown_count++;
+        }
+        weir_buf_free(&report);
+        weir_buf_free(&out);
+        weir_runs_close(runs);
+    }
+    assert_true(shown_count > 10);
+}
+
+/* A table is made of which options differ, so that their number is bounded. */
+static void v1_too_many_options_are_named(void **state) {
+    char members[6000] = "\"options\":{";
+    const char *why = "";
+    (void)state;
+    make_run("r/run");
+    for (unsigned i = 0; i < 257; i++)
+        snprintf(members + strlen(members), sizeof members - strlen(members), "%s\"o%u\":\"1\"", i ? "," : "", i);
+    strncat(members, "}", sizeof members - strlen(members) - 1);
+    write_checked("r/run/run.json", members);
+    weir_runs *runs = list_of("r");
+    assert_int_equal(weir_runs_count(runs), 0);
+    assert_non_null(weir_runs_skipped(runs, 0, &why));
+    assert_non_null(strstr(why, "more than 256 options"));
+    weir_runs_close(runs);
+}
+
+/* Seconds that no epoch has are not known, and what is made of them stays a number. */
+static void seconds_out_of_range_are_not_known(void **state) {
+    (void)state;
+    make_run("r");
+    write_checked("r/epochs.jsonl", "\"epoch\":1,\"validation\":0.4,\"seconds\":1e300\n"
+                                    "\"epoch\":2,\"validation\":0.4,\"seconds\":-1\n"
+                                    "\"epoch\":3,\"validation\":0.4,\"seconds\":2\n");
+    weir_runs *runs = list_of("r");
+    const weir_run *run = weir_runs_at(runs, 0);
+    assert_true(run->seconds == 2 && isnan(run->epochs[0].seconds) && isnan(run->epochs[1].seconds));
+    weir_runs_close(runs);
+}
+
 /* Without memory a list is not shorter: it is an error, or the run is named. */
 static void v1_an_allocation_that_fails_loses_no_run(void **state) {
     uint64_t failed = 0;
@@ -200,6 +275,22 @@ static void v2_no_control_character_is_shown(void **state) {
     assert_int_equal(weir_runs_count(runs), 1);
     assert_string_equal(weir_runs_at(runs, 0)->task, "a?[2Jb??c?\xc3\xa4");
     weir_runs_close(runs);
+}
+
+/* Bytes of files, of which one may be forged. */
+static void a_picture_says_its_axis_and_names_as_text(void **state) {
+    static const weir_run_epoch epochs[] = {{1, 0.5, 0.5, 1}};
+    const weir_runs_line line = {"a<b&\"", epochs, 1, 1, true};
+    weir_buf svg = {0};
+    (void)state;
+    weir_runs_draw(&svg, &line, 1, "<script>\"&");
+    weir_buf_byte(&svg, 0);
+    assert_ok(weir_buf_err(&svg));
+    assert_null(strstr(svg.bytes, "<script>"));
+    assert_non_null(strstr(svg.bytes, "aria-label=\"&lt;script&gt;&quot;&amp;, by epoch\""));
+    assert_non_null(strstr(svg.bytes, ">&lt;script&gt;&quot;&amp;</text>"));
+    assert_null(strstr(svg.bytes, "a<b"));
+    weir_buf_free(&svg);
 }
 
 static void what_differs_is_found(void **state) {
@@ -260,6 +351,8 @@ static void batches_keep_to_the_limits(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(a_run_is_read), WEIR_CASE(a_run_without_options_is_one), WEIR_CASE(v1_what_is_wrong_is_named),
+           WEIR_CASE(v1_any_figure_is_shown_or_named), WEIR_CASE(v1_too_many_options_are_named),
+           WEIR_CASE(seconds_out_of_range_are_not_known), WEIR_CASE(a_picture_says_its_axis_and_names_as_text),
            WEIR_CASE(v1_any_bytes_are_a_run_or_named), WEIR_CASE(v1_an_allocation_that_fails_loses_no_run),
            WEIR_CASE(v2_no_control_character_is_shown), WEIR_CASE(what_differs_is_found),
            WEIR_CASE(batches_keep_to_the_limits))
