@@ -41,13 +41,15 @@ static void a_sweep_finds_the_best_by_validation(void **state) {
              "^3$");
     cli_must("grep -c '<path class=\"best\"' s/sweep.svg", "^2$"); /* its line, and the legend's */
     cli_must("grep -c 'prefers-color-scheme' s/sweep.svg", "^1$");
-    /* The command line that it prints is the training that it had. */
-    cli_must(
-        "line=$(grep -o '\"command\":\"[^\"]*' s/sweep.json | cut -d'\"' -f4); "
-        "best=$(grep best s/trials.csv | grep -v ^trial | cut -d, -f1); $line --no-baselines --folder again > said; "
-        "cmp again/report.json s/trials/00$best/report.json && echo the same",
-        "^the same$");
+    /* The command line that it prints is the training that it had, but for learning again and the trees. */
+    cli_must("line=$(grep -o '\"command\":\"[^\"]*' s/sweep.json | cut -d'\"' -f4); "
+             "best=$(grep best s/trials.csv | grep -v ^trial | cut -d, -f1); $line --once --no-baselines --folder "
+             "again > said; "
+             "cmp again/report.json s/trials/00$best/report.json && echo the same",
+             "^the same$");
     cli_must(SWEEP "s" PLAN, "^rung 1/2 .*, was there ");
+    cli_must(SWEEP "s" PLAN, " it has 0[^:]* \\(95 of 100: [^)]*\\), learnt once$");
+    cli_must(SWEEP "s" PLAN, "^train it again, which learns a second time, from validation, too, ");
     cli_must("weir runs s --sort validation | sed -n 3p", "^s/trials/00[1-7] ");
 }
 
@@ -70,30 +72,61 @@ static void what_repeats_is_trained_once(void **state) {
     days_snapshot();
     cli_must(SWEEP "s --trials 5 --epochs 1 --try 'hidden=4|8'" LEARN, "^ +[1-5] .*  as trial [1-4]$");
     /* The first line of the table has the word, too. */
+    cli_must(
+        SWEEP "s --trials 5 --epochs 1 --try 'hidden=4|8'" LEARN,
+        "^best on validation: trial [1-5]\\. (Being the best of 2, its figure there says too much; on|On) the test");
     cli_must("test $(ls s/trials | wc -l) = $(grep -vc ',repeats,' s/trials.csv) && "
              "test $(ls s/trials | wc -l) -le 2 && echo once",
              "^once$");
 }
 
+/* Its folder has a checkpoint that is damaged, which is no fault of the options. */
 static void a_failing_trial_is_said_and_the_others_go_on(void **state) {
+    static const char line[] = SWEEP "s --trials 6 --epochs 1" TRY LEARN;
     weir_test_output output;
     (void)state;
     days_snapshot();
-    const char *line =
-        SWEEP "s --trials 6 --epochs 1 --try 'validation=0.2|0.85' -- --batch 32 --hidden 4 --fanouts 2,2 "
-              "--warm-up 0 --test 0.2";
+    cli_must(SWEEP "s --trials 2 --epochs 1" TRY LEARN, "^best on validation");
+    cli_must("mkdir -p s/trials/004/checkpoint", "");
     cli_bash(weir_test_folder(), line, &output);
     CLI_ASSERT(output.status == 65, line, &output, "must say by its status that one failed");
-    CLI_ASSERT(
-        cli_matches(output.err, "^weir sweep: 1 of 6 trials failed, the first of them trial [1-6]: weir train: "), line,
-        &output, "must say so on stderr");
-    CLI_ASSERT(cli_matches(output.out, "^best on validation: trial [1-6]"), line, &output, "must go on");
-    CLI_ASSERT(cli_matches(output.out, "--validation=0.85  failed: weir train: "), line, &output, "must name it");
+    CLI_ASSERT(cli_matches(output.err, "^weir sweep: 1 of 6 trials failed, the first of them trial 4: weir train: the "
+                                       "checkpoint .* has lost its MANIFEST"),
+               line, &output, "must say so on stderr");
+    CLI_ASSERT(cli_matches(output.out, "^best on validation: trial [12356]"), line, &output, "must go on");
+    CLI_ASSERT(cli_matches(output.out, "^rung 1/1  trial 4     failed: weir train: "), line, &output, "must say it");
+    CLI_ASSERT(cli_matches(output.out, "^    4  .*  failed: weir train: "), line, &output, "must name it");
     weir_test_output_free(&output);
     cli_must("grep -c ',failed,' s/trials.csv", "^1$");
     cli_bash(weir_test_folder(), line, &output); /* and it is not tried again */
     CLI_ASSERT(output.status == 65 && !strstr(output.out, "training"), line, &output, "must be recorded");
     weir_test_output_free(&output);
+    cli_must("rm -r s/trials/004/checkpoint", "");
+    cli_must(SWEEP "s --trials 6 --epochs 1 --retry" TRY LEARN, "^rung 1/1  trial 4     0");
+}
+
+/* All of the last rung fail: what they got in the first one is said of that one, and another is the best. */
+static void what_fails_in_the_last_rung_is_never_the_best(void **state) {
+    static const char line[] = SWEEP "s" PLAN;
+    weir_test_output output;
+    (void)state;
+    days_snapshot();
+    cli_bash(weir_test_folder(), "WEIR_KILL_AT=sweep.before:8 " SWEEP "s" PLAN, &output);
+    CLI_ASSERT(output.status == 128 + SIGKILL, line, &output, "must be killed there");
+    weir_test_output_free(&output);
+    cli_must("rm s/trials/*/checkpoint/MANIFEST", "");
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status == 65 && cli_matches(output.err, "^weir sweep: 3 of 7 trials failed"), line, &output,
+               "must say how many failed");
+    CLI_ASSERT(cli_matches(output.out, "^rung 2/2  trial [1-7]     failed: "), line, &output, "must say where");
+    CLI_ASSERT(!cli_matches(output.out, "^rung 1/2  trial [1-7]     failed: "), line, &output, "must say where");
+    weir_test_output_free(&output);
+    cli_bash(weir_test_folder(), line, &output); /* nor when it is begun again */
+    CLI_ASSERT(!cli_matches(output.out, "^rung 1/2  trial [1-7]     failed: "), line, &output, "must say where");
+    weir_test_output_free(&output);
+    cli_must("best=$(grep -o '\"best\":{\"number\":[0-9]*' s/sweep.json | tr -dc 0-9); "
+             "sed -n 2p s/trials.csv | grep -c \"^$best,best,.*,1,\"; grep -c ,failed, s/trials.csv",
+             "^1\n3$");
 }
 
 static void what_makes_no_sense_is_refused(void **state) {
@@ -111,7 +144,18 @@ static void what_makes_no_sense_is_refused(void **state) {
         {SWEEP "s --try 'network=mean|mode'", "--network is 'mode'"},
         {SWEEP "s --try 'epochs=1|2'", "--epochs cannot be an option of the trials"},
         {SWEEP "s" TRY " -- --models m", "--models cannot be an option of the trials"},
-        {SWEEP "s --try 'again=on|off'", "--again cannot be an option of the trials"},
+        {SWEEP "s --try 'once=on|off'", "--once cannot be an option of the trials"},
+        {SWEEP "s --try validation=0.1..0.3", "--try validation would have each trial measured on other targets"},
+        {SWEEP "s --try 'test=0.1|0.2'", "--try test would have"},
+        {SWEEP "s --try 'masks=a,b,c|a,c,b'", "--try masks would have"},
+        {SWEEP "s --try 'per-class=1,2|2,3'", "--try per-class would have"},
+        {SWEEP "s --try 'warm-up=0|0.1'", "--try warm-up would have"},
+        {SWEEP "s --try horizons=1..3", "--try horizons would have"},
+        {SWEEP "s --try 'task=t|u'", "--try task would have"},
+        {SWEEP "s" TRY " -- --print-config", "--print-config cannot be an option of the trials"},
+        {SWEEP "s" TRY " -- --print-config=markdown", "--print-config cannot be an option of the trials"},
+        {SWEEP "s" TRY " -- --check-config", "--check-config cannot be an option of the trials"},
+        {SWEEP "s" TRY " -- --version", "--version cannot be an option of the trials"},
         {SWEEP "s" TRY " -- -e 5", "--epochs cannot be an option of the trials"},
         {SWEEP "s" TRY " -- --folder=x", "--folder cannot be an option of the trials"},
         {SWEEP "s" TRY " -- --nonsense", "unknown option --nonsense"},
@@ -139,6 +183,10 @@ static void another_sweep_in_its_folder_is_refused(void **state) {
                 "--try residual was on\\|off and is not given");
     cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 3" TRY LEARN " --dropout 0.1",
                 "-- was --batch .* and is --batch");
+    cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 4 --dry-run" TRY LEARN, "--epochs was 3 and is 4");
+    cli_must(SWEEP "s --trials 2 --rungs 2 --epochs 3 --dry-run" TRY LEARN, "^rung 2 of 2: ");
+    cli_must("mkdir -p other/trials", "");
+    cli_refused(SWEEP "other --trials 2 --dry-run" TRY LEARN, "other/trials is there, but no sweep.json");
     cli_must("diff -r s before && echo untouched", "^untouched$");
     cli_must("sed -i 's/average/anerage/' s/sweep.json", "");
     cli_refused(SWEEP "s --trials 2 --rungs 2 --epochs 3" TRY LEARN, "s/sweep.json is damaged");
@@ -158,6 +206,9 @@ static void each_trial_may_have_ranks(void **state) {
                "must say how to train it again");
     weir_test_output_free(&output);
     cli_must("grep -o '\"ranks\":[0-9]*' s/trials/002/run.json", "^\"ranks\":2$");
+    /* mpirun says of its ranks whether the options were wrong. */
+    cli_refused("ASAN_OPTIONS=detect_leaks=0 " SWEEP "t --ranks 2 --try 'heads=2|4'" LEARN,
+                "trial 1, --heads=[24]: weir train says: (rank . of 2 [^:]*: )?--heads is of --network attention");
 }
 
 /* One that is asked to stop ends its training, records nothing of it, and goes on when it is begun again. */
@@ -170,6 +221,23 @@ static void a_stopped_one_goes_on(void **state) {
         "kill -TERM $pid; wait $pid || echo status $?; grep -c 'stopped on request; the same command goes on' err; "
         "grep -c failed k/sweep.json || true; }",
         "^status 70$");
+    cli_must(SWEEP "k" PLAN, "^rung 1/2  trial 2 .*, was there ");
+    cli_must(SAME("k"), "^the same$");
+}
+
+/* A training that is killed alone, as for want of memory, is not the trial's failing. */
+static void h2_a_killed_training_is_gone_on_with(void **state) {
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "whole" PLAN, "^best on validation");
+    cli_must(
+        "{ " SWEEP "k" PLAN " > said 2> err & pid=$!; until grep -q 'trial 2' said; do sleep 0.01; done; "
+        "while kill -0 $pid 2> nothing; do kill -KILL $(cat /proc/$pid/task/$pid/children) 2> nothing || true; done; "
+        "wait $pid || echo status $?; "
+        "grep -c 'weir-train was ended by signal 9, .*; the same command goes on' err; "
+        "grep -c failed k/sweep.json || true; }",
+        "^status 69$");
+    cli_must("grep -c 'the same command goes on' err; grep -c failed k/sweep.json || true", "^0$");
     cli_must(SWEEP "k" PLAN, "^rung 1/2  trial 2 .*, was there ");
     cli_must(SAME("k"), "^the same$");
 }
@@ -245,5 +313,6 @@ WEIR_TESTS(WEIR_CASE(a_sweep_finds_the_best_by_validation), WEIR_CASE(h1_more_tr
            WEIR_CASE(what_repeats_is_trained_once), WEIR_CASE(a_failing_trial_is_said_and_the_others_go_on),
            WEIR_CASE(what_makes_no_sense_is_refused), WEIR_CASE(another_sweep_in_its_folder_is_refused),
            WEIR_CASE(each_trial_may_have_ranks), WEIR_CASE(a_stopped_one_goes_on),
+           WEIR_CASE(h2_a_killed_training_is_gone_on_with), WEIR_CASE(what_fails_in_the_last_rung_is_never_the_best),
            WEIR_CASE(h2_killed_at_each_point_it_ends_as_it_would_have),
            WEIR_CASE(h2_killed_at_random_moments_it_ends_as_it_would_have), WEIR_CASE(a_second_one_waits_outside))

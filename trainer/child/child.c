@@ -19,6 +19,9 @@
 #define CHILD_LOOK_MS         100 /* between two looks whether a stop is asked for */
 #define CHILD_LINE_BYTES      1024u
 #define CHILD_ENVIRONMENT_MAX 4096u
+#define CHILD_USAGE           64 /* exit statuses, as of WEIR_CODES */
+#define CHILD_DATA            65
+#define CHILD_SIGNALLED       128 /* and the signal's number, as shells and mpirun say it */
 
 void weir_child_words_add(weir_child_words *words, size_t count, const char *const *more) {
     for (size_t i = 0; i < count; i++) {
@@ -153,14 +156,17 @@ static weir_err child_spawn(const weir_child_words *words, int lock, int *fromp,
     return WEIR_ERRNO(problem, "cannot run %s", words->words[0]);
 }
 
+/* The statuses of wrong options and wrong data are what it was given; all others are of the machine. */
 static weir_err child_judge_end(int status, const child_output *o, const char *program, const char *goes_on) {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return WEIR_OK;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : CHILD_SIGNALLED + WTERMSIG(status);
+    if (!code) return WEIR_OK;
     if (weir_signals_stop_asked()) return child_stopped(goes_on); /* a terminal tells the child, too */
-    if (WIFSIGNALED(status))
-        return WEIR_ERR(WEIR_EDATA, "%s was ended by signal %d; %s", strrchr(program, '/') + 1, WTERMSIG(status),
-                        goes_on);
+    if (code > CHILD_SIGNALLED) /* mpirun ends so, too, where one of its ranks was ended by a signal */
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "%s was ended by signal %d, perhaps for want of memory; %s",
+                        strrchr(program, '/') + 1, code - CHILD_SIGNALLED, goes_on);
+    const bool own = code == CHILD_USAGE || code == CHILD_DATA;
     const char *last = o->length ? o->line : "it failed and printed nothing";
-    return WEIR_ERR(WEIR_EDATA, "%s", o->sentence[0] ? o->sentence : last);
+    return WEIR_ERR(own ? WEIR_EDATA : WEIR_EUNAVAILABLE, "%s", o->sentence[0] ? o->sentence : last);
 }
 
 weir_err weir_child_run(const weir_child_words *words, const weir_child_opts *opts, char *last, size_t last_size) {

@@ -14,12 +14,14 @@
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
-/* Options of weir train that the sweep gives itself, or that are of something else than a training. */
-static const struct {
+typedef struct plan_name {
     const char *name;
     char letter;
     const char *instead;
-} plan_reserved[] = {
+} plan_name;
+
+/* Options of weir train that the sweep gives itself, or that are of something else than a training. */
+static const plan_name plan_reserved[] = {
     {"folder", 'f', "each trial has a folder of its own below --out"},
     {"epochs", 'e', "give --epochs to the sweep: how many the last rung has"},
     {"parts", 'p', "give --parts to the sweep"},
@@ -37,7 +39,24 @@ static const struct {
     {"as-served", 0, "train the best one again, by the command line that the sweep prints"},
     {"once", 0, "the sweep gives it, since a second learning changes nothing of validation"},
     {"help", 'h', "see weir train --help"},
+    {"version", 0, "it is no training"},
+    {"check-config", 0, "it is no training"},
+    {"print-config", 0, "it is no training"},
 };
+
+/* Options that say what is asked, and of which targets: trials that differ in one cannot be compared by their figures
+ * (SWEEP-H3). */
+static const char *const plan_measured[] = {"task", "validation", "test", "masks", "per-class", "warm-up", "horizons"};
+
+static weir_err plan_refuse_measured(const char *name) {
+    for (size_t i = 0; i < sizeof plan_measured / sizeof plan_measured[0]; i++)
+        if (strcmp(plan_measured[i], name) == 0)
+            return WEIR_ERR(WEIR_EUSAGE,
+                            "--try %s would have each trial measured on other targets, so that none is better than "
+                            "another; give all the same, behind --",
+                            name);
+    return WEIR_OK;
+}
 
 static weir_err plan_refuse_reserved(const char *name, size_t length, char letter) {
     for (size_t i = 0; i < sizeof plan_reserved / sizeof plan_reserved[0]; i++) {
@@ -83,6 +102,7 @@ static weir_err plan_read_tries(const weir_cli *cli, weir_sweep *s) {
         weir_sweep_try *try = &s->tries[s->try_count];
         weir_err err = weir_sweep_try_read(text, try);
         if (!err) err = plan_refuse_reserved(try->name, strlen(try->name), 0);
+        if (!err) err = plan_refuse_measured(try->name);
         for (uint32_t t = 0; !err && t < s->try_count; t++)
             if (strcmp(s->tries[t].name, try->name) == 0)
                 err = WEIR_ERR(WEIR_EUSAGE, "--try %s is given twice; give all of its values once", try->name);
@@ -192,11 +212,13 @@ void weir_sweep_put_tried(const weir_sweep *s, const weir_sweep_trial *trial, we
 /* --- what weir-train says of them --------------------------------------------------------------------------------- */
 
 static weir_err plan_check_trial(const weir_sweep *s, const weir_sweep_trial *trial, char *said, size_t size) {
-    const weir_child_opts opts = {.lock = -1, .goes_on = "nothing was begun"};
+    const weir_child_opts opts = {.lock = -1, .goes_on = "no training was begun"};
     weir_child_words words = {.count = 0};
     weir_buf text = {0};
     weir_err err = weir_sweep_words(s, trial, NULL, 0, &text, &words);
     if (!err) err = weir_child_run(&words, &opts, said, size);
+    if (!err && !strstr(said, "the options are right")) /* an option made it something else than a training */
+        err = WEIR_ERR(WEIR_EDATA, "weir train: %.200s", *said ? said : "nothing");
     weir_buf_free(&text);
     return err;
 }
@@ -213,7 +235,7 @@ static weir_err plan_refuse_trial(const weir_sweep *s, uint32_t trial, weir_err 
     weir_sweep_put_tried(s, &s->trials[trial], &tried);
     err = weir_buf_err(&tried);
     if (!err)
-        err = WEIR_ERR(WEIR_EUSAGE, "trial %u,%s: weir train says: %s; nothing was begun", trial + 1,
+        err = WEIR_ERR(WEIR_EUSAGE, "trial %u,%s: weir train says: %s; no training was begun", trial + 1,
                        tried.length ? tried.bytes : " of defaults", begin);
     weir_buf_free(&tried);
     return err;

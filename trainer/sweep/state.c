@@ -260,15 +260,20 @@ static weir_err state_take_lock(weir_sweep *s) {
                     s->folder);
 }
 
-/* Of a folder without sweep.json: it is begun now, or something else. */
-static weir_err state_begin(const weir_sweep *s) {
+/* A folder without sweep.json is to be begun, or is something else. */
+static weir_err state_refuse_other(const weir_sweep *s) {
     char trials[WEIR_SWEEP_PATH_MAX];
     weir_err err = weir_path_join(trials, sizeof trials, s->folder, "trials");
     if (err) return err;
     if (weir_path_exists(trials))
         return WEIR_ERR(WEIR_EEXIST, "%s is there, but no sweep.json that says of what; name another folder with --out",
                         trials);
-    return weir_sweep_save(s, NULL);
+    return WEIR_OK;
+}
+
+weir_err weir_sweep_look(weir_sweep *s, bool again) {
+    weir_err err = state_load(s, again);
+    return weir_err_is(err, WEIR_ENOTFOUND) ? state_refuse_other(s) : err;
 }
 
 weir_err weir_sweep_open(weir_sweep *s, bool again) {
@@ -276,5 +281,7 @@ weir_err weir_sweep_open(weir_sweep *s, bool again) {
     if (!err) err = state_take_lock(s);
     if (err) return err;
     err = state_load(s, again);
-    return weir_err_is(err, WEIR_ENOTFOUND) ? state_begin(s) : err;
+    if (!weir_err_is(err, WEIR_ENOTFOUND)) return err;
+    err = state_refuse_other(s);
+    return err ? err : weir_sweep_save(s, NULL);
 }

@@ -30,7 +30,7 @@ static weir_err sweep_say(const weir_sweep *s, uint32_t rung, uint32_t number, b
     const weir_sweep_trial *trial = &s->trials[number];
     weir_buf out = {0};
     weir_buf_printf(&out, "rung %u/%u  trial %-4u  ", rung + 1, s->rungs, number + 1);
-    if (trial->failed[0]) {
+    if (trial->rungs <= rung) {
         weir_buf_printf(&out, "failed: %s", trial->failed);
     } else {
         const weir_sweep_result *r = &trial->results[rung];
@@ -127,11 +127,13 @@ static weir_err sweep_run(weir_cli *cli) {
     weir_err err = weir_sweep_plan(cli, s);
     if (!err) err = weir_signals_install();
     if (!err) err = weir_sweep_check(s);
+    const bool retry = weir_cli_given(cli, "retry");
     if (!err && weir_cli_given(cli, "dry-run")) {
-        weir_sweep_tell_plan(s, &out);
-        err = sweep_print(&out);
+        err = weir_sweep_look(s, retry);
+        if (!err) weir_sweep_tell_plan(s, &out);
+        if (!err) err = sweep_print(&out);
     } else if (!err) {
-        err = weir_sweep_open(s, weir_cli_given(cli, "retry"));
+        err = weir_sweep_open(s, retry);
         if (!err) err = sweep_go(s);
         if (!err) err = sweep_end(s);
     }

@@ -11,7 +11,8 @@
  *   SWEEP-H1  What a trial tries depends on the seed, its number and an option's name alone: not on how many trials or
  *             other options there are.
  *   SWEEP-H2  Killed at any moment and begun again, a sweep comes to what it would have come to: a training that
- *             sweep.json does not know of is gone on with, one that it knows of is not done again.
+ *             sweep.json does not know of is gone on with, one that it knows of is not done again. So it is where
+ *             a training alone was killed, or had no memory or disk.
  *   SWEEP-H3  What goes on to the next rung, and what is best, is chosen by validation alone.
  */
 #ifndef WEIR_TRAINER_SWEEP_PRIVATE_H
@@ -110,6 +111,9 @@ void weir_sweep_put_tried(const weir_sweep *s, const weir_sweep_trial *trial, we
  * failed is as if it had not been begun.  WEIR_EBUSY; WEIR_EEXIST another sweep is there, and how it differs;
  * WEIR_ECORRUPT; errors of a file. */
 weir_err weir_sweep_open(weir_sweep *s, bool again);
+/* Whether an open would find another sweep: nothing is written, and no lock is taken.  As an open says, but for the
+ * lock. */
+weir_err weir_sweep_look(weir_sweep *s, bool again);
 weir_err weir_sweep_save(const weir_sweep *s, const weir_run *best); /* best NULL: it has not ended */
 
 /* trial.c */

@@ -18,11 +18,13 @@ static double trials_figure(const weir_sweep_trial *trial) {
     return trial->rungs ? trial->results[trial->rungs - 1].validation : (double)NAN;
 }
 
-/* Who came further is before who did not: fewer epochs say less. Then by validation, of equals the first (SWEEP-H3). */
+/* What failed is behind what did not. Who came further is before who did not: fewer epochs say less. Then by
+ * validation, of equals the first (SWEEP-H3). */
 static bool trials_before(const weir_sweep *s, uint32_t a, uint32_t b) {
     const weir_sweep_trial *x = &s->trials[a], *y = &s->trials[b];
     const double one = trials_figure(x), other = trials_figure(y);
     if (!x->same_as != !y->same_as) return !x->same_as;
+    if (!x->failed[0] != !y->failed[0]) return !x->failed[0];
     if (x->rungs != y->rungs) return x->rungs > y->rungs;
     if (one > other || one < other) return one > other;
     return a < b;
@@ -32,7 +34,7 @@ uint32_t weir_sweep_best(const weir_sweep *s) {
     uint32_t best = 0;
     for (uint32_t i = 1; i < s->trial_count; i++)
         if (trials_before(s, i, best)) best = i;
-    return s->trials[best].rungs ? best + 1 : 0;
+    return s->trials[best].rungs && !s->trials[best].failed[0] ? best + 1 : 0;
 }
 
 static weir_err trials_order(const weir_sweep *s, uint32_t **orderp) {
@@ -205,6 +207,24 @@ static void trials_put_row(const weir_sweep *s, uint32_t number, weir_buf *out) 
     weir_buf_byte(out, '\n');
 }
 
+/* The figure is that of the trial. A task whose targets are cut by time is learnt again by the command line. */
+static void trials_put_best(const weir_sweep *s, const weir_run *best, weir_buf *out) {
+    const uint32_t number = weir_sweep_best(s);
+    uint32_t trained = 0;
+    for (uint32_t i = 0; i < s->trial_count; i++)
+        trained += s->trials[i].rungs && !s->trials[i].same_as;
+    weir_buf_printf(out, "\nbest on validation: trial %u. ", number);
+    if (trained > 1) weir_buf_printf(out, "Being the best of %u, its figure there says too much; on", trained);
+    weir_buf_printf(out, "%s the test, by which nothing was chosen, it has %.4f", trained > 1 ? "" : "On",
+                    best->test.value);
+    if (isfinite(best->test.low)) weir_buf_printf(out, " (95 of 100: %.4f to %.4f)", best->test.low, best->test.high);
+    weir_buf_text(out,
+                  ", learnt once\ntrain it again, which learns a second time, from validation, too, where targets are "
+                  "cut by time, and add that model to a register:\n  ");
+    weir_sweep_put_command(s, &s->trials[number - 1], out);
+    weir_buf_text(out, " --models models\n");
+}
+
 void weir_sweep_tell(const weir_sweep *s, const weir_run *best, weir_buf *out) {
     uint32_t *order = NULL;
     if (trials_order(s, &order)) {
@@ -218,15 +238,7 @@ void weir_sweep_tell(const weir_sweep *s, const weir_run *best, weir_buf *out) {
         trials_put_row(s, order[i], out);
     weir_free(order);
     if (!best) return;
-    const uint32_t number = weir_sweep_best(s);
-    weir_buf_printf(out,
-                    "\nbest on validation: trial %u. Being the best of %u, its figure there says too much; on the "
-                    "test, by which nothing was chosen, it has %.4f",
-                    number, s->trial_count, best->test.value);
-    if (isfinite(best->test.low)) weir_buf_printf(out, " (95 of 100: %.4f to %.4f)", best->test.low, best->test.high);
-    weir_buf_text(out, "\ntrain it again, and add it to a register:\n  ");
-    weir_sweep_put_command(s, &s->trials[number - 1], out);
-    weir_buf_text(out, " --models models\n");
+    trials_put_best(s, best, out);
 }
 
 void weir_sweep_tell_plan(const weir_sweep *s, weir_buf *out) {

@@ -87,6 +87,8 @@ static weir_err trial_take_result(weir_sweep *s, const char *folder, uint32_t ep
     if (!err) err = weir_run_read(arena, folder, folder, &run);
     if (!err && !isfinite(run->validation.value))
         err = WEIR_ERR(WEIR_EDATA, "its figure of validation is no number: all of its targets are of one class");
+    if (!err && *s->measure && strcmp(s->measure, run->measure) != 0)
+        err = WEIR_ERR(WEIR_EDATA, "its figure is of %s and those of the others are of %s", run->measure, s->measure);
     if (!err) {
         *result = (weir_sweep_result){run->validation.value,
                                       run->validation.low,
@@ -100,7 +102,8 @@ static weir_err trial_take_result(weir_sweep *s, const char *folder, uint32_t ep
     return err;
 }
 
-/* Whether a trial is to blame, and the others can go on. */
+/* Whether a trial is to blame, and the others can go on. What ended by a signal or for want of memory or disk is not:
+ * the sweep stops, knows nothing of it, and goes on with it when it is begun again (SWEEP-H2). */
 static bool trial_is_own(weir_err err) {
     const weir_code code = weir_err_code(err);
     return code == WEIR_EDATA || code == WEIR_ECORRUPT || code == WEIR_ENOTFOUND || code == WEIR_ELIMIT;

@@ -47,8 +47,9 @@ typedef struct weir_child_opts {
     const char *goes_on; /* behind "stopped on request; " and "was ended by signal 9; "           */
 } weir_child_opts;
 
-/* Runs it to its end; its last line goes to last, which may be NULL.  WEIR_EDATA it failed: its own last sentence;
- * WEIR_ECANCELLED a stop was asked for: it was ended first.  Blocks. */
+/* Runs it to its end; its last line goes to last, which may be NULL.  WEIR_EDATA what it was given is wrong: its own
+ * last sentence; WEIR_EUNAVAILABLE it was ended by a signal, or failed otherwise, as for want of memory or disk: begun
+ * again, it may succeed; WEIR_ECANCELLED a stop was asked for: it was ended first.  Blocks. */
 weir_err weir_child_run(const weir_child_words *words, const weir_child_opts *opts, char *last, size_t last_size);
 
 #ifdef __cplusplus
