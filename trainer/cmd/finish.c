@@ -401,16 +401,12 @@ static weir_err report_write_predictions(const report *f) {
 
 static weir_err report_write(report *f, const weir_trained *trained) {
     const weir_cmd_train *c = f->c;
-    char path[4096];
     report_write_metrics(f);
     report_write_provenance(f);
     report_write_text(f);
     weir_err err = weir_buf_err(&f->metrics);
     if (!err) err = weir_buf_err(&f->provenance);
-    if (!err && c->opts.folder) {
-        err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
-        if (!err) err = weir_file_replace(path, f->metrics.bytes, f->metrics.length);
-    }
+    if (!err) err = weir_cmd_train_write_report(c, &f->metrics);
     if (!err && c->models) err = report_add_model(f, trained);
     if (!err) err = weir_cmd_train_write_run(c, f->id);
     if (!err) err = weir_buf_err(&f->text);

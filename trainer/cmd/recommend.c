@@ -209,7 +209,7 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
                                  const weir_recommended *learnt) {
     const weir_recommended_view v = weir_recommended_look(learnt);
     weir_buf metrics = {0}, provenance = {0}, text = {0};
-    char path[4096], id[WEIR_MODEL_ID_MAX] = "";
+    char id[WEIR_MODEL_ID_MAX] = "";
     recommend_put_report(&metrics, weir_snapshot_schema(o->snapshot), &v);
     recommend_put_provenance(&provenance, c, o);
     weir_buf_printf(&text, "best of epoch %u; what is met lately weighs %.2f, half of it after %.1f h\n", v.best_epoch,
@@ -218,11 +218,7 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
     recommend_print_part(&text, "test", &v.test, true);
     weir_err err = weir_buf_err(&metrics);
     if (!err) err = weir_buf_err(&provenance);
-    if (!err && c->opts.folder) {
-        err = weir_folder_create(c->opts.folder);
-        if (!err) err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
-        if (!err) err = weir_file_replace(path, metrics.bytes, metrics.length);
-    }
+    if (!err) err = weir_cmd_train_write_report(c, &metrics);
     if (!err && c->models) err = recommend_add_model(c, &v, metrics.bytes, provenance.bytes, id);
     if (!err && *id) weir_buf_printf(&text, "model %s\n", id);
     if (!err) err = weir_cmd_train_write_run(c, id);
@@ -290,7 +286,8 @@ weir_err weir_cmd_train_recommend(const weir_cli *cli, const weir_cmd_train *c) 
     if (weir_cli_given(cli, "check")) return weir_cmd_train_say_checked(c);
     o.on_epoch = recommend_print_epoch;
     o.context = &log;
-    err = weir_recommend_learn(&o, &learnt);
+    err = weir_cmd_train_begin_run(c, false); /* it has no checkpoint to go on from */
+    if (!err) err = weir_recommend_learn(&o, &learnt);
     if (!err) err = recommend_finish(c, &o, learnt);
     weir_recommended_free(learnt);
     weir_buf_free(&log.lines);

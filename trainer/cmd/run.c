@@ -31,6 +31,30 @@ static void run_put_options(weir_json *json, const weir_cli *cli) {
     weir_json_object_end(json);
 }
 
+static weir_err run_remove(const weir_cmd_train *c, const char *name) {
+    char path[4096];
+    weir_err err = weir_path_join(path, sizeof path, c->opts.folder, name);
+    return err || !weir_path_exists(path) ? err : weir_file_remove(path);
+}
+
+weir_err weir_cmd_train_begin_run(const weir_cmd_train *c, bool going_on) {
+    static const char *const names[] = {"report.json", "run.json", "epochs.jsonl"}; /* without the first it is no run */
+    weir_err err = WEIR_OK;
+    if (!c->opts.folder || going_on) return WEIR_OK;
+    for (size_t i = 0; !err && i < sizeof names / sizeof names[0]; i++)
+        err = run_remove(c, names[i]);
+    return err;
+}
+
+weir_err weir_cmd_train_write_report(const weir_cmd_train *c, const weir_buf *report) {
+    char path[4096];
+    if (!c->opts.folder) return WEIR_OK;
+    weir_err err = weir_folder_create(c->opts.folder);
+    if (!err) err = run_remove(c, "run.json");
+    if (!err) err = weir_path_join(path, sizeof path, c->opts.folder, "report.json");
+    return err ? err : weir_file_replace(path, report->bytes, report->length);
+}
+
 weir_err weir_cmd_train_write_run(const weir_cmd_train *c, const char *model) {
     char path[4096];
     weir_buf out = {0};

@@ -290,6 +290,13 @@ static weir_err train_refuse_recommending(const weir_cli *cli, const weir_cmd_tr
     return WEIR_OK;
 }
 
+/* Options that are refused take nothing away. All ranks together. */
+static weir_err train_begin(const weir_cmd_train *c) {
+    weir_err err = weir_train_check(&c->opts);
+    if (!err && weir_comm_rank(c->comm) == 0) err = weir_cmd_train_begin_run(c, c->opts.resume);
+    return weir_comm_fail(c->comm, err);
+}
+
 static weir_err train_run(weir_cli *cli) {
     static weir_cmd_train c; /* large */
     weir_trained *trained = NULL;
@@ -313,7 +320,8 @@ static weir_err train_run(weir_cli *cli) {
     } else if (!err) {
         c.opts.on_epoch = train_print_epoch;
         c.opts.context = &c;
-        err = weir_train_run(c.comm, &c.opts, &trained);
+        err = train_begin(&c);
+        if (!err) err = weir_train_run(c.comm, &c.opts, &trained);
         if (!err && c.as_served) err = weir_cmd_train_served(&c, trained, &c.served);
         if (!err) err = weir_comm_fail(c.comm, weir_cmd_train_finish(&c, trained));
         weir_trained_close(c.served.trained);

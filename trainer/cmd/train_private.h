@@ -62,7 +62,13 @@ weir_err weir_cmd_learning_task(const weir_cli *cli, weir_train_opts *opts);
 /* All ranks together. On rank 0: the report to stdout and into the folder, the model into the register. */
 weir_err weir_cmd_train_finish(const weir_cmd_train *c, const weir_trained *trained);
 
-/* run.c: run.json into the folder, if there is one. model: the id of what it added to the register; "", NULL: nothing.
+/* run.c, all of the folder, if there is one. What is left there by an earlier training goes, which this one would be
+ * taken for; going on: nothing, since it is the same one.  Errors of a file. */
+weir_err weir_cmd_train_begin_run(const weir_cmd_train *c, bool going_on);
+/* report.json, before which an earlier run.json goes: there is never one training's report beside another's options.
+ * WEIR_ENOMEM; errors of a file. */
+weir_err weir_cmd_train_write_report(const weir_cmd_train *c, const weir_buf *report);
+/* run.json. model: the id of what it added to the register; "", NULL: nothing.
  * WEIR_ENOMEM; errors of a file. */
 weir_err weir_cmd_train_write_run(const weir_cmd_train *c, const char *model);
 
