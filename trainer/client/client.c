@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client.c - one request to a server and its answer, by libcurl. */
+#include <stdio.h>
 #include <string.h>
 
 #include <curl/curl.h>
@@ -11,6 +12,7 @@
 
 #define CLIENT_CONNECT_S     30L
 #define CLIENT_KEY_BYTES_MAX 4096u
+#define CLIENT_ADDRESS_MAX   300u /* a host has 253 bytes at most */
 
 struct weir_client {
     weir_client_opts opts;
@@ -18,7 +20,18 @@ struct weir_client {
     CURLU *url;
     struct curl_slist *headers;
     char *base; /* the path of the address */
+    char address[CLIENT_ADDRESS_MAX];
 };
+
+static void client_keep_address(weir_client *c, const char *scheme) {
+    char *host = NULL, *port = NULL;
+    (void)curl_url_get(c->url, CURLUPART_HOST, &host, 0);
+    (void)curl_url_get(c->url, CURLUPART_PORT, &port, 0); /* most have none */
+    snprintf(c->address, sizeof c->address, "%s://%s%s%s", scheme, host ? host : "", port ? ":" : "", port ? port : "");
+    weir_client_plain(c->address);
+    curl_free(host);
+    curl_free(port);
+}
 
 /* The address that was given; without a scheme it is http. */
 static weir_err client_read_url(weir_client *c) {
@@ -29,10 +42,11 @@ static weir_err client_read_url(weir_client *c) {
                 !curl_url_get(c->url, CURLUPART_SCHEME, &scheme, 0) &&
                 (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0) &&
                 !curl_url_get(c->url, CURLUPART_PATH, &c->base, 0);
+    if (good) client_keep_address(c, scheme);
     curl_free(scheme);
     if (good) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE, "%s %.100s is not an address like http://127.0.0.1:8080", c->opts.option,
-                    c->opts.server);
+    /* What it is may have a password in it. */
+    return WEIR_ERR(WEIR_EUSAGE, "what %s names is not an address like http://127.0.0.1:8080", c->opts.option);
 }
 
 static weir_err client_make_headers(weir_client *c) {
@@ -40,6 +54,8 @@ static weir_err client_make_headers(weir_client *c) {
     size_t length;
     weir_buf line = {0};
     weir_err err = c->opts.key_file ? weir_file_load(c->opts.key_file, CLIENT_KEY_BYTES_MAX, &key, &length) : WEIR_OK;
+    if (!err && key && !strcspn(key, "\r\n"))
+        err = WEIR_ERR(WEIR_EUSAGE, "%s has no key in its first line; write one there", c->opts.key_file);
     if (key) weir_buf_printf(&line, "Authorization: Bearer %.*s", (int)strcspn(key, "\r\n"), key);
     weir_buf_byte(&line, 0);
     if (!err) err = weir_buf_err(&line);
@@ -74,6 +90,10 @@ void weir_client_close(weir_client *client) {
     curl_url_cleanup(client->url);
     curl_free(client->base);
     weir_free(client);
+}
+
+const char *weir_client_address(const weir_client *client) {
+    return client->address;
 }
 
 static size_t client_take_reply(char *bytes, size_t size, size_t count, void *context) {
@@ -120,11 +140,23 @@ weir_err weir_client_ask(weir_client *client, const char *path, const char *quer
     CURLcode code = curl_easy_perform(curl);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
     if (reply->failed == WEIR_ENOMEM) return weir_buf_err(reply);
+    if (reply->failed)
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "the server %s gave an answer longer than %zu bytes; %s", client->address,
+                        client->opts.reply_bytes_max, client->opts.start);
     if (code != CURLE_OK)
-        return WEIR_ERR(WEIR_EUNAVAILABLE, "the server %.100s cannot be asked: %s; %s", client->opts.server,
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "the server %s cannot be asked: %s; %s", client->address,
                         *problem ? problem : curl_easy_strerror(code), client->opts.start);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, statusp);
     return WEIR_OK;
+}
+
+void weir_client_plain(char *text) {
+    for (unsigned char *c = (unsigned char *)text; *c; c++) {
+        /* C1 controls are two bytes, of which a terminal may see one */
+        const bool pair = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+        if (*c < 0x20 || *c == 0x7f || pair) *c = '?';
+        if (pair) *++c = '?';
+    }
 }
 
 void weir_client_escape(weir_buf *out, const char *text) {

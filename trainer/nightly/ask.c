@@ -46,6 +46,7 @@ weir_err weir_night_ask_checkpoint(const weir_night *night, const char *name, ch
         err = ask_reply_member(&reply, "folder", path, WEIR_NIGHT_PATH_MAX);
     } else if (!err) {
         (void)ask_reply_member(&reply, "detail", detail, sizeof detail);
+        weir_client_plain(detail);
         err = WEIR_ERR(WEIR_EUNAVAILABLE, "the server wrote no checkpoint (status %ld): %s", status,
                        *detail ? detail : "it does not say why");
     }
