@@ -74,11 +74,13 @@ typedef struct fake_run {
     size_t metrics, params;
 } fake_run;
 
-/* What it has, and how it is to go wrong: it ends before the answer of the request of this number, or refuses each log
- * of figures. */
+/* What it has, and how it is to go wrong: it ends before the answer of the request of this number, refuses the first
+ * logs of figures, or answers what no such server does. */
 typedef struct fake {
     int listener, requests, dies_at;
-    bool refuses, has_experiment;
+    int refuses; /* so many */
+    bool has_experiment;
+    bool says_odd_ids, says_too_much;
     fake_run runs[FAKE_RUNS_MAX];
     size_t count;
 } fake;
@@ -112,9 +114,21 @@ static fake_run *fake_named(fake *f, const json_t *body) {
     return &f->runs[number < f->count ? number : 0];
 }
 
+/* More than any answer has. */
+static json_t *fake_much(void) {
+    enum { MUCH = 17 << 20 };
+    char *text = malloc(MUCH);
+    assert_non_null(text);
+    memset(text, 'a', MUCH);
+    json_t *answer = json_pack("{s:s#}", "message", text, MUCH);
+    free(text);
+    return answer;
+}
+
 static json_t *fake_answer(fake *f, const char *path, const json_t *body, int *statusp) {
     char id[16];
     *statusp = 200;
+    if (f->says_too_much) return fake_much();
     if (strstr(path, "experiments/get-by-name?experiment_name=my%20own")) {
         if (f->has_experiment) return json_pack("{s:{s:s}}", "experiment", "experiment_id", "7");
         *statusp = 404;
@@ -129,10 +143,10 @@ static json_t *fake_answer(fake *f, const char *path, const json_t *body, int *s
         fake_run *run = &f->runs[f->count];
         snprintf(run->tag, sizeof run->tag, "%s", fake_tag_of(body));
         snprintf(run->status, sizeof run->status, "RUNNING");
-        snprintf(id, sizeof id, "r%zu", f->count++);
+        snprintf(id, sizeof id, f->says_odd_ids ? "r\x1b[2J%zu" : "r%zu", f->count++);
         return json_pack("{s:{s:{s:s}}}", "run", "info", "run_id", id);
     }
-    if (strstr(path, "runs/log-batch") && !f->refuses) {
+    if (strstr(path, "runs/log-batch") && f->refuses-- <= 0) {
         fake_run *run = fake_named(f, body);
         run->metrics += json_array_size(json_object_get(body, "metrics"));
         run->params += json_array_size(json_object_get(body, "params"));
@@ -143,7 +157,7 @@ static json_t *fake_answer(fake *f, const char *path, const json_t *body, int *s
         return json_object();
     }
     *statusp = 400;
-    return fake_error("INVALID_PARAMETER_VALUE", "Param value '8' for run is wrong");
+    return fake_error("INVALID_PARAMETER_VALUE", "Param value '8' for run \x1b[2J is wrong");
 }
 
 /* A request whole, and its path; NULL: the connection ended. */
@@ -268,18 +282,104 @@ static void what_was_cut_off_is_gone_on_with(void **state) {
     fake_stop(server);
 }
 
+/* A name and a password in the address are asked with, and never said. */
 static void what_mlflow_refuses_is_said(void **state) {
-    fake f = {.listener = -1, .refuses = true};
-    char line[256];
+    fake f = {.listener = -1, .refuses = 2};
+    char line[256], secret[300];
     (void)state;
     make_runs();
     const pid_t server = fake_start(&f, line, "");
-    cli_refused(line,
-                "runs/narrow: MLflow at http://127.0.0.1:[0-9]+/base/ says to runs/log-batch \\(status 400\\): Param "
-                "value '8' for run is wrong");
+    const char *host = strstr(line, "127.0.0.1");
+    snprintf(secret, sizeof secret, "%.*suser:SECRET@%s", (int)(host - line), line, host);
+    cli_refused(
+        secret,
+        "^weir runs: 2 of 2 runs were refused, the first of them runs/narrow: MLflow at http://127.0.0.1:[0-9]+ "
+        "says to runs/log-batch \\(status 400\\): Param value '8' for run \\?\\[2J is wrong");
     fake_stop(server);
+    cli_refused("weir runs runs --mlflow http://user:SECRET@127.0.0.1:1/x",
+                "the server http://127.0.0.1:1 cannot be asked: ");
+    cli_must("weir runs runs --mlflow http://user:SECRET@127.0.0.1:1/x 2>&1 | grep -c SECRET || true", "^0$");
+    cli_refused("weir runs runs --mlflow 'http://user:SECRET@[x'", "what --mlflow names is not an address");
+    cli_must("weir runs runs --mlflow 'http://user:SECRET@[x' 2>&1 | grep -c SECRET || true", "^0$");
+}
+
+/* One that is refused is no reason to leave out the others. */
+static void what_mlflow_refuses_of_one_run_leaves_the_others(void **state) {
+    fake f = {.listener = -1, .refuses = 1};
+    char line[256];
+    weir_test_output output;
+    (void)state;
+    make_runs();
+    const pid_t server = fake_start(&f, line, "");
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status == 69 && cli_matches(output.out, "^runs/wide: sent as run r1$"), line, &output,
+               "must send the other one");
+    CLI_ASSERT(cli_matches(output.err, "^weir runs: 1 of 2 runs were refused, the first of them runs/narrow: MLflow"),
+               line, &output, "must say which was not");
+    weir_test_output_free(&output);
+    cli_must(line, "^runs/narrow: was begun there, and is whole now as run r0$");
+    fake_stop(server);
+}
+
+static void what_no_mlflow_answers_is_refused(void **state) {
+    fake odd = {.listener = -1, .says_odd_ids = true}, much = {.listener = -1, .says_too_much = true};
+    char line[256];
+    (void)state;
+    make_runs();
+    pid_t server = fake_start(&odd, line, "");
+    cli_refused(line, "it has not 1 to 127 letters, digits, - and _");
+    fake_stop(server);
+    server = fake_start(&much, line, "");
+    cli_refused(line, "gave an answer longer than 16777216 bytes; start `mlflow server`");
+    fake_stop(server);
+    cli_must(": > empty; echo > blank", "");
+    cli_refused("weir runs runs --mlflow http://127.0.0.1:1 --api-key-file empty",
+                "empty has no key in its first line");
+    cli_refused("weir runs runs --mlflow http://127.0.0.1:1 --api-key-file blank",
+                "blank has no key in its first line");
+}
+
+/* --- one training or another -------------------------------------------------------------------------------------- */
+
+/* Figures of another question are neither higher nor lower. */
+static void what_cannot_be_compared_has_no_best(void **state) {
+    (void)state;
+    cli_must("report() { mkdir -p r/$1; printf '{\"task\":\"%s\",\"best_epoch\":1,\"validation\":{\"%s\":%s},"
+             "\"test\":{\"%s\":%s}}' $2 $3 $4 $3 $4 > r/$1/report.json; }; "
+             "report a buy recall_at_20 0.9; report b fraud average_precision 0.3; "
+             "report c fraud average_precision 0.5; report d kind accuracy 0.8; report e fraud accuracy 0.7",
+             "");
+    cli_must("weir runs r --sort validation | tail -n +2 | cut -c1-3 | tr '\\n' ' '", "^r/a r/e r/c r/b r/d $");
+    cli_must("weir runs r --plot p.svg > said; grep -c 'class=\"best\"' p.svg || true", "^0$");
+    cli_must("grep -c '>validation<' p.svg", "^1$");
+    cli_must("weir runs r/b r/c --plot p.svg > said; grep -c 'class=\"best\"' p.svg", "^2$");
+    cli_must("grep -c '>average precision of validation<' p.svg", "^1$");
+}
+
+/* Wherever a second training into one folder ends, none has the options of one and the figures of the other. */
+static void a_report_never_stands_beside_other_options(void **state) {
+    (void)state;
+    make_runs();
+    cli_must("touch file; cp -r runs/narrow refused; for o in --heads=2 --rate=50; do " TRAIN
+             " --folder refused $o 2> said || true; done; diff -r refused runs/narrow && echo untouched",
+             "^untouched$");
+    /* Its model cannot be added, which is between the report and the options. */
+    cli_refused(TRAIN " --epochs 2 --hidden 8 --folder runs/narrow --models file > said", "file");
+    cli_must("weir runs runs/narrow --json | grep -c '\"options\":{}.*\"validation_by_epoch\":\\[[^,]*,[^,]*\\]'",
+             "^1$");
+    cli_refused(TRAIN " --epochs 4 --hidden 8 --residual --folder runs/wide --resume --models file > said", "file");
+    cli_must("weir runs runs/wide --json | grep -c '\"options\":{}'", "^1$");
+    cli_must("{ " TRAIN " --epochs 1000 --patience 0 --hidden 8 --folder runs/wide > said & pid=$!; "
+             "until grep -q 'epoch 2 ' said; do sleep 0.01; done; kill -KILL $pid; wait $pid || true; }; "
+             "weir runs runs/wide",
+             "^no runs in runs/wide");
+    /* Trees have no epochs, and none of an earlier network. */
+    cli_must("weir train snap --validation 0.2 --test 0.2 --warm-up 0 --model trees --folder runs/narrow", "^test: ");
+    cli_must("weir runs runs/narrow --json | grep -c '\"seconds\":null.*\"validation_by_epoch\":\\[\\]'", "^1$");
 }
 
 WEIR_TESTS(WEIR_CASE(a_table_says_what_differs), WEIR_CASE(what_is_no_run_is_said),
            WEIR_CASE(runs_are_sent_to_mlflow_once), WEIR_CASE(what_was_cut_off_is_gone_on_with),
-           WEIR_CASE(what_mlflow_refuses_is_said))
+           WEIR_CASE(what_mlflow_refuses_is_said), WEIR_CASE(what_mlflow_refuses_of_one_run_leaves_the_others),
+           WEIR_CASE(what_no_mlflow_answers_is_refused), WEIR_CASE(what_cannot_be_compared_has_no_best),
+           WEIR_CASE(a_report_never_stands_beside_other_options))

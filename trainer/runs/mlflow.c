@@ -25,8 +25,11 @@
 #define MLFLOW_REPLY_BYTES_MAX ((size_t)16 << 20)
 #define MLFLOW_METRICS_MAX     900u /* of a request; the API takes 1000 of all kinds together */
 #define MLFLOW_PARAMS_MAX      100u
-#define MLFLOW_VALUE_MAX       500 /* bytes of a param, which every version takes */
+#define MLFLOW_VALUE_MAX       500u /* bytes of a param, which every version takes */
+#define MLFLOW_NAME_MAX        250u /* of its name */
 #define MLFLOW_ID_MAX          128u
+#define MLFLOW_SAID_MAX        301u
+#define MLFLOW_LETTERS         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 #define MLFLOW_TAG             "weir.run"
 #define MLFLOW_BY_EPOCH        3u /* metrics of an epoch */
 
@@ -36,18 +39,25 @@ typedef struct mlflow {
     weir_arena *arena; /* of one answer */
     weir_buf reply;
     char experiment[MLFLOW_ID_MAX];
+    bool refused; /* the last request, for what it was: others may go well */
 } mlflow;
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
+
+/* Whether such a refusal is of what was sent, so that the next run may go well: not of who asks, nor how often. */
+static bool mlflow_is_of_one(long status) {
+    return status >= 400 && status < 500 && status != 401 && status != 403 && status != 429;
+}
 
 /* Its answer as a tree; an error has the server's own message. statusp: what is asked for may not be there, which is
  * status 404; NULL: that is one, too. */
 static weir_err mlflow_ask(mlflow *m, const char *what, const char *query, const weir_buf *body, long *statusp,
                            const weir_json_node **rootp) {
-    char path[128];
+    char path[128], said[MLFLOW_SAID_MAX];
     long status = 0;
     snprintf(path, sizeof path, MLFLOW_API "%s", what);
     weir_err err = body ? weir_buf_err(body) : WEIR_OK;
+    m->refused = false;
     if (!err) err = weir_client_ask(m->client, path, query, body ? body->bytes : NULL, &m->reply, &status);
     if (err) return err;
     weir_arena_reset(m->arena);
@@ -55,22 +65,26 @@ static weir_err mlflow_ask(mlflow *m, const char *what, const char *query, const
                                    WEIR_JSON_DEPTH_MAX, m->arena, rootp);
     if (statusp) *statusp = status;
     const char *code = odd ? "" : weir_json_node_text(weir_json_find(*rootp, "error_code"));
-    const char *message = odd ? "" : weir_json_node_text(weir_json_find(*rootp, "message"));
     if (status == 200) return odd;
     if (statusp && status == 404 && strcmp(code, "RESOURCE_DOES_NOT_EXIST") == 0) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUNAVAILABLE, "MLflow at %.100s says to %s (status %ld): %.300s", m->opts->url, what, status,
-                    *message ? message : "nothing that can be read; is it an MLflow server?");
+    snprintf(said, sizeof said, "%s", odd ? "" : weir_json_node_text(weir_json_find(*rootp, "message")));
+    weir_client_plain(said);
+    m->refused = mlflow_is_of_one(status);
+    return WEIR_ERR(WEIR_EUNAVAILABLE, "MLflow at %s says to %s (status %ld): %s", weir_client_address(m->client), what,
+                    status, *said ? said : "nothing that can be read; is it an MLflow server?");
 }
 
-/* A text at the end of a path of members. */
+/* A word at the end of a path of members, an id or a status, which goes back to the server and to a terminal. */
 static weir_err mlflow_take(const weir_json_node *root, const char *object, const char *info, const char *name,
                             char text[MLFLOW_ID_MAX]) {
     const weir_json_node *node = root, *found;
     weir_err err = object ? weir_json_need(node, object, WEIR_JSON_OBJECT, &node) : WEIR_OK;
     if (!err && info) err = weir_json_need(node, info, WEIR_JSON_OBJECT, &node);
     if (!err) err = weir_json_need(node, name, WEIR_JSON_STRING, &found);
-    if (!err && (!*found->text || strlen(found->text) >= MLFLOW_ID_MAX))
-        err = WEIR_JSON_ERR(found, "an id has 1 to %u bytes", MLFLOW_ID_MAX - 1);
+    if (!err && (!*found->text || strlen(found->text) >= MLFLOW_ID_MAX ||
+                 strspn(found->text, MLFLOW_LETTERS) < strlen(found->text)))
+        err = WEIR_JSON_ERR(found, "it has not 1 to %u letters, digits, - and _; is it an MLflow server?",
+                            MLFLOW_ID_MAX - 1);
     if (!err) snprintf(text, MLFLOW_ID_MAX, "%s", found->text);
     return err;
 }
@@ -106,9 +120,9 @@ static weir_err mlflow_find_experiment(mlflow *m) {
 
 /* --- one run ------------------------------------------------------------------------------------------------------ */
 
-static void mlflow_put_pair(weir_json *json, const char *key, const char *value, int length_max) {
+static void mlflow_put_pair(weir_json *json, const char *key, const char *value) {
     char cut[MLFLOW_VALUE_MAX + 1];
-    snprintf(cut, sizeof cut, "%.*s", length_max < MLFLOW_VALUE_MAX ? length_max : MLFLOW_VALUE_MAX, value);
+    snprintf(cut, sizeof cut, "%s", value);
     weir_json_object(json);
     weir_json_key_string(json, "key", key);
     weir_json_key_string(json, "value", cut);
@@ -158,15 +172,15 @@ static weir_err mlflow_make_run(mlflow *m, const weir_run *run, char run_id[MLFL
     weir_json_key_i64(&json, "start_time", mlflow_began_ms(run));
     weir_json_key(&json, "tags");
     weir_json_array(&json);
-    mlflow_put_pair(&json, MLFLOW_TAG, run->id, MLFLOW_VALUE_MAX);
-    mlflow_put_pair(&json, "mlflow.runName", run->name, MLFLOW_VALUE_MAX);
-    mlflow_put_pair(&json, "weir.folder", run->folder, MLFLOW_VALUE_MAX);
-    mlflow_put_pair(&json, "weir.task", run->task, MLFLOW_VALUE_MAX);
-    mlflow_put_pair(&json, "weir.kind", run->family, MLFLOW_VALUE_MAX);
-    mlflow_put_pair(&json, "weir.figure", run->measure, MLFLOW_VALUE_MAX);
-    if (*run->snapshot) mlflow_put_pair(&json, "weir.snapshot", run->snapshot, MLFLOW_VALUE_MAX);
-    if (*run->program) mlflow_put_pair(&json, "weir.program", run->program, MLFLOW_VALUE_MAX);
-    if (*run->model) mlflow_put_pair(&json, "weir.model", run->model, MLFLOW_VALUE_MAX);
+    mlflow_put_pair(&json, MLFLOW_TAG, run->id);
+    mlflow_put_pair(&json, "mlflow.runName", run->name);
+    mlflow_put_pair(&json, "weir.folder", run->folder);
+    mlflow_put_pair(&json, "weir.task", run->task);
+    mlflow_put_pair(&json, "weir.kind", run->family);
+    mlflow_put_pair(&json, "weir.figure", run->measure);
+    if (*run->snapshot) mlflow_put_pair(&json, "weir.snapshot", run->snapshot);
+    if (*run->program) mlflow_put_pair(&json, "weir.program", run->program);
+    if (*run->model) mlflow_put_pair(&json, "weir.model", run->model);
     weir_json_array_end(&json);
     weir_json_object_end(&json);
     weir_err err = mlflow_ask(m, "runs/create", NULL, &body, NULL, &root);
@@ -222,8 +236,19 @@ static void mlflow_put_metric(weir_json *json, const mlflow_metric *metric) {
     weir_json_object_end(json);
 }
 
+/* Where the next option is whose name each version takes, from this one on; option_count: there is none. */
+static size_t mlflow_param_from(const weir_run *run, size_t number) {
+    for (; number < run->option_count; number++) {
+        const char *name = run->options[number].name;
+        const size_t length = strlen(name);
+        if (length > 0 && length <= MLFLOW_NAME_MAX && strspn(name, MLFLOW_LETTERS) == length) break;
+    }
+    return number;
+}
+
 bool weir_mlflow_batch(const weir_run *run, const char *run_id, size_t *from, size_t *params, weir_buf *body) {
     mlflow_metric metric;
+    *params = mlflow_param_from(run, *params);
     if (!mlflow_metric_at(run, *from, &metric) && *params >= run->option_count) return false;
     weir_json json = weir_json_begin(body);
     weir_json_object(&json);
@@ -238,8 +263,10 @@ bool weir_mlflow_batch(const weir_run *run, const char *run_id, size_t *from, si
     weir_json_array_end(&json);
     weir_json_key(&json, "params");
     weir_json_array(&json);
-    for (size_t sent = 0; sent < MLFLOW_PARAMS_MAX && *params < run->option_count; sent++, ++*params)
-        mlflow_put_pair(&json, run->options[*params].name, run->options[*params].value, MLFLOW_VALUE_MAX);
+    for (size_t sent = 0; sent < MLFLOW_PARAMS_MAX && *params < run->option_count; sent++) {
+        mlflow_put_pair(&json, run->options[*params].name, run->options[*params].value);
+        *params = mlflow_param_from(run, *params + 1);
+    }
     weir_json_array_end(&json);
     weir_json_object_end(&json);
     return true;
@@ -292,6 +319,20 @@ static weir_err mlflow_send_run(mlflow *m, const weir_run *run) {
     return err;
 }
 
+/* What the server refuses of one run leaves the others; how many is the last thing that is said. */
+static weir_err mlflow_send_all(mlflow *m, const weir_runs_shown *shown) {
+    char first[WEIR_ERR_SENTENCE_MAX] = "";
+    size_t refused = 0;
+    for (size_t i = 0; i < shown->count; i++) {
+        weir_err err = mlflow_send_run(m, shown->runs[i]);
+        if (err && !m->refused) return err;
+        if (err && !refused++) weir_err_sentence(err, first, sizeof first);
+    }
+    if (!refused) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUNAVAILABLE, "%zu of %zu runs were refused, the first of them %s", refused, shown->count,
+                    first);
+}
+
 weir_err weir_mlflow_send(const weir_mlflow_opts *opts, const weir_runs_shown *shown) {
     const weir_client_opts client = {.server = opts->url,
                                      .option = "--mlflow",
@@ -304,8 +345,7 @@ weir_err weir_mlflow_send(const weir_mlflow_opts *opts, const weir_runs_shown *s
     weir_err err = weir_arena_open(WEIR_JSON_FILE_ARENA, &m.arena);
     if (!err) err = weir_client_open(&client, &m.client);
     if (!err) err = mlflow_find_experiment(&m);
-    for (size_t i = 0; !err && i < shown->count; i++)
-        err = mlflow_send_run(&m, shown->runs[i]);
+    if (!err) err = mlflow_send_all(&m, shown);
     weir_client_close(m.client);
     weir_arena_close(m.arena);
     weir_buf_free(&m.reply);

@@ -280,12 +280,16 @@ static weir_err read_load_all(read_files *f, weir_run *run) {
     return err;
 }
 
-/* Of what it was told and what it got: not of places and times. */
+/* Of what it was told, what it got and when it began, not of places: two that were told the same are two. An earlier
+ * version did not say when; then it is of what each epoch took. */
 static void read_make_id(const read_files *f, weir_run *run) {
     uint64_t words[2] = {0, 1};
     for (size_t i = 0; i < 2; i++) {
         words[i] = weir_xxh3(f->report, f->report_length, words[i]);
-        if (f->epochs) words[i] = weir_xxh3(f->epochs, f->epochs_length, words[i]);
+        if (*run->began)
+            words[i] = weir_xxh3(run->began, strlen(run->began), words[i]);
+        else if (f->epochs)
+            words[i] = weir_xxh3(f->epochs, f->epochs_length, words[i]);
         for (size_t o = 0; o < run->option_count; o++) {
             words[i] = weir_xxh3(run->options[o].name, strlen(run->options[o].name), words[i]);
             words[i] = weir_xxh3(run->options[o].value, strlen(run->options[o].value), words[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runs.c - `weir runs`: the trainings below some folders, for people, machines and MLflow. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +23,18 @@ static int runs_by_ended(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* What has none stands last. */
+/* Figures of another task or another kind are of something else. */
+static int runs_by_asked(const weir_run *a, const weir_run *b) {
+    const int order = strcmp(a->task, b->task);
+    return order ? order : strcmp(a->measure, b->measure);
+}
+
+/* Within what can be compared, the best first; what has none stands last. */
 static int runs_by_validation(const void *a, const void *b) {
     const weir_run *x = *(const weir_run *const *)a, *y = *(const weir_run *const *)b;
     const double one = x->validation.value, other = y->validation.value;
+    const int asked = runs_by_asked(x, y);
+    if (asked) return asked;
     if (one > other || (one == one && other != other)) return -1;
     if (one < other || (one != one && other == other)) return 1;
     return strcmp(x->name, y->name);
@@ -51,13 +60,17 @@ static weir_err runs_plot(const char *path, const weir_runs_shown *shown) {
     weir_runs_line *lines = weir_calloc(shown->count + 1, sizeof *lines);
     if (!lines) return WEIR_NOMEM("for a picture");
     size_t best = 0;
+    bool alike = true;
+    char what[64] = "validation";
     for (size_t i = 0; i < shown->count; i++) {
         const weir_run *run = shown->runs[i];
         lines[i] = (weir_runs_line){run->name, run->epochs, run->epoch_count, run->best_epoch, false};
+        if (runs_by_asked(run, shown->runs[0]) != 0) alike = false;
         if (runs_by_validation(&shown->runs[i], &shown->runs[best]) < 0) best = i;
     }
-    if (shown->count > 1) lines[best].best = true;
-    weir_runs_draw(&svg, lines, shown->count, "validation");
+    if (alike && shown->count > 1) lines[best].best = true;
+    if (alike && shown->count) snprintf(what, sizeof what, "%s of validation", shown->runs[0]->measure);
+    weir_runs_draw(&svg, lines, shown->count, what);
     weir_err err = weir_buf_err(&svg);
     if (!err) err = weir_file_replace(path, svg.bytes, svg.length);
     weir_buf_free(&svg);

@@ -293,6 +293,28 @@ static void a_picture_says_its_axis_and_names_as_text(void **state) {
     weir_buf_free(&svg);
 }
 
+/* Two trainings that were told the same and got the same are two; a copy of one is the same. */
+static void an_id_is_of_one_training(void **state) {
+    char first[33], other[33];
+    static const char began_later[] =
+        "\"begun\":\"2026-11-21T10:00:00.000001Z\",\"ended\":\"2026-11-21T10:01:00.000000Z\",\"options\":{"
+        "\"rate\":\"0.01\",\"residual\":true}";
+    (void)state;
+    make_run("r");
+    weir_runs *runs = list_of("r");
+    snprintf(first, sizeof first, "%s", weir_runs_at(runs, 0)->id);
+    weir_runs_close(runs);
+    assert_ok(weir_file_remove(weir_test_path("r/epochs.jsonl"))); /* a task without epochs has an id, too */
+    runs = list_of("r");
+    assert_string_equal(weir_runs_at(runs, 0)->id, first);
+    weir_runs_close(runs);
+    write_checked("r/run.json", began_later);
+    runs = list_of("r");
+    snprintf(other, sizeof other, "%s", weir_runs_at(runs, 0)->id);
+    weir_runs_close(runs);
+    assert_string_not_equal(first, other);
+}
+
 static void what_differs_is_found(void **state) {
     static const weir_run_option one[] = {{"hidden", "8"}, {"rate", "0.1"}, {"residual", "yes"}};
     static const weir_run_option two[] = {{"hidden", "8"}, {"rate", "0.2"}};
@@ -313,14 +335,14 @@ static void what_differs_is_found(void **state) {
 
 /* All metrics and all params are sent once, and no request has more than the API takes. */
 static void batches_keep_to_the_limits(void **state) {
-    enum { EPOCHS = 2500, OPTIONS = 230 };
+    enum { EPOCHS = 2500, OPTIONS = 230, ODD = 4 };
     static weir_run_epoch epochs[EPOCHS];
-    static weir_run_option options[OPTIONS];
-    static char names[OPTIONS][16];
+    static weir_run_option options[OPTIONS + ODD];
+    static char names[OPTIONS][16], wide[252];
     weir_run run = {.epochs = epochs,
                     .epoch_count = EPOCHS,
                     .options = options,
-                    .option_count = OPTIONS,
+                    .option_count = OPTIONS + ODD,
                     .began = "",
                     .validation = {0.5, 0.4, (double)NAN, 1},
                     .test = {0.5, 0.4, 0.6, 1},
@@ -334,6 +356,13 @@ static void batches_keep_to_the_limits(void **state) {
         snprintf(names[i], sizeof names[i], "o%u", i);
         options[i] = (weir_run_option){names[i], i ? "1" : "a \"quoted\" \xc3\xa4 value"};
     }
+    /* Names that a server may refuse, and the whole run with them, are left out, wherever they stand. */
+    memset(wide, 'a', sizeof wide - 1);
+    options[OPTIONS] = options[0];
+    options[0] = (weir_run_option){"a?b", "1"};
+    options[OPTIONS + 1] = (weir_run_option){"", "1"};
+    options[OPTIONS + 2] = (weir_run_option){wide, "1"};
+    options[OPTIONS + 3] = (weir_run_option){"\xc3\xa4", "1"};
     while (weir_mlflow_batch(&run, "id", &from, &params, &body)) {
         json_t *root = json_loadb(body.bytes, body.length, 0, NULL);
         assert_non_null(root);
@@ -354,5 +383,5 @@ WEIR_TESTS(WEIR_CASE(a_run_is_read), WEIR_CASE(a_run_without_options_is_one), WE
            WEIR_CASE(v1_any_figure_is_shown_or_named), WEIR_CASE(v1_too_many_options_are_named),
            WEIR_CASE(seconds_out_of_range_are_not_known), WEIR_CASE(a_picture_says_its_axis_and_names_as_text),
            WEIR_CASE(v1_any_bytes_are_a_run_or_named), WEIR_CASE(v1_an_allocation_that_fails_loses_no_run),
-           WEIR_CASE(v2_no_control_character_is_shown), WEIR_CASE(what_differs_is_found),
-           WEIR_CASE(batches_keep_to_the_limits))
+           WEIR_CASE(v2_no_control_character_is_shown), WEIR_CASE(an_id_is_of_one_training),
+           WEIR_CASE(what_differs_is_found), WEIR_CASE(batches_keep_to_the_limits))

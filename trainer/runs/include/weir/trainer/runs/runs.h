@@ -56,7 +56,7 @@ typedef struct weir_run {
     const char *snapshot, *program, *model;
     const char *began, *ended; /* RFC 3339 */
     int64_t ended_us;          /* 0: not known */
-    char id[33];               /* of the content of its files: the same run wherever it lies */
+    char id[33];               /* of what it was told and got, and when it began: the same wherever it lies */
     weir_run_figure validation, test;
     double seconds; /* of all epochs; NaN */
     uint32_t best_epoch;
