@@ -225,6 +225,18 @@ static void a_stopped_one_goes_on(void **state) {
     cli_must(SAME("k"), "^the same$");
 }
 
+/* While the options of its trials are looked at, also of a sweep that has trained some. */
+static void a_stopped_look_has_begun_no_training(void **state) {
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "s --trials 1 --epochs 1" TRY LEARN, "^best on validation: trial 1\\. On the test, by which ");
+    cli_must("cp -r s before; { " SWEEP "s --trials 1000 --epochs 1" TRY LEARN " > said 2> err & pid=$!; "
+             "until grep -q . /proc/$pid/task/$pid/children; do sleep 0.01; done; kill -TERM $pid; "
+             "wait $pid || echo status $?; }; diff -r s before",
+             "^status 70$");
+    cli_must("cat err", "^weir sweep: stopped on request; no training was begun");
+}
+
 /* A training that is killed alone, as for want of memory, is not the trial's failing. */
 static void h2_a_killed_training_is_gone_on_with(void **state) {
     (void)state;
@@ -313,6 +325,7 @@ WEIR_TESTS(WEIR_CASE(a_sweep_finds_the_best_by_validation), WEIR_CASE(h1_more_tr
            WEIR_CASE(what_repeats_is_trained_once), WEIR_CASE(a_failing_trial_is_said_and_the_others_go_on),
            WEIR_CASE(what_makes_no_sense_is_refused), WEIR_CASE(another_sweep_in_its_folder_is_refused),
            WEIR_CASE(each_trial_may_have_ranks), WEIR_CASE(a_stopped_one_goes_on),
-           WEIR_CASE(h2_a_killed_training_is_gone_on_with), WEIR_CASE(what_fails_in_the_last_rung_is_never_the_best),
+           WEIR_CASE(a_stopped_look_has_begun_no_training), WEIR_CASE(h2_a_killed_training_is_gone_on_with),
+           WEIR_CASE(what_fails_in_the_last_rung_is_never_the_best),
            WEIR_CASE(h2_killed_at_each_point_it_ends_as_it_would_have),
            WEIR_CASE(h2_killed_at_random_moments_it_ends_as_it_would_have), WEIR_CASE(a_second_one_waits_outside))
