@@ -42,11 +42,12 @@ static void a_sweep_finds_the_best_by_validation(void **state) {
     cli_must("grep -c '<path class=\"best\"' s/sweep.svg", "^2$"); /* its line, and the legend's */
     cli_must("grep -c 'prefers-color-scheme' s/sweep.svg", "^1$");
     /* The command line that it prints is the training that it had, but for learning again and the trees. */
-    cli_must("line=$(grep -o '\"command\":\"[^\"]*' s/sweep.json | cut -d'\"' -f4); "
-             "best=$(grep best s/trials.csv | grep -v ^trial | cut -d, -f1); $line --once --no-baselines --folder "
-             "again > said; "
-             "cmp again/report.json s/trials/00$best/report.json && echo the same",
-             "^the same$");
+    cli_must(
+        "line=$(grep -o '\"command\":\"[^\"]*' s/sweep.json | cut -d'\"' -f4); "
+        "best=$(grep best s/trials.csv | grep -v ^trial | cut -d, -f1); $line --learn once --no-baselines --folder "
+        "again > said; "
+        "cmp again/report.json s/trials/00$best/report.json && echo the same",
+        "^the same$");
     cli_must(SWEEP "s" PLAN, "^rung 1/2 .*, was there ");
     cli_must(SWEEP "s" PLAN, " it has 0[^:]* \\(95 of 100: [^)]*\\), learnt once$");
     cli_must(SWEEP "s" PLAN, "^train it again, which learns a second time, from validation, too, ");
@@ -144,7 +145,7 @@ static void what_makes_no_sense_is_refused(void **state) {
         {SWEEP "s --try 'network=mean|mode'", "--network is 'mode'"},
         {SWEEP "s --try 'epochs=1|2'", "--epochs cannot be an option of the trials"},
         {SWEEP "s" TRY " -- --models m", "--models cannot be an option of the trials"},
-        {SWEEP "s --try 'once=on|off'", "--once cannot be an option of the trials"},
+        {SWEEP "s --try 'learn=once|twice'", "--learn cannot be an option of the trials"},
         {SWEEP "s --try validation=0.1..0.3", "--try validation would have each trial measured on other targets"},
         {SWEEP "s --try 'test=0.1|0.2'", "--try test would have"},
         {SWEEP "s --try 'masks=a,b,c|a,c,b'", "--try masks would have"},

@@ -37,7 +37,7 @@ static const plan_name plan_reserved[] = {
     {"check", 0, "the sweep does it"},
     {"resume", 0, "the sweep does it"},
     {"as-served", 0, "train the best one again, by the command line that the sweep prints"},
-    {"once", 0, "the sweep gives it, since a second learning changes nothing of validation"},
+    {"learn", 0, "the sweep gives it, since a second learning changes nothing of validation"},
     {"help", 'h', "see weir train --help"},
     {"version", 0, "it is no training"},
     {"check-config", 0, "it is no training"},

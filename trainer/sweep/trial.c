@@ -61,7 +61,7 @@ static weir_err trial_put_words(const weir_sweep *s, const weir_sweep_trial *tri
         trial_put_word(text, countp, "--folder");
         trial_put_word(text, countp, folder);
         trial_put_word(text, countp, "--resume");
-        trial_put_word(text, countp, "--once");
+        trial_put_word(text, countp, "--learn=once");
         if (s->baselines_known) trial_put_word(text, countp, "--no-baselines");
     } else {
         trial_put_word(text, countp, "--check");
