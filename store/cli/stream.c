@@ -54,8 +54,9 @@ void weir_cli_complain(const char *path, weir_err err) {
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     weir_buf line = {0};
     weir_buf_printf(&line, "%s: %s", path, sentence);
-    /* Our own mistakes say where, so that a report of them is worth something; wrong usage says where to read. */
-    if (weir_err_exit_status(err) == 70) {
+    /* Our own mistakes say where, so that a report of them is worth something; wrong usage says where to read. What was
+     * told to stop has made none. */
+    if (weir_err_exit_status(err) == 70 && !weir_err_is(err, WEIR_ECANCELLED)) {
         char place[128];
         weir_err_place(err, place, sizeof place);
         weir_buf_printf(&line, " (at %s; please report this)", place);
