@@ -167,6 +167,7 @@ typedef struct sheet {
     char (*headers)[HEADER_MAX];
     sheet_item *items;
     uint32_t count, room, owners;
+    bool with_events; /* of edges: some has one, so there is a column event_id */
 } sheet;
 
 static weir_err sheet_open(sheet *s, uint32_t owners, uint32_t room) {
@@ -387,16 +388,9 @@ static weir_err sheet_of_edges(const weir_snapshot *snapshot, sheet *s) {
     for (uint32_t i = 0; !err && i < relations; i++) {
         const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, i, WEIR_OUT);
         sheet_add_features(s, i, e->columns, e->column_count);
+        s->with_events = s->with_events || e->has_events;
     }
     return err;
-}
-
-/* The column event_id is there only if some edge has an event. */
-static bool export_has_events(const weir_snapshot *snapshot) {
-    bool any = false;
-    for (uint32_t i = 0; i < weir_schema_relation_count(weir_snapshot_schema(snapshot)); i++)
-        any = any || weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->has_events;
-    return any;
 }
 
 static weir_err export_put_list(const weir_snapshot *snapshot, const sheet *s, uint32_t relation, uint64_t vertex,
@@ -404,7 +398,6 @@ static weir_err export_put_list(const weir_snapshot *snapshot, const sheet *s, u
     const weir_schema *schema = weir_snapshot_schema(snapshot);
     const weir_schema_relation *r = weir_schema_relation_at(schema, relation);
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, WEIR_OUT);
-    const bool with_events = export_has_events(snapshot);
     weir_buf *out = &file->text;
     weir_err err = WEIR_OK;
     for (int64_t at = e->indptr[vertex]; !err && at < e->indptr[vertex + 1]; at++) {
@@ -416,8 +409,8 @@ static weir_err export_put_list(const weir_snapshot *snapshot, const sheet *s, u
         weir_buf_printf(out, ",%s,%s,%s,", r->name, weir_schema_vertex_at(schema, r->from)->name,
                         weir_schema_vertex_at(schema, r->to)->name);
         weir_export_seconds(out, e->times[at]);
-        if (with_events) weir_buf_byte(out, ',');
-        if (with_events && e->events[at]) weir_buf_u64(out, e->events[at]);
+        if (s->with_events) weir_buf_byte(out, ',');
+        if (s->with_events && e->events[at]) weir_buf_u64(out, e->events[at]);
         sheet_put_items(out, s, relation, &l);
         err = weir_export_flush(file);
     }
@@ -432,8 +425,8 @@ static weir_err export_edges(const weir_snapshot *snapshot, const char *folder) 
         err = weir_export_open(folder, "edges.csv", &file);
         if (!err)
             sheet_put_header(&file.text,
-                             export_has_events(snapshot) ? "src,dst,type,src_type,dst_type,timestamp,event_id"
-                                                         : "src,dst,type,src_type,dst_type,timestamp",
+                             s.with_events ? "src,dst,type,src_type,dst_type,timestamp,event_id"
+                                           : "src,dst,type,src_type,dst_type,timestamp",
                              &s);
         for (uint32_t i = 0; !err && i < s.owners; i++) {
             uint64_t vertices = weir_snapshot_edges_of(snapshot, i, WEIR_OUT)->vertices;

@@ -37,6 +37,7 @@ typedef struct lift {
     uint32_t type_count;
     weir_csv *nodes, *edges; /* nodes: NULL, there is no file of them */
     uint32_t at[LIFT_PLAIN]; /* where edges have these columns, or LIFT_NONE */
+    uint32_t id;             /* the same, of their own ids */
     lift_column *columns;
     uint32_t column_count;
     weir_export_file new_nodes, new_edges;
@@ -111,9 +112,10 @@ static weir_err lift_headers(lift *l, const char *path) {
     if (!l->columns) return WEIR_NOMEM("while edges become vertices");
     for (uint32_t i = 0; i < LIFT_PLAIN; i++)
         l->at[i] = lift_find(l->edges, lift_names[i]);
+    l->id = lift_find(l->edges, "id");
     if (l->at[LIFT_SRC] == LIFT_NONE || l->at[LIFT_DST] == LIFT_NONE)
         return WEIR_ERR(WEIR_EDATA, "%s lacks the columns 'src' and 'dst'", path);
-    if (!l->nodes) lift_add(l, "id", LIFT_NONE, lift_find(l->edges, "id"));
+    if (!l->nodes) lift_add(l, "id", LIFT_NONE, l->id);
     for (uint32_t i = 0; i < of_nodes; i++)
         lift_add(l, weir_csv_name(l->nodes, i), i, lift_find(l->edges, weir_csv_name(l->nodes, i)));
     if (lift_find(l->nodes, "type") == LIFT_NONE) lift_add(l, "type", LIFT_NONE, LIFT_NONE);
@@ -207,7 +209,7 @@ static void lift_put_edge(lift *l, const char *const fields[LIFT_PLAIN], bool li
 
 /* The key of the edge at hand: its id, or the type and the number of its row. No other has it. */
 static weir_err lift_key(lift *l, const char *type, char key[WEIR_KEY_MAX + 1]) {
-    const char *own = lift_field(l->edges, lift_find(l->edges, "id"));
+    const char *own = lift_field(l->edges, l->id);
     const uint32_t before = l->keys.count;
     int32_t code;
     if (strlen(own) > WEIR_KEY_MAX) return WEIR_ERR(WEIR_EDATA, "%s: the id is too long", weir_csv_place(l->edges));

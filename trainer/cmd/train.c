@@ -338,8 +338,7 @@ static const weir_option options[] = {
     {"models", 'm', "DIR", "add the model to this folder of trained models (default: only print a report)", NULL},
     {"folder", 'f', "DIR",
      "write checkpoint, epochs.jsonl, curve.svg, report.json and run.json there; of a task that recommends no "
-     "checkpoint "
-     "and no curve.svg (default: write none)",
+     "checkpoint and no curve.svg (default: write none)",
      NULL},
     {"predictions", 0, "FILE",
      "write key, time, label and score of each target of validation and test there, as CSV (default: do not)", NULL},
