@@ -58,18 +58,25 @@ weir_err weir_score_margins(const weir_score_model *model, weir_tree_columns *co
 
 /* --- what columns contribute -------------------------------------------------------------------------------------- */
 
+/* Of all columns, of which few are told. */
+typedef struct trees_part {
+    const weir_tree_column *of;
+    double contribution;
+} trees_part;
+
 static int trees_by_contribution(const void *a, const void *b) {
-    const weir_score_column *x = a, *y = b;
+    const trees_part *x = a, *y = b;
     const double p = fabs(x->contribution), q = fabs(y->contribution);
     if (p != q) return p > q ? -1 : 1;
-    return strcmp(x->name, y->name);
+    return strcmp(x->of->name, y->of->name);
 }
 
 /* Of a list of categories the word; of buckets their number; nothing of a value that is missing or not in the list. */
-static void trees_fill_value(const weir_schema *schema, const weir_tree_column *of, const float *row,
-                             weir_score_column *column) {
-    column->name = of->name;
-    column->value = weir_tree_column_value(of, row);
+static void trees_fill_column(const weir_schema *schema, const trees_part *part, const float *row,
+                              weir_score_column *column) {
+    const weir_tree_column *of = part->of;
+    *column = (weir_score_column){
+        .name = of->name, .value = weir_tree_column_value(of, row), .contribution = part->contribution};
     if (!of->category || isnan(column->value)) return;
     const weir_schema_feature *feature = &weir_schema_vertex_at(schema, of->type)->features[of->category->feature];
     const uint32_t slot = (uint32_t)column->value;
@@ -84,22 +91,24 @@ weir_err weir_score_columns_of(const weir_score_model *model, const weir_schema 
     const bool blends = weir_score_model_blends(model);
     const double weight = blends ? blend->trees_slope / 2 : 1;
     double *contributions = weir_arena_alloc(arena, weir_trees_look(trees).columns * sizeof *contributions);
-    weir_score_column *columns = weir_arena_calloc(arena, model->column_count, sizeof *columns);
-    if (!contributions || !columns) return WEIR_ARENA_ERR(arena, TREES_NO_ROOM);
+    trees_part *parts = weir_arena_calloc(arena, model->column_count, sizeof *parts);
+    weir_score_column *columns = weir_arena_alloc(arena, wanted * sizeof *columns);
+    if (!contributions || !parts || !columns) return WEIR_ARENA_ERR(arena, TREES_NO_ROOM);
     weir_trees_contribute(trees, row, contributions);
     for (uint32_t i = 0; i < model->column_count; i++) {
         const weir_tree_column *of = &model->columns[i];
-        trees_fill_value(schema, of, row, &columns[i]);
+        parts[i].of = of;
         for (uint32_t c = of->begin; c < of->begin + of->count; c++)
-            columns[i].contribution += weight * contributions[c];
+            parts[i].contribution += weight * contributions[c];
     }
-    qsort(columns, model->column_count, sizeof *columns, trees_by_contribution);
+    qsort(parts, model->column_count, sizeof *parts, trees_by_contribution);
     score->columns = columns;
-    while (score->column_count < model->column_count && score->column_count < wanted &&
-           columns[score->column_count].contribution != 0)
-        score->column_count++;
-    for (uint32_t i = score->column_count; i < model->column_count; i++)
-        score->other_columns += columns[i].contribution;
+    for (uint32_t i = 0; i < model->column_count; i++) {
+        if (i < wanted && parts[i].contribution != 0)
+            trees_fill_column(schema, &parts[i], row, &columns[score->column_count++]);
+        else
+            score->other_columns += parts[i].contribution;
+    }
     score->base = weight * weir_trees_expected(trees) + (blends ? blend->trees_offset / 2 : 0);
     if (blends) score->network = (blend->network_slope * network + blend->network_offset) / 2;
     return WEIR_OK;

@@ -19,8 +19,8 @@
  *   SCORE-C5  A change that a reason names is the logit less the logit of the same tree without that edge, and without
  *             what the target's row says of a pair that was known by it.
  *   SCORE-C6  Of a model with trees, what its columns contribute is exact (TREES-W4), of a value and its flag the sum
- *             of both: with the base, and of a blend
- *             with the network's part, it adds up to the logit, but for the rounding of floats.
+ *             of both: with the base, and of a blend with the network's part, it adds up to the logit, but for the
+ *             rounding of floats.
  *
  * THREADS: a scorer belongs to one thread at a time; a model is read-only and counted, [any].
  */
