@@ -82,7 +82,7 @@ weir_err weir_sweep_words(const weir_sweep *s, const weir_sweep_trial *trial, co
 /* What its report says. */
 static weir_err trial_take_result(weir_sweep *s, const char *folder, uint32_t epochs, weir_sweep_result *result) {
     weir_arena *arena = NULL;
-    weir_run *run;
+    weir_run *run = NULL;
     weir_err err = weir_arena_open(TRIAL_ARENA_BYTES, &arena);
     if (!err) err = weir_run_read(arena, folder, folder, &run);
     if (!err && !isfinite(run->validation.value))
