@@ -36,7 +36,8 @@ typedef struct aggregate_pairs {
     uint64_t firsts[ROWS_AT_ONCE]; /* as a source over arrays calls them, or: */
     weir_vertex first_ids[ROWS_AT_ONCE];
     weir_vertex seconds[ROWS_AT_ONCE];
-    aggregate_ends ends[]; /* a relation: several pairs may share an end */
+    float (*own)[ROWS_AT_ONCE]; /* of each aggregate with a ratio the number of the edge to the end */
+    aggregate_ends ends[];      /* a relation: several pairs may share an end */
 } aggregate_pairs;
 
 /* What was told of the neighbours of a window. Only a schema with labelled aggregates has this. */
@@ -78,6 +79,7 @@ typedef struct aggregate_reading {
     const weir_sample_window *window;
     int64_t before_us;
     uint32_t steps; /* of a walk that met anybody */
+    uint32_t row;   /* of those at hand */
 } aggregate_reading;
 
 uint32_t weir_aggregates_count(const weir_schema *schema, uint32_t vertex_type) {
@@ -184,6 +186,20 @@ static double aggregate_of_numbers(weir_schema_function function, const float *n
     return function == WEIR_SCHEMA_MEAN ? sum / present : aggregate_deviation(numbers, count, sum / present, present);
 }
 
+/* Of the newest edge that has a number. Times fall, but for edges that a walk has met. */
+static double aggregate_newest(const aggregate_reading *r, uint32_t count) {
+    const float *numbers = r->a->scratch->numbers;
+    double newest = (double)NAN;
+    int64_t newest_us = INT64_MIN;
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t time_us = weir_aggregate_time_at(r->window, i);
+        if (isnan(numbers[i]) || (!isnan(newest) && time_us <= newest_us)) continue;
+        newest = (double)numbers[i];
+        newest_us = time_us;
+    }
+    return newest;
+}
+
 /* In seconds. Where there is no edge, the last one was before the window and the first one is yet to come. Times fall,
  * but for edges that a walk has met. */
 static double aggregate_age(const aggregate_reading *r, const weir_schema_aggregate *aggregate, uint32_t count) {
@@ -233,8 +249,17 @@ static weir_err aggregate_evaluate(const aggregate_reading *r, const weir_schema
         err = aggregate_decode(r, aggregate->of, count);
         if (!err) *valuep = aggregate_of_numbers(aggregate->function, s->numbers, count);
         break;
+    case WEIR_SCHEMA_NEWEST:
+        err = aggregate_decode(r, aggregate->of, count);
+        if (!err) *valuep = aggregate_newest(r, count);
+        break;
     }
     return err;
+}
+
+/* The number of the edge to the end, as a multiple of what was found there. */
+static double aggregate_ratio(float own, double found) {
+    return found > 0 ? (double)own / found : (double)NAN;
 }
 
 /* --- groups --------------------------------------------------------------------------------------------------- */
@@ -365,7 +390,7 @@ static weir_err aggregate_evaluate_told(const aggregate_reading *r, const weir_s
     }
     s->numbers_of = WEIR_SCHEMA_NONE; /* what was decoded was of another window */
     weir_err err = aggregate_keep(r->a, r->window, &kept);
-    const aggregate_reading some = {r->a, r->ask, &kept, r->before_us, r->steps};
+    const aggregate_reading some = {r->a, r->ask, &kept, r->before_us, r->steps, r->row};
     return err ? err : aggregate_evaluate(&some, aggregate, valuep);
 }
 
@@ -382,6 +407,8 @@ static weir_err aggregate_evaluate_group(const aggregate_reading *r, const weir_
         if (aggregate_shares(aggregate, first))
             err = labelled ? aggregate_evaluate_told(r, aggregate, &values[column])
                            : aggregate_evaluate(r, aggregate, &values[column]);
+        if (!err && aggregate_shares(aggregate, first) && aggregate->ratio != WEIR_SCHEMA_NONE)
+            values[column] = aggregate_ratio(r->a->pairs->own[i][r->row], values[column]);
         column += aggregate->vertex == first->vertex;
     }
     return err;
@@ -404,13 +431,28 @@ static weir_err aggregate_read_group(weir_aggregates *a, const weir_schema_aggre
     aggregate_see_begins(a, first, of->before_us, of->count);
     weir_err err = a->source->windows(a->source, &ask, windows);
     for (uint32_t row = 0; !err && row < of->count; row++) {
-        const aggregate_reading r = {a, &ask, &windows[row], of->before_us[row], 0};
+        const aggregate_reading r = {a, &ask, &windows[row], of->before_us[row], 0, row};
         err = aggregate_evaluate_group(&r, first, values + (size_t)row * columns);
     }
     return err;
 }
 
 /* --- pairs ---------------------------------------------------------------------------------------------------- */
+
+/* What ratios divide: numbers of the edge to the end. */
+static weir_err aggregate_read_own(const weir_aggregates *a, const weir_sample_ask *ask,
+                                   const weir_sample_window *window, uint32_t edge, uint32_t row) {
+    const weir_sample_window part = weir_sample_window_part(window, edge, edge + 1);
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(a->schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(a->schema, i);
+        if (aggregate->ratio == WEIR_SCHEMA_NONE || aggregate->vertex != ask->type ||
+            aggregate->between[0] != ask->relation)
+            continue;
+        err = a->source->numbers(a->source, ask, &part, aggregate->ratio, &a->pairs->own[i][row]);
+    }
+    return err;
+}
 
 /* Where the newest edge leads that a target sees along the relation to one of the ends (AGGREGATE-G3). */
 static weir_err aggregate_find_end(const weir_aggregates *a, uint32_t relation, const weir_sample_vertices *of,
@@ -431,7 +473,9 @@ static weir_err aggregate_find_end(const weir_aggregates *a, uint32_t relation, 
     weir_err err = a->source->windows(a->source, &ask, &window);
     for (uint32_t i = 0; !err && !*foundp && i < window.count; i++) {
         *foundp = weir_aggregate_time_at(&window, i) < own_us || weir_sample_window_event(&window, i) == event;
-        if (*foundp) *vertexp = weir_aggregate_neighbor_at(a->source, &window, i);
+        if (!*foundp) continue;
+        *vertexp = weir_aggregate_neighbor_at(a->source, &window, i);
+        err = aggregate_read_own(a, &ask, &window, i, row);
     }
     return err;
 }
@@ -456,7 +500,8 @@ static weir_err aggregate_find_pairs(weir_aggregates *a, const weir_schema_aggre
     const aggregate_ends *one, *other;
     if (!a->pairs) a->pairs = weir_calloc(1, sizeof *a->pairs + ends);
     aggregate_pairs *pairs = a->pairs;
-    if (!pairs) return WEIR_NOMEM("for aggregates of pairs");
+    if (pairs && !pairs->own) pairs->own = weir_calloc(weir_schema_aggregate_count(a->schema), sizeof *pairs->own);
+    if (!pairs || !pairs->own) return WEIR_NOMEM("for aggregates of pairs");
     pairs->count = 0;
     if (!of->events) return WEIR_OK;
     const uint32_t second = first->between[1] == WEIR_SCHEMA_NONE ? first->between[0] : first->between[1];
@@ -508,7 +553,7 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
         for (uint32_t e = 0; both && e < windows[i].count; e++)
             a->scratch->counts[e] = weir_aggregate_neighbor_at(a->source, &windows[i], e) == pairs->seconds[i];
         if (both) err = aggregate_keep(a, &windows[i], &kept);
-        const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i], 0};
+        const aggregate_reading r = {a, &ask, &kept, pairs->before_us[i], 0, pairs->rows[i]};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }
     return err;
@@ -560,7 +605,7 @@ static weir_err aggregate_read_through(weir_aggregates *a, const weir_schema_agg
                                      .direction = aggregate_direction(first->direction)};
         if (!err && met.count > 0) err = a->source->windows(a->source, &ask, a->scratch->windows);
         if (!err) err = aggregate_join(a, &met, both ? &pairs->seconds[i] : NULL, &joined);
-        const aggregate_reading r = {a, &ask, &joined, before_us, met.steps};
+        const aggregate_reading r = {a, &ask, &joined, before_us, met.steps, pairs->rows[i]};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }
     return err;
@@ -650,6 +695,7 @@ void weir_aggregates_close(weir_aggregates *aggregates) {
     weir_buf_free(&aggregates->edges);
     weir_walk_close(aggregates->walk);
     weir_free(aggregates->told);
+    if (aggregates->pairs) weir_free(aggregates->pairs->own);
     weir_free(aggregates->pairs);
     weir_free(aggregates->scratch);
     weir_free(aggregates);

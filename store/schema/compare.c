@@ -168,6 +168,12 @@ static const char *compare_of_name(const weir_schema *schema, const weir_schema_
                : weir_schema_relation_at(schema, aggregate->relation)->features[aggregate->of].name;
 }
 
+static const char *compare_ratio_name(const weir_schema *schema, const weir_schema_aggregate *aggregate) {
+    return aggregate->ratio == WEIR_SCHEMA_NONE
+               ? "nothing"
+               : weir_schema_relation_at(schema, aggregate->between[0])->features[aggregate->ratio].name;
+}
+
 static const char *compare_end_name(const weir_schema *schema, uint32_t relation) {
     return relation == WEIR_SCHEMA_NONE ? "nothing" : compare_relation_name(schema, relation);
 }
@@ -227,6 +233,9 @@ static weir_err compare_aggregate(comparer *c, const char *what, uint32_t stored
                            weir_schema_function_words[offered->function]);
     if (!err)
         err = compare_word(c, what, "of", compare_of_name(c->stored, stored), compare_of_name(c->offered, offered));
+    if (!err)
+        err = compare_word(c, what, "ratio", compare_ratio_name(c->stored, stored),
+                           compare_ratio_name(c->offered, offered));
     if (!err)
         err = compare_word(c, what, "label", compare_label_name(c->stored, stored),
                            compare_label_name(c->offered, offered));

@@ -196,6 +196,28 @@ static weir_err aggregate_read_of(const weir_schema_def *def, weir_schema_aggreg
                          weir_schema_function_words[aggregate->function], distinct ? "category" : "number");
 }
 
+/* The number of the edge to the (first) end that is divided by what the function says: of numbers, as it is one. */
+static weir_err aggregate_read_ratio(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    const weir_yaml_node *node = weir_schema_get(def, "ratio");
+    aggregate->ratio = WEIR_SCHEMA_NONE;
+    if (!node) return WEIR_OK;
+    if (aggregate->between[0] == WEIR_SCHEMA_NONE)
+        return WEIR_YAML_ERR(node,
+                             "%s: 'ratio' names a number of the edge to an end; name that by 'end', or two by "
+                             "'between'",
+                             def->what);
+    if (aggregate->of == WEIR_SCHEMA_NONE || aggregate->function == WEIR_SCHEMA_DISTINCT)
+        return WEIR_YAML_ERR(node, "%s: 'ratio' divides by a number of edges; '%s' is of none, 'mean' is of one",
+                             def->what, weir_schema_function_words[aggregate->function]);
+    const weir_schema_relation *end = learn_relation(def, aggregate->between[0]);
+    weir_err err = weir_schema_read_feature_reference(def, "ratio", node, end->name, end->features, end->feature_count,
+                                                      &aggregate->ratio);
+    if (err || end->features[aggregate->ratio].kind == WEIR_SCHEMA_NUMBER) return err;
+    return WEIR_YAML_ERR(node, "%s: '%s' of relation '%s' is a %s; 'ratio' takes a number", def->what,
+                         end->features[aggregate->ratio].name, end->name,
+                         weir_schema_kind_words[end->features[aggregate->ratio].kind]);
+}
+
 /* Which of the edges count: those whose neighbour was told to be one of these values. Of a pair all edges lead to one
  * and the same neighbour, which there is nothing to choose from. */
 static weir_err aggregate_read_label(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
@@ -252,9 +274,9 @@ static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_ag
 }
 
 weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"vertex",   "between",    "end",       "through", "crowd", "ordered",
-                                       "relation", "direction",  "function",  "of",      "label", "is",
-                                       "window",   "resolution", "normalise", NULL};
+    static const char *const keys[] = {"vertex",   "between",   "end",        "through",   "crowd", "ordered",
+                                       "relation", "direction", "function",   "of",        "ratio", "label",
+                                       "is",       "window",    "resolution", "normalise", NULL};
     weir_schema_aggregate *aggregate = slot;
     const weir_yaml_node *node = NULL;
     uint32_t function = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
@@ -274,6 +296,7 @@ weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
     if (!err) err = weir_schema_read_choice(def, "function", weir_schema_function_words, &function);
     aggregate->function = (weir_schema_function)function;
     if (!err) err = aggregate_read_of(def, aggregate);
+    if (!err) err = aggregate_read_ratio(def, aggregate);
     if (!err) err = aggregate_read_label(def, aggregate);
     if (!err) err = aggregate_read_window(def, aggregate);
     if (!err) err = weir_schema_read_choice(def, "normalise", weir_schema_normalise_words, &normalise);

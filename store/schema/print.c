@@ -171,6 +171,9 @@ static void schema_print_aggregate(const schema_printer *p, uint32_t id) {
     if (!pair) schema_text_line(p, "    direction: ", weir_schema_direction_words[aggregate->direction]);
     schema_text_line(p, "    function: ", weir_schema_function_words[aggregate->function]);
     if (aggregate->of != WEIR_SCHEMA_NONE) schema_text_line(p, "    of: ", relation->features[aggregate->of].name);
+    if (aggregate->ratio != WEIR_SCHEMA_NONE)
+        schema_text_line(p, "    ratio: ",
+                         weir_schema_relation_at(p->schema, aggregate->between[0])->features[aggregate->ratio].name);
     if (aggregate->label != WEIR_SCHEMA_NONE) {
         const weir_schema_label *label = weir_schema_label_at(p->schema, aggregate->label);
         schema_text_line(p, "    label: ", label->name);

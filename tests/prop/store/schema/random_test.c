@@ -193,12 +193,13 @@ static const char *feature_of_kind(maker *m, const node *owner, const char *kind
 }
 
 static void add_function(maker *m, node *aggregate, const node *relation, bool pair) {
-    static const char *const words[] = {"sum", "mean", "max", "min", "deviation"};
+    static const char *const words[] = {"sum", "mean", "max", "min", "deviation", "newest"};
     static const char *const words_alone[] = {"count", "since_last", "since_first"};
     const char *number = feature_of_kind(m, relation, "number"), *category = feature_of_kind(m, relation, "category");
     if (number) {
-        add_text(m, aggregate, "function", words[below(m, 5)]);
+        add_text(m, aggregate, "function", words[below(m, 6)]);
         add_text(m, aggregate, "of", number);
+        if (pair && chance(m, 50)) add_text(m, aggregate, "ratio", number);
     } else if (chance(m, 50) && (category || !pair)) {
         add_text(m, aggregate, "function", "distinct");
         if (category) add_text(m, aggregate, "of", category);

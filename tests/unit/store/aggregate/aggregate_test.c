@@ -9,7 +9,7 @@
 #include <weir/store/base/clock.h>
 
 #define HOUR_US ((int64_t)3600 * 1000000)
-#define COLUMNS 14u /* of a, which has the most */
+#define COLUMNS 17u /* of a, which has the most */
 #define ROWS    150u
 
 static const char text[] =
@@ -34,6 +34,9 @@ static const char text[] =
     "  spread_9h: {vertex: a, relation: ab, function: deviation, of: x, window: 9h}\n"
     "  last_4h: {vertex: a, relation: ab, function: since_last, window: 4h}\n"
     "  first_12h: {vertex: b, relation: ab, function: since_first, window: 12h, resolution: 3h}\n"
+    "  latest_8h: {vertex: a, relation: ab, function: newest, of: x, window: 8h}\n"
+    "  to_latest: {vertex: a, end: aa, ratio: x, relation: ab, function: newest, of: x, window: 30h}\n"
+    "  to_mean: {vertex: a, between: [aa, ab], ratio: x, relation: ab, function: mean, of: x, window: 30h}\n"
     "  met_30h: {vertex: a, between: [aa, ab], relation: ab, function: since_first, window: 30h}\n"
     "  meetings: {vertex: a, between: [aa, ab], relation: ab, function: count, window: 20h, resolution: 1h}\n"
     "  spent: {vertex: a, between: [aa, ab], relation: ab, function: sum, of: x, window: 30h}\n"
@@ -97,8 +100,8 @@ static void world_close(world *w) {
 /* --- the naive twin --------------------------------------------------------------------------------------------- */
 
 typedef struct naive {
-    double sum, squares, max, min;
-    int64_t newest_us, oldest_us;
+    double sum, squares, max, min, latest;
+    int64_t newest_us, oldest_us, latest_us;
     uint32_t count, present, others, kinds;
     bool seen_kind[8];
     bool seen_other[4096];
@@ -124,34 +127,44 @@ static bool leads_from(const plain_edge *e, weir_schema_direction direction, uin
     return (direction == WEIR_SCHEMA_OUT ? e->from : e->to) == vertex;
 }
 
-/* The newest edge that the target sees; times are all different but for edges of one event. */
-static bool naive_end(const world *w, const question *q, uint32_t relation, weir_schema_direction direction,
-                      uint64_t *endp) {
-    int64_t newest_us = INT64_MIN;
+/* The newest edge that the target sees, or NULL; times are all different but for edges of one event. */
+static const plain_edge *naive_end(const world *w, const question *q, uint32_t relation) {
+    const plain_edge *newest = NULL;
     uint64_t other;
     for (size_t i = 0; i < w->f.plain_count[relation]; i++) {
         const plain_edge *e = &w->f.plain[relation][i];
         bool seen = e->time_us < q->before_us || (e->time_us == q->before_us && q->event && e->event == q->event);
-        if (!seen || !leads_from(e, direction, q->vertex, &other) || e->time_us <= newest_us) continue;
-        newest_us = e->time_us;
-        *endp = other;
+        if (!seen || !leads_from(e, WEIR_SCHEMA_OUT, q->vertex, &other)) continue;
+        if (!newest || e->time_us > newest->time_us) newest = e;
     }
-    return newest_us > INT64_MIN;
+    return newest;
 }
 
-/* Whose edges count, and with whom; false: there is no such pair. */
+/* Whose edges count, with whom, and the number of the edge to the first end; false: there is no such end, or pair. */
 static bool naive_ends(const world *w, const weir_schema_aggregate *a, const question *q, uint64_t *ownp,
-                       uint64_t *withp) {
+                       uint64_t *withp, double *numberp) {
     *ownp = q->vertex;
     *withp = UINT64_MAX;
     if (a->between[0] == WEIR_SCHEMA_NONE) return true;
-    return q->event != WEIR_SAMPLE_NO_TARGET && naive_end(w, q, a->between[0], WEIR_SCHEMA_OUT, ownp) &&
-           naive_end(w, q, a->between[1], WEIR_SCHEMA_OUT, withp);
+    if (q->event == WEIR_SAMPLE_NO_TARGET) return false;
+    const bool pair = a->between[1] != WEIR_SCHEMA_NONE;
+    const plain_edge *first = naive_end(w, q, a->between[0]);
+    const plain_edge *second = pair ? naive_end(w, q, a->between[1]) : NULL;
+    if (!first || (pair && !second)) return false;
+    *ownp = first->to;
+    *numberp = (double)number_of(first);
+    if (pair) *withp = second->to;
+    return true;
 }
 
 static void naive_walk(const world *w, const weir_schema_aggregate *a, uint64_t vertex, uint64_t with,
                        int64_t before_us, naive *n) {
-    *n = (naive){.max = -INFINITY, .min = INFINITY, .newest_us = INT64_MIN, .oldest_us = INT64_MAX};
+    *n = (naive){.max = -INFINITY,
+                 .min = INFINITY,
+                 .latest = (double)NAN,
+                 .newest_us = INT64_MIN,
+                 .oldest_us = INT64_MAX,
+                 .latest_us = INT64_MIN};
     for (size_t i = 0; i < w->f.plain_count[a->relation]; i++) {
         const plain_edge *e = &w->f.plain[a->relation][i];
         uint64_t other;
@@ -170,17 +183,15 @@ static void naive_walk(const world *w, const weir_schema_aggregate *a, uint64_t 
         n->present++;
         n->sum += (double)number_of(e);
         n->squares += (double)number_of(e) * (double)number_of(e);
+        if (e->time_us > n->latest_us) n->latest = (double)number_of(e);
+        n->latest_us = e->time_us > n->latest_us ? e->time_us : n->latest_us;
         n->max = fmax(n->max, (double)number_of(e));
         n->min = fmin(n->min, (double)number_of(e));
     }
 }
 
-static double naive_value(const world *w, const weir_schema_aggregate *a, const question *q) {
-    const int64_t before_us = q->before_us;
-    uint64_t own, with;
-    naive n;
-    if (!naive_ends(w, a, q, &own, &with)) return (double)NAN;
-    naive_walk(w, a, own, with, before_us, &n);
+static double naive_function(const weir_schema_aggregate *a, const naive *of, int64_t before_us) {
+    const naive n = *of;
     switch (a->function) {
     case WEIR_SCHEMA_COUNT:
         return n.count;
@@ -198,6 +209,8 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, const 
         return (double)(n.count ? before_us - n.newest_us : a->window_us) * 1e-6;
     case WEIR_SCHEMA_SINCE_FIRST:
         return n.count ? (double)(before_us - n.oldest_us) * 1e-6 : 0;
+    case WEIR_SCHEMA_NEWEST:
+        return n.latest;
     case WEIR_SCHEMA_DEPTH: /* of walks, which are not here */
         fail();
         break;
@@ -205,6 +218,18 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, const 
         break;
     }
     return a->of == WEIR_SCHEMA_NONE ? n.others : n.kinds;
+}
+
+/* Of a ratio: there is none to nothing, nor to less. */
+static double naive_value(const world *w, const weir_schema_aggregate *a, const question *q) {
+    uint64_t own, with;
+    double number = 0;
+    naive n;
+    if (!naive_ends(w, a, q, &own, &with, &number)) return (double)NAN;
+    naive_walk(w, a, own, with, q->before_us, &n);
+    const double value = naive_function(a, &n, q->before_us);
+    if (a->ratio == WEIR_SCHEMA_NONE) return value;
+    return value > 0 ? number / value : (double)NAN;
 }
 
 static void check_row(const world *w, uint32_t type, const question *q, const double *row, uint64_t *pairs) {

@@ -12,7 +12,7 @@
 #include <weir/store/aggregate/aggregate.h>
 
 #define HOUR_US    ((int64_t)3600 * 1000000)
-#define COLUMNS    12u /* of a, which has the most */
+#define COLUMNS    13u /* of a, which has the most */
 #define ROWS       150u
 #define LABELS_MAX 4000u
 #define LABELLED   2u /* types */
@@ -37,6 +37,7 @@ static const char text[] =
     "  shops_25h: {vertex: a, relation: ab, function: distinct, label: m, is: u, window: 25h}\n"
     "  kinds_25h: {vertex: a, relation: ab, function: distinct, of: c, label: m, is: [v, u], window: 25h}\n"
     "  count_25h: {vertex: a, relation: ab, function: count, window: 25h}\n"
+    "  newest_30h: {vertex: a, relation: ab, function: newest, of: x, label: m, is: v, window: 30h}\n"
     "  first_15h: {vertex: a, relation: aa, direction: in, function: since_first, label: l, is: v, window: 15h}\n"
     "  mates: {vertex: a, relation: aa, direction: in, function: distinct, label: l, is: [v, w], window: 40h}\n"
     "  out_40h: {vertex: a, relation: aa, direction: out, function: count, label: l, is: [u, v, w], window: 40h}\n"
@@ -138,8 +139,8 @@ static void world_close(world *w) {
 /* --- the naive twin --------------------------------------------------------------------------------------------- */
 
 typedef struct naive {
-    double sum, squares, max, min;
-    int64_t newest_us, oldest_us;
+    double sum, squares, max, min, latest;
+    int64_t latest_us, newest_us, oldest_us;
     uint32_t count, present, others, kinds;
     bool seen_kind[8];
     bool seen_other[4096];
@@ -175,7 +176,12 @@ static size_t newer(const world *w, const weir_schema_aggregate *a, const plain_
 }
 
 static void naive_walk(const world *w, const weir_schema_aggregate *a, uint64_t vertex, int64_t before_us, naive *n) {
-    *n = (naive){.max = -INFINITY, .min = INFINITY, .newest_us = INT64_MIN, .oldest_us = INT64_MAX};
+    *n = (naive){.max = -INFINITY,
+                 .min = INFINITY,
+                 .latest = (double)NAN,
+                 .latest_us = INT64_MIN,
+                 .newest_us = INT64_MIN,
+                 .oldest_us = INT64_MAX};
     for (size_t i = 0; i < w->f.plain_count[a->relation]; i++) {
         const plain_edge *e = &w->f.plain[a->relation][i];
         const uint64_t other = a->direction == WEIR_SCHEMA_OUT ? e->to : e->from;
@@ -194,6 +200,8 @@ static void naive_walk(const world *w, const weir_schema_aggregate *a, uint64_t 
         n->present++;
         n->sum += (double)number_of(e);
         n->squares += (double)number_of(e) * (double)number_of(e);
+        if (e->time_us > n->latest_us) n->latest = (double)number_of(e);
+        n->latest_us = e->time_us > n->latest_us ? e->time_us : n->latest_us;
         n->max = fmax(n->max, (double)number_of(e));
         n->min = fmin(n->min, (double)number_of(e));
     }
@@ -220,6 +228,8 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
         return (double)(n.count ? before_us - n.newest_us : a->window_us) * 1e-6;
     case WEIR_SCHEMA_SINCE_FIRST:
         return n.count ? (double)(before_us - n.oldest_us) * 1e-6 : 0;
+    case WEIR_SCHEMA_NEWEST:
+        return n.latest;
     case WEIR_SCHEMA_DEPTH: /* of walks, which are not here */
         fail();
         break;

@@ -8,7 +8,7 @@
 
 #include <weir/store/aggregate/aggregate.h>
 
-#define COLUMNS 17u
+#define COLUMNS 18u
 #define ROWS    40u
 #define HOURS   40u
 #define HOUR_US ((int64_t)3600 * 1000000)
@@ -27,6 +27,7 @@ static const char text[] =
     "  gap: {vertex: a, end: aa, relation: aa, direction: out, function: since_last, window: 9h}\n"
     "  near: {vertex: a, end: ab, through: [ab], relation: ab, function: distinct, window: 25h}\n"
     "  near_sum: {vertex: a, end: ab, through: [ab], relation: ab, function: sum, of: x, window: 25h}\n"
+    "  latest_near: {vertex: a, end: ab, through: [ab, ab], relation: ab, function: newest, of: x, window: 25h}\n"
     "  narrow: {vertex: a, end: ab, through: [ab, ab], crowd: 3, relation: ab, function: count, window: 25h}\n"
     "  far: {vertex: a, end: ab, through: [ab, ab, ab], crowd: 48, relation: ab, function: distinct, window: 33h}\n"
     "  loop: {vertex: a, end: aa, through: [{relation: aa, direction: out}, {relation: aa, direction: in}],\n"
@@ -205,7 +206,7 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     static const plain_edge *edges[EDGES_MAX];
     met steps[WEIR_SCHEMA_THROUGH_MAX + 1] = {{.count = 1}};
     uint64_t second = UINT64_MAX;
-    double sum = 0, squares = 0, most = -INFINITY;
+    double sum = 0, squares = 0, most = -INFINITY, latest = (double)NAN;
     int64_t newest_us = INT64_MIN, oldest_us = INT64_MAX;
     uint32_t count = 0, different = 0;
     steps[0].type = w->f.ends[a->between[0]].to;
@@ -228,6 +229,7 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
             sum += x;
             squares += x * x;
             most = fmax(most, x);
+            if (edges[e]->time_us > newest_us) latest = x;
             newest_us = edges[e]->time_us > newest_us ? edges[e]->time_us : newest_us;
             oldest_us = edges[e]->time_us < oldest_us ? edges[e]->time_us : oldest_us;
         }
@@ -242,6 +244,7 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     if (a->function == WEIR_SCHEMA_COUNT) return count;
     if (a->function == WEIR_SCHEMA_DISTINCT) return different;
     if (a->function == WEIR_SCHEMA_SUM) return sum;
+    if (a->function == WEIR_SCHEMA_NEWEST) return latest;
     if (a->function == WEIR_SCHEMA_MAX) return count ? most : (double)NAN;
     if (a->function == WEIR_SCHEMA_SINCE_LAST) return (double)(count ? before_us - newest_us : a->window_us) * 1e-6;
     if (a->function == WEIR_SCHEMA_SINCE_FIRST) return count ? (double)(before_us - oldest_us) * 1e-6 : 0;

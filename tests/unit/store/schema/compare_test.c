@@ -132,6 +132,9 @@ static void h4_aggregates(void **state) {
           "'of' of aggregate 'g' was 's' and is 'm'");
     check(HEAD V R A_WITH("vertex: a, relation: r, function: count, window: 1d, resolution: 1h") L T S, true,
           "'of' of aggregate 'g' was 's' and is 'nothing'");
+    check_from(HEAD V R A_WITH("vertex: a, end: r, ratio: s, relation: r, function: newest, of: s, window: 1d") L T S,
+               HEAD V R A_WITH("vertex: a, end: r, ratio: m, relation: r, function: newest, of: s, window: 1d") L T S,
+               true, "'ratio' of aggregate 'g' was 's' and is 'm'");
     check(HEAD V R A_WITH("vertex: a, relation: r, function: sum, of: s, window: 2d, resolution: 1h") L T S, true,
           "'window' of aggregate 'g' was '1d' and is '2d'");
     check(HEAD V R A_WITH("vertex: a, relation: r, function: sum, of: s, window: 1d") L T S, true,

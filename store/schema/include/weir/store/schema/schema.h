@@ -130,7 +130,8 @@ typedef enum weir_schema_function {
     WEIR_SCHEMA_DEVIATION,
     WEIR_SCHEMA_SINCE_LAST,  /* seconds from the newest edge to t; without one, the window's */
     WEIR_SCHEMA_SINCE_FIRST, /* seconds from the oldest edge to t; without one, 0            */
-    WEIR_SCHEMA_DEPTH        /* of a walk: how many steps in a row meet anybody, the edges of the last among them */
+    WEIR_SCHEMA_DEPTH,       /* of a walk: how many steps in a row meet anybody, the edges of the last among them */
+    WEIR_SCHEMA_NEWEST       /* the number of the newest edge that has one */
 } weir_schema_function;
 
 #define WEIR_SCHEMA_THROUGH_MAX 8u
@@ -163,6 +164,7 @@ typedef struct weir_schema_aggregate {
     weir_schema_direction direction;
     weir_schema_function function;
     uint32_t of;        /* feature of the relation; NONE for count, and for distinct neighbours */
+    uint32_t ratio;     /* feature of between[0]: the edge's number is divided by what the function gives; or NONE */
     uint32_t label;     /* of the type at the other end of the relation; NONE: every edge counts */
     const uint32_t *is; /* rising indices of the label's values; none without a label */
     uint32_t is_count;
