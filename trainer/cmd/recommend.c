@@ -22,6 +22,8 @@ static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
                                          "parts",
                                          "masks",
                                          "per-class",
+                                         "split",
+                                         "fold",
                                          "warm-up",
                                          "validation",
                                          "test",

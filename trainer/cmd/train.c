@@ -48,9 +48,38 @@ static weir_err train_read_per_class(const weir_cli *cli, weir_train_opts *o) {
     return WEIR_OK;
 }
 
+/* A fold is counted from 1. */
+static weir_err train_read_split(const weir_cli *cli, weir_train_opts *o) {
+    const char *split = weir_cli_text(cli, "split"), *fold = weir_cli_text(cli, "fold");
+    const bool drawn = split && strcmp(split, "time") != 0;
+    uint32_t numbers[2], count;
+    char text[32];
+    if (fold && !drawn)
+        return WEIR_ERR(WEIR_EUSAGE, "--fold is of a draw; give --split random or --split stratified, too");
+    if (!drawn) return WEIR_OK;
+    if (o->cut.split != WEIR_TARGETS_BY_TIME)
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--split, --masks and --per-class all say which target is in which part; give one of them");
+    o->cut.split = WEIR_TARGETS_BY_DRAW;
+    o->cut.stratified = strcmp(split, "stratified") == 0;
+    o->cut.seed = o->seed;
+    if (!fold) return WEIR_OK;
+    if (weir_cli_given(cli, "test"))
+        return WEIR_ERR(WEIR_EUSAGE, "--test and --fold both say how large the test is; give one of them");
+    snprintf(text, sizeof text, "%s", fold);
+    char *slash = strchr(text, '/');
+    if (slash) *slash = ',';
+    if (!slash || strlen(fold) >= sizeof text || !weir_cmd_train_list(text, 1, 1000, 2, numbers, &count) ||
+        count != 2 || numbers[1] < 2 || numbers[0] > numbers[1])
+        return WEIR_ERR(WEIR_EUSAGE, "--fold is I/K, the I-th of K folds, 2 or more: '3/5', not '%s'", fold);
+    o->cut.fold = numbers[0] - 1;
+    o->cut.folds = numbers[1];
+    return WEIR_OK;
+}
+
 static weir_err train_check_served(const weir_cli *cli, const weir_cmd_train *c) {
     if (c->as_served && c->opts.cut.split != WEIR_TARGETS_BY_TIME)
-        return WEIR_ERR(WEIR_EUSAGE, "--as-served is of a cut by time; omit it with --masks and --per-class");
+        return WEIR_ERR(WEIR_EUSAGE, "--as-served is of a cut by time; omit it with --split, --masks and --per-class");
     if (c->as_served && (c->plan || weir_cli_given(cli, "judge")))
         return WEIR_ERR(WEIR_EUSAGE,
                         "--as-served is a second training beside a first; omit it with --plan and --judge");
@@ -61,12 +90,14 @@ static weir_err train_check_served(const weir_cli *cli, const weir_cmd_train *c)
 static weir_err train_check_shares(const weir_cli *cli, const weir_train_opts *o) {
     const char *times = weir_cli_text(cli, "learn");
     if (times && strcmp(times, "twice") == 0 && o->cut.split != WEIR_TARGETS_BY_TIME)
-        return WEIR_ERR(WEIR_EUSAGE, "--learn twice is of a cut by time: --masks and --per-class say what is learnt "
-                                     "from; omit one of them");
+        return WEIR_ERR(WEIR_EUSAGE, "--learn twice is of a cut by time: --split, --masks and --per-class say what is "
+                                     "learnt from; omit one of them");
     static const char *const shares[] = {"warm-up", "validation", "test"};
-    for (size_t i = 0; o->cut.split != WEIR_TARGETS_BY_TIME && i < sizeof shares / sizeof shares[0]; i++) {
+    const size_t own = o->cut.split == WEIR_TARGETS_BY_DRAW ? 1 : sizeof shares / sizeof shares[0];
+    for (size_t i = 0; o->cut.split != WEIR_TARGETS_BY_TIME && i < own; i++) {
         if (weir_cli_given(cli, shares[i]))
-            return WEIR_ERR(WEIR_EUSAGE, "--%s is a share of a cut by time; omit it with --masks and --per-class",
+            return WEIR_ERR(WEIR_EUSAGE,
+                            "--%s is a share of a cut by time; omit it with --split, --masks and --per-class",
                             shares[i]);
     }
     return WEIR_OK;
@@ -245,6 +276,7 @@ static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {
     if (!err) err = train_read_remote(cli, c);
     if (!err) err = train_read_masks(cli, c);
     if (!err) err = train_read_per_class(cli, &c->opts);
+    if (!err) err = train_read_split(cli, &c->opts);
     if (!err) err = train_check_shares(cli, &c->opts);
     if (!err) err = train_read_plan(cli, c);
     if (!err) err = train_check_served(cli, c);
@@ -360,6 +392,15 @@ static const weir_option options[] = {
      "what they have as far as possible (default: global)",
      "global|local"},
     {"test", 0, "X", "share of the targets, the latest (default: 0.15)", NULL},
+    {"split", 0, "KIND",
+     "time: what is later is for judging; of an import without times also random: --validation and --test of all are "
+     "drawn by --seed, or stratified: as many of each class (default: time)",
+     "time|random|stratified"},
+    {"fold", 0, "I/K",
+     "with --split random or stratified: the test is the I-th of K parts that --seed draws, and --validation a share "
+     "of "
+     "the others: K trainings test each target once (default: --test says how large it is)",
+     NULL},
     {"masks", 0, "A,B,C", "masks of an import for training, validation and test, instead of a cut by time", NULL},
     {"per-class", 0, "N,M", "draw N of each class to train on and M for validation; the rest is the test", NULL},
     {"cache", 0, "X",

@@ -46,7 +46,8 @@ static const plan_name plan_reserved[] = {
 
 /* Options that say what is asked, and of which targets: trials that differ in one cannot be compared by their figures
  * (SWEEP-H3). */
-static const char *const plan_measured[] = {"task", "validation", "test", "masks", "per-class", "warm-up", "horizons"};
+static const char *const plan_measured[] = {"task",  "validation", "test",    "masks",   "per-class",
+                                            "split", "fold",       "warm-up", "horizons"};
 
 static weir_err plan_refuse_measured(const char *name) {
     for (size_t i = 0; i < sizeof plan_measured / sizeof plan_measured[0]; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* still.c - targets of a graph that stands still: imports without times, as published data sets are (TRAIN-T3). */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,18 +71,23 @@ static weir_err still_part_by_masks(weir_target_collector *c, const weir_targets
 
 /* --- a draw ------------------------------------------------------------------------------------------------------- */
 
-/* The first so many of each class in a shuffled order. */
-static weir_err still_part_by_class(const weir_target_collector *c, const weir_targets_cut *cut, uint8_t *parts) {
-    weir_rng rng = weir_rng_stream(cut->seed, RNG_DRAW, 0);
-    uint64_t train = cut->each[0], both = (uint64_t)cut->each[0] + cut->each[1], count = c->out->count;
-    uint32_t *order = weir_calloc(count + 1, sizeof *order);
-    uint64_t *dealt = weir_calloc(c->out->classes, sizeof *dealt);
-    weir_err err = order && dealt ? WEIR_OK : WEIR_NOMEM(STILL_NO_MEMORY);
-    for (uint64_t i = 0; !err && i < count; i++) { /* inside out: each place gets what is in a random one before it */
+/* Inside out: each place gets what is in a random one before it. */
+static void still_shuffle(uint64_t seed, uint32_t *order, uint64_t count) {
+    weir_rng rng = weir_rng_stream(seed, RNG_DRAW, 0);
+    for (uint64_t i = 0; i < count; i++) {
         uint64_t other = weir_rng_below(&rng, i + 1);
         order[i] = order[other];
         order[other] = (uint32_t)i;
     }
+}
+
+/* The first so many of each class in a shuffled order. */
+static weir_err still_part_by_class(const weir_target_collector *c, const weir_targets_cut *cut, uint8_t *parts) {
+    uint64_t train = cut->each[0], both = (uint64_t)cut->each[0] + cut->each[1], count = c->out->count;
+    uint32_t *order = weir_calloc(count + 1, sizeof *order);
+    uint64_t *dealt = weir_calloc(c->out->classes, sizeof *dealt);
+    weir_err err = order && dealt ? WEIR_OK : WEIR_NOMEM(STILL_NO_MEMORY);
+    if (!err) still_shuffle(cut->seed, order, count);
     for (uint64_t i = 0; !err && i < count; i++) {
         uint64_t place = dealt[c->classes_of[order[i]]]++;
         parts[order[i]] = place < train  ? WEIR_TARGETS_TRAIN
@@ -96,6 +102,39 @@ static weir_err still_part_by_class(const weir_target_collector *c, const weir_t
                            class_of, (unsigned long long)dealt[class_of], cut->each[0], cut->each[1]);
     }
     weir_free(order);
+    weir_free(dealt);
+    return err;
+}
+
+/* Which part has what lies at this place of so many in a shuffled order (TRAIN-T8). */
+static weir_targets_part still_part_at(const weir_targets_cut *cut, uint64_t place, uint64_t count) {
+    uint64_t test = (uint64_t)round(cut->test * (double)count), rest = count;
+    if (cut->folds) {
+        const uint64_t begin = count * cut->fold / cut->folds, end = count * (cut->fold + 1) / cut->folds;
+        if (place >= begin && place < end) return WEIR_TARGETS_TEST;
+        if (place >= end) place -= end - begin;
+        test = 0;
+        rest -= end - begin;
+    }
+    if (place < test) return WEIR_TARGETS_TEST;
+    return place < test + (uint64_t)round(cut->validation * (double)rest) ? WEIR_TARGETS_VALIDATION
+                                                                          : WEIR_TARGETS_TRAIN;
+}
+
+static weir_err still_part_by_draw(const weir_target_collector *c, const weir_targets_cut *cut, uint8_t *parts) {
+    const uint64_t count = c->out->count;
+    uint32_t *order = weir_calloc(count + 1, sizeof *order);
+    uint64_t *sizes = weir_calloc(c->out->classes, sizeof *sizes), *dealt = weir_calloc(c->out->classes, sizeof *dealt);
+    weir_err err = order && sizes && dealt ? WEIR_OK : WEIR_NOMEM(STILL_NO_MEMORY);
+    if (!err) still_shuffle(cut->seed, order, count);
+    for (uint64_t i = 0; !err && i < count; i++)
+        sizes[cut->stratified ? c->classes_of[i] : 0]++;
+    for (uint64_t i = 0; !err && i < count; i++) {
+        const uint32_t stratum = cut->stratified ? c->classes_of[order[i]] : 0;
+        parts[order[i]] = (uint8_t)still_part_at(cut, dealt[stratum]++, sizes[stratum]);
+    }
+    weir_free(order);
+    weir_free(sizes);
     weir_free(dealt);
     return err;
 }
@@ -178,9 +217,8 @@ weir_err weir_targets_cut_still(weir_target_collector *c, const weir_targets_cut
     /* As of its end, a living graph shows what came after a target: a model that learns from that will not find it when
      * it serves. Only what lives has sources. */
     if (weir_schema_source_count(weir_snapshot_schema(c->snapshot)) > 0)
-        return WEIR_ERR(WEIR_EDATA,
-                        "this snapshot is of a living graph, whose targets are cut by time; omit --masks and "
-                        "--per-class, which are for imports");
+        return WEIR_ERR(WEIR_EDATA, "this snapshot is of a living graph, whose targets are cut by time; omit --masks, "
+                                    "--per-class and --split, which are for imports");
     weir_err err = weir_targets_collect(c, still_take);
     /* Who has a target has its masks, too; a draw is from all. */
     if (!err && cut->split == WEIR_TARGETS_BY_MASKS) err = still_part_by_masks(c, cut);
@@ -190,6 +228,7 @@ weir_err weir_targets_cut_still(weir_target_collector *c, const weir_targets_cut
     if (!err && !hearing.parts) err = WEIR_NOMEM(STILL_NO_MEMORY);
     if (!err) err = weir_targets_gather(c, still_by_id, still_hear, &hearing);
     if (!err && cut->split == WEIR_TARGETS_BY_CLASS) err = still_part_by_class(c, cut, hearing.parts);
+    if (!err && cut->split == WEIR_TARGETS_BY_DRAW) err = still_part_by_draw(c, cut, hearing.parts);
     if (!err) err = still_arrange(c, hearing.parts);
     if (!err) c->out->digest = weir_xxh3(hearing.parts, c->out->count, c->out->digest);
     weir_free(hearing.parts);

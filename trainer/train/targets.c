@@ -318,9 +318,10 @@ static weir_err targets_check(const weir_target_collector *c, const weir_targets
     weir_err err = WEIR_OK;
     /* As those of an import without times. */
     if (cut->split == WEIR_TARGETS_BY_TIME && t->count >= TARGETS_MIN && t->one_time)
-        return WEIR_ERR(WEIR_EDATA,
-                        "all %llu targets are of one moment, so no time separates them; give --masks or --per-class",
-                        (unsigned long long)t->count);
+        return WEIR_ERR(
+            WEIR_EDATA,
+            "all %llu targets are of one moment, so no time separates them; give --split, --masks or --per-class",
+            (unsigned long long)t->count);
     /* A test by times is a span of the caller's: a day without a positive is one, too. */
     const weir_targets_part end = cut->split == WEIR_TARGETS_BY_TIMES ? WEIR_TARGETS_TEST : WEIR_TARGETS_PARTS;
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; !err && part < end; part++)
@@ -384,6 +385,11 @@ static weir_err targets_check_cut(const weir_targets_cut *cut) {
         !(cut->warm_up >= 0 && cut->warm_up <= 0.9 && cut->validation > 0 && (by_times || test > 0) &&
           cut->validation + test < 1))
         return WEIR_ERR(WEIR_EINVAL, "warm-up is a share up to 0.9; validation and test are shares below 1 together");
+    if (cut->split == WEIR_TARGETS_BY_DRAW &&
+        !(cut->validation > 0 && cut->validation < 1 &&
+          (cut->folds ? cut->folds >= 2 && cut->fold < cut->folds : cut->test > 0 && cut->validation + test < 1)))
+        return WEIR_ERR(WEIR_EINVAL,
+                        "validation and test are shares below 1 together, and a fold is one of two or more");
     if (by_times && !(cut->known_us <= cut->test_from_us && cut->test_from_us < cut->test_to_us))
         return WEIR_ERR(WEIR_EINVAL, "a test by times is a span that begins when what is learnt from was known, or "
                                      "later");

@@ -126,6 +126,13 @@ static void without_times_a_split_has_to_be_said(void **state) {
         {{"--masks", "a,b,c", "--test=0.2", NULL}, "--test is a share of a cut by time"},
         {{"--per-class", "20", NULL}, "--per-class is two numbers"},
         {{"--per-class", "500,500", NULL}, "leave none for the test"},
+        {{"--split=random", "--fold=6/5", NULL}, "--fold is I/K"},
+        {{"--split=random", "--fold=1", NULL}, "--fold is I/K"},
+        {{"--fold=1/2", NULL}, "--fold is of a draw"},
+        {{"--split=stratified", "--fold=1/2", "--test=0.1", NULL}, "both say how large the test is"},
+        {{"--split=random", "--masks=a,b,c", NULL}, "all say which target is in which part"},
+        {{"--split=random", "--warm-up=0.1", NULL}, "--warm-up is a share of a cut by time"},
+        {{"--split=random", "--validation=0.5", "--test=0.6", NULL}, "shares below 1 together"},
     };
     char snapshot[4096];
     snprintf(snapshot, sizeof snapshot, "%s", weir_test_path("cora"));

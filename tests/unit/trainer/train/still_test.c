@@ -193,6 +193,78 @@ static void a_draw_is_fair_and_its_seed_s_own(void **state) {
     world_free(w);
 }
 
+/* --- TRAIN-T8 ----------------------------------------------------------------------------------------------------- */
+
+static void t8_each_target_is_in_the_test_of_one_fold(void **state) {
+    (void)state;
+    enum { FOLDS = 5 };
+    world *w = world_new();
+    unsigned parts[NODES], tested[NODES] = {0}, least[CLASSES], most[CLASSES] = {0};
+    world_open(w, weir_test_seed());
+    for (unsigned stratified = 0; stratified < 2; stratified++) {
+        memset(tested, 0, sizeof tested);
+        memset(least, 0xff, sizeof least);
+        memset(most, 0, sizeof most);
+        for (uint32_t fold = 0; fold < FOLDS; fold++) {
+            weir_targets *t = NULL;
+            const weir_targets_opts opts = {.cut = {.split = WEIR_TARGETS_BY_DRAW,
+                                                    .stratified = stratified,
+                                                    .validation = 0.25,
+                                                    .fold = fold,
+                                                    .folds = FOLDS,
+                                                    .seed = 7}};
+            assert_ok(weir_targets_open(w->snapshot, &opts, &t));
+            parts_of(w, t, parts);
+            const uint64_t rest = t->ends[WEIR_TARGETS_VALIDATION];
+            const double validated = (double)(rest - t->ends[WEIR_TARGETS_TRAIN]) / (double)rest;
+            assert_true(fabs(validated - 0.25) < (double)CLASSES / (double)rest);
+            for (uint64_t i = 0; i < NODES; i++)
+                tested[i] += parts[i] == WEIR_TARGETS_TEST;
+            for (unsigned c = 0; stratified && c < CLASSES; c++) {
+                const unsigned count = (unsigned)t->class_counts[WEIR_TARGETS_TEST * CLASSES + c];
+                least[c] = count < least[c] ? count : least[c];
+                most[c] = count > most[c] ? count : most[c];
+            }
+            weir_targets_close(t);
+        }
+        for (uint64_t i = 0; i < NODES; i++)
+            assert_int_equal(tested[i], w->nodes[i].class_of != NONE);
+        for (unsigned c = 0; stratified && c < CLASSES; c++)
+            assert_true(most[c] - least[c] <= 1);
+    }
+    world_free(w);
+}
+
+/* Over many seeds each target is tested as often as any other: chi-square, 8 standard deviations. */
+static void t8_a_drawn_test_is_fair(void **state) {
+    (void)state;
+    enum { DRAWS = 400 };
+    world *w = world_new();
+    unsigned parts[NODES], counts[NODES] = {0}, freedom = 0;
+    double chi = 0, share = 0;
+    world_open(w, weir_test_seed());
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        weir_targets *t = NULL;
+        const weir_targets_opts opts = {
+            .cut = {.split = WEIR_TARGETS_BY_DRAW, .validation = 0.2, .test = 0.3, .seed = seed}};
+        assert_ok(weir_targets_open(w->snapshot, &opts, &t));
+        parts_of(w, t, parts);
+        for (uint64_t i = 0; i < NODES; i++)
+            counts[i] += parts[i] == WEIR_TARGETS_TEST;
+        share = (double)(t->count - t->ends[WEIR_TARGETS_VALIDATION]) / (double)t->count;
+        assert_true(fabs(share - 0.3) <= 0.5 / (double)t->count + 1e-9);
+        weir_targets_close(t);
+    }
+    for (uint64_t i = 0; i < NODES; i++) {
+        if (w->nodes[i].class_of == NONE) continue;
+        const double expected = DRAWS * share;
+        chi += (counts[i] - expected) * (counts[i] - expected) / (expected * (1 - share));
+        freedom++;
+    }
+    if (!(chi < freedom + 8 * sqrt(2.0 * freedom))) fail_msg("chi-square %g with %u", chi, freedom);
+    world_free(w);
+}
+
 static void refused(const world *w, const weir_targets_opts *opts, const char *text) {
     weir_targets *t = NULL;
     assert_err(weir_targets_open(w->snapshot, opts, &t), WEIR_EDATA, text);
@@ -366,7 +438,8 @@ static void resume_with_other_masks_of_one_size(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(t3_masks_say_who_is_where), WEIR_CASE(t3_so_many_of_each_class_are_drawn),
-           WEIR_CASE(a_draw_is_fair_and_its_seed_s_own), WEIR_CASE(what_parts_nothing_is_refused),
+           WEIR_CASE(a_draw_is_fair_and_its_seed_s_own), WEIR_CASE(t8_each_target_is_in_the_test_of_one_fold),
+           WEIR_CASE(t8_a_drawn_test_is_fair), WEIR_CASE(what_parts_nothing_is_refused),
            WEIR_CASE(every_allocation_may_fail), WEIR_CASE(i1_a_matrix_s_row_is_the_file_s),
            WEIR_CASE(a_snapshot_without_the_matrix_is_refused), WEIR_CASE(entries_are_hidden_by_row_and_batch),
            WEIR_CASE(resume_with_other_masks_of_one_size))

@@ -17,6 +17,8 @@
  *             have had their time (the task's `maturity`); of a graph that stands still, also if it has one already.
  *   TRAIN-T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as
  *             of the snapshot's time, so that all edges are seen; a class is never an input.
+ *   TRAIN-T8  By draw, each target is in the test of one fold, and of a class that is drawn by itself each fold has as
+ *             many as another, but for one.
  *   TRAIN-T4  No target is from before the history that the snapshot covers (weir_snapshot_from_us).
  *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in parts.
  *   TRAIN-T6  Of a target that another rank has, a rank keeps numbers of a few bytes: its class and who has it, and its
@@ -55,19 +57,24 @@ typedef enum weir_targets_split {
     WEIR_TARGETS_BY_TIME,
     WEIR_TARGETS_BY_MASKS, /* an import's masks say who is in which part                    */
     WEIR_TARGETS_BY_CLASS, /* so many of each class are drawn, and the rest is for the test */
-    WEIR_TARGETS_BY_TIMES  /* what was known at a time is learnt from, a span behind it is the test */
+    WEIR_TARGETS_BY_TIMES, /* what was known at a time is learnt from, a span behind it is the test */
+    WEIR_TARGETS_BY_DRAW   /* shares of all, or of each class, are drawn                      */
 } weir_targets_split;
 
 /* How targets are cut into parts. A plain value; the names are borrowed. */
 typedef struct weir_targets_cut {
     weir_targets_split split;
     double warm_up;                        /* by time: share of the range that is only past; 0 to 0.9 */
-    double validation, test;               /* by time: shares of the targets behind it                */
+    double validation, test;               /* by time: shares of the targets behind it; by draw: of all */
     int64_t known_us;                      /* by times: warm_up and validation are shares of what was known before it */
     int64_t test_from_us, test_to_us;      /* by times: the first moment of the test, and the first behind it */
     const char *masks[WEIR_TARGETS_PARTS]; /* by masks: of the target's type                          */
     uint32_t each[2];                      /* by class: to learn from, for validation                 */
-    uint64_t seed;                         /* by class: of the draw                                   */
+    uint64_t seed;                         /* by class, by draw: of the draw                          */
+    bool stratified;                       /* by draw: of each class the same shares                  */
+    uint32_t fold,
+        folds; /* by draw: the test is this one of so many, from 0; validation is a share of the others; 0: the
+                             test is a share */
 } weir_targets_cut;
 
 typedef struct weir_targets_opts {
