@@ -7,7 +7,7 @@ const char *const weir_schema_normalise_words[] = {"none", "standard", "log-stan
 const char *const weir_schema_key_words[] = {"text", "integer", NULL};
 const char *const weir_schema_direction_words[] = {"out", "in", NULL};
 const char *const weir_schema_function_words[] = {"count",     "sum",        "mean",        "max",   "distinct", "min",
-                                                  "deviation", "since_last", "since_first", "depth", "newest", NULL};
+                                                  "deviation", "since_last", "since_first", "depth", "newest",   NULL};
 const char *const weir_schema_task_words[] = {"classify", "recommend", NULL};
 const char *const weir_schema_moment_words[] = {"put", "label", NULL};
 const char *const weir_schema_format_words[] = {"json", "csv", NULL};
