@@ -153,6 +153,7 @@ static weir_err cmd_snapshot_import(weir_cli *cli) {
                                       .edges = weir_cli_text(cli, "edges"),
                                       .npz = weir_cli_text(cli, "npz"),
                                       .bits = weir_cli_text(cli, "bits"),
+                                      .splits = weir_cli_text(cli, "splits"),
                                       .skip = weir_cli_text(cli, "skip"),
                                       .as_vertices = weir_cli_text(cli, "as-vertices"),
                                       .declare = weir_cli_text(cli, "declare")};
@@ -179,6 +180,10 @@ static const weir_option import_options[] = {
     {"bits", 0, "COLUMN", "of the nodes: numbers of the bits that are set, separated by blanks; becomes a matrix",
      NULL},
     {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
+    {"splits", 0, "COLUMN,…",
+     "of the nodes: columns that say train, val or test; each becomes three masks, which weir train --masks COLUMN "
+     "takes (default: those called split.NAME)",
+     NULL},
     {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
     {"as-vertices", 0, "TYPE,…",
      "edges of these types become vertices, joined to their ends by TYPE_src and TYPE_dst, so that their labels can be "

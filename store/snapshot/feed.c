@@ -88,7 +88,7 @@ static void feed_labels(feed *f, const weir_import_table *table, const weir_impo
     const char *known = weir_import_field(table, WEIR_IMPORT_LABEL_TIME);
     if (*known) weir_import_seconds(known, &time_us);
     for (uint32_t i = 0; i < table->column_count; i++) {
-        const char *text = weir_csv_field(table->csv, i);
+        const char *text = weir_csv_field(table->csv, table->columns[i].field);
         if (owner->labels[i] == WEIR_SCHEMA_NONE || !*text) continue;
         WEIR_ASSERT(strlen(text) <= WEIR_ROW_TEXT_MAX); /* the survey has seen all rows */
         weir_value value = {.present = true, .text = text, .text_length = (uint8_t)strlen(text)};
@@ -215,7 +215,7 @@ static weir_err extra_fill_row(void *context) {
     extra_fill *x = context;
     const weir_import_table *table = &x->import->nodes;
     const weir_import_column *column = &table->columns[x->column];
-    const char *key = weir_import_field(table, WEIR_IMPORT_ID), *text = weir_csv_field(table->csv, x->column);
+    const char *key = weir_import_field(table, WEIR_IMPORT_ID), *text = weir_csv_field(table->csv, column->field);
     uint32_t type;
     uint64_t index, at = 0;
     double value;
@@ -224,7 +224,7 @@ static weir_err extra_fill_row(void *context) {
     if (!weir_draft_find(x->draft, type, feed_vertex(x->import, type, key), &index))
         return WEIR_ERR(WEIR_EINTERNAL, "the vertex '%.64s' is not in its snapshot", key);
     if (x->mask) {
-        x->mask[index] = *text == '1';
+        x->mask[index] = weir_import_in_mask(table, x->column);
         return WEIR_OK;
     }
     for (; weir_import_list(&text, &value); at++) {

@@ -36,6 +36,7 @@ typedef enum weir_import_role {
     WEIR_IMPORT_BITS,
     WEIR_IMPORT_MATRIX,
     WEIR_IMPORT_MASK,
+    WEIR_IMPORT_SPLIT,   /* one of the parts of a split; each is a mask of its own, behind the file's columns */
     WEIR_IMPORT_FEATURE, /* a number, unless any value is not one */
     WEIR_IMPORT_TEXT,
     WEIR_IMPORT_MOMENT
@@ -45,7 +46,13 @@ typedef struct weir_import_column {
     weir_import_role role;
     char name[WEIR_IMPORT_NAME_MAX + 1];
     uint64_t width; /* of a matrix; of bits: one more than the largest that was seen, or what was given */
+    uint32_t field; /* of the file: the column's own place, but for a mask that is a part of a split */
+    uint32_t part;  /* of such a mask: which of weir_import_parts; else WEIR_SCHEMA_NONE */
 } weir_import_column;
+
+/* Of a split, as published data sets name them. */
+#define WEIR_IMPORT_PARTS 3u
+extern const char *const weir_import_parts[WEIR_IMPORT_PARTS];
 
 typedef enum weir_import_seen { WEIR_IMPORT_NOTHING, WEIR_IMPORT_NUMBERS, WEIR_IMPORT_TEXTS } weir_import_seen;
 
@@ -96,6 +103,8 @@ void weir_import_table_close(weir_import_table *table);
 uint32_t weir_import_find(const weir_import_table *table, weir_import_role role);
 /* The field of the row at hand in the column of this role;"" where there is no such column. */
 const char *weir_import_field(const weir_import_table *table, weir_import_role role);
+/* Whether the row at hand is in this mask. */
+bool weir_import_in_mask(const weir_import_table *table, uint32_t column);
 /* Calls visit at each row. */
 weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *context), void *context);
 /* The vertex type of the row at hand. */

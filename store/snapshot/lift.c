@@ -188,7 +188,7 @@ static weir_err lift_put_end(lift *l, uint32_t end, uint32_t type) {
 /* What the judged edge has besides numbers and texts stands with its vertex alone. */
 static bool lift_is_of_vertex(const char *name) {
     return strcmp(name, "id") == 0 || strcmp(name, "label") == 0 || strcmp(name, "label_time") == 0 ||
-           strncmp(name, "label.", 6) == 0 || strncmp(name, "mask.", 5) == 0;
+           strncmp(name, "label.", 6) == 0 || strncmp(name, "mask.", 5) == 0 || strncmp(name, "split.", 6) == 0;
 }
 
 /* As it was, or from a vertex that was an edge to one of its ends. Numbers and texts are there, too: an aggregate of an

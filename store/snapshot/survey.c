@@ -132,7 +132,7 @@ static weir_import_role survey_prefix_role(const char *name, bool nodes, const c
         {"number.", true, WEIR_IMPORT_FEATURE}, {"label.", true, WEIR_IMPORT_LABEL},
         {"text.", true, WEIR_IMPORT_TEXT},      {"time.", true, WEIR_IMPORT_MOMENT},
         {"mask.", false, WEIR_IMPORT_MASK},     {"matrix.", false, WEIR_IMPORT_MATRIX},
-        {"bits.", false, WEIR_IMPORT_BITS},
+        {"bits.", false, WEIR_IMPORT_BITS},     {"split.", false, WEIR_IMPORT_SPLIT},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t length = strlen(rows[i].prefix);
@@ -156,6 +156,11 @@ bool weir_import_skips_structure(const weir_snapshot_import_opts *opts) {
 weir_err weir_import_classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column) {
     const char *rest;
     if (survey_is_listed(import->opts->skip, name)) return WEIR_OK;
+    if (nodes && survey_is_listed(import->opts->splits, name)) {
+        column->role = WEIR_IMPORT_SPLIT;
+        weir_import_clean_name(name, column->name);
+        return WEIR_OK;
+    }
     if (nodes && import->opts->bits && strcmp(import->opts->bits, name) == 0) {
         column->role = WEIR_IMPORT_BITS;
         column->width = import->opts->bit_count;
@@ -172,18 +177,59 @@ weir_err weir_import_classify(const weir_import *import, const char *name, bool 
     return WEIR_OK;
 }
 
+const char *const weir_import_parts[WEIR_IMPORT_PARTS] = {"train", "val", "test"};
+
+/* Which part of a split a text says; WEIR_IMPORT_PARTS: none. */
+static uint32_t survey_part(const char *text) {
+    static const char *const others[] = {"valid", "validation", "dev"}; /* names of the second */
+    for (uint32_t part = 0; part < WEIR_IMPORT_PARTS; part++)
+        if (strcmp(text, weir_import_parts[part]) == 0) return part;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(text, others[i]) == 0) return 1;
+    return WEIR_IMPORT_PARTS;
+}
+
+bool weir_import_in_mask(const weir_import_table *table, uint32_t at) {
+    const weir_import_column *column = &table->columns[at];
+    const char *text = weir_csv_field(table->csv, column->field);
+    return column->part == WEIR_SCHEMA_NONE ? *text == '1' : survey_part(text) == column->part;
+}
+
+/* Behind the columns of the file, a mask for each part of each split. */
+static weir_err survey_add_splits(const weir_import_table *table, uint32_t columns) {
+    for (uint32_t i = 0, next = columns; i < columns; i++) {
+        if (table->columns[i].role != WEIR_IMPORT_SPLIT) continue;
+        for (uint32_t part = 0; part < WEIR_IMPORT_PARTS; part++) {
+            weir_import_column *mask = &table->columns[next++];
+            mask->role = WEIR_IMPORT_MASK;
+            mask->field = i;
+            mask->part = part;
+            weir_import_column split = table->columns[i];
+            if (snprintf(mask->name, sizeof mask->name, "%s_%s", split.name, weir_import_parts[part]) >=
+                (int)sizeof mask->name)
+                return WEIR_ERR(WEIR_EDATA, "the name of the column '%.64s' is too long for a split; shorten it",
+                                weir_csv_name(table->csv, i));
+        }
+    }
+    return WEIR_OK;
+}
+
 static weir_err survey_open_table(const weir_import *import, const char *path, bool nodes, weir_import_table *table) {
     weir_err err = path ? weir_csv_open(path, &table->csv) : WEIR_OK;
     if (err) return err;
-    table->column_count = path ? weir_csv_columns(table->csv) : 0;
-    table->columns = weir_calloc(table->column_count + 1, sizeof *table->columns);
+    const uint32_t columns = path ? weir_csv_columns(table->csv) : 0;
+    table->column_count = columns;
+    table->columns = weir_calloc(columns * (1 + WEIR_IMPORT_PARTS) + 1, sizeof *table->columns);
     table->owners = weir_calloc(WEIR_IMPORT_OWNERS_MAX, sizeof *table->owners);
     if (!table->columns || !table->owners) return WEIR_NOMEM("while importing a data set");
-    for (uint32_t i = 0; !err && i < table->column_count; i++) {
+    for (uint32_t i = 0; !err && i < columns; i++) {
+        table->columns[i].field = i;
+        table->columns[i].part = WEIR_SCHEMA_NONE;
         err = weir_import_classify(import, weir_csv_name(table->csv, i), nodes, &table->columns[i]);
-        if (err) err = weir_err_prefix(err, "%s", path);
+        if (table->columns[i].role == WEIR_IMPORT_SPLIT) table->column_count += WEIR_IMPORT_PARTS;
     }
-    return err;
+    if (!err) err = survey_add_splits(table, columns);
+    return err ? weir_err_prefix(err, "%s", path) : WEIR_OK;
 }
 
 uint32_t weir_import_find(const weir_import_table *table, weir_import_role role) {
@@ -267,7 +313,7 @@ static weir_err survey_see_list(const weir_import *import, weir_import_table *ta
 }
 
 static weir_err survey_see_field(weir_import *import, weir_import_table *table, weir_import_owner *owner, uint32_t at) {
-    const char *text = weir_csv_field(table->csv, at);
+    const char *text = weir_csv_field(table->csv, table->columns[at].field);
     double number;
     int64_t time_us;
     uint64_t event;
@@ -297,8 +343,13 @@ static weir_err survey_see_field(weir_import *import, weir_import_table *table, 
         return weir_import_event(text, &event)
                    ? WEIR_OK
                    : survey_wrong_field(table, at, "is not a whole number above 0 of at most 64 bits");
+    case WEIR_IMPORT_SPLIT:
+        return survey_part(text) < WEIR_IMPORT_PARTS
+                   ? WEIR_OK
+                   : survey_wrong_field(table, at, "is none of train, val (or valid, validation, dev) and test");
     case WEIR_IMPORT_MASK:
         owner->seen[at] = WEIR_IMPORT_NUMBERS;
+        if (table->columns[at].part != WEIR_SCHEMA_NONE) return WEIR_OK; /* the split's own column has said it */
         return strcmp(text, "0") == 0 || strcmp(text, "1") == 0 ? WEIR_OK
                                                                 : survey_wrong_field(table, at, "is neither 0 nor 1");
     case WEIR_IMPORT_BITS:

@@ -97,12 +97,12 @@ static weir_err tabulate_put_matrix(const tabulate *t, const weir_import_column 
 static weir_err tabulate_put_member(const tabulate *t, uint32_t member) {
     uint32_t at = t->rows->columns[member];
     const weir_import_column *column = &t->table->columns[at];
-    const char *text = weir_csv_field(t->table->csv, at);
+    const char *text = weir_csv_field(t->table->csv, column->field);
     weir_npy_writer *writer = t->files[TABULATE_PLAIN + member].writer;
     double value = 0;
     if (t->rows->archive.members[member].kind == WEIR_MEMBER_MATRIX)
         return tabulate_put_matrix(t, column, text, writer);
-    const uint8_t set = *text == '1';
+    const uint8_t set = weir_import_in_mask(t->table, at);
     if (column->role == WEIR_IMPORT_MASK) return weir_npy_write(writer, &set, 1);
     if (*text && !weir_import_number(text, &value)) return tabulate_changed(t);
     const float number = *text ? (float)value : NAN;

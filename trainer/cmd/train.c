@@ -21,16 +21,21 @@ static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     return err ? err : weir_cli_f64(cli, "cache", 0, 1000, &o->cache_share);
 }
 
-/* "train,val,test" */
+/* "train,val,test", or the name of a split, whose masks an import calls so. */
 static weir_err train_read_masks(const weir_cli *cli, weir_cmd_train *c) {
     int count = 0;
     if (!weir_cli_given(cli, "masks")) return WEIR_OK;
-    int length = snprintf(c->masks, sizeof c->masks, "%s", weir_cli_text(cli, "masks"));
+    const char *given = weir_cli_text(cli, "masks");
+    int length = strchr(given, ',')
+                     ? snprintf(c->masks, sizeof c->masks, "%s", given)
+                     : snprintf(c->masks, sizeof c->masks, "%s_train,%s_val,%s_test", given, given, given);
     char *rest = c->masks;
     while (rest && count < WEIR_TARGETS_PARTS)
         c->opts.cut.masks[count++] = strsep(&rest, ",");
     if ((size_t)length >= sizeof c->masks || rest || count != WEIR_TARGETS_PARTS)
-        return WEIR_ERR(WEIR_EUSAGE, "--masks is three names, of training, validation and test, separated by commas");
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--masks is the name of a split, or three names, of training, validation and test, "
+                        "separated by commas");
     c->opts.cut.split = WEIR_TARGETS_BY_MASKS;
     return WEIR_OK;
 }
@@ -401,7 +406,9 @@ static const weir_option options[] = {
      "of "
      "the others: K trainings test each target once (default: --test says how large it is)",
      NULL},
-    {"masks", 0, "A,B,C", "masks of an import for training, validation and test, instead of a cut by time", NULL},
+    {"masks", 0, "A,B,C",
+     "masks of an import for training, validation and test, instead of a cut by time; or one name, of a split of its",
+     NULL},
     {"per-class", 0, "N,M", "draw N of each class to train on and M for validation; the rest is the test", NULL},
     {"cache", 0, "X",
      "rows of other ranks that a rank keeps, in vertices that a rank owns on average; of an import without times "

@@ -121,7 +121,8 @@ static void without_times_a_split_has_to_be_said(void **state) {
         const char *sentence;
     } wrong[] = {
         {{NULL}, "all 2708 targets are of one moment"},
-        {{"--masks", "a,b", NULL}, "--masks is three names"},
+        {{"--masks", "a,b", NULL}, "--masks is the name of a split, or three names"},
+        {{"--masks", "a", NULL}, "no mask 'a_train'"},
         {{"--masks", "a,b,c", NULL}, "no mask 'a'"},
         {{"--masks", "a,b,c", "--test=0.2", NULL}, "--test is a share of a cut by time"},
         {{"--per-class", "20", NULL}, "--per-class is two numbers"},

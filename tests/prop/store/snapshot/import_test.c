@@ -21,17 +21,18 @@
 
 #include "npy_private.h"
 
-#define NODES_MAX 60u
-#define EDGES_MAX 300u
-#define WIDTH_MAX 3u
-#define NUMBERS   2u /* features of nodes, and of edges */
+#define NODES_MAX   60u
+#define EDGES_MAX   300u
+#define WIDTH_MAX   3u
+#define SPLIT_PARTS 3u
+#define NUMBERS     2u /* features of nodes, and of edges */
 
 typedef struct world {
     weir_rng rng;
     uint64_t nodes, edges, width;
     bool keyed, node_timed, edge_timed, labelled, masked, apart; /* apart: src and dst, not edge_index */
     bool repeated;                                               /* a key stands in several rows */
-    bool undirected;
+    bool undirected, split;
     const char *skip;
     const char *prefix; /* of keys, in rows only */
     bool bits;          /* a column of them, in rows only */
@@ -39,7 +40,7 @@ typedef struct world {
     int64_t keys[NODES_MAX], node_us[NODES_MAX], labels[NODES_MAX];
     int64_t src[EDGES_MAX], dst[EDGES_MAX], edge_us[EDGES_MAX];
     float of_nodes[NUMBERS][NODES_MAX], of_edges[NUMBERS][EDGES_MAX], matrix[NODES_MAX * WIDTH_MAX];
-    uint8_t mask[NODES_MAX];
+    uint8_t mask[NODES_MAX], parts[NODES_MAX]; /* parts: of the split, SPLIT_PARTS for none */
     weir_npz_writer *archive;
     uint32_t arrays;
 } world;
@@ -101,6 +102,7 @@ static weir_npy_type some_real(world *w) {
 }
 
 static void write_archive(world *w) {
+    static const char *const split_masks[SPLIT_PARTS] = {"mask.s_train", "mask.s_val", "mask.s_test"};
     static const char *const node_names[] = {"node.a", "node.b"}, *const edge_names[] = {"edge.u", "edge.v"};
     int64_t both[2 * EDGES_MAX], mask[NODES_MAX];
     open_archive(w);
@@ -123,6 +125,11 @@ static void write_archive(world *w) {
     for (uint64_t i = 0; i < w->nodes; i++)
         mask[i] = w->mask[i];
     if (w->masked) put_array(w, "train_mask", below(w, 2) ? WEIR_NPY_BOOL : WEIR_NPY_F32, w->nodes, 0, mask, NULL);
+    for (uint8_t part = 0; w->split && part < SPLIT_PARTS; part++) {
+        for (uint64_t i = 0; i < w->nodes; i++)
+            mask[i] = w->parts[i] == part;
+        put_array(w, split_masks[part], WEIR_NPY_BOOL, w->nodes, 0, mask, NULL);
+    }
     /* a type that has negative numbers */
     if (w->labelled || !(w->keyed || w->node_timed || w->width))
         put_array(w, "y", below(w, 2) ? WEIR_NPY_I16 : WEIR_NPY_F64, w->nodes, 0, w->labels, NULL);
@@ -142,12 +149,15 @@ static void put_seconds(FILE *file, int64_t time_us) {
 }
 
 static void write_nodes(const world *w, int digits) {
+    static const char *const parts[] = {"train", "val", "test", ""};
+    static const char *const val[] = {"val", "valid", "validation", "dev"};
     FILE *file = fopen(weir_test_path("n.csv"), "w");
     assert_non_null(file);
     fprintf(file, "id,timestamp,label%s%s", w->node_numbers > 0 ? ",number.a" : "",
             w->node_numbers > 1 ? ",number.b" : "");
     if (w->width) fprintf(file, ",matrix.x.%llu", (unsigned long long)w->width);
-    fprintf(file, "%s%s\n", w->masked ? ",mask.train_mask" : "", w->bits ? ",bits.f.9" : "");
+    fprintf(file, "%s%s%s\n", w->masked ? ",mask.train_mask" : "", w->split ? ",split.s" : "",
+            w->bits ? ",bits.f.9" : "");
     for (uint64_t i = 0; i < w->nodes; i++) {
         fprintf(file, "%s%lld", w->prefix, (long long)w->keys[i]);
         put_seconds(file, w->node_us[i]);
@@ -159,6 +169,7 @@ static void write_nodes(const world *w, int digits) {
         for (uint64_t c = 0; c < w->width && !isnan(w->matrix[i * w->width]); c++)
             fprintf(file, "%s%.9g", c ? " " : "", (double)w->matrix[i * w->width + c]);
         if (w->masked) fprintf(file, ",%d", w->mask[i] != 0);
+        if (w->split) fprintf(file, ",%s", w->parts[i] == 1 ? val[i % 4] : parts[w->parts[i]]);
         if (w->bits) fprintf(file, i % 3 ? ",%d %d" : ",", (int)(i % 9), (int)(i % 7));
         fputc('\n', file);
     }
@@ -211,6 +222,7 @@ static void draw_nodes(world *w) {
         if (w->repeated) w->node_us[i] = (int64_t)i * 1500000;
         w->labels[i] = w->labelled ? (int64_t)below(w, 13) - 2 : -1;
         w->mask[i] = (uint8_t)below(w, 2);
+        w->parts[i] = (uint8_t)below(w, i > 0 ? SPLIT_PARTS + 1 : 1); /* there is one: a column of nothing is none */
         for (uint32_t k = 0; k < NUMBERS; k++)
             w->of_nodes[k][i] = some_number(w, k ? missing : 30);
         bool none = below(w, 4) == 0;
@@ -248,6 +260,7 @@ static void draw(world *w, uint64_t round) {
     w->edge_timed = below(w, 2);
     w->labelled = below(w, 2);
     w->masked = below(w, 2);
+    w->split = below(w, 2);
     w->apart = w->edges == 0 || below(w, 2); /* of one dimension */
     w->undirected = below(w, 3) == 0;
     w->width = below(w, WIDTH_MAX + 1);

@@ -250,6 +250,7 @@ typedef struct weir_snapshot_import_opts {
     const char *npz;           /* instead of both                                              */
     const char *bits;          /* NULL, or a node column that holds numbers of set bits        */
     uint64_t bit_count;        /* columns of its matrix; 0: one more than the largest          */
+    const char *splits;        /* NULL, or node columns that say train, val or test, by commas */
     const char *skip;          /* NULL, or columns to leave out, separated by commas             */
     const char *as_vertices;   /* NULL, or types of edges that become vertices, by commas: lift.c */
     const char *declare;       /* NULL, or a file with `aggregates` and `tasks` of the schema    */
