@@ -37,7 +37,7 @@ static const struct {
     const char *input, *canonical;
     uint64_t hash;
 } goldens[] = {
-    {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0x1261c2ade3c1b7f4},
+    {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0x23f1989583d051c6},
     {"store/schema/schemas/clicks.yaml", "tests/golden/schema/clicks.canonical.yaml", 0x7cdfd54a14387773},
     {"tests/golden/schema/edges.yaml", "tests/golden/schema/edges.canonical.yaml", 0x4df31ed510566add},
     {"tests/golden/schema/labelled.yaml", "tests/golden/schema/labelled.canonical.yaml", 0x4ed0b4e11dedd806},
