@@ -82,7 +82,7 @@ void weir_sim_shares_set(weir_sim_payments *sim, int64_t day) {
 uint8_t weir_sim_asset_of(weir_sim_asset kind, uint32_t which) {
     static const uint8_t begin[] = {[WEIR_SIM_FENCE] = 1,
                                     [WEIR_SIM_MULE_SLOT] = 1 + WEIR_SIM_FENCES,
-                                    [WEIR_SIM_PHONE] = 1 + WEIR_SIM_FENCES + WEIR_SIM_MULES};
+                                    [WEIR_SIM_CREW_DEVICE] = 1 + WEIR_SIM_FENCES + WEIR_SIM_MULES};
     WEIR_ASSERT(kind != WEIR_SIM_CARD_LIST && begin[kind] + which < WEIR_SIM_ASSETS);
     return (uint8_t)(begin[kind] + which);
 }
@@ -101,7 +101,7 @@ static void adapt_count_device(weir_sim_payments *sim, uint32_t device, int64_t 
     uint32_t which = (device - world->device_crews) % WEIR_SIM_CREW_DEVICES;
     uint32_t number = row / world->crew_epochs;
     weir_sim_crew *crew = &sim->crews[number];
-    uint8_t asset = weir_sim_asset_of(WEIR_SIM_PHONE, which);
+    uint8_t asset = weir_sim_asset_of(WEIR_SIM_CREW_DEVICE, which);
     uint64_t epoch = weir_sim_crew_epoch(sim, number, day) + crew->turns[asset];
     if (weir_sim_device_crew(world, number, epoch, which) == device) adapt_count(crew, asset);
 }

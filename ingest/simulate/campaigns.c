@@ -46,7 +46,7 @@ static uint32_t campaign_count(weir_sim_campaign *c, uint32_t low, uint32_t high
 }
 
 static uint32_t campaign_device(const weir_sim_campaign *c, uint32_t which) {
-    uint8_t turns = c->sim->crews[c->crew].turns[weir_sim_asset_of(WEIR_SIM_PHONE, which)];
+    uint8_t turns = c->sim->crews[c->crew].turns[weir_sim_asset_of(WEIR_SIM_CREW_DEVICE, which)];
     return weir_sim_device_crew(&c->sim->world, c->crew, c->epoch + turns, which);
 }
 
@@ -264,7 +264,8 @@ static void campaign_mule_chain(weir_sim_campaign *c) {
         from = leg.to;
         leg.cents = (uint32_t)((uint64_t)leg.cents * weir_sim_between(&c->rng, 82, 97) / 100);
         if (weir_sim_chance(&c->rng, 400)) {
-            campaign_leg side = {.cents = leg.cents = leg.cents / 2 + 100};
+            leg.cents = leg.cents / 2 + 100;
+            campaign_leg side = {.cents = leg.cents};
             side.to = campaign_mule(c, &side.asset);
             campaign_hand_over(c, when + campaign_minutes(c, 10, 300), from, &side);
             campaign_take_out(c, when + campaign_minutes(c, 320, 900), side.to);

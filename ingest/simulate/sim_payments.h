@@ -163,7 +163,12 @@ typedef struct weir_sim_campaign {
     uint32_t count; /* payments planned */
 } weir_sim_campaign;
 
-typedef enum weir_sim_asset { WEIR_SIM_FENCE, WEIR_SIM_MULE_SLOT, WEIR_SIM_CARD_LIST, WEIR_SIM_PHONE } weir_sim_asset;
+typedef enum weir_sim_asset {
+    WEIR_SIM_FENCE,
+    WEIR_SIM_MULE_SLOT,
+    WEIR_SIM_CARD_LIST,
+    WEIR_SIM_CREW_DEVICE
+} weir_sim_asset;
 
 /* The same for all campaigns of a crew in one epoch: that is what links them. */
 weir_rng weir_sim_crew_asset(const weir_sim_campaign *campaign, weir_sim_asset asset, uint32_t which);
