@@ -15,8 +15,6 @@
 #define PHASE_DAYS   28u
 #define PHASE_JITTER 15u /* a phase begins up to so many days late, so the shortest has 14 days and the longest 42 */
 #define BURNT_AT     3u  /* chargebacks */
-#define SHARE_MIN    40u /* of a kind's own weight, in per cent */
-#define SHARE_MAX    250u
 
 /* Per mille of all fraudulent payments. */
 static const uint32_t adapt_usual_shares[WEIR_SIMULATE_FRAUDS] = {
@@ -26,9 +24,12 @@ static const uint32_t adapt_usual_shares[WEIR_SIMULATE_FRAUDS] = {
 
 /* The slowest that a campaign may be and still end in time, in per cent of the usual. */
 static const uint32_t adapt_slowest[WEIR_SIMULATE_FRAUDS] = {
-    [WEIR_SIMULATE_STOLEN_CARD] = 250, [WEIR_SIMULATE_RING] = 110, [WEIR_SIMULATE_COLLUSION] = 150,
-    [WEIR_SIMULATE_TAKEOVER] = 250,    [WEIR_SIMULATE_MULE] = 200,
+    [WEIR_SIMULATE_STOLEN_CARD] = 500, [WEIR_SIMULATE_RING] = 110, [WEIR_SIMULATE_COLLUSION] = 150,
+    [WEIR_SIMULATE_TAKEOVER] = 500,    [WEIR_SIMULATE_MULE] = 250,
 };
+
+/* What a kind's weight may become in a phase, in per cent: kinds come and go. */
+static const uint32_t adapt_weights[] = {25, 60, 100, 160, 250};
 
 /* --- phases ------------------------------------------------------------------------------------------------------- */
 
@@ -44,14 +45,15 @@ static weir_rng adapt_stream(const weir_sim_payments *sim, weir_simulate_fraud f
 }
 
 weir_sim_ways weir_sim_ways_of(const weir_sim_payments *sim, weir_simulate_fraud fraud, int64_t day) {
-    weir_sim_ways ways = {.size = 100, .pace = 100, .fence = 450, .partner = 650, .merchants = 5};
+    weir_sim_ways ways = {.size = 100, .uses = 100, .pace = 100, .fence = 450, .partner = 650, .merchants = 5};
     if (fraud == WEIR_SIMULATE_TAKEOVER) ways.burner = 300;
     if (!sim->opts.adapt) return ways;
     weir_rng rng = adapt_stream(sim, fraud, day, 1);
-    ways.size = weir_sim_between(&rng, 50, 150);
-    ways.pace = weir_sim_between(&rng, 40, adapt_slowest[fraud]);
-    ways.burner = weir_sim_between(&rng, 0, 700);
-    ways.fence = weir_sim_between(&rng, 150, 750);
+    ways.size = weir_sim_between(&rng, 50, 130);
+    ways.uses = weir_sim_between(&rng, 25, fraud == WEIR_SIMULATE_RING ? 115 : 180);
+    ways.pace = weir_sim_between(&rng, 30, adapt_slowest[fraud]);
+    ways.burner = weir_sim_chance(&rng, 500) ? weir_sim_between(&rng, 0, 100) : weir_sim_between(&rng, 500, 900);
+    ways.fence = weir_sim_between(&rng, 50, 850);
     ways.partner = weir_sim_between(&rng, 350, 850);
     ways.merchants = weir_sim_between(&rng, 3, WEIR_SIM_RING_MERCHANTS);
     ways.taste = (weir_sim_taste)weir_sim_below(&rng, WEIR_SIM_TASTES);
@@ -64,7 +66,7 @@ void weir_sim_shares_set(weir_sim_payments *sim, int64_t day) {
         uint32_t percent = 100;
         if (sim->opts.adapt) {
             weir_rng rng = adapt_stream(sim, (weir_simulate_fraud)fraud, day, 2);
-            percent = weir_sim_between(&rng, SHARE_MIN, SHARE_MAX);
+            percent = adapt_weights[weir_sim_below(&rng, sizeof adapt_weights / sizeof *adapt_weights)];
         }
         weights[fraud] = adapt_usual_shares[fraud] * percent;
         total += weights[fraud];

@@ -11,7 +11,7 @@
 #include "sim_payments.h"
 
 #define CAMPAIGN_DAYS    8
-#define RING_MEMBERS_MAX 18u
+#define RING_MEMBERS_MAX 15u
 #define CARD_LIST        120u
 #define LOCAL_TRIES      24u
 #define REMOTE_TRIES     12u
@@ -39,10 +39,20 @@ static int64_t campaign_minutes(weir_sim_campaign *c, int64_t low, int64_t high)
     return weir_sim_span(&c->rng, low * minute, high * minute);
 }
 
-/* In the size of the phase. */
+/* One at least. */
+static uint32_t campaign_scaled(weir_sim_campaign *c, uint32_t low, uint32_t high, uint32_t percent) {
+    uint32_t least = low * percent / 100, most = high * percent / 100;
+    return weir_sim_between(&c->rng, least ? least : 1, most ? most : 1);
+}
+
+/* Of cards, accounts or steps, as it is in the phase. */
 static uint32_t campaign_count(weir_sim_campaign *c, uint32_t low, uint32_t high) {
-    uint32_t least = low * c->ways.size / 100;
-    return weir_sim_between(&c->rng, least ? least : 1, high * c->ways.size / 100);
+    return campaign_scaled(c, low, high, c->ways.size);
+}
+
+/* Of the payments of one of them. */
+static uint32_t campaign_uses(weir_sim_campaign *c, uint32_t low, uint32_t high) {
+    return campaign_scaled(c, low, high, c->ways.uses);
 }
 
 static uint32_t campaign_device(const weir_sim_campaign *c, uint32_t which) {
@@ -135,7 +145,7 @@ static void campaign_stolen_card(weir_sim_campaign *c) {
         payment.issue = loot.issue;
         payment.device = campaign_burner_or(c, campaign_crew_device(c));
         int64_t when = c->begin + campaign_minutes(c, 0, 14 * 60);
-        uint32_t uses = campaign_count(c, 4, 9);
+        uint32_t uses = campaign_uses(c, 4, 9);
         for (uint32_t use = 0; use < uses; use++) {
             payment.asset = WEIR_SIM_NO_ASSET;
             payment.target = weir_sim_chance(&c->rng, c->ways.fence) ? campaign_fence(c, &payment.asset)
@@ -162,7 +172,7 @@ static void campaign_ring(weir_sim_campaign *c) {
     for (uint32_t member = 0; member < members; member++)
         slots[member] = campaign_local_slot(c, &c->rng);
     for (uint32_t member = 0; member < members; member++) {
-        uint32_t uses = weir_sim_between(&c->rng, 3, 7);
+        uint32_t uses = campaign_uses(c, 3, 7);
         for (uint32_t use = 0; use < uses; use++) {
             weir_sim_plan payment =
                 campaign_blank(c, weir_sim_chance(&c->rng, 350) ? WEIR_SIM_PURCHASE : WEIR_SIM_REMOTE);
@@ -201,7 +211,8 @@ static void campaign_collusion(weir_sim_campaign *c) {
 static uint32_t campaign_intruder_device(weir_sim_campaign *c, uint32_t victim) {
     uint32_t roll = weir_sim_below(&c->rng, 1000);
     if (roll < c->ways.burner) return weir_sim_device_burner(&c->sim->world, c->id);
-    return roll < 800 ? campaign_crew_device(c) : campaign_phone(c, victim);
+    return roll < c->ways.burner + (1000 - c->ways.burner) * 5 / 7 ? campaign_crew_device(c)
+                                                                   : campaign_phone(c, victim);
 }
 
 /* Someone else enters the account and drains it: money to mules, goods to fences. */
@@ -211,7 +222,7 @@ static void campaign_takeover(weir_sim_campaign *c) {
         slot = weir_sim_active_slot(&c->sim->world, &c->rng);
     c->country = campaign_home(c, slot);
     uint32_t device = campaign_intruder_device(c, slot);
-    uint32_t uses = campaign_count(c, 3, 6);
+    uint32_t uses = campaign_uses(c, 3, 6);
     int64_t when = c->begin;
     for (uint32_t use = 0; use < uses; use++) {
         bool send = weir_sim_chance(&c->rng, 400);
@@ -274,7 +285,7 @@ static void campaign_mule_chain(weir_sim_campaign *c) {
         when += campaign_minutes(c, 10, 300);
         campaign_hand_over(c, when, from, &leg);
     }
-    uint32_t visits = weir_sim_between(&c->rng, 1, 3);
+    uint32_t visits = campaign_uses(c, 1, 3);
     for (uint32_t visit = 0; visit < visits; visit++)
         campaign_take_out(c, when + campaign_minutes(c, 10, 400), leg.to);
 }

@@ -142,7 +142,8 @@ typedef enum weir_sim_taste { WEIR_SIM_ANY_MERCHANT, WEIR_SIM_BIG, WEIR_SIM_LITT
 
 /* How a kind of fraud goes about in a phase. */
 typedef struct weir_sim_ways {
-    uint32_t size, pace;             /* in per cent of what is usual: how much and how slowly         */
+    uint32_t size, uses, pace;       /* in per cent of the usual: with how many cards, accounts or steps, how
+                                        many payments each, how slowly                                */
     uint32_t burner, fence, partner; /* per mille: with a device of its own, at the crew's fences, on the
                                         phone of the ring's next member                               */
     uint32_t merchants;              /* of a ring */
