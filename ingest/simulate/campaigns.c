@@ -30,6 +30,7 @@ static void campaign_add_plan(weir_sim_campaign *c, int64_t busy_us, weir_sim_pl
     if (c->count == WEIR_SIM_CAMPAIGN_MAX) return;
     c->count++;
     payment->turn = c->sim->crews[c->crew].turns[payment->asset];
+    WEIR_ASSERT(payment->turn == 0 || c->sim->opts.adapt); // SIMULATE-G5
     if (busy_us >= c->sim->busy_begin) weir_sim_plan_add(c->sim, busy_us, payment);
 }
 

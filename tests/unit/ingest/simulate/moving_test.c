@@ -342,7 +342,7 @@ static void phases_last_two_to_six_weeks(void **state) {
     weir_simulate_close(sim);
 }
 
-/* Ways that hold in one phase hold no more 45 days later: no two phases have the same, and most numbers are far apart. */
+/* Ways that hold in one phase hold no more 45 days later: no two phases have the same, and their numbers are apart. */
 static void ways_differ_between_phases(void **state) {
     (void)state;
     weir_simulate_payments_opts opts = moving();
@@ -484,7 +484,7 @@ static weir_sim_world *open_world(uint32_t merchants, bool moves) {
     return &world;
 }
 
-/* Every day the ranks of a country have each of its merchants once; over time a merchant sees all ranks of its block. */
+/* Every day the ranks of a country have each of its merchants once; in time a merchant sees all ranks of its block. */
 static void popularity_drifts(void **state) {
     (void)state;
     weir_sim_world *world = open_world(2000, true);
@@ -538,8 +538,8 @@ static void merchants_close_and_move_in_a_year(void **state) {
     }
     assert_true(within_binomial(opened, COUNT, 1 - exp(-0.2)));
     /* A hundred in a thousand go abroad in a year and each takes another one with it, but for cash machines, which are
-     * 6.4 in 100; a change of trade likewise. Those that closed are not seen, and of a rare trade a partner is not always
-     * found. */
+     * 6.4 in 100; a change of trade likewise. Those that closed are not seen, and of a rare trade a partner is not
+     * always found. */
     double moved = exp(-0.2) * (1 - exp(-0.2 * 0.936));
     assert_true(abroad / COUNT > moved - 0.035 && within_binomial(fmax(abroad, moved * COUNT), COUNT, moved));
     assert_true(within_binomial(other_trade, COUNT, moved));
