@@ -14,7 +14,6 @@
 
 #include "sim_payments.h"
 
-#define EPOCH_DAYS       24u
 #define CREW_PER_DAY     60u /* frauds a day that keep one crew busy */
 #define CREWS_MIN        3u
 #define CREWS_MAX        4096u
@@ -25,20 +24,17 @@
 #define LOOT_MIN         16u
 #define COPIED_PER_MILLE 700u
 #define CREW_COUNTRY_TAG 0xFFu
+#define TURNS_SHIFT      56 /* above the epoch */
 
-/* Per mille of all fraudulent payments. */
-static const int64_t fraud_shares[WEIR_SIMULATE_FRAUDS] = {
-    [WEIR_SIMULATE_STOLEN_CARD] = 350, [WEIR_SIMULATE_RING] = 220, [WEIR_SIMULATE_COLLUSION] = 200,
-    [WEIR_SIMULATE_TAKEOVER] = 100,    [WEIR_SIMULATE_MULE] = 130,
-};
-
-static uint64_t fraud_epoch(const weir_sim_payments *sim, uint32_t crew, int64_t day) {
+uint64_t weir_sim_crew_epoch(const weir_sim_payments *sim, uint32_t crew, int64_t day) {
     weir_rng rng = weir_rng_stream(sim->world.seed, crew, WEIR_SIM_CREW | CREW_COUNTRY_TAG << 16);
-    return ((uint64_t)day + weir_sim_below(&rng, EPOCH_DAYS)) / EPOCH_DAYS;
+    return ((uint64_t)day + weir_sim_below(&rng, WEIR_SIM_EPOCH_DAYS)) / WEIR_SIM_EPOCH_DAYS;
 }
 
 weir_rng weir_sim_crew_asset(const weir_sim_campaign *campaign, weir_sim_asset asset, uint32_t which) {
     uint64_t owner = campaign->epoch << 32 | (uint64_t)campaign->country << 24 | campaign->crew;
+    if (asset != WEIR_SIM_CARD_LIST)
+        owner |= (uint64_t)campaign->sim->crews[campaign->crew].turns[weir_sim_asset_of(asset, which)] << TURNS_SHIFT;
     return weir_rng_stream(campaign->sim->world.seed, owner, WEIR_SIM_CREW | (uint32_t)asset << 16 | which);
 }
 
@@ -66,20 +62,28 @@ void weir_sim_fraud_witness(weir_sim_payments *sim, const weir_sim_payment *paym
     loot->issue = (uint8_t)weir_sim_card_issue(&sim->world, &payment->payer, payment->card);
 }
 
-/* Once a day: where each crew copies cards. Neither the biggest merchants, where everybody pays, nor the smallest. */
+/* Where each crew copies cards. Neither at the biggest merchants, where everybody pays, nor at the smallest. */
 static void fraud_place_skimmers(weir_sim_payments *sim, int64_t day) {
-    sim->crews_day = day;
     for (uint32_t crew = 0; crew < sim->world.crews; crew++)
         sim->skimmers[sim->crews[crew].skimmed] = 0;
     for (uint32_t crew = 0; crew < sim->world.crews; crew++) {
-        uint64_t owner = fraud_epoch(sim, crew, day) << 32 | crew;
-        weir_rng rng = weir_rng_stream(sim->world.seed, owner, WEIR_SIM_CREW | (CREW_COUNTRY_TAG - 1) << 16);
+        uint64_t epoch = weir_sim_crew_epoch(sim, crew, day);
+        weir_rng rng =
+            weir_rng_stream(sim->world.seed, epoch << 32 | crew, WEIR_SIM_CREW | (CREW_COUNTRY_TAG - 1) << 16);
         uint32_t country = weir_sim_any_country(&rng);
-        uint32_t begin = sim->world.country_begin[country];
-        uint32_t count = sim->world.country_begin[country + 1] - begin;
-        sim->crews[crew].skimmed = begin + count / 20 + weir_sim_below(&rng, count / 4 + 1);
+        uint32_t count = sim->world.country_begin[country + 1] - sim->world.country_begin[country];
+        uint32_t rank = count / 20 + weir_sim_below(&rng, count / 4 + 1);
+        int64_t since = (int64_t)epoch * WEIR_SIM_EPOCH_DAYS;
+        sim->crews[crew].skimmed = weir_sim_merchant_at(&sim->world, country, rank, since);
         sim->skimmers[sim->crews[crew].skimmed] = crew + 1;
     }
+}
+
+/* What is decided once a day. */
+static void fraud_begin_day(weir_sim_payments *sim, int64_t day) {
+    sim->crews_day = day;
+    fraud_place_skimmers(sim, day);
+    weir_sim_shares_set(sim, day);
 }
 
 static void fraud_begin_campaign(weir_sim_payments *sim, weir_simulate_fraud fraud, int64_t busy_us) {
@@ -88,8 +92,9 @@ static void fraud_begin_campaign(weir_sim_payments *sim, weir_simulate_fraud fra
     campaign.crew = weir_sim_below(&campaign.rng, sim->world.crews);
     campaign.country = weir_sim_any_country(&campaign.rng);
     campaign.begin = busy_us + weir_sim_span(&campaign.rng, 0, LAUNCH_SPREAD);
-    campaign.day = weir_sim_time_of(&sim->rhythm, campaign.begin) / WEIR_SIM_DAY;
-    campaign.epoch = fraud_epoch(sim, campaign.crew, campaign.day);
+    campaign.day = weir_sim_calendar_time(&sim->calendar, campaign.begin) / WEIR_SIM_DAY;
+    campaign.epoch = weir_sim_crew_epoch(sim, campaign.crew, campaign.day);
+    campaign.ways = weir_sim_ways_of(sim, fraud, campaign.day);
     weir_sim_campaign_plan(&campaign);
     sim->budget[fraud] -= WEIR_SIM_ONE_PAYMENT * campaign.count;
 }
@@ -97,7 +102,7 @@ static void fraud_begin_campaign(weir_sim_payments *sim, weir_simulate_fraud fra
 /* So many payments raise the budgets; where one is above zero, campaigns begin. */
 static void fraud_earn_and_spend(weir_sim_payments *sim, int64_t payments, int64_t busy_us) {
     for (int fraud = WEIR_SIMULATE_HONEST + 1; fraud < WEIR_SIMULATE_FRAUDS; fraud++) {
-        sim->budget[fraud] += payments * sim->opts.fraud_ppm * fraud_shares[fraud] / 1000;
+        sim->budget[fraud] += payments * sim->opts.fraud_ppm * (int64_t)sim->shares[fraud] / 1000;
         while (sim->budget[fraud] > 0) {
             if (weir_sim_agenda_room(&sim->plans) >= WEIR_SIM_CAMPAIGN_MAX) {
                 fraud_begin_campaign(sim, (weir_simulate_fraud)fraud, busy_us);
@@ -111,7 +116,7 @@ static void fraud_earn_and_spend(weir_sim_payments *sim, int64_t payments, int64
 
 void weir_sim_fraud_accrue(weir_sim_payments *sim) {
     int64_t day = sim->payment.time_us / WEIR_SIM_DAY;
-    if (day != sim->crews_day) fraud_place_skimmers(sim, day);
+    if (day != sim->crews_day) fraud_begin_day(sim, day);
     fraud_earn_and_spend(sim, 1, sim->busy_now);
 }
 
@@ -119,7 +124,7 @@ weir_err weir_sim_fraud_open(weir_sim_payments *sim) {
     sim->crews = weir_calloc(sim->world.crews, sizeof *sim->crews);
     sim->skimmers = weir_calloc(sim->world.merchant_count, sizeof *sim->skimmers);
     if (!sim->crews || !sim->skimmers) return WEIR_NOMEM("for %u crews; simulate fewer accounts", sim->world.crews);
-    fraud_place_skimmers(sim, sim->opts.start_us / WEIR_SIM_DAY);
+    fraud_begin_day(sim, sim->opts.start_us / WEIR_SIM_DAY);
     /* Campaigns of the days before the start, as if payments had been made then at the same rate. What they would have
      * done before the start is dropped by the planner, but paid for. */
     for (int64_t step = 0; step < WARM_UP_STEPS; step++) {

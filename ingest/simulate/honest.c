@@ -12,6 +12,8 @@
 #define TRIP_PER_MILLE     90u
 #define HAND_ON_PER_MILLE  90u
 #define CASH_OUT_PER_MILLE 50u
+#define HOLIDAY_TRIES      2u
+#define OUTING_PER_MILLE   150u
 #define CARDED_TRANSFER    150u /* per mille of transfers that name a card */
 
 void weir_sim_plan_add(weir_sim_payments *sim, int64_t busy_us, const weir_sim_plan *plan) {
@@ -46,15 +48,44 @@ static uint32_t honest_merchant(const weir_sim_payments *sim, const weir_sim_per
     const weir_sim_world *world = &sim->world;
     uint32_t abroad = weir_sim_travel(world, person);
     uint32_t roll = weir_sim_below(rng, 1000);
-    if (abroad != WEIR_SIM_NONE && roll < 750) return weir_sim_merchant_popular(world, abroad, weir_rng_u32(rng));
+    if (abroad != WEIR_SIM_NONE && roll < 750)
+        return weir_sim_merchant_popular(world, abroad, person->day, weir_rng_u32(rng));
     if (roll < 660) return weir_sim_favourite(world, person, rng);
     if (roll < 680) return weir_sim_promoted(world, person->country, person->day, rng);
     uint32_t country = roll < 720 ? weir_sim_any_country(rng) : person->country;
-    return weir_sim_merchant_popular(world, country, weir_rng_u32(rng));
+    return weir_sim_merchant_popular(world, country, person->day, weir_rng_u32(rng));
+}
+
+/* Whether a trade is what people look for on such a day. */
+static bool honest_suits(weir_sim_holiday holiday, uint32_t code) {
+    static const uint16_t wanted[WEIR_SIM_HOLIDAYS][8] = {
+        [WEIR_SIM_FEAST] = {5812, 5814, 4111, 4121, 5541, 7011, 7832},
+        [WEIR_SIM_EVE] = {5411, 5311, 5651, 5732, 5942, 5945, 5999},
+        [WEIR_SIM_SALE] = {5311, 5651, 5732, 5945, 5999, 5816},
+    };
+    for (const uint16_t *trade = wanted[holiday]; *trade; trade++)
+        if (*trade == code) return true;
+    return false;
+}
+
+/* On a holiday many look elsewhere for what the day is about, and on a feast some of them in another country. */
+static uint32_t honest_merchant_of_day(const weir_sim_payments *sim, const weir_sim_person *person, weir_rng *rng) {
+    const weir_sim_world *world = &sim->world;
+    uint32_t merchant = honest_merchant(sim, person, rng);
+    if (!sim->opts.holidays) return merchant;
+    weir_sim_holiday holiday = weir_sim_holiday_in(person->day, person->country);
+    if (holiday == WEIR_SIM_PLAIN) return merchant;
+    uint32_t country = world->merchants[merchant].country;
+    if (holiday == WEIR_SIM_FEAST && weir_sim_chance(rng, OUTING_PER_MILLE)) country = weir_sim_any_country(rng);
+    for (uint32_t i = 0; i < HOLIDAY_TRIES; i++) {
+        if (honest_suits(holiday, weir_sim_trades[world->merchants[merchant].trade].code)) break;
+        merchant = weir_sim_merchant_popular(world, country, person->day, weir_rng_u32(rng));
+    }
+    return merchant;
 }
 
 static void honest_purchase(weir_sim_payments *sim, weir_rng *rng, weir_sim_payment *payment) {
-    payment->merchant = honest_merchant(sim, &payment->payer, rng);
+    payment->merchant = honest_merchant_of_day(sim, &payment->payer, rng);
     payment->channel = (uint8_t)weir_sim_usual_channel(&sim->world, payment->merchant, rng);
     payment->country = sim->world.merchants[payment->merchant].country;
     payment->card = honest_card(&payment->payer, rng);

@@ -84,9 +84,9 @@ static void payments_write(weir_sim_payments *sim, uint64_t number, weir_simulat
 /* --- the next payment --------------------------------------------------------------------------------------------- */
 
 /* The nearest cash machine: the first operator among a few popular merchants, or the country's first. */
-static uint32_t payments_find_atm(const weir_sim_world *world, uint32_t country, weir_rng *rng) {
+static uint32_t payments_find_atm(const weir_sim_world *world, uint32_t country, int64_t day, weir_rng *rng) {
     for (uint32_t i = 0; i < 64; i++) {
-        uint32_t merchant = weir_sim_merchant_popular(world, country, weir_rng_u32(rng));
+        uint32_t merchant = weir_sim_merchant_popular(world, country, day, weir_rng_u32(rng));
         if (weir_sim_is_atm(world, merchant)) return merchant;
     }
     for (uint32_t i = world->country_begin[country]; i < world->country_begin[country + 1]; i++)
@@ -107,6 +107,9 @@ static bool payments_carry_out(weir_sim_payments *sim, const weir_sim_plan *plan
     payment->friendly_roll = weir_rng_u32(rng);
     payment->payer = weir_sim_person_at(&sim->world, plan->slot, time_us / WEIR_SIM_DAY);
     payment->card = plan->card;
+    payment->asset = plan->asset;
+    payment->turn = plan->turn;
+    payment->crew = plan->crew;
     if (plan->issue != WEIR_SIM_ANY_ISSUE &&
         plan->issue != weir_sim_card_issue(&sim->world, &payment->payer, plan->card))
         return false;
@@ -118,7 +121,8 @@ static bool payments_carry_out(weir_sim_payments *sim, const weir_sim_plan *plan
         payment->cents = plan->cents ? plan->cents : weir_sim_transfer_cents(world, payment->country, rng);
     } else {
         bool cash = plan->act == WEIR_SIM_CASH, remote = plan->act == WEIR_SIM_REMOTE;
-        payment->merchant = cash ? payments_find_atm(world, payment->payer.country, rng) : plan->target;
+        payment->merchant =
+            cash ? payments_find_atm(world, payment->payer.country, payment->payer.day, rng) : plan->target;
         payment->channel = (uint8_t)(remote ? weir_sim_remote_channel(world, payment->merchant, rng)
                                             : weir_sim_usual_channel(world, payment->merchant, rng));
         payment->country = world->merchants[payment->merchant].country;
@@ -131,8 +135,10 @@ static bool payments_carry_out(weir_sim_payments *sim, const weir_sim_plan *plan
 
 static int64_t payments_event_time(weir_sim_payments *sim, int64_t busy_us) {
     sim->busy_now = busy_us;
-    int64_t time_us = weir_sim_time_of(&sim->rhythm, busy_us);
-    return time_us > sim->opts.start_us ? time_us : sim->opts.start_us;
+    int64_t time_us = weir_sim_calendar_time(&sim->calendar, busy_us);
+    if (time_us < sim->opts.start_us) time_us = sim->opts.start_us;
+    weir_sim_moves_until(&sim->world, time_us);
+    return time_us;
 }
 
 /* What comes first: a planned payment, or the next spontaneous one. */
@@ -191,6 +197,7 @@ static void payments_give_chargeback(weir_sim_payments *sim, weir_simulate_messa
                                         .chargeback_us = WEIR_SIMULATE_NEVER};
     p = WEIR_SIM_PUT(p, "\",\"label\":\"fraud\"}");
     messagep->value_length = weir_sim_line_check(sim->line, p);
+    weir_sim_fraud_burn(sim, &label, time_us / WEIR_SIM_DAY);
     if (label.card == WEIR_SIM_NO_CARD) return;
     weir_sim_person holder = weir_sim_person_at(&sim->world, label.slot, time_us / WEIR_SIM_DAY);
     weir_sim_card_replace(&sim->world, &holder, label.card, label.issue);
@@ -230,6 +237,8 @@ static weir_err payments_check_options(weir_simulate_payments_opts *opts) {
     if (!err)
         err = weir_sim_check("payments a day", opts->per_day, WEIR_SIMULATE_PER_DAY_MIN, WEIR_SIMULATE_PER_DAY_MAX);
     if (!err) err = weir_sim_check("fraud in a million", opts->fraud_ppm, 0, WEIR_SIMULATE_FRAUD_PPM_MAX);
+    if (!err) err = weir_sim_check("friendly in a million", opts->friendly_ppm, 0, WEIR_SIMULATE_FRIENDLY_PPM_MAX);
+    if (!err) err = weir_sim_check("unreported in a million", opts->unreported_ppm, 0, 1000000);
     if (!err)
         err = weir_sim_check("label delay in microseconds", (uint64_t)opts->label_delay_us,
                              WEIR_SIMULATE_LABEL_DELAY_MIN, WEIR_SIMULATE_LABEL_DELAY_MAX);
@@ -250,15 +259,22 @@ weir_err weir_simulate_payments_open(const weir_simulate_payments_opts *opts, we
     uint32_t crews = weir_sim_crews_for(own.per_day, own.fraud_ppm);
     uint64_t per_day = own.per_day;
     uint64_t plans = per_day / 32 + per_day * own.fraud_ppm / 1000000 * CAMPAIGN_DAYS + PLANS_SPARE;
-    err = weir_sim_world_open(&sim->world, own.seed, own.accounts, own.merchants, crews);
+    const weir_sim_world_opts world = {.seed = own.seed,
+                                       .start_us = own.start_us,
+                                       .slots = own.accounts,
+                                       .merchants = own.merchants,
+                                       .crews = crews,
+                                       .adapt = own.adapt,
+                                       .moves = own.moves};
+    err = weir_sim_world_open(&sim->world, &world);
     if (!err) err = weir_sim_agenda_open(&sim->plans, plans, sizeof(weir_sim_plan));
     if (!err) err = weir_sim_labels_open(sim);
     if (err) goto failed;
 
     uint64_t spontaneous = per_day * (1000000 - own.fraud_ppm) / 1000000 * 1000 / (1000 + FOLLOWERS_PER_MILLE) + 1;
     sim->gap_mean = (int64_t)((uint64_t)WEIR_SIM_DAY / spontaneous) + 1;
-    weir_sim_rhythm_init(&sim->rhythm, &payments_week, own.start_us);
-    sim->busy_begin = weir_sim_busy_of(&sim->rhythm, own.start_us);
+    weir_sim_calendar_init(&sim->calendar, &payments_week, own.start_us, own.holidays);
+    sim->busy_begin = weir_sim_calendar_begin(&sim->calendar, own.start_us);
     sim->gaps = weir_rng_stream(own.seed, 0, WEIR_SIM_GAP);
     sim->busy_base = sim->busy_begin + weir_sim_exponential(&sim->world.math, &sim->gaps, sim->gap_mean);
     err = weir_sim_fraud_open(sim);

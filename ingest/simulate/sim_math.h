@@ -41,6 +41,10 @@ typedef enum weir_sim_domain {
     WEIR_SIM_SESSION = 17u << 24,  /* one visit of a clicking person    */
     WEIR_SIM_TASTE = 18u << 24,    /* what a person likes               */
     WEIR_SIM_ITEM = 19u << 24,     /* what an item is like              */
+    WEIR_SIM_WAYS = 20u << 24,     /* how a kind of fraud goes about    */
+    WEIR_SIM_MOVE = 21u << 24,     /* when merchants move, and where to */
+    WEIR_SIM_HOME = 22u << 24,     /* when a holder moves, and where to */
+    WEIR_SIM_PATTERN = 23u << 24,  /* how long a habit is kept          */
 } weir_sim_domain;
 
 typedef struct weir_sim_math {

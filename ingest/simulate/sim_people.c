@@ -8,6 +8,7 @@
 #define CARD_DAYS       1095u /* a card is valid for three years */
 #define HABITS          8u
 #define CONTACTS        6u
+#define TURN_SHIFT      44   /* of a habit's turn above a person's key */
 #define COLLECTOR_SLOTS 400u /* one account in so many is a landlord, a club, a charity: many pay to it */
 
 enum { PHONE, LAPTOP, TABLET };
@@ -22,6 +23,10 @@ weir_sim_person weir_sim_person_at(const weir_sim_world *world, uint32_t slot, i
     person.generation = (uint32_t)((uint64_t)day + phase) / life_days;
     person.key = (uint64_t)person.generation << 32 | slot;
     person.country = world->community_country[slot / WEIR_SIM_COMMUNITY_SLOTS];
+    if (world->moves.raw) {
+        uint32_t lived = (uint32_t)((uint64_t)day + phase) % life_days;
+        person.country = weir_sim_home(world, person.key, person.country, life_days, lived);
+    }
     person.laptop = (kind & 0xFFu) < 180;
     person.cards = (uint8_t)(1 + ((kind >> 8 & 0xFFu) < 110));
     return person;
@@ -110,7 +115,7 @@ uint32_t weir_sim_device_terminal(const weir_sim_world *world, uint32_t merchant
 
 uint32_t weir_sim_device_crew(const weir_sim_world *world, uint32_t crew, uint64_t epoch, uint32_t which) {
     WEIR_ASSERT(crew < world->crews && which < WEIR_SIM_CREW_DEVICES);
-    uint32_t row = crew * WEIR_SIM_CREW_EPOCHS + (uint32_t)(epoch % WEIR_SIM_CREW_EPOCHS);
+    uint32_t row = crew * world->crew_epochs + (uint32_t)(epoch % world->crew_epochs);
     return world->device_crews + row * WEIR_SIM_CREW_DEVICES + which;
 }
 
@@ -127,8 +132,10 @@ uint64_t weir_sim_device_number(const weir_sim_world *world, uint32_t device) {
 uint32_t weir_sim_favourite(const weir_sim_world *world, const weir_sim_person *person, weir_rng *rng) {
     uint32_t a = weir_sim_below(rng, HABITS);
     uint32_t b = weir_sim_below(rng, HABITS);
-    weir_rng habit = weir_rng_stream(world->seed, person->key, WEIR_SIM_HABIT | (a < b ? a : b));
-    return weir_sim_merchant_popular(world, person->country, weir_rng_u32(&habit));
+    uint32_t which = a < b ? a : b;
+    weir_sim_pattern pattern = weir_sim_pattern_of(world, person, which);
+    weir_rng habit = weir_rng_stream(world->seed, person->key | pattern.turn << TURN_SHIFT, WEIR_SIM_HABIT | which);
+    return weir_sim_merchant_popular(world, person->country, pattern.since, weir_rng_u32(&habit));
 }
 
 uint32_t weir_sim_travel(const weir_sim_world *world, const weir_sim_person *person) {
@@ -149,7 +156,9 @@ uint32_t weir_sim_contact(const weir_sim_world *world, const weir_sim_person *pe
     uint32_t slot;
     if (weir_sim_chance(rng, 850)) {
         uint32_t which = weir_sim_below(rng, CONTACTS);
-        weir_rng fixed = weir_rng_stream(world->seed, person->key, WEIR_SIM_CONTACT | which);
+        weir_sim_pattern pattern = weir_sim_pattern_of(world, person, HABITS + which);
+        uint64_t owner = person->key | pattern.turn << TURN_SHIFT;
+        weir_rng fixed = weir_rng_stream(world->seed, owner, WEIR_SIM_CONTACT | which);
         slot = people_draw_contact(world, person, &fixed);
     } else {
         slot = people_draw_contact(world, person, rng);

@@ -7,6 +7,8 @@
 #define SLOTS_FOR_A_PUBLIC 2000u
 #define SLOT_FLAT_SHARE    100u
 #define MERCHANT_FLAT      2u
+#define DRIFT_GROWTH       4u   /* a block of ranks is so many times as large as the one before */
+#define DRIFT_DAYS         300u /* in which a merchant passes through all ranks of its block    */
 
 uint32_t weir_sim_any_country(weir_rng *rng) {
     uint32_t rest = weir_sim_below(rng, 1000);
@@ -77,7 +79,7 @@ static void world_number_things(weir_sim_world *world) {
     world->device_terminals = world->slots * WEIR_SIM_SLOT_DEVICES * WEIR_SIM_GENERATIONS;
     world->device_publics = world->device_terminals + world->merchant_count * WEIR_SIM_TERMINALS_MAX;
     world->device_crews = world->device_publics + world->publics;
-    world->device_burners = world->device_crews + world->crews * WEIR_SIM_CREW_EPOCHS * WEIR_SIM_CREW_DEVICES;
+    world->device_burners = world->device_crews + world->crews * world->crew_epochs * WEIR_SIM_CREW_DEVICES;
     uint64_t devices = (uint64_t)world->device_burners + WEIR_SIM_BURNERS;
     world->accounts = weir_sim_scramble_make(world->seed, 1, (uint64_t)world->slots * WEIR_SIM_ACCOUNT_HOLDERS, 7);
     world->cards =
@@ -86,12 +88,14 @@ static void world_number_things(weir_sim_world *world) {
     world->merchant_numbers = weir_sim_scramble_make(world->seed, 4, world->merchant_count, 6);
 }
 
-weir_err weir_sim_world_open(weir_sim_world *world, uint64_t seed, uint32_t slots, uint32_t merchants, uint32_t crews) {
+weir_err weir_sim_world_open(weir_sim_world *world, const weir_sim_world_opts *opts) {
+    uint32_t slots = opts->slots, merchants = opts->merchants;
     uint32_t most = slots > merchants ? slots : merchants;
     uint64_t *weights = weir_calloc(most, sizeof *weights);
     uint32_t *stack = weir_calloc(most, sizeof *stack);
     weir_err err = WEIR_OK;
-    *world = (weir_sim_world){.seed = seed, .slots = slots, .merchant_count = merchants, .crews = crews};
+    *world = (weir_sim_world){.seed = opts->seed, .slots = slots, .merchant_count = merchants, .crews = opts->crews};
+    world->crew_epochs = opts->adapt ? WEIR_SIM_CREW_TURNS : WEIR_SIM_CREW_EPOCHS;
     world->publics = slots / SLOTS_FOR_A_PUBLIC + 1;
     weir_sim_math_init(&world->math);
     world_number_things(world);
@@ -108,6 +112,8 @@ weir_err weir_sim_world_open(weir_sim_world *world, uint64_t seed, uint32_t slot
     }
     world_fill_merchants(world, weights, stack);
     world_fill_slots(world, weights, stack);
+    if (opts->moves) err = weir_sim_moves_open(world, opts->start_us);
+    if (err) weir_sim_world_close(world);
 done:
     weir_free(weights);
     weir_free(stack);
@@ -115,6 +121,7 @@ done:
 }
 
 void weir_sim_world_close(weir_sim_world *world) {
+    weir_sim_moves_close(world);
     weir_free(world->slot_alias);
     weir_free(world->merchant_alias);
     weir_free(world->merchants);
@@ -125,11 +132,28 @@ void weir_sim_world_close(weir_sim_world *world) {
 
 /* --- merchants ---------------------------------------------------------------------------------------------------- */
 
-uint32_t weir_sim_merchant_popular(const weir_sim_world *world, uint32_t country, uint32_t draw) {
+/* Where merchants move, the ranks are in blocks; through those of its block a merchant rises to the first and then
+ * falls to the last. A block has all trades in their proportions, so no trade becomes more popular by that. */
+uint32_t weir_sim_merchant_at(const weir_sim_world *world, uint32_t country, uint32_t rank, int64_t day) {
+    WEIR_ASSERT(country < WEIR_SIM_COUNTRIES && day >= 0);
+    uint32_t begin = world->country_begin[country];
+    uint32_t count = world->country_begin[country + 1] - begin;
+    WEIR_ASSERT(rank < count);
+    if (!world->moves.raw) return begin + rank;
+    uint32_t first = 0, size = 1;
+    for (; rank >= first + size; size *= DRIFT_GROWTH)
+        first += size;
+    if (size > count - first) size = count - first;
+    uint32_t turned = (uint32_t)((uint64_t)day * size / DRIFT_DAYS % size);
+    return begin + first + (rank - first + turned) % size;
+}
+
+uint32_t weir_sim_merchant_popular(const weir_sim_world *world, uint32_t country, int64_t day, uint32_t draw) {
     WEIR_ASSERT(country < WEIR_SIM_COUNTRIES);
     uint32_t begin = world->country_begin[country];
     uint32_t count = world->country_begin[country + 1] - begin;
-    return begin + weir_sim_alias_pick(world->merchant_alias + begin, count, draw);
+    uint32_t rank = weir_sim_alias_pick(world->merchant_alias + begin, count, draw);
+    return weir_sim_merchant_at(world, country, rank, day);
 }
 
 static const weir_sim_trade *world_trade(const weir_sim_world *world, uint32_t merchant) {

@@ -30,6 +30,7 @@
 #define WEIR_SIM_CREW_DEVICES    12u
 #define WEIR_SIM_BURNERS         65536u /* after so many campaigns a burner phone comes again */
 #define WEIR_SIM_CREW_EPOCHS     8u     /* after so many epochs a crew digs out its old devices            */
+#define WEIR_SIM_CREW_TURNS      64u    /* where fraud adapts, after so many epochs and replacements of one */
 #define WEIR_SIM_ATM_CODE        6011u
 
 typedef enum weir_sim_channel {
@@ -75,10 +76,26 @@ typedef struct weir_sim_person {
     bool laptop;
 } weir_sim_person;
 
+/* Which merchant is where, in a world where they move. A merchant is known by a raw number; places stand still. */
+typedef struct weir_sim_moves {
+    uint32_t *raw; /* by place; NULL: nobody moves */
+    weir_rng rng;
+    int64_t next_us; /* event time of the next one */
+    int64_t gap_mean;
+} weir_sim_moves;
+
+typedef struct weir_sim_world_opts {
+    uint64_t seed;
+    int64_t start_us;
+    uint32_t slots, merchants, crews;
+    bool adapt, moves;
+} weir_sim_world_opts;
+
 typedef struct weir_sim_world {
     uint64_t seed;
     weir_sim_math math;
-    uint32_t slots, merchant_count, publics, crews;
+    weir_sim_moves moves;
+    uint32_t slots, merchant_count, publics, crews, crew_epochs;
     weir_sim_alias_entry *slot_alias;
     weir_sim_alias_entry *merchant_alias; /* each country's entries stand where its merchants stand */
     weir_sim_merchant *merchants;         /* country by country, the most popular first             */
@@ -90,7 +107,7 @@ typedef struct weir_sim_world {
 } weir_sim_world;
 
 /* WEIR_ENOMEM; close works on a half-opened one. */
-weir_err weir_sim_world_open(weir_sim_world *world, uint64_t seed, uint32_t slots, uint32_t merchants, uint32_t crews);
+weir_err weir_sim_world_open(weir_sim_world *world, const weir_sim_world_opts *opts);
 void weir_sim_world_close(weir_sim_world *world);
 
 weir_sim_person weir_sim_person_at(const weir_sim_world *world, uint32_t slot, int64_t day);
@@ -112,8 +129,10 @@ uint32_t weir_sim_device_crew(const weir_sim_world *world, uint32_t crew, uint64
 uint32_t weir_sim_device_burner(const weir_sim_world *world, uint64_t campaign);
 uint64_t weir_sim_device_number(const weir_sim_world *world, uint32_t device);
 
-/* By popularity within a country; draw is 32 random bits. */
-uint32_t weir_sim_merchant_popular(const weir_sim_world *world, uint32_t country, uint32_t draw);
+/* The merchant at a rank of popularity within a country: others with time, where merchants move. */
+uint32_t weir_sim_merchant_at(const weir_sim_world *world, uint32_t country, uint32_t rank, int64_t day);
+/* By popularity on a day within a country; draw is 32 random bits. */
+uint32_t weir_sim_merchant_popular(const weir_sim_world *world, uint32_t country, int64_t day, uint32_t draw);
 uint32_t weir_sim_favourite(const weir_sim_world *world, const weir_sim_person *person, weir_rng *rng);
 /* One of the day's promoted merchants of the country. */
 uint32_t weir_sim_promoted(const weir_sim_world *world, uint32_t country, int64_t day, weir_rng *rng);
@@ -122,6 +141,21 @@ uint32_t weir_sim_travel(const weir_sim_world *world, const weir_sim_person *per
 uint32_t weir_sim_any_country(weir_rng *rng);
 /* Whom the holder sends money to; a slot, never his own. */
 uint32_t weir_sim_contact(const weir_sim_world *world, const weir_sim_person *person, weir_rng *rng);
+
+/* moves.c: the rest of a world that moves. WEIR_ENOMEM. */
+weir_err weir_sim_moves_open(weir_sim_world *world, int64_t start_us);
+void weir_sim_moves_close(weir_sim_world *world);
+/* Merchants close, open and move as they have until then; time never goes back. */
+void weir_sim_moves_until(weir_sim_world *world, int64_t time_us);
+/* Where the holder lives on the day; his neighbourhood's country until he moves. */
+uint8_t weir_sim_home(const weir_sim_world *world, uint64_t person_key, uint8_t country, uint32_t life_days,
+                      uint32_t lived_days);
+/* A habit of a holder: its number among those that he has had, and since when he has it. */
+typedef struct weir_sim_pattern {
+    uint64_t turn;
+    int64_t since;
+} weir_sim_pattern;
+weir_sim_pattern weir_sim_pattern_of(const weir_sim_world *world, const weir_sim_person *person, uint32_t which);
 
 /* Channel and price as they are usual at a merchant. */
 weir_sim_channel weir_sim_usual_channel(const weir_sim_world *world, uint32_t merchant, weir_rng *rng);

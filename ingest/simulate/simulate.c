@@ -13,7 +13,15 @@ weir_simulate_payments_opts weir_simulate_payments_defaults(void) {
                                          .start_us = START_DEFAULT,
                                          .accounts = 100000,
                                          .fraud_ppm = 5000,
-                                         .label_delay_us = INT64_C(9) * 86400 * WEIR_US_PER_S};
+                                         .label_delay_us = INT64_C(9) * 86400 * WEIR_US_PER_S,
+                                         .friendly_ppm = 150,
+                                         .unreported_ppm = 120000};
+}
+
+void weir_simulate_payments_moving(weir_simulate_payments_opts *opts) {
+    opts->adapt = opts->holidays = opts->moves = true;
+    opts->friendly_ppm = 500;
+    opts->unreported_ppm = 200000;
 }
 
 weir_simulate_clicks_opts weir_simulate_clicks_defaults(void) {

@@ -4,8 +4,8 @@
 
 The targets are those of `weir train` on the same stream: payments whose chargebacks had their 45 days to come, without
 the first 15 % of the time, cut by time into 70, 15 and 15 % of them. Columns come from `fraud_baseline --rows FILE`
-(tests/tools/fraud_features.h), which knows nothing later than a payment. Rounds are chosen by the validation part;
-"again" is as many rounds, learnt from training and validation.
+(tests/tools/fraud_features.h; of a bank that moves with --moving), which knows nothing later than a payment. Rounds are
+chosen by the validation part; "again" is as many rounds, learnt from training and validation.
 
 Needs numpy, scikit-learn and xgboost.
 """

@@ -83,6 +83,47 @@ static void truth_lists_the_frauds_of_the_stream(void **state) {
     succeeds("! grep -q 'stolen_card\\|campaign' out/payments.jsonl out/chargebacks.jsonl");
 }
 
+/* Ten frauds of which eight are labelled, ninety honest ones of which two are: .8 * .8 + .2 * .1, and of the pairs of a
+ * labelled one and another (8 * 88 + (8 * 2 + 2 * 88) / 2) / (10 * 90). What chance makes of equals: the mean over
+ * 200,000 shuffles was 0.7210. */
+static void the_ceiling_of_wrong_labels_is_told(void **state) {
+    (void)state;
+    char line[8192];
+    succeeds("for i in $(seq 10); do printf '{\"payment\":\"p%d\",\"kind\":\"ring\"}\\n' $i; done > truth");
+    succeeds("{ echo key,time,part,label,score; echo p1,2026-01-05T00:00:00Z,train,1,0.5; for i in $(seq 100); do "
+             "echo p$i,2026-03-01T00:00:00Z,test,$((i <= 8 || i > 98)),0.1; done; } > predictions.csv");
+    snprintf(line, sizeof line, "python3 %s/tests/accuracy/ceiling.py truth predictions.csv > told",
+             getenv("WEIR_SOURCE_DIR"));
+    succeeds(line);
+    succeeds("grep -qx '10 frauds, 8 of them labelled; 90 honest, 2 of them labelled' told");
+    succeeds("grep -qx 'right about every fraud: average precision 0.6600, AUROC 0.8889' told");
+    succeeds("grep -qx 'the same, equals in an order of chance: average precision 0.7211' told");
+    succeeds("weir simulate payments " SMALL "--days 30 --world moving --to file:bank --truth bank.jsonl");
+    snprintf(line, sizeof line, "python3 %s/tests/accuracy/ceiling.py bank.jsonl bank --maturity 1 > told",
+             getenv("WEIR_SOURCE_DIR"));
+    succeeds(line);
+    succeeds("grep -q '^[0-9]* frauds, [1-9][0-9]* of them labelled; [0-9]* honest, [1-9][0-9]* of them' told");
+    succeeds("grep -q 'fraud: average precision 0[.][5-8].*, AUROC 0[.][89]' told");
+}
+
+/* --- the world ---------------------------------------------------------------------------------------------------- */
+
+static void words_of_the_world_change_the_stream(void **state) {
+    (void)state;
+    succeeds("weir simulate payments " SMALL "--count 20000 > still");
+    succeeds("weir simulate payments " SMALL "--count 20000 --world still | cmp - still");
+    succeeds("weir simulate payments " SMALL
+             "--count 20000 --friendly-rate 0.00015 --unreported-rate 0.12 | cmp - still");
+    succeeds("weir simulate payments " SMALL "--count 20000 --world moving > moving && ! cmp -s moving still");
+    succeeds("weir simulate payments " SMALL "--count 20000 --adapt --holidays --moves --friendly-rate 0.0005 "
+             "--unreported-rate 0.2 | cmp - moving");
+    succeeds("for word in --adapt --holidays --moves '--friendly-rate 0.01' '--unreported-rate 0.9'; do "
+             "weir simulate payments " SMALL
+             "--count 20000 $word > one; ! cmp -s one still; ! cmp -s one moving; done");
+    succeeds("weir simulate payments " SMALL "--days 20 --world moving --unreported-rate 0 --truth t > /dev/null && "
+             "! grep -q 'chargeback\":null' t");
+}
+
 /* --- stopping ----------------------------------------------------------------------------------------------------- */
 
 static void a_signal_ends_it_with_whole_lines(void **state) {
@@ -124,6 +165,9 @@ static void bad_options_are_one_sentence(void **state) {
     fails("weir simulate payments --count 1 --merchants 1", 64, "--merchants is '1'");
     fails("weir simulate payments --count 1 --fraud-rate 0.5", 64, "--fraud-rate is '0.5'");
     fails("weir simulate payments --count 1 --label-delay 1s", 64, "--label-delay is '1s'; it must be from 1m to 60d");
+    fails("weir simulate payments --count 1 --world flat", 64, "flat");
+    fails("weir simulate payments --count 1 --friendly-rate 0.2", 64, "--friendly-rate is '0.2'");
+    fails("weir simulate payments --count 1 --unreported-rate 2", 64, "--unreported-rate is '2'");
     fails("weir simulate payments --count 1 --start 1999-12-31", 64, "--start is '1999-12-31'");
     fails("weir simulate payments --count 1 --start soon", 64, "soon");
     fails("weir simulate payments --count 1 --rate 5/min", 64, "--rate is '5/min'");
@@ -171,7 +215,8 @@ static void no_broker_is_one_sentence(void **state) {
 
 WEIR_TESTS(WEIR_CASE(files_and_stdout_have_the_same_bytes), WEIR_CASE(the_log_has_them_in_order_by_account),
            WEIR_CASE(pace_changes_no_byte), WEIR_CASE(start_moves_the_stream),
-           WEIR_CASE(truth_lists_the_frauds_of_the_stream), WEIR_CASE(a_signal_ends_it_with_whole_lines),
+           WEIR_CASE(truth_lists_the_frauds_of_the_stream), WEIR_CASE(the_ceiling_of_wrong_labels_is_told),
+           WEIR_CASE(words_of_the_world_change_the_stream), WEIR_CASE(a_signal_ends_it_with_whole_lines),
            WEIR_CASE(what_is_there_is_not_overwritten), WEIR_CASE(bad_options_are_one_sentence),
            WEIR_CASE(a_full_disk_is_one_sentence), WEIR_CASE(a_busy_log_is_one_sentence),
            WEIR_CASE(a_second_run_into_a_log_is_told), WEIR_CASE(no_broker_is_one_sentence))

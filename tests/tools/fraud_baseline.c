@@ -25,9 +25,9 @@
 
 typedef struct settings {
     weir_simulate_payments_opts sim;
-    int64_t days, warm_days, test_days;
+    int64_t days, warm_days, test_days, gap_days; /* gap: between training and test */
     int rounds, seeds;
-    bool kinds, check, gains;
+    bool kinds, check, gains, moving;
     const char *rows; /* where to write all rows, and train nothing; NULL: nowhere */
 } settings;
 
@@ -76,7 +76,9 @@ static weir_err dataset_add(dataset *d, features *f, const weir_simulate_message
     }
     weir_err err = features_of(f, m->value, m->value_length, m->time_us, d->rows + d->count * FEATURES_END);
     if (err || m->time_us < s->sim.start_us + s->warm_days * DAY_US) return err;
-    if (m->time_us < s->sim.start_us + (s->days - s->test_days) * DAY_US) d->train++;
+    int64_t test_us = s->sim.start_us + (s->days - s->test_days) * DAY_US;
+    if (m->time_us < test_us && m->time_us >= test_us - s->gap_days * DAY_US) return err;
+    if (m->time_us < test_us) d->train++;
     d->labels[d->count] = m->fraud != WEIR_SIMULATE_HONEST;
     d->kinds[d->count] = (unsigned char)m->fraud;
     d->count++;
@@ -305,6 +307,7 @@ static weir_err run_seed(settings *s, uint64_t seed) {
 
 static const char usage[] = "usage: fraud_baseline [--accounts N] [--days N] [--warm N] [--test N] [--rounds N]\n"
                             "                      [--seeds N] [--seed N] [--kinds] [--gains] [--check]\n"
+                            "                      [--gap N] [--moving]   days left out before the test; the world\n"
                             "                      [--rows FILE]   write every payment's columns, train nothing\n";
 
 static bool take_number(const char *name, char **argv, int *i, int64_t *valuep) {
@@ -319,7 +322,7 @@ static weir_err parse_arguments(char **argv, settings *s) {
         if (take_number("--accounts", argv, &i, &accounts) || take_number("--days", argv, &i, &s->days) ||
             take_number("--warm", argv, &i, &s->warm_days) || take_number("--test", argv, &i, &s->test_days) ||
             take_number("--rounds", argv, &i, &rounds) || take_number("--seeds", argv, &i, &seeds) ||
-            take_number("--seed", argv, &i, &seed))
+            take_number("--seed", argv, &i, &seed) || take_number("--gap", argv, &i, &s->gap_days))
             continue;
         if (strcmp(argv[i], "--rows") == 0 && argv[i + 1])
             s->rows = argv[++i];
@@ -327,12 +330,15 @@ static weir_err parse_arguments(char **argv, settings *s) {
             s->kinds = true;
         else if (strcmp(argv[i], "--gains") == 0)
             s->gains = true;
+        else if (strcmp(argv[i], "--moving") == 0)
+            s->moving = true;
         else if (strcmp(argv[i], "--check") == 0)
             s->check = true;
         else
             return WEIR_ERR(WEIR_EUSAGE, "'%s' is no option\n%s", argv[i], usage);
     }
     s->sim.accounts = (uint32_t)accounts;
+    if (s->moving) weir_simulate_payments_moving(&s->sim);
     s->sim.seed = (uint64_t)seed;
     s->rounds = (int)rounds;
     s->seeds = (int)seeds;

@@ -215,6 +215,21 @@ static weir_err simulate_read_sizes(const weir_cli *cli, weir_simulate_payments_
     return err;
 }
 
+/* --world says what the other words change. */
+static weir_err simulate_read_world(const weir_cli *cli, weir_simulate_payments_opts *opts) {
+    const char *world = weir_cli_text(cli, "world");
+    if (world && strcmp(world, "moving") == 0) weir_simulate_payments_moving(opts);
+    opts->adapt |= weir_cli_given(cli, "adapt");
+    opts->holidays |= weir_cli_given(cli, "holidays");
+    opts->moves |= weir_cli_given(cli, "moves");
+    double friendly = opts->friendly_ppm / 1e6, unreported = opts->unreported_ppm / 1e6;
+    weir_err err = weir_cli_f64(cli, "friendly-rate", 0, WEIR_SIMULATE_FRIENDLY_PPM_MAX / 1e6, &friendly);
+    if (!err) err = weir_cli_f64(cli, "unreported-rate", 0, 1, &unreported);
+    opts->friendly_ppm = (uint32_t)lround(friendly * 1e6);
+    opts->unreported_ppm = (uint32_t)lround(unreported * 1e6);
+    return err;
+}
+
 static weir_err simulate_payments(weir_cli *cli) {
     weir_simulate_payments_opts opts = weir_simulate_payments_defaults();
     simulate_run r = {.main_topic = WEIR_SIMULATE_PAYMENTS};
@@ -223,6 +238,7 @@ static weir_err simulate_payments(weir_cli *cli) {
     r.topics[WEIR_SIMULATE_CHARGEBACKS] = !only || strcmp(only, "chargebacks") == 0;
     weir_err err = simulate_read_common(cli, &opts.seed, &opts.start_us, &r);
     if (!err) err = simulate_read_sizes(cli, &opts);
+    if (!err) err = simulate_read_world(cli, &opts);
     if (!err) err = weir_simulate_payments_open(&opts, &r.sim);
     if (!err) err = simulate_open_sink(cli, &r);
     if (!err && weir_cli_given(cli, "truth")) err = weir_simulate_lines_open(&r.truth, weir_cli_text(cli, "truth"));

@@ -23,6 +23,13 @@ static const weir_option simulate_payments_options[] = {
     {"per-day", 0, "N", "payments in a day of event time (default: 2.5 for each account)", NULL},
     {"fraud-rate", 0, "SHARE", "share of payments that are fraud (default: 0.005)", NULL},
     {"label-delay", 0, "TIME", "median time from a fraud to its chargeback (default: 9d)", NULL},
+    {"world", 0, "WHICH", "a bank that stands still, or one with all that follows (default: still)", "still|moving"},
+    {"adapt", 0, NULL, "fraud changes its ways every few weeks, and replaces what chargebacks have burnt", NULL},
+    {"holidays", 0, NULL, "people pay more or less, and elsewhere, on feasts and days of sale", NULL},
+    {"moves", 0, NULL, "merchants close, open, change country, trade and popularity; people move too", NULL},
+    {"friendly-rate", 0, "SHARE", "honest purchases charged back all the same (default: 0.00015; moving: 0.0005)",
+     NULL},
+    {"unreported-rate", 0, "SHARE", "frauds that are never charged back (default: 0.12; moving: 0.2)", NULL},
     {"truth", 0, "FILE", "write what is fraud, as JSON lines; never part of the stream", NULL},
     {"only", 0, "TOPIC", "send this topic alone (default: both)", "payments|chargebacks"},
     {0},
@@ -37,10 +44,13 @@ const weir_command weir_simulate_words_payments = {
         "take-overs, mule chains. A fraudulent payment looks like any other; only who meets whom gives it away.\n\n"
         "Chargebacks arrive days to weeks later, some frauds never get one, and a few honest payments do. Topics are "
         "payments (key: account) and chargebacks (key: payment), in event-time order. The same options give the same "
-        "bytes at any speed and into any place, and a shorter run is the beginning of a longer one.",
+        "bytes at any speed and into any place, and a shorter run is the beginning of a longer one.\n\n"
+        "By default the bank stands still: who is honest, what fraud is like and when people pay is the same for ever. "
+        "In one that moves, what was learnt some weeks ago fits less today; each of its parts has a switch of its own.",
     .example = "weir simulate payments --days 2 --seed 7 --to log:build/data --truth truth.jsonl\n"
                "weir simulate payments --count 100000 --to kafka:127.0.0.1:9092 --rate 5000/s\n"
                "weir simulate payments --endless --start now --speed 1 --to log:\n"
+               "weir simulate payments --days 120 --world moving --to file:out --truth truth.jsonl\n"
                "weir simulate payments --count 1000 | weir log append payments --key-field account",
     .options = simulate_payments_options,
 };

@@ -11,12 +11,14 @@
  *   SIMULATE-G2  Message times never go backwards, across all topics of a generator.
  *   SIMULATE-G3  No memory is allocated after open: it depends on the options, never on how long the run is.
  *   SIMULATE-G4  Whether a payment is fraud is told in its truth fields only, never in its bytes.
+ *   SIMULATE-G5  What of a moving bank is off, or has nothing to do yet, changes no byte.
  *
  * THREADS: every function is [any]; one handle belongs to one thread at a time.
  */
 #ifndef WEIR_INGEST_SIMULATE_SIMULATE_H
 #define WEIR_INGEST_SIMULATE_SIMULATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,26 +63,33 @@ typedef struct weir_simulate_message {
     int64_t chargeback_us;     /* when its label arrives, or _NEVER   */
 } weir_simulate_message;
 
-#define WEIR_SIMULATE_ACCOUNTS_MIN    100u
-#define WEIR_SIMULATE_ACCOUNTS_MAX    5000000u
-#define WEIR_SIMULATE_MERCHANTS_MIN   60u
-#define WEIR_SIMULATE_MERCHANTS_MAX   500000u
-#define WEIR_SIMULATE_PER_DAY_MIN     10u
-#define WEIR_SIMULATE_PER_DAY_MAX     1000000000u
-#define WEIR_SIMULATE_FRAUD_PPM_MAX   100000u
-#define WEIR_SIMULATE_LABEL_DELAY_MIN 60000000ll           /* a minute */
-#define WEIR_SIMULATE_LABEL_DELAY_MAX (60ll * 86400000000) /* 60 days  */
-#define WEIR_SIMULATE_START_MIN       946684800000000ll    /* 2000-01-01 */
-#define WEIR_SIMULATE_START_MAX       4102444800000000ll   /* 2100-01-01 */
+#define WEIR_SIMULATE_ACCOUNTS_MIN     100u
+#define WEIR_SIMULATE_ACCOUNTS_MAX     5000000u
+#define WEIR_SIMULATE_MERCHANTS_MIN    60u
+#define WEIR_SIMULATE_MERCHANTS_MAX    500000u
+#define WEIR_SIMULATE_PER_DAY_MIN      10u
+#define WEIR_SIMULATE_PER_DAY_MAX      1000000000u
+#define WEIR_SIMULATE_FRAUD_PPM_MAX    100000u
+#define WEIR_SIMULATE_FRIENDLY_PPM_MAX 100000u
+#define WEIR_SIMULATE_LABEL_DELAY_MIN  60000000ll           /* a minute */
+#define WEIR_SIMULATE_LABEL_DELAY_MAX  (60ll * 86400000000) /* 60 days  */
+#define WEIR_SIMULATE_START_MIN        946684800000000ll    /* 2000-01-01 */
+#define WEIR_SIMULATE_START_MAX        4102444800000000ll   /* 2100-01-01 */
 
 typedef struct weir_simulate_payments_opts {
     uint64_t seed;
-    int64_t start_us;       /* event time of the beginning                                        */
-    uint32_t accounts;      /* alive at any time; closed ones are followed by new ones            */
-    uint32_t merchants;     /* 0: one for 20 accounts, 60 at least                                */
-    uint32_t per_day;       /* payments in a day of event time; 0: 2.5 for each account           */
-    uint32_t fraud_ppm;     /* fraudulent payments in a million                                   */
-    int64_t label_delay_us; /* median time from a fraud to its chargeback                         */
+    int64_t start_us;        /* event time of the beginning                                        */
+    uint32_t accounts;       /* alive at any time; closed ones are followed by new ones            */
+    uint32_t merchants;      /* 0: one for 20 accounts, 60 at least                                */
+    uint32_t per_day;        /* payments in a day of event time; 0: 2.5 for each account           */
+    uint32_t fraud_ppm;      /* fraudulent payments in a million                                   */
+    int64_t label_delay_us;  /* median time from a fraud to its chargeback                         */
+    uint32_t friendly_ppm;   /* honest purchases in a million that are charged back all the same  */
+    uint32_t unreported_ppm; /* frauds in a million that are never charged back                   */
+    /* A bank that moves; all false: one that stands still. */
+    bool adapt;    /* each kind of fraud changes its ways every few weeks, crews replace what is burnt  */
+    bool holidays; /* people pay more or less, and elsewhere, on days that the date tells               */
+    bool moves;    /* merchants close, open, change country, trade and popularity; people move too      */
 } weir_simulate_payments_opts;
 
 #define WEIR_SIMULATE_PEOPLE_MIN 100u
@@ -109,6 +118,8 @@ typedef struct weir_simulate_stats {
 
 weir_simulate_payments_opts weir_simulate_payments_defaults(void);
 weir_simulate_clicks_opts weir_simulate_clicks_defaults(void);
+/* Turns on all that moves, with more noise in the labels: 500 friendly and 200,000 unreported in a million. */
+void weir_simulate_payments_moving(weir_simulate_payments_opts *opts);
 
 /* WEIR_EINVAL an option out of its range: the sentence names it; WEIR_ELIMIT more events would wait for their time than
  * an agenda holds; WEIR_ENOMEM. */
