@@ -160,6 +160,21 @@ static void kernel_segment_degrees(const weir_segments *s, const uint32_t *of, u
     }
 }
 
+static void kernel_segment_join(const weir_segments *s, uint32_t first, uint32_t *offsets, uint32_t *index,
+                                uint32_t *origin) {
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        offsets[i] = at;
+        for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++, at++) {
+            index[at] = kernel_entry_row(s, e);
+            origin[at] = e;
+        }
+        index[at] = first + i;
+        origin[at++] = WEIR_NO_SLOT;
+    }
+    offsets[s->count] = at;
+}
+
 /* A NaN is taken, and then nothing is above it. */
 static void kernel_row_max(uint32_t cols, uint32_t row, const weir_real *restrict x, weir_real *restrict out,
                            uint32_t *restrict chosen) {
@@ -678,6 +693,7 @@ const weir_loops WEIR_LOOP = {
     .segment_sum = kernel_segment_sum,
     .segment_sum_back = kernel_segment_sum_back,
     .segment_degrees = kernel_segment_degrees,
+    .segment_join = kernel_segment_join,
     .segment_max = kernel_segment_max,
     .segment_max_back = kernel_segment_max_back,
     .segment_deviation = kernel_segment_deviation,

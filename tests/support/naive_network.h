@@ -136,15 +136,22 @@ static inline uint32_t naive_mean(const naive_gather *g, double *out) {
     return g->cols;
 }
 
-/* Of all heads: the scores of child i, and in value what is mixed of it. */
+/* Of all heads: the scores of child i, and in value what is mixed of it. Of GAT, where the vertex is of the children's
+ * type, the one behind the last is the vertex, by an edge of which nothing is known, and its query is made of its
+ * value. */
 static inline void naive_scores(const naive_gather *g, uint32_t i, double *value, double *scores) {
     const bool gat = g->f->network == WEIR_NN_GAT;
     const uint32_t heads = weir_nn_heads(g->f->shape), wide = g->hidden / heads, cols = gat ? heads : g->hidden;
-    double z[NN_HIDDEN_MAX] = {0}, edge[NN_WIDEST] = {0};
+    const bool joined = gat && naive_same_type(g);
+    double z[NN_HIDDEN_MAX] = {0}, edge[NN_WIDEST] = {0}, own[NN_HIDDEN_MAX] = {0};
     memset(value, 0, g->hidden * sizeof *value);
-    naive_apply(g->cols, g->hidden, naive_child(g, i), naive_own(g, "weight"), value);
-    naive_edge(g, i, edge);
-    naive_apply(g->parent_cols, cols, naive_row(g, g->node), naive_own(g, "query.weight"), z);
+    naive_apply(g->cols, g->hidden, i < g->count ? naive_child(g, i) : naive_row(g, g->node), naive_own(g, "weight"),
+                value);
+    if (i < g->count) naive_edge(g, i, edge);
+    if (joined) naive_apply(g->cols, g->hidden, naive_row(g, g->node), naive_own(g, "weight"), own);
+    for (uint32_t c = 0; joined && c < g->hidden; c++)
+        z[c / wide] += own[c] * naive_own(g, "query.weight")[c];
+    if (!joined) naive_apply(g->parent_cols, cols, naive_row(g, g->node), naive_own(g, "query.weight"), z);
     naive_apply(g->width, cols, edge, naive_own(g, "edge.weight"), z);
     const double *a = naive_own(g, "score.weight");
     for (uint32_t c = 0; c < g->hidden; c++) {
@@ -160,17 +167,18 @@ static inline void naive_scores(const naive_gather *g, uint32_t i, double *value
 static inline uint32_t naive_attention(const naive_gather *g, double *out) {
     const uint32_t heads = weir_nn_heads(g->f->shape), wide = g->hidden / heads;
     static double values[NN_EDGES_MAX][NN_HIDDEN_MAX], scores[NN_EDGES_MAX][NN_HIDDEN_MAX];
-    for (uint32_t i = 0; i < g->count; i++)
+    const uint32_t count = g->count + (g->f->network == WEIR_NN_GAT && naive_same_type(g));
+    for (uint32_t i = 0; i < count; i++)
         naive_scores(g, i, values[i], scores[i]);
     for (uint32_t c = 0; c < g->hidden; c++) {
         double sum = 0, best = -INFINITY, mixed = 0;
-        for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t i = 0; i < count; i++)
             best = fmax(best, scores[i][c / wide]);
-        for (uint32_t i = 0; i < g->count; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             sum += exp(scores[i][c / wide] - best);
             mixed += exp(scores[i][c / wide] - best) * values[i][c];
         }
-        if (g->count) out[c] += mixed / sum;
+        if (count) out[c] += mixed / sum;
     }
     return g->cols;
 }
@@ -287,11 +295,11 @@ static inline void naive_step(const nn_fixture *f, const double *params, uint32_
 
 /* --- a layer --- */
 
-/* A GCN has none where a loop stands for it: of the fixture's type a, hops 0 and 1 of which follow aa; a third hop does
- * not. */
+/* A GCN and a GAT have none where a loop stands for it: of the fixture's type a, hops 0 and 1 of which follow aa; a
+ * third hop does not. */
 static inline bool naive_has_self(const nn_fixture *f, uint32_t layer, uint32_t type) {
     const bool deep = f->encoders == NN_RESIDUAL && layer == 1;
-    return f->network != WEIR_NN_GCN || type != 0 || deep;
+    return (f->network != WEIR_NN_GCN && f->network != WEIR_NN_GAT) || type != 0 || deep;
 }
 
 static inline void naive_norm(uint32_t n, const double *gain, const double *shift, double *y) {

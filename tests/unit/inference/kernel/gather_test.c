@@ -48,6 +48,37 @@ static void degrees_normalise(void **state) {
     each_table(check_degrees);
 }
 
+/* Each segment's entries, then the row that joins it. */
+static void check_joined(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t *offsets = array(rows + 1, sizeof *offsets), first = below(1000), at = 0;
+    for (uint32_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + below(2 + cols % 5);
+    const uint32_t entries = offsets[rows];
+    uint32_t *index = random_index(entries, 50), *joined = array(rows + 1, sizeof *joined);
+    uint32_t *all = array(entries + rows + 1, sizeof *all), *origin = array(entries + rows + 1, sizeof *origin);
+    const weir_segments s = {.count = rows, .offsets = offsets, .index = below(4) ? index : NULL};
+    all[entries + rows] = origin[entries + rows] = 77;
+    k->segment_join(&s, first, joined, all, origin);
+    assert_int_equal(joined[0], 0);
+    for (uint32_t i = 0; i < rows; i++) {
+        for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++, at++) {
+            assert_int_equal(all[at], s.index ? index[e] : e);
+            assert_int_equal(origin[at], e);
+        }
+        assert_int_equal(all[at], first + i);
+        assert_int_equal(origin[at++], WEIR_NO_SLOT);
+        assert_int_equal(joined[i + 1], at);
+    }
+    assert_int_equal(at, entries + rows);
+    assert_true(all[at] == 77 && origin[at] == 77);
+    free(offsets), free(index), free(joined), free(all), free(origin);
+}
+
+static void segments_are_joined(void **state) {
+    (void)state;
+    each_table(check_joined);
+}
+
 /* What a column's entries are, of segments over rows of ldx. */
 static void check_spread(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *offsets = array(rows + 1, sizeof *offsets), from = 1 + below(20), ldx = cols + below(3), ld = cols + 2;
@@ -359,7 +390,7 @@ static void k2_nothing_touches_nothing(void **state) {
     k->segment_amplify_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
 }
 
-WEIR_TESTS(WEIR_CASE(degrees_normalise), WEIR_CASE(segments_have_most_and_deviation),
+WEIR_TESTS(WEIR_CASE(degrees_normalise), WEIR_CASE(segments_are_joined), WEIR_CASE(segments_have_most_and_deviation),
            WEIR_CASE(the_most_of_no_number_is_none), WEIR_CASE(segments_are_amplified), WEIR_CASE(more_is_added),
            WEIR_CASE(entries_have_scores), WEIR_CASE(scores_become_shares), WEIR_CASE(a_share_of_no_number_is_none),
            WEIR_CASE(entries_are_mixed), WEIR_CASE(heads_have_products), WEIR_CASE(k2_nothing_touches_nothing))

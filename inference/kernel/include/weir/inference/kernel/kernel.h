@@ -141,6 +141,11 @@ typedef struct weir_kernels {
      * NULL: nobody knows them, and d_j is taken to be d_i. */
     void (*segment_degrees)(const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights,
                             weir_real *own);
+    /* Segments of one more entry each: those of segment i, and behind them row `first` + i. origin: of each entry where
+     * it stood before, WEIR_NO_SLOT of the one that is new.  offsets: segments + 1; index and origin: entries +
+     * segments. */
+    void (*segment_join)(const weir_segments *segments, uint32_t first, uint32_t *offsets, uint32_t *index,
+                         uint32_t *origin);
     /* Row i of out has the most of segment i's entries in each column, and chosen the row of x that has it, of equals
      * the first; 0 and WEIR_NO_SLOT where there are none. A NaN is the most.   back: adds to dx. */
     void (*segment_max)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,

@@ -8,7 +8,9 @@
  *     e = [mean of the edges' numbers | mean of the time codes | log(1 + children)]
  *     c, of the children's h_j and the parent's h_i, as weir_nn_opts.network says; 0 for no children:
  *       mean        mean of h_j · W, which is GraphSAGE's
- *       attention   sum of shares_j · (h_j · W), of each head by itself: gather_attention.c has the scores; so has gat
+ *       attention   sum of shares_j · (h_j · W), of each head by itself: gather_attention.c has the scores
+ *       gat         the same, and where a type is joined with itself the vertex is one of those that are mixed, instead
+ *                   of Wself
  *       gcn         sum of h_j / sqrt(d_i * d_j) · W, and where a type is joined with itself + h_i / d_i · W
  *                   instead of Wself: gather_gcn.c
  *       max         most of h_j, column by column, · W

@@ -14,8 +14,8 @@ extern "C" {
 
 #define WEIR_NN_NO_TENSOR UINT64_MAX
 
-/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. A GCN may have
- * all of a type but self. */
+/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. A GCN and a
+ * GAT may have all of a type but self. */
 typedef struct weir_nn_type_slots {
     uint64_t self, bias, gain, shift;
 } weir_nn_type_slots;
@@ -52,10 +52,13 @@ typedef struct weir_nn_kept {
     weir_real *gathered; /* one row a parent: what the weight's first rows are applied to */
     weir_real *sums;     /* GIN: of which that is made */
     uint32_t *chosen;    /* max and PNA: of each of its columns the row that has the most */
-    /* Attention: the children's values; scores' keys, queries and edges; what became of the scores; of each entry the
-     * row of its value and key; a one a head. Keys are NULL where they are the values. */
+    /* Attention: the values of what is mixed, so many rows; scores' keys, queries and edges; what became of the
+     * scores; a one a head. Keys are NULL where they are the values. entries: of each parent the rows of its values
+     * and keys; origin: of each entry its edge, NULL: the one in its place. */
     weir_real *values, *keys, *queries, *edges, *shares, *ones;
-    uint32_t *index;
+    weir_segments entries;
+    uint32_t *origin;
+    uint32_t rows, entry_count;
 } weir_nn_kept;
 
 /* One layer of a pass. */
