@@ -210,7 +210,9 @@ static void networks_stay_what_they_are(void **state) {
     static const char *const wrong[][2] = {
         {"weir train old --network gin --heads 2", "--heads is of --network attention and gat"},
         {"weir train old --network gat --hidden 10", "4 heads do not divide --hidden 10"},
-        {"weir train old --network gat --model trees", "--model trees has none"}};
+        {"weir train old --network gat --model trees", "--model trees has none"},
+        {"weir train old --schedule cosine --model trees", "--schedule is of a network, and --model trees has none"},
+        {"weir train old --rate-end 0.1", "--rate-end is where --schedule cosine falls to"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cli_bash(weir_test_folder(), wrong[i][0], &output);
         CLI_ASSERT(output.status == 64 && cli_matches(output.err, wrong[i][1]), wrong[i][0], &output, wrong[i][1]);

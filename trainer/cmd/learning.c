@@ -27,6 +27,15 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
                     o->hidden);
 }
 
+static weir_err learning_read_schedule(const weir_cli *cli, weir_train_opts *o) {
+    const char *name = weir_cli_text(cli, "schedule");
+    if (name && strcmp(name, "cosine") == 0) o->schedule = WEIR_TRAIN_COSINE;
+    weir_err err = weir_cmd_train_u32(cli, "rate-rise", 0, 1000000000, &o->rate_rise);
+    if (!err) err = weir_cli_f64(cli, "rate-end", 0, 1, &o->rate_end);
+    if (err || o->schedule == WEIR_TRAIN_COSINE || !weir_cli_given(cli, "rate-end")) return err;
+    return WEIR_ERR(WEIR_EUSAGE, "--rate-end is where --schedule cosine falls to; give both, or omit it");
+}
+
 weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     const char *times = weir_cli_text(cli, "learn");
     o->unit_rows = weir_cli_given(cli, "unit-rows");
@@ -49,6 +58,7 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cli_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
     if (!err) err = weir_cli_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
     if (!err) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
+    if (!err) err = learning_read_schedule(cli, o);
     return err ? err : learning_read_network(cli, o);
 }
 

@@ -205,6 +205,8 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     err = training_sum(t, batch, &loss, &epoch->times);
     if (err) return err;
     int64_t summed_us = weir_clock_mono_us(clock);
+    const double share = weir_training_rate_share(&t->opts, batch->epoch, weir_adamw_steps(t->adamw) + 1);
+    weir_adamw_share_set(t->adamw, share);
     err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->rows, t->params, &norm);
 
     int64_t end_us = weir_clock_mono_us(clock);
@@ -221,6 +223,7 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     epoch->times.compute += middle_us - begin_us - (pulled_us - pull_us);
     epoch->loss += loss * divisor;
     epoch->gradient_norm += norm;
+    epoch->rate = share * t->opts.rate;
     epoch->edges += batch->edges;
     epoch->targets += batch->own_count;
     epoch->handed += batch->handed;

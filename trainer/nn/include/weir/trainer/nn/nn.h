@@ -117,6 +117,9 @@ void weir_adamw_bring(weir_adamw *adamw, const weir_nn_rows *rows, weir_real *pa
 weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, const weir_nn_rows *rows,
                               weir_real *params, double *normp);
 
+/* The next steps' rates, of embeddings too, are multiplied by this; 1 at first. */
+void weir_adamw_share_set(weir_adamw *adamw, double share);
+
 /* For checkpoints: both moments (of embeddings under Adagrad: 0, and the sums of squares), in the kernels' memory, and
  * how many steps were taken. */
 weir_real *weir_adamw_moments(weir_adamw *adamw, unsigned which); /* 0 or 1 */
