@@ -94,6 +94,12 @@ static uint32_t kernel_entry_row(const weir_segments *s, uint32_t entry) {
     return s->index ? s->index[entry] : entry;
 }
 
+/* How many entries it counts as. */
+static double kernel_segment_size(const weir_segments *s, size_t segment) {
+    const double entries = (double)(s->offsets[segment + 1] - s->offsets[segment]);
+    return s->each > 0 ? s->each * entries : entries;
+}
+
 /* Of the entry that comes so many after this one; the processor does not guess where a row begins. */
 static void kernel_prefetch_entry(const weir_segments *s, uint32_t entry, uint32_t cols, const weir_real *x,
                                   uint32_t ldx) {
@@ -129,21 +135,24 @@ static void kernel_segment_mean_back(const weir_segments *s, uint32_t cols, cons
 
 static void kernel_segment_sum(const weir_segments *s, const weir_real *weights, uint32_t cols, const weir_real *x,
                                uint32_t ldx, weir_real *out, uint32_t ldout) {
+    const weir_real each = s->each > 0 ? (weir_real)s->each : 1;
     for (size_t i = 0; i < s->count; i++, out += ldout) {
         memset(out, 0, cols * sizeof *out);
         for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
             kernel_prefetch_entry(s, e, cols, x, ldx);
-            kernel_row_add_scaled(cols, weights ? weights[e] : 1, kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
+            kernel_row_add_scaled(cols, weights ? weights[e] : each, kernel_row_of(x, kernel_entry_row(s, e), ldx),
+                                  out);
         }
     }
 }
 
 static void kernel_segment_sum_back(const weir_segments *s, const weir_real *weights, uint32_t cols,
                                     const weir_real *dout, weir_real *dx) {
+    const weir_real each = s->each > 0 ? (weir_real)s->each : 1;
     for (size_t i = 0; i < s->count; i++, dout += cols) {
         for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
             kernel_prefetch_entry(s, e, cols, dx, cols);
-            kernel_row_add_scaled(cols, weights ? weights[e] : 1, dout, dx + (size_t)kernel_entry_row(s, e) * cols);
+            kernel_row_add_scaled(cols, weights ? weights[e] : each, dout, dx + (size_t)kernel_entry_row(s, e) * cols);
         }
     }
 }
@@ -247,7 +256,7 @@ static void kernel_segment_deviation_back(const weir_segments *s, uint32_t cols,
 
 static void kernel_segment_amplify(const weir_segments *s, uint32_t cols, weir_real *x) {
     for (size_t i = 0; i < s->count; i++, x += 3 * (size_t)cols) {
-        const weir_real scale = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        const weir_real scale = (weir_real)log1p(kernel_segment_size(s, i));
         for (uint32_t c = 0; c < cols; c++) {
             x[cols + c] = x[c] * scale;
             x[2 * cols + c] = scale > 0 ? x[c] / scale : 0;
@@ -257,7 +266,7 @@ static void kernel_segment_amplify(const weir_segments *s, uint32_t cols, weir_r
 
 static void kernel_segment_amplify_back(const weir_segments *s, uint32_t cols, weir_real *dx) {
     for (size_t i = 0; i < s->count; i++, dx += 3 * (size_t)cols) {
-        const weir_real scale = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        const weir_real scale = (weir_real)log1p(kernel_segment_size(s, i));
         for (uint32_t c = 0; c < cols; c++)
             dx[c] += scale * dx[cols + c] + (scale > 0 ? dx[2 * cols + c] / scale : 0);
     }
@@ -288,7 +297,7 @@ static void kernel_add_scaled_rows(uint32_t rows, uint32_t cols, const weir_real
 
 static void kernel_segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++)
-        out[i * ldout] = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        out[i * ldout] = (weir_real)log1p(kernel_segment_size(s, i));
 }
 
 /* --- time -------------------------------------------------------------------------------------------------------- */

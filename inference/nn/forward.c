@@ -169,7 +169,10 @@ static void forward_encode(forward_pass *p) {
 
 static weir_segments forward_segments_of(const forward_pass *p, uint32_t step, const uint32_t *index) {
     const weir_block_edges *e = &p->block->edges[step];
-    return (weir_segments){.count = e->parent_end - e->parent_begin, .offsets = p->tape->offsets[step], .index = index};
+    return (weir_segments){.count = e->parent_end - e->parent_begin,
+                           .offsets = p->tape->offsets[step],
+                           .index = index,
+                           .each = weir_nn_drop_each(&p->tape->drop)};
 }
 
 /* Means over the edges of a parent; a way that looks at single edges finds what they are of on the tape. */
@@ -320,6 +323,10 @@ static void forward_layer_norm(forward_pass *p, uint32_t layer) {
             }
         }
     }
+}
+
+double weir_nn_drop_each(const weir_nn_drop *drop) {
+    return 1 / (1 - drop->edges);
 }
 
 weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer) {

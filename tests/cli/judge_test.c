@@ -212,6 +212,8 @@ static void networks_stay_what_they_are(void **state) {
         {"weir train old --network gat --hidden 10", "4 heads do not divide --hidden 10"},
         {"weir train old --network gat --model trees", "--model trees has none"},
         {"weir train old --schedule cosine --model trees", "--schedule is of a network, and --model trees has none"},
+        {"weir train old --edge-dropout 0.1 --model trees", "--edge-dropout is of a network"},
+        {"weir train old --edge-dropout 1", "--edge-dropout"},
         {"weir train old --rate-end 0.1", "--rate-end is where --schedule cosine falls to"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cli_bash(weir_test_folder(), wrong[i][0], &output);

@@ -236,7 +236,7 @@ static inline uint32_t naive_gin(const naive_gather *g, double *out) {
     double sum[NN_HIDDEN_MAX] = {0}, z[NN_HIDDEN_MAX] = {0};
     for (uint32_t c = 0; c < g->cols; c++) {
         for (uint32_t i = 0; i < g->count; i++)
-            sum[c] += naive_child(g, i)[c];
+            sum[c] += g->f->each * naive_child(g, i)[c];
         if (naive_same_type(g)) sum[c] += (1 + *naive_own(g, "epsilon")) * naive_row(g, g->node)[c];
     }
     naive_apply(g->cols, g->hidden, sum, naive_own(g, "hidden.weight"), z);
@@ -246,7 +246,7 @@ static inline uint32_t naive_gin(const naive_gather *g, double *out) {
 }
 
 static inline uint32_t naive_pna(const naive_gather *g, double *out) {
-    double m[9 * NN_HIDDEN_MAX] = {0}, scale = log(1 + (double)g->count);
+    double m[9 * NN_HIDDEN_MAX] = {0}, scale = log(1 + g->f->each * g->count);
     for (uint32_t c = 0; g->count && c < g->cols; c++) {
         double mean = 0, squares = 0;
         for (uint32_t i = 0; i < g->count; i++)
@@ -270,7 +270,7 @@ static inline void naive_edges(const naive_gather *g, uint32_t rows, double *out
         for (uint32_t c = 0; c < g->width; c++)
             m[c] += edge[c] / g->count;
     }
-    m[g->width] = log(1 + (double)g->count);
+    m[g->width] = log(1 + g->f->each * g->count);
     naive_apply(g->width + 1, g->hidden, m, naive_own(g, "weight") + rows * g->hidden, out);
 }
 

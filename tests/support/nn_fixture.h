@@ -87,6 +87,7 @@ typedef struct nn_fixture {
     weir_schema *schema;
     nn_encoders encoders;
     weir_nn_network network;
+    double each; /* how many edges one stands for, where some are left out */
     weir_nn_shape *shape;
     weir_nn *nn;
     weir_real *params;
@@ -105,7 +106,7 @@ static inline double nn_normal(nn_fixture *f) {
  * nobody says. */
 static inline void nn_open_network(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden,
                                    nn_encoders encoders, weir_nn_network network, uint32_t heads) {
-    *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0), .network = network};
+    *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0), .network = network, .each = 1};
     fixture_random(&f->graph, &f->rng, 50, 500, (uint64_t)NN_LAST_US);
     const char *text = encoders == NN_NONE ? nn_schema_of_numbers : nn_schema_text;
     assert_ok(weir_schema_parse("tiny.yaml", text, strlen(text), &f->schema));

@@ -52,6 +52,7 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
     if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
     if (!err) err = weir_cli_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
+    if (!err) err = weir_cli_f64(cli, "edge-dropout", 0, 0.95, &o->edge_dropout);
     if (!err) err = weir_cli_f64(cli, "unknown", 0, 0.99, &o->unknown);
     if (!err) err = weir_cli_f64(cli, "embedding-rate", 1e-9, 10, &o->embedding_rate);
     if (!err) err = weir_cli_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);

@@ -153,12 +153,12 @@ static void check_amplify(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *offsets = array(rows + 1, sizeof *offsets);
     for (uint32_t i = 0; i < rows; i++)
         offsets[i + 1] = offsets[i] + below(4);
-    const weir_segments s = {.count = rows, .offsets = offsets};
+    const weir_segments s = {.count = rows, .offsets = offsets, .each = below(3) ? 0 : 2.5};
     weir_real *x = random_reals(3 * rows * cols), *d = random_reals(3 * rows * cols);
     double *expected = doubles_of(x, 3 * rows * cols), *back = doubles_of(d, 3 * rows * cols);
     for (uint32_t n = 0; n < rows * cols; n++) {
         const uint32_t i = n / cols, at = 3 * i * cols + n % cols;
-        const double scale = log(1 + (double)offsets[i + 1] - (double)offsets[i]);
+        const double scale = log(1 + (s.each > 0 ? s.each : 1) * ((double)offsets[i + 1] - (double)offsets[i]));
         expected[at + cols] = scale * expected[at];
         expected[at + 2 * cols] = scale > 0 ? expected[at] / scale : 0;
         back[at] += scale * back[at + cols] + (scale > 0 ? back[at + 2 * cols] / scale : 0);

@@ -51,12 +51,14 @@ typedef struct weir_gemm {
     uint32_t ldc;
 } weir_gemm;
 
-/* Segment i has entries offsets[i] up to offsets[i + 1]; entry e is row index[e] of x, or row e where index is NULL. A
- * plain value. */
+/* Segment i has entries offsets[i] up to offsets[i + 1]; entry e is row index[e] of x, or row e where index is NULL.
+ * Where some entries were left out, each of the others stands for more than one in counts and in sums without weights.
+ * A plain value. */
 typedef struct weir_segments {
     uint32_t count;
     const uint32_t *offsets; /* count + 1 */
     const uint32_t *index;
+    double each; /* how many an entry stands for; 0: 1 */
 } weir_segments;
 
 /* How well each entry of a segment goes with the segment, by each of some heads. A head has cols / heads columns, one
@@ -131,7 +133,7 @@ typedef struct weir_kernels {
                          uint32_t ldout);
     void (*segment_mean_back)(const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
                               weir_real *dx, uint32_t lddx);
-    /* Row i of out is the sum of segment i's entries, each times its weight, NULL: 1;   back: adds to dx. */
+    /* Row i of out is the sum of segment i's entries, each times its weight, NULL: `each`;   back: adds to dx. */
     void (*segment_sum)(const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
                         uint32_t ldx, weir_real *out, uint32_t ldout);
     void (*segment_sum_back)(const weir_segments *segments, const weir_real *weights, uint32_t cols,

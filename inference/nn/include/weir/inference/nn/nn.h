@@ -110,9 +110,10 @@ typedef struct weir_nn_batch {
     const weir_nn_brought *brought;  /* of a share in which any embedding is shared out; else NULL    */
 } weir_nn_batch;
 
-/* Training: what is dropped depends on (seed, step, layer, the node's key) alone. */
+/* Training: what is dropped of layers depends on (seed, step, layer, the node's key) alone. */
 typedef struct weir_nn_drop {
-    double rate; /* 0: nothing */
+    double rate;  /* 0: nothing */
+    double edges; /* share of the edges that the batch lacks: counts, and sums of GIN, grow by as much */
     uint64_t seed, step;
     const uint64_t *keys; /* one a node but those of the last hop, the same on every rank; NULL: the node's number */
 } weir_nn_drop;

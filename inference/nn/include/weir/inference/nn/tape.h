@@ -96,6 +96,8 @@ typedef struct weir_nn_tape {
 
 /* Of the last pass; NULL when it failed, or the workspace keeps no tape. */
 const weir_nn_tape *weir_nn_tape_of(const weir_nn_workspace *workspace);
+/* How many edges one that is there stands for. */
+double weir_nn_drop_each(const weir_nn_drop *drop);
 /* What the kernel drops of a layer: the same on the way back. */
 weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer);
 /* Memory in the kernels' that lives as long as the tape; NULL: out of memory.  [owner] */

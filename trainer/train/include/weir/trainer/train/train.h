@@ -156,6 +156,7 @@ typedef struct weir_train_opts {
     uint32_t rate_rise;           /* steps in which it rises to what it is; 0: none */
     double rate_end;              /* of a cosine: what share of it the last epoch has */
     double input_dropout;         /* of the entries of an import's matrices */
+    double edge_dropout;          /* of the edges that a step would see */
     const uint32_t *embedded;     /* vertex types, each once: their vertices have embeddings of their own */
     uint32_t embedded_count;
     double unknown;         /* share of these vertices that a step sees as unknown ones */
