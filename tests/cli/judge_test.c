@@ -214,6 +214,8 @@ static void networks_stay_what_they_are(void **state) {
         {"weir train old --schedule cosine --model trees", "--schedule is of a network, and --model trees has none"},
         {"weir train old --edge-dropout 0.1 --model trees", "--edge-dropout is of a network"},
         {"weir train old --edge-dropout 1", "--edge-dropout"},
+        {"weir train old --focal 2 --model trees", "--focal is of a network"},
+        {"weir train old --focal 11", "--focal"},
         {"weir train old --rate-end 0.1", "--rate-end is where --schedule cosine falls to"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cli_bash(weir_test_folder(), wrong[i][0], &output);

@@ -56,6 +56,7 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cli_f64(cli, "unknown", 0, 0.99, &o->unknown);
     if (!err) err = weir_cli_f64(cli, "embedding-rate", 1e-9, 10, &o->embedding_rate);
     if (!err) err = weir_cli_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
+    if (!err) err = weir_cli_f64(cli, "focal", 0, 10, &o->focal);
     if (!err) err = weir_cli_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
     if (!err) err = weir_cli_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
     if (!err) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);

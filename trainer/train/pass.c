@@ -178,7 +178,13 @@ static weir_err training_compute(weir_trained *t, const weir_train_batch *batch,
             t->labels[i] = t->targets->classes_of[batch->own[i]];
         err = weir_nn_forward(t->nn, t->params, nn, drops ? &drop : NULL, t->workspace, t->logits, NULL);
         if (err) return err;
-        const weir_loss of = {t->logits, t->labels, weights, batch->own_count, t->targets->classes, divisor};
+        const weir_loss of = {.logits = t->logits,
+                              .labels = t->labels,
+                              .weights = weights,
+                              .count = batch->own_count,
+                              .classes = t->targets->classes,
+                              .divisor = divisor,
+                              .focal = t->opts.focal};
         *loss = weir_loss_of(weir_nn_outputs(t->shape), &of, t->dlogits);
     }
     if (t->sums) weir_train_sums_loss(t->sums, *loss);

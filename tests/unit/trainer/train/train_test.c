@@ -390,6 +390,7 @@ static void r2_resumed_is_as_if_never_stopped(void **state) {
     opts.embedded_count = 1;
     opts.schedule = WEIR_TRAIN_COSINE;
     opts.edge_dropout = 0.3;
+    opts.focal = 2;
     opts.rate_rise = 30; /* longer than an epoch */
     resumed(opts, weir_test_path("run-schedule"));
     weir_snapshot_close(snapshot);
@@ -427,6 +428,9 @@ static void resume_with_other_options(void **state) {
     opts.edge_dropout = 0.2;
     refused(&opts, WEIR_EVERSION, "of other options");
     opts.edge_dropout = 0;
+    opts.focal = 2;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.focal = 0;
     opts.schedule = WEIR_TRAIN_COSINE;
     refused(&opts, WEIR_EVERSION, "of other options");
     opts.schedule = WEIR_TRAIN_CONSTANT;

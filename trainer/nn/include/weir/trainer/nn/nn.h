@@ -47,11 +47,12 @@ typedef struct weir_loss {
     const double *weights;
     uint32_t count, classes; /* binary: classes is 2, with one logit a target */
     double divisor;
+    double focal; /* what is nearly certain counts less, the more the larger this is (loss.c); 0: all alike */
 } weir_loss;
 
-/* Cross-entropy of logistic(logit); dlogits: count, may be NULL. */
+/* Cross-entropy, or the focal loss, of logistic(logit); dlogits: count, may be NULL. */
 double weir_loss_binary(const weir_loss *loss, weir_real *dlogits);
-/* Cross-entropy of softmax(logits); dlogits: count x classes, may be NULL. */
+/* The same of softmax(logits); dlogits: count x classes, may be NULL. */
 double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits);
 /* Whichever the number of outputs asks for: 1 is binary. */
 double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits);

@@ -163,6 +163,7 @@ typedef struct weir_train_opts {
     bool adagrad;           /* embeddings move by Adagrad, not AdamW */
     double embedding_rate;  /* 0: rate */
     double positive_weight; /* of class 1; 0: 1 */
+    double focal;           /* of the loss: what is nearly certain counts less; 0: all alike */
     weir_targets_cut cut;   /* into parts */
     bool unit_rows;         /* of an import's matrices: each is divided by its length */
     weir_train_cached cached;
