@@ -217,6 +217,21 @@ static void kernel_segment_max_back(uint32_t rows, uint32_t cols, const uint32_t
             if (chosen[c] != WEIR_NO_SLOT) dx[(size_t)chosen[c] * lddx + c] += dout[c];
 }
 
+static void kernel_take_most(size_t count, uint32_t number, const weir_real *restrict x, weir_real *restrict out,
+                             uint32_t *restrict chosen) {
+    for (size_t i = 0; i < count; i++) {
+        const bool taken = number == 0 || x[i] > out[i] || x[i] != x[i];
+        out[i] = taken ? x[i] : out[i];
+        chosen[i] = taken ? number : chosen[i];
+    }
+}
+
+static void kernel_take_most_back(size_t count, uint32_t number, const uint32_t *chosen, const weir_real *restrict dout,
+                                  weir_real *restrict dx) {
+    for (size_t i = 0; i < count; i++)
+        dx[i] += chosen[i] == number ? dout[i] : 0;
+}
+
 #define DEVIATION_EPSILON ((weir_real)1e-5)
 
 static void kernel_row_add_squares(uint32_t cols, const weir_real *restrict x, const weir_real *restrict means,
@@ -705,6 +720,8 @@ const weir_loops WEIR_LOOP = {
     .segment_join = kernel_segment_join,
     .segment_max = kernel_segment_max,
     .segment_max_back = kernel_segment_max_back,
+    .take_most = kernel_take_most,
+    .take_most_back = kernel_take_most_back,
     .segment_deviation = kernel_segment_deviation,
     .segment_deviation_back = kernel_segment_deviation_back,
     .segment_amplify = kernel_segment_amplify,

@@ -131,10 +131,14 @@ def main():
         batch = json.load(file)
     tensors = {t["name"]: np.array(t["values"]).reshape(t["rows"], t["cols"]) for t in batch["tensors"]}
     h = encode(batch, tensors)[batch["input_of"]]
-    layers = len(batch["hop_end"]) - 1
+    layers, rows = len(batch["hop_end"]) - 1, []
     for number in range(1, layers + 1):
-        h = layer(batch, tensors, number, batch["hop_end"][layers - number], h)
-    logits = h @ tensors["head.weight"] + tensors["head.bias"]
+        below, h = h, layer(batch, tensors, number, batch["hop_end"][layers - number], h)
+        if batch["residual"] and number > 1:
+            h = h + below[: len(h)]
+        rows.append(h[: batch["hop_end"][0]])  # targets are the first nodes
+    seen = {"none": rows[-1], "concat": np.concatenate(rows, axis=1), "max": np.max(rows, axis=0)}[batch["jump"]]
+    logits = seen @ tensors["head.weight"] + tensors["head.bias"]
     expected = np.array(batch["logits"]).reshape(logits.shape)
     error = np.max(np.abs(logits - expected) / (1 + np.abs(logits)))
     print(f"largest error {error:.2g} of {logits.size} logits")

@@ -298,7 +298,7 @@ static inline void naive_step(const nn_fixture *f, const double *params, uint32_
 /* A GCN and a GAT have none where a loop stands for it: of the fixture's type a, hops 0 and 1 of which follow aa; a
  * third hop does not. */
 static inline bool naive_has_self(const nn_fixture *f, uint32_t layer, uint32_t type) {
-    const bool deep = f->encoders == NN_RESIDUAL && layer == 1;
+    const bool deep = nn_adds(f->encoders) && layer == 1;
     return (f->network != WEIR_NN_GCN && f->network != WEIR_NN_GAT) || type != 0 || deep;
 }
 
@@ -356,7 +356,7 @@ static inline double *naive_layers(const nn_fixture *f, const double *params, co
         for (uint32_t n = 0; n < v->hop_end[v->hops - layer]; n++)
             naive_layer(f, params, layer, n, below, out + n * hidden);
         if (drop) naive_dropout(f, drop, layer, v->hop_end[v->hops - layer], out);
-        for (size_t i = 0; f->encoders == NN_RESIDUAL && layer > 1 && i < v->hop_end[v->hops - layer] * hidden; i++)
+        for (size_t i = 0; nn_adds(f->encoders) && layer > 1 && i < v->hop_end[v->hops - layer] * hidden; i++)
             out[i] += below[i];
         free(below);
         below = out;
@@ -368,14 +368,22 @@ static inline double *naive_layers(const nn_fixture *f, const double *params, co
 static inline void naive_forward(const nn_fixture *f, const double *params, const weir_nn_drop *drop, double *logits) {
     const weir_block_view *v = f->batch.block;
     uint32_t hidden = weir_nn_hidden(f->shape), outputs = weir_nn_outputs(f->shape);
-    double *below = naive_layers(f, params, drop, v->hops);
+    double *most = fixture_array((size_t)v->targets * hidden, sizeof *most), one = 1;
     memset(logits, 0, v->targets * outputs * sizeof *logits);
-    for (uint32_t t = 0; t < v->targets; t++) {
-        double one = 1;
-        naive_apply(hidden, outputs, below + t * hidden, NAIVE(f, params, "head.weight"), logits + t * outputs);
-        naive_apply(1, outputs, &one, NAIVE(f, params, "head.bias"), logits + t * outputs);
+    for (uint32_t layer = 1; layer <= v->hops; layer++) {
+        const double *weight = NAIVE(f, params, "head.weight");
+        if (layer < v->hops && f->encoders != NN_CONCAT && f->encoders != NN_MOST) continue;
+        double *rows = naive_layers(f, params, drop, layer);
+        if (f->encoders == NN_CONCAT) weight += (layer - 1) * hidden * outputs;
+        for (uint32_t i = 0; i < v->targets * hidden; i++)
+            most[i] = layer > 1 && f->encoders == NN_MOST ? fmax(most[i], rows[i]) : rows[i];
+        for (uint32_t t = 0; (layer == v->hops || f->encoders == NN_CONCAT) && t < v->targets; t++)
+            naive_apply(hidden, outputs, most + t * hidden, weight, logits + t * outputs);
+        free(rows);
     }
-    free(below);
+    for (uint32_t t = 0; t < v->targets; t++)
+        naive_apply(1, outputs, &one, NAIVE(f, params, "head.bias"), logits + t * outputs);
+    free(most);
 }
 
 #endif /* WEIR_NAIVE_NETWORK_H */

@@ -17,6 +17,9 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
     const char *word = weir_cli_text(cli, "network");
     for (weir_nn_network n = 0; word && n < WEIR_NN_NETWORKS; n++)
         if (strcmp(word, weir_nn_network_word(n)) == 0) o->network = n;
+    const char *jump = weir_cli_text(cli, "jump");
+    for (weir_nn_jump j = 0; jump && j < WEIR_NN_JUMPS; j++)
+        if (strcmp(jump, weir_nn_jump_word(j)) == 0) o->jump = j;
     weir_err err = weir_cmd_train_u32(cli, "heads", 1, WEIR_NN_HIDDEN_MAX, &o->heads);
     if (err) return err;
     const uint32_t heads = o->heads ? o->heads : WEIR_NN_HEADS_DEFAULT;

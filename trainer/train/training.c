@@ -189,6 +189,7 @@ static weir_err training_shape_open(weir_trained *t) {
                          .step_count = count,
                          .bare = o->bare,
                          .residual = o->residual,
+                         .jump = o->jump,
                          .network = o->network,
                          .heads = o->heads};
     weir_nn_matrix_of *matrices = NULL;

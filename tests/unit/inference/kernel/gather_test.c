@@ -149,6 +149,48 @@ static void the_most_of_no_number_is_none(void **state) {
     }
 }
 
+/* Of some arrays the most, number by number; the first of equals has it. */
+static void check_take_most(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const uint32_t count = rows * cols, arrays = 1 + below(4);
+    weir_real *x[4], *dx[4], *out = random_reals(count), *d = random_reals(count);
+    uint32_t *chosen = array(count, sizeof *chosen);
+    for (uint32_t a = 0; a < arrays; a++) {
+        x[a] = random_reals(count);
+        dx[a] = random_reals(count);
+        for (uint32_t i = 0; a > 0 && i < count; i += 3)
+            x[a][i] = x[a - 1][i];
+        k->take_most(count, a, x[a], out, chosen);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t best = 0;
+        for (uint32_t a = 1; a < arrays; a++)
+            best = x[a][i] > x[best][i] ? a : best;
+        assert_true(out[i] == x[best][i]);
+        assert_int_equal(chosen[i], best);
+    }
+    for (uint32_t a = 0; a < arrays; a++) {
+        double *back = doubles_of(dx[a], count);
+        for (uint32_t i = 0; i < count; i++)
+            back[i] += chosen[i] == a ? (double)d[i] : 0;
+        k->take_most_back(count, a, chosen, d, dx[a]);
+        assert_close(dx[a], back, count, "dx");
+        free(x[a]);
+    }
+    const weir_real nan[] = {NAN, 1}, one[] = {1, 1};
+    weir_real of_nan[2];
+    uint32_t who[2];
+    k->take_most(2, 0, one, of_nan, who);
+    k->take_most(2, 1, nan, of_nan, who);
+    k->take_most(2, 2, one, of_nan, who);
+    assert_true(isnan(of_nan[0]) && who[0] == 1 && of_nan[1] == 1 && who[1] == 0);
+    free(d), free(out), free(chosen);
+}
+
+static void arrays_have_a_most(void **state) {
+    (void)state;
+    each_table(check_take_most);
+}
+
 static void check_amplify(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *offsets = array(rows + 1, sizeof *offsets);
     for (uint32_t i = 0; i < rows; i++)
@@ -386,11 +428,14 @@ static void k2_nothing_touches_nothing(void **state) {
     k->segment_deviation(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, 5);
     k->segment_deviation_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, NULL, 5, NULL,
                               5);
+    k->take_most(0, 1, NULL, NULL, NULL);
+    k->take_most_back(0, 1, NULL, NULL, NULL);
     k->segment_amplify(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
     k->segment_amplify_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
 }
 
-WEIR_TESTS(WEIR_CASE(degrees_normalise), WEIR_CASE(segments_are_joined), WEIR_CASE(segments_have_most_and_deviation),
-           WEIR_CASE(the_most_of_no_number_is_none), WEIR_CASE(segments_are_amplified), WEIR_CASE(more_is_added),
-           WEIR_CASE(entries_have_scores), WEIR_CASE(scores_become_shares), WEIR_CASE(a_share_of_no_number_is_none),
-           WEIR_CASE(entries_are_mixed), WEIR_CASE(heads_have_products), WEIR_CASE(k2_nothing_touches_nothing))
+WEIR_TESTS(WEIR_CASE(degrees_normalise), WEIR_CASE(segments_are_joined), WEIR_CASE(arrays_have_a_most),
+           WEIR_CASE(segments_have_most_and_deviation), WEIR_CASE(the_most_of_no_number_is_none),
+           WEIR_CASE(segments_are_amplified), WEIR_CASE(more_is_added), WEIR_CASE(entries_have_scores),
+           WEIR_CASE(scores_become_shares), WEIR_CASE(a_share_of_no_number_is_none), WEIR_CASE(entries_are_mixed),
+           WEIR_CASE(heads_have_products), WEIR_CASE(k2_nothing_touches_nothing))

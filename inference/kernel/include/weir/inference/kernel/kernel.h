@@ -154,6 +154,10 @@ typedef struct weir_kernels {
                         uint32_t ldout, uint32_t *chosen);
     void (*segment_max_back)(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
                              uint32_t lddout, weir_real *dx, uint32_t lddx);
+    /* The most of several arrays, one call for each: of number 0, which comes first, everything, of another what is
+     * above what was there; a NaN is. chosen: whose each is.   back: dx += dout where it is this one's. */
+    void (*take_most)(size_t count, uint32_t number, const weir_real *x, weir_real *out, uint32_t *chosen);
+    void (*take_most_back)(size_t count, uint32_t number, const uint32_t *chosen, const weir_real *dout, weir_real *dx);
     /* Row i of out is sqrt(variance + 1e-5) of segment i's entries, and 0 where there are none.   back: adds to dx.
      * Both read the means. */
     void (*segment_deviation)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,

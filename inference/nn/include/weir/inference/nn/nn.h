@@ -16,7 +16,8 @@
  *       max         most of h_j, column by column, · W
  *       gin         relu(sum of h_j · Whidden + bhidden) · W: gather_gin.c, with epsilon
  *       pna         [mean | most | deviation], as they are, times log(1 + children) and divided by it, · W
- *   head                          logits = h of the targets · W + b
+ *   head                          logits = x of the targets · W + b
+ *     x is h of the last layer, or as weir_nn_opts.jump says [h of layer 1 | … | h of layer L], or the most of these
  *
  * W and Wedges are the rows of one tensor of a relation, direction and layer; what else a network has stands behind it.
  *

@@ -92,6 +92,8 @@ typedef struct weir_nn_tape {
     const weir_nn_brought *brought;  /* as the batch has it                                */
     weir_real *h0; /* inputs x hidden; rows of types without an encoder mean nothing, and may be missing at the end */
     weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
+    weir_real *most;   /* of targets, where the head sees the most of all layers */
+    uint32_t *most_of; /* from which layer each number is, counted from 0 */
 } weir_nn_tape;
 
 /* Of the last pass; NULL when it failed, or the workspace keeps no tape. */

@@ -140,9 +140,10 @@ typedef struct weir_train_opts {
     const char *folder;    /* checkpoint, epochs.jsonl, curve.svg; NULL: none of these is written         */
     const char *trace;     /* file for when each stage of each batch was; NULL: none                      */
     uint32_t task;
-    uint32_t hidden; /* width of the layers                          */
-    bool bare;       /* no encoder where none is needed (shape.h)    */
-    bool residual;   /* layers add to what they saw (shape.h)        */
+    uint32_t hidden;   /* width of the layers                          */
+    bool bare;         /* no encoder where none is needed (shape.h)    */
+    bool residual;     /* layers add to what they saw (shape.h)        */
+    weir_nn_jump jump; /* what the head sees of a target (shape.h) */
     weir_nn_network network;
     uint32_t heads; /* of a network with attention; 0: as shape.h says */
     weir_train_reach reach;
