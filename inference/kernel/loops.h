@@ -94,6 +94,12 @@ static uint32_t kernel_entry_row(const weir_segments *s, uint32_t entry) {
     return s->index ? s->index[entry] : entry;
 }
 
+/* How many entries it counts as. */
+static double kernel_segment_size(const weir_segments *s, size_t segment) {
+    const double entries = (double)(s->offsets[segment + 1] - s->offsets[segment]);
+    return s->each > 0 ? s->each * entries : entries;
+}
+
 /* Of the entry that comes so many after this one; the processor does not guess where a row begins. */
 static void kernel_prefetch_entry(const weir_segments *s, uint32_t entry, uint32_t cols, const weir_real *x,
                                   uint32_t ldx) {
@@ -129,21 +135,24 @@ static void kernel_segment_mean_back(const weir_segments *s, uint32_t cols, cons
 
 static void kernel_segment_sum(const weir_segments *s, const weir_real *weights, uint32_t cols, const weir_real *x,
                                uint32_t ldx, weir_real *out, uint32_t ldout) {
+    const weir_real each = s->each > 0 ? (weir_real)s->each : 1;
     for (size_t i = 0; i < s->count; i++, out += ldout) {
         memset(out, 0, cols * sizeof *out);
         for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
             kernel_prefetch_entry(s, e, cols, x, ldx);
-            kernel_row_add_scaled(cols, weights ? weights[e] : 1, kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
+            kernel_row_add_scaled(cols, weights ? weights[e] : each, kernel_row_of(x, kernel_entry_row(s, e), ldx),
+                                  out);
         }
     }
 }
 
 static void kernel_segment_sum_back(const weir_segments *s, const weir_real *weights, uint32_t cols,
                                     const weir_real *dout, weir_real *dx) {
+    const weir_real each = s->each > 0 ? (weir_real)s->each : 1;
     for (size_t i = 0; i < s->count; i++, dout += cols) {
         for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
             kernel_prefetch_entry(s, e, cols, dx, cols);
-            kernel_row_add_scaled(cols, weights ? weights[e] : 1, dout, dx + (size_t)kernel_entry_row(s, e) * cols);
+            kernel_row_add_scaled(cols, weights ? weights[e] : each, dout, dx + (size_t)kernel_entry_row(s, e) * cols);
         }
     }
 }
@@ -158,6 +167,21 @@ static void kernel_segment_degrees(const weir_segments *s, const uint32_t *of, u
             weights[e] = (weir_real)(1 / sqrt(degree * (of ? 1.0 + (of[row + 1] - of[row]) : degree)));
         }
     }
+}
+
+static void kernel_segment_join(const weir_segments *s, uint32_t first, uint32_t *offsets, uint32_t *index,
+                                uint32_t *origin) {
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        offsets[i] = at;
+        for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++, at++) {
+            index[at] = kernel_entry_row(s, e);
+            origin[at] = e;
+        }
+        index[at] = first + i;
+        origin[at++] = WEIR_NO_SLOT;
+    }
+    offsets[s->count] = at;
 }
 
 /* A NaN is taken, and then nothing is above it. */
@@ -191,6 +215,21 @@ static void kernel_segment_max_back(uint32_t rows, uint32_t cols, const uint32_t
     for (size_t i = 0; i < rows; i++, dout += lddout, chosen += cols)
         for (uint32_t c = 0; c < cols; c++)
             if (chosen[c] != WEIR_NO_SLOT) dx[(size_t)chosen[c] * lddx + c] += dout[c];
+}
+
+static void kernel_take_most(size_t count, uint32_t number, const weir_real *restrict x, weir_real *restrict out,
+                             uint32_t *restrict chosen) {
+    for (size_t i = 0; i < count; i++) {
+        const bool taken = number == 0 || x[i] > out[i] || x[i] != x[i];
+        out[i] = taken ? x[i] : out[i];
+        chosen[i] = taken ? number : chosen[i];
+    }
+}
+
+static void kernel_take_most_back(size_t count, uint32_t number, const uint32_t *chosen, const weir_real *restrict dout,
+                                  weir_real *restrict dx) {
+    for (size_t i = 0; i < count; i++)
+        dx[i] += chosen[i] == number ? dout[i] : 0;
 }
 
 #define DEVIATION_EPSILON ((weir_real)1e-5)
@@ -232,7 +271,7 @@ static void kernel_segment_deviation_back(const weir_segments *s, uint32_t cols,
 
 static void kernel_segment_amplify(const weir_segments *s, uint32_t cols, weir_real *x) {
     for (size_t i = 0; i < s->count; i++, x += 3 * (size_t)cols) {
-        const weir_real scale = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        const weir_real scale = (weir_real)log1p(kernel_segment_size(s, i));
         for (uint32_t c = 0; c < cols; c++) {
             x[cols + c] = x[c] * scale;
             x[2 * cols + c] = scale > 0 ? x[c] / scale : 0;
@@ -242,7 +281,7 @@ static void kernel_segment_amplify(const weir_segments *s, uint32_t cols, weir_r
 
 static void kernel_segment_amplify_back(const weir_segments *s, uint32_t cols, weir_real *dx) {
     for (size_t i = 0; i < s->count; i++, dx += 3 * (size_t)cols) {
-        const weir_real scale = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        const weir_real scale = (weir_real)log1p(kernel_segment_size(s, i));
         for (uint32_t c = 0; c < cols; c++)
             dx[c] += scale * dx[cols + c] + (scale > 0 ? dx[2 * cols + c] / scale : 0);
     }
@@ -273,7 +312,7 @@ static void kernel_add_scaled_rows(uint32_t rows, uint32_t cols, const weir_real
 
 static void kernel_segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++)
-        out[i * ldout] = (weir_real)log1p((double)(s->offsets[i + 1] - s->offsets[i]));
+        out[i * ldout] = (weir_real)log1p(kernel_segment_size(s, i));
 }
 
 /* --- time -------------------------------------------------------------------------------------------------------- */
@@ -678,8 +717,11 @@ const weir_loops WEIR_LOOP = {
     .segment_sum = kernel_segment_sum,
     .segment_sum_back = kernel_segment_sum_back,
     .segment_degrees = kernel_segment_degrees,
+    .segment_join = kernel_segment_join,
     .segment_max = kernel_segment_max,
     .segment_max_back = kernel_segment_max_back,
+    .take_most = kernel_take_most,
+    .take_most_back = kernel_take_most_back,
     .segment_deviation = kernel_segment_deviation,
     .segment_deviation_back = kernel_segment_deviation_back,
     .segment_amplify = kernel_segment_amplify,

@@ -128,7 +128,7 @@ static double bound_layer_most(weir_nn_bounds *b, uint32_t layer, double below) 
 static double bound_norm_most(weir_nn_bounds *b, uint32_t layer) {
     const weir_nn_shape *shape = b->nn->shape;
     double most = 0;
-    if (!shape->residual || layer == 1) b->culprit = NULL;
+    if ((!shape->residual && !shape->jump) || layer == 1) b->culprit = NULL;
     for (uint32_t t = 0; t < shape->types; t++) {
         const weir_nn_type_slots *at = &b->nn->plan.types[(layer - 1) * shape->types + t];
         most = fmax(most, sqrt(shape->hidden) * weir_nn_bounds_largest_entry(b, at->gain) +
@@ -141,16 +141,17 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
     weir_nn_bounds b = {.nn = nn, .params = params};
     /* A layer norm squares a row and sums it; half of that leaves room for rounding. */
     double row_max = sqrt((double)FLT_MAX / nn->shape->hidden) / 2;
-    double most = bound_encode_most(&b);
+    double most = bound_encode_most(&b), head = 0;
     *logit_maxp = 0;
     weir_err err = bound_check(&b, most, row_max);
     for (uint32_t layer = 1; !err && layer <= nn->shape->layers; layer++) {
         err = bound_check(&b, bound_layer_most(&b, layer, most), row_max);
         if (!err) most = bound_norm_most(&b, layer) + (nn->shape->residual && layer > 1 ? most : 0);
         if (!err) err = bound_check(&b, most, row_max);
+        head = nn->shape->jump ? fmax(head, most) : most;
     }
     if (err) return err;
-    *logit_maxp = most * weir_nn_bounds_column_sum(&b, nn->plan.head_weight, 0, nn->shape->hidden) +
+    *logit_maxp = head * weir_nn_bounds_column_sum(&b, nn->plan.head_weight, 0, weir_nn_head_rows(nn->shape)) +
                   weir_nn_bounds_largest_entry(&b, nn->plan.head_bias);
     return bound_check(&b, *logit_maxp, (double)FLT_MAX / 2); // NN-N7
 }

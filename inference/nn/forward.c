@@ -169,7 +169,10 @@ static void forward_encode(forward_pass *p) {
 
 static weir_segments forward_segments_of(const forward_pass *p, uint32_t step, const uint32_t *index) {
     const weir_block_edges *e = &p->block->edges[step];
-    return (weir_segments){.count = e->parent_end - e->parent_begin, .offsets = p->tape->offsets[step], .index = index};
+    return (weir_segments){.count = e->parent_end - e->parent_begin,
+                           .offsets = p->tape->offsets[step],
+                           .index = index,
+                           .each = weir_nn_drop_each(&p->tape->drop)};
 }
 
 /* Means over the edges of a parent; a way that looks at single edges finds what they are of on the tape. */
@@ -322,6 +325,10 @@ static void forward_layer_norm(forward_pass *p, uint32_t layer) {
     }
 }
 
+double weir_nn_drop_each(const weir_nn_drop *drop) {
+    return 1 / (1 - drop->edges);
+}
+
 weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer) {
     return (weir_dropout){
         .rate = drop->rate,
@@ -356,21 +363,43 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
 
 /* --- the whole --------------------------------------------------------------------------------------------------- */
 
-static void forward_head(forward_pass *p) {
+/* rows x hidden times as many rows of the head's weight, from `first` on. */
+static void forward_head_apply(forward_pass *p, const weir_real *x, uint32_t first, weir_real beta) {
     const weir_nn_shape *s = p->shape;
-    uint32_t rows = p->block->targets;
-    p->logits = forward_reals(p, rows, s->outputs);
-    if (p->starved) return;
-    p->k->gemm(&(weir_gemm){.m = rows,
+    p->k->gemm(&(weir_gemm){.m = p->block->targets,
                             .n = s->outputs,
                             .k = s->hidden,
-                            .a = p->tape->layers[s->layers - 1].out,
+                            .a = x,
                             .lda = s->hidden,
-                            .b = p->params + p->nn->plan.head_weight,
+                            .b = p->params + p->nn->plan.head_weight + (size_t)first * s->outputs,
                             .ldb = s->outputs,
+                            .beta = beta,
                             .c = p->logits,
                             .ldc = s->outputs});
-    p->k->bias(rows, s->outputs, p->params + p->nn->plan.head_bias, p->logits);
+}
+
+/* The most of each column over the layers' rows of targets, which are the first of each. */
+static const weir_real *forward_most(forward_pass *p) {
+    const size_t count = (size_t)p->block->targets * p->shape->hidden;
+    weir_nn_tape *t = p->tape;
+    t->most = forward_reals(p, p->block->targets, p->shape->hidden);
+    t->most_of = forward_alloc(p, count, sizeof *t->most_of);
+    for (uint32_t layer = 0; !p->starved && layer < p->shape->layers; layer++)
+        p->k->take_most(count, layer, t->layers[layer].out, t->most, t->most_of);
+    return t->most;
+}
+
+static void forward_head(forward_pass *p) {
+    const weir_nn_shape *s = p->shape;
+    p->logits = forward_reals(p, p->block->targets, s->outputs);
+    const weir_real *x = s->jump == WEIR_NN_JUMP_MAX ? forward_most(p) : p->tape->layers[s->layers - 1].out;
+    if (p->starved) return;
+    if (s->jump == WEIR_NN_JUMP_CONCAT)
+        for (uint32_t layer = 0; layer < s->layers; layer++)
+            forward_head_apply(p, p->tape->layers[layer].out, layer * s->hidden, layer > 0);
+    else
+        forward_head_apply(p, x, 0, 0);
+    p->k->bias(p->block->targets, s->outputs, p->params + p->nn->plan.head_bias, p->logits);
 }
 
 /* From the batch to the last layer that has its first nodes, so many hops from targets; of targets to the logits. */

@@ -151,7 +151,7 @@ static bool nn_plan_tensors(weir_nn *nn) {
     begins[layers + 1] = nn->parameters;
     nn->plan =
         (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors, .extras = extras, .begins = begins};
-    nn->plan.head_weight = nn_add_tensor(nn, shape->hidden, shape->outputs, WEIR_NN_WEIGHT, "head.weight");
+    nn->plan.head_weight = nn_add_tensor(nn, weir_nn_head_rows(shape), shape->outputs, WEIR_NN_WEIGHT, "head.weight");
     nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, WEIR_NN_BIAS, "head.bias");
     for (uint32_t i = 0; i < nn->tensor_count; i++)
         if (!nn->tensors[i].name) return false;

@@ -6,6 +6,7 @@
 #include <weir/store/base/assert.h>
 
 #include "gather.h"
+#include "shape_json.h"
 
 #define HIDDEN_DEFAULT 64u
 
@@ -216,7 +217,8 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
         const weir_nn_inputs *child = &shape->vertices[weir_nn_child_of(shape, s)];
         if (child->bare && !shape_shares_weight(shape, s)) columns += child->width;
     }
-    columns += shape->layers * (shape->types * (hidden + 3) + edge_width) + shape->outputs;
+    columns += shape->layers * (shape->types * (hidden + 3) + edge_width);
+    columns += (uint64_t)weir_nn_head_rows(shape) / hidden * shape->outputs;
     uint64_t apart = shape->outputs + 2 * ids; /* not multiplied by hidden */
     for (uint32_t s = 0; s < shape->step_count; s++)
         for (uint32_t layer = 1; layer <= shape->layers; layer++)
@@ -250,6 +252,7 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
     }
     shape->bare = any; /* else it is the network that it would be without, and is written as that */
     shape->residual = shape->residual && shape->layers > 1; /* so here */
+    if (shape->layers == 1) shape->jump = WEIR_NN_JUMP_NONE;
     weir_err err = shape_check_size(shape);
     if (err) return err;
 
@@ -333,6 +336,7 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
     shape->bare = opts->bare;
     shape->residual = opts->residual;
+    shape->jump = opts->jump;
     shape->network = opts->network;
     shape->heads = opts->heads || !weir_nn_network_has_heads(opts->network) ? opts->heads : WEIR_NN_HEADS_DEFAULT;
     if (opts->step_count > WEIR_SAMPLE_STEPS_MAX)
@@ -373,6 +377,19 @@ uint32_t weir_nn_hidden(const weir_nn_shape *shape) {
 
 bool weir_nn_residual(const weir_nn_shape *shape) {
     return shape->residual;
+}
+
+weir_nn_jump weir_nn_jump_of(const weir_nn_shape *shape) {
+    return shape->jump;
+}
+
+const char *weir_nn_jump_word(weir_nn_jump jump) {
+    WEIR_ASSERT(jump < WEIR_NN_JUMPS);
+    return weir_nn_jump_words[jump];
+}
+
+uint32_t weir_nn_head_rows(const weir_nn_shape *shape) {
+    return shape->jump == WEIR_NN_JUMP_CONCAT ? shape->layers * shape->hidden : shape->hidden;
 }
 
 weir_nn_network weir_nn_network_of(const weir_nn_shape *shape) {

@@ -253,6 +253,18 @@ static weir_err shape_read_step(weir_nn_shape *shape, const weir_json_node *map,
 
 /* --- the whole --------------------------------------------------------------------------------------------------- */
 
+/* A GAT was another network before a vertex was among what it mixes. */
+static weir_err shape_read_loops(const weir_json_node *root, uint32_t network) {
+    const weir_json_node *loops = weir_json_find(root, "loops");
+    if (!loops && network == WEIR_NN_GAT)
+        return WEIR_JSON_ERR(root, "this 'gat' was made before a vertex was among what it mixes, and would say "
+                                   "something else now; train it again");
+    if (!loops) return WEIR_OK;
+    weir_err err = weir_json_need(root, "loops", WEIR_JSON_BOOL, &loops);
+    if (err || (network == WEIR_NN_GAT && *loops->token.bytes == 't')) return err;
+    return WEIR_JSON_ERR(loops, "'loops' is true, and of a network 'gat' alone; leave it out of others");
+}
+
 /* Without the word it is what it was when there was one alone. */
 static weir_err shape_read_network(weir_nn_shape *shape, const weir_json_node *root) {
     const char *words[WEIR_NN_NETWORKS + 1] = {NULL};
@@ -261,6 +273,7 @@ static weir_err shape_read_network(weir_nn_shape *shape, const weir_json_node *r
         words[i] = weir_nn_network_word(i);
     weir_err err = weir_json_find(root, "network") ? shape_get_word(root, "network", words, &network) : WEIR_OK;
     shape->network = network;
+    if (!err) err = shape_read_loops(root, network);
     if (err || (!weir_nn_network_has_heads(network) && !weir_json_find(root, "heads"))) return err;
     return shape_get_u32(root, "heads", 1, WEIR_NN_HIDDEN_MAX, &shape->heads);
 }
@@ -275,6 +288,9 @@ static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_json_node *roo
     uint32_t encoder = 0;
     if (!err && weir_json_find(root, "encoder")) err = shape_get_word(root, "encoder", weir_nn_encoder_words, &encoder);
     shape->bare = encoder > 0;
+    uint32_t jump = WEIR_NN_JUMP_NONE;
+    if (!err && weir_json_find(root, "jump")) err = shape_get_word(root, "jump", weir_nn_jump_words, &jump);
+    shape->jump = jump;
     if (!err) err = shape_read_network(shape, root);
     const weir_json_node *residual = weir_json_find(root, "residual");
     if (!err && residual) err = weir_json_need(root, "residual", WEIR_JSON_BOOL, &residual);
@@ -305,8 +321,9 @@ static weir_err shape_read_parts(weir_nn_shape *shape, const weir_json_node *roo
 }
 
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep) {
-    static const char *const keys[] = {"version",  "task",    "target", "outputs",  "hidden",    "window", "encoder",
-                                       "residual", "network", "heads",  "vertices", "relations", "steps",  NULL};
+    static const char *const keys[] = {"version",  "task",      "target",  "outputs", "hidden", "window",
+                                       "encoder",  "residual",  "network", "heads",   "loops",  "jump",
+                                       "vertices", "relations", "steps",   NULL};
     const weir_json_node *vertices = NULL, *relations = NULL, *steps = NULL;
     weir_nn_shape *shape = NULL;
     uint32_t version;

@@ -181,7 +181,10 @@ static void layers_that_add_stay_so(void **state) {
 static void networks_stay_what_they_are(void **state) {
     static const struct {
         const char *options, *words;
-    } of[] = {{"attention --heads 2", "\"network\":\"attention\",\"heads\":2"}, {"gcn", "\"network\":\"gcn\""}};
+    } of[] = {{"attention --heads 2", "\"network\":\"attention\",\"heads\":2"},
+              {"gcn", "\"network\":\"gcn\""},
+              {"mean --jump concat", "\"jump\":\"concat\""},
+              {"mean --jump max", "\"jump\":\"max\""}};
     char line[512];
     weir_test_output output;
     (void)state;
@@ -210,7 +213,15 @@ static void networks_stay_what_they_are(void **state) {
     static const char *const wrong[][2] = {
         {"weir train old --network gin --heads 2", "--heads is of --network attention and gat"},
         {"weir train old --network gat --hidden 10", "4 heads do not divide --hidden 10"},
-        {"weir train old --network gat --model trees", "--model trees has none"}};
+        {"weir train old --network gat --model trees", "--model trees has none"},
+        {"weir train old --schedule cosine --model trees", "--schedule is of a network, and --model trees has none"},
+        {"weir train old --edge-dropout 0.1 --model trees", "--edge-dropout is of a network"},
+        {"weir train old --edge-dropout 1", "--edge-dropout"},
+        {"weir train old --focal 2 --model trees", "--focal is of a network"},
+        {"weir train old --focal 11", "--focal"},
+        {"weir train old --jump max --model trees", "--jump is of a network"},
+        {"weir train old --jump lstm", "--jump"},
+        {"weir train old --rate-end 0.1", "--rate-end is where --schedule cosine falls to"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cli_bash(weir_test_folder(), wrong[i][0], &output);
         CLI_ASSERT(output.status == 64 && cli_matches(output.err, wrong[i][1]), wrong[i][0], &output, wrong[i][1]);

@@ -39,10 +39,17 @@ def edges(batch, step, mine, node):
     return np.concatenate([numbers, code], axis=1)
 
 
-def attention(batch, own, h, node, children, known):
+def attention(batch, own, h, node, children, known, loops):
     heads, gat = batch["heads"], batch["network"] == "gat"
+    if gat and loops:  # the vertex is one of its own neighbours, by an edge of which nothing is known
+        children = np.concatenate([children, h[node : node + 1]])
+        known = np.concatenate([known, np.zeros((1, known.shape[1]))])
     values = children @ own("weight")[: h.shape[1]]
-    beside = h[node] @ own("query.weight") + known @ own("edge.weight")
+    if gat and loops:
+        query = (values[-1] * own("query.weight")[0]).reshape(heads, -1).sum(1)
+    else:
+        query = h[node] @ own("query.weight")
+    beside = query + known @ own("edge.weight")
     a = own("score.weight").reshape(heads, -1)
     by_head = values.reshape(len(values), heads, -1)
     leaky = lambda z: np.where(z > 0, z, 0.2 * z)
@@ -97,9 +104,10 @@ def message(batch, tensors, number, step, node, h):
     out = says @ weight[len(weight) - len(says) :]
     if batch["network"] not in ("attention", "gat"):
         return out + gathered(batch, own, step, h, node, mine) @ weight[: len(weight) - len(says)]
-    if len(mine) == 0:
+    loops = step["relation"] == "aa"
+    if len(mine) == 0 and not (loops and batch["network"] == "gat"):
         return out
-    return out + attention(batch, own, h, node, h[np.array(step["children"], dtype=int)[mine]], known)
+    return out + attention(batch, own, h, node, h[np.array(step["children"], dtype=int)[mine]], known, loops)
 
 
 def layer(batch, tensors, number, nodes, h):
@@ -123,10 +131,14 @@ def main():
         batch = json.load(file)
     tensors = {t["name"]: np.array(t["values"]).reshape(t["rows"], t["cols"]) for t in batch["tensors"]}
     h = encode(batch, tensors)[batch["input_of"]]
-    layers = len(batch["hop_end"]) - 1
+    layers, rows = len(batch["hop_end"]) - 1, []
     for number in range(1, layers + 1):
-        h = layer(batch, tensors, number, batch["hop_end"][layers - number], h)
-    logits = h @ tensors["head.weight"] + tensors["head.bias"]
+        below, h = h, layer(batch, tensors, number, batch["hop_end"][layers - number], h)
+        if batch["residual"] and number > 1:
+            h = h + below[: len(h)]
+        rows.append(h[: batch["hop_end"][0]])  # targets are the first nodes
+    seen = {"none": rows[-1], "concat": np.concatenate(rows, axis=1), "max": np.max(rows, axis=0)}[batch["jump"]]
+    logits = seen @ tensors["head.weight"] + tensors["head.bias"]
     expected = np.array(batch["logits"]).reshape(logits.shape)
     error = np.max(np.abs(logits - expected) / (1 + np.abs(logits)))
     print(f"largest error {error:.2g} of {logits.size} logits")

@@ -136,15 +136,22 @@ static inline uint32_t naive_mean(const naive_gather *g, double *out) {
     return g->cols;
 }
 
-/* Of all heads: the scores of child i, and in value what is mixed of it. */
+/* Of all heads: the scores of child i, and in value what is mixed of it. Of GAT, where the vertex is of the children's
+ * type, the one behind the last is the vertex, by an edge of which nothing is known, and its query is made of its
+ * value. */
 static inline void naive_scores(const naive_gather *g, uint32_t i, double *value, double *scores) {
     const bool gat = g->f->network == WEIR_NN_GAT;
     const uint32_t heads = weir_nn_heads(g->f->shape), wide = g->hidden / heads, cols = gat ? heads : g->hidden;
-    double z[NN_HIDDEN_MAX] = {0}, edge[NN_WIDEST] = {0};
+    const bool joined = gat && naive_same_type(g);
+    double z[NN_HIDDEN_MAX] = {0}, edge[NN_WIDEST] = {0}, own[NN_HIDDEN_MAX] = {0};
     memset(value, 0, g->hidden * sizeof *value);
-    naive_apply(g->cols, g->hidden, naive_child(g, i), naive_own(g, "weight"), value);
-    naive_edge(g, i, edge);
-    naive_apply(g->parent_cols, cols, naive_row(g, g->node), naive_own(g, "query.weight"), z);
+    naive_apply(g->cols, g->hidden, i < g->count ? naive_child(g, i) : naive_row(g, g->node), naive_own(g, "weight"),
+                value);
+    if (i < g->count) naive_edge(g, i, edge);
+    if (joined) naive_apply(g->cols, g->hidden, naive_row(g, g->node), naive_own(g, "weight"), own);
+    for (uint32_t c = 0; joined && c < g->hidden; c++)
+        z[c / wide] += own[c] * naive_own(g, "query.weight")[c];
+    if (!joined) naive_apply(g->parent_cols, cols, naive_row(g, g->node), naive_own(g, "query.weight"), z);
     naive_apply(g->width, cols, edge, naive_own(g, "edge.weight"), z);
     const double *a = naive_own(g, "score.weight");
     for (uint32_t c = 0; c < g->hidden; c++) {
@@ -160,17 +167,18 @@ static inline void naive_scores(const naive_gather *g, uint32_t i, double *value
 static inline uint32_t naive_attention(const naive_gather *g, double *out) {
     const uint32_t heads = weir_nn_heads(g->f->shape), wide = g->hidden / heads;
     static double values[NN_EDGES_MAX][NN_HIDDEN_MAX], scores[NN_EDGES_MAX][NN_HIDDEN_MAX];
-    for (uint32_t i = 0; i < g->count; i++)
+    const uint32_t count = g->count + (g->f->network == WEIR_NN_GAT && naive_same_type(g));
+    for (uint32_t i = 0; i < count; i++)
         naive_scores(g, i, values[i], scores[i]);
     for (uint32_t c = 0; c < g->hidden; c++) {
         double sum = 0, best = -INFINITY, mixed = 0;
-        for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t i = 0; i < count; i++)
             best = fmax(best, scores[i][c / wide]);
-        for (uint32_t i = 0; i < g->count; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             sum += exp(scores[i][c / wide] - best);
             mixed += exp(scores[i][c / wide] - best) * values[i][c];
         }
-        if (g->count) out[c] += mixed / sum;
+        if (count) out[c] += mixed / sum;
     }
     return g->cols;
 }
@@ -228,7 +236,7 @@ static inline uint32_t naive_gin(const naive_gather *g, double *out) {
     double sum[NN_HIDDEN_MAX] = {0}, z[NN_HIDDEN_MAX] = {0};
     for (uint32_t c = 0; c < g->cols; c++) {
         for (uint32_t i = 0; i < g->count; i++)
-            sum[c] += naive_child(g, i)[c];
+            sum[c] += g->f->each * naive_child(g, i)[c];
         if (naive_same_type(g)) sum[c] += (1 + *naive_own(g, "epsilon")) * naive_row(g, g->node)[c];
     }
     naive_apply(g->cols, g->hidden, sum, naive_own(g, "hidden.weight"), z);
@@ -238,7 +246,7 @@ static inline uint32_t naive_gin(const naive_gather *g, double *out) {
 }
 
 static inline uint32_t naive_pna(const naive_gather *g, double *out) {
-    double m[9 * NN_HIDDEN_MAX] = {0}, scale = log(1 + (double)g->count);
+    double m[9 * NN_HIDDEN_MAX] = {0}, scale = log(1 + g->f->each * g->count);
     for (uint32_t c = 0; g->count && c < g->cols; c++) {
         double mean = 0, squares = 0;
         for (uint32_t i = 0; i < g->count; i++)
@@ -262,7 +270,7 @@ static inline void naive_edges(const naive_gather *g, uint32_t rows, double *out
         for (uint32_t c = 0; c < g->width; c++)
             m[c] += edge[c] / g->count;
     }
-    m[g->width] = log(1 + (double)g->count);
+    m[g->width] = log(1 + g->f->each * g->count);
     naive_apply(g->width + 1, g->hidden, m, naive_own(g, "weight") + rows * g->hidden, out);
 }
 
@@ -287,11 +295,11 @@ static inline void naive_step(const nn_fixture *f, const double *params, uint32_
 
 /* --- a layer --- */
 
-/* A GCN has none where a loop stands for it: of the fixture's type a, hops 0 and 1 of which follow aa; a third hop does
- * not. */
+/* A GCN and a GAT have none where a loop stands for it: of the fixture's type a, hops 0 and 1 of which follow aa; a
+ * third hop does not. */
 static inline bool naive_has_self(const nn_fixture *f, uint32_t layer, uint32_t type) {
-    const bool deep = f->encoders == NN_RESIDUAL && layer == 1;
-    return f->network != WEIR_NN_GCN || type != 0 || deep;
+    const bool deep = nn_adds(f->encoders) && layer == 1;
+    return (f->network != WEIR_NN_GCN && f->network != WEIR_NN_GAT) || type != 0 || deep;
 }
 
 static inline void naive_norm(uint32_t n, const double *gain, const double *shift, double *y) {
@@ -348,7 +356,7 @@ static inline double *naive_layers(const nn_fixture *f, const double *params, co
         for (uint32_t n = 0; n < v->hop_end[v->hops - layer]; n++)
             naive_layer(f, params, layer, n, below, out + n * hidden);
         if (drop) naive_dropout(f, drop, layer, v->hop_end[v->hops - layer], out);
-        for (size_t i = 0; f->encoders == NN_RESIDUAL && layer > 1 && i < v->hop_end[v->hops - layer] * hidden; i++)
+        for (size_t i = 0; nn_adds(f->encoders) && layer > 1 && i < v->hop_end[v->hops - layer] * hidden; i++)
             out[i] += below[i];
         free(below);
         below = out;
@@ -360,14 +368,22 @@ static inline double *naive_layers(const nn_fixture *f, const double *params, co
 static inline void naive_forward(const nn_fixture *f, const double *params, const weir_nn_drop *drop, double *logits) {
     const weir_block_view *v = f->batch.block;
     uint32_t hidden = weir_nn_hidden(f->shape), outputs = weir_nn_outputs(f->shape);
-    double *below = naive_layers(f, params, drop, v->hops);
+    double *most = fixture_array((size_t)v->targets * hidden, sizeof *most), one = 1;
     memset(logits, 0, v->targets * outputs * sizeof *logits);
-    for (uint32_t t = 0; t < v->targets; t++) {
-        double one = 1;
-        naive_apply(hidden, outputs, below + t * hidden, NAIVE(f, params, "head.weight"), logits + t * outputs);
-        naive_apply(1, outputs, &one, NAIVE(f, params, "head.bias"), logits + t * outputs);
+    for (uint32_t layer = 1; layer <= v->hops; layer++) {
+        const double *weight = NAIVE(f, params, "head.weight");
+        if (layer < v->hops && f->encoders != NN_CONCAT && f->encoders != NN_MOST) continue;
+        double *rows = naive_layers(f, params, drop, layer);
+        if (f->encoders == NN_CONCAT) weight += (layer - 1) * hidden * outputs;
+        for (uint32_t i = 0; i < v->targets * hidden; i++)
+            most[i] = layer > 1 && f->encoders == NN_MOST ? fmax(most[i], rows[i]) : rows[i];
+        for (uint32_t t = 0; (layer == v->hops || f->encoders == NN_CONCAT) && t < v->targets; t++)
+            naive_apply(hidden, outputs, most + t * hidden, weight, logits + t * outputs);
+        free(rows);
     }
-    free(below);
+    for (uint32_t t = 0; t < v->targets; t++)
+        naive_apply(1, outputs, &one, NAIVE(f, params, "head.bias"), logits + t * outputs);
+    free(most);
 }
 
 #endif /* WEIR_NAIVE_NETWORK_H */

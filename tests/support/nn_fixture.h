@@ -55,8 +55,13 @@ static const char nn_schema_text[] =
 static const char nn_schema_of_numbers[] = NN_SCHEMA("", "");
 
 /* Which types have an encoder: all; a, with its categories, but not b; neither, of the schema without categories; all,
- * of a network whose layers add. */
-typedef enum nn_encoders { NN_ALL, NN_OF_CATEGORIES, NN_NONE, NN_RESIDUAL } nn_encoders;
+ * of a network whose layers add; all, where the head sees the layers side by side; all, of layers that add, where the
+ * head sees the most of them. */
+typedef enum nn_encoders { NN_ALL, NN_OF_CATEGORIES, NN_NONE, NN_RESIDUAL, NN_CONCAT, NN_MOST } nn_encoders;
+
+static inline bool nn_adds(nn_encoders encoders) {
+    return encoders == NN_RESIDUAL || encoders == NN_MOST;
+}
 
 /* Two hops; and a third, of layers that add: so one adds to what another has added. */
 #define NN_STEP_COUNT          5u
@@ -87,6 +92,7 @@ typedef struct nn_fixture {
     weir_schema *schema;
     nn_encoders encoders;
     weir_nn_network network;
+    double each; /* how many edges one stands for, where some are left out */
     weir_nn_shape *shape;
     weir_nn *nn;
     weir_real *params;
@@ -105,20 +111,23 @@ static inline double nn_normal(nn_fixture *f) {
  * nobody says. */
 static inline void nn_open_network(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden,
                                    nn_encoders encoders, weir_nn_network network, uint32_t heads) {
-    *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0), .network = network};
+    *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0), .network = network, .each = 1};
     fixture_random(&f->graph, &f->rng, 50, 500, (uint64_t)NN_LAST_US);
     const char *text = encoders == NN_NONE ? nn_schema_of_numbers : nn_schema_text;
     assert_ok(weir_schema_parse("tiny.yaml", text, strlen(text), &f->schema));
     f->encoders = encoders;
     weir_nn_opts opts = {.task = weir_schema_task_find(f->schema, task), .hidden = hidden, .window = 20};
     opts.steps = nn_steps;
-    opts.step_count = encoders == NN_RESIDUAL ? NN_STEP_COUNT_RESIDUAL : NN_STEP_COUNT;
+    opts.step_count = nn_adds(encoders) ? NN_STEP_COUNT_RESIDUAL : NN_STEP_COUNT;
     const weir_nn_known known = {1, nn_known_ids, NN_KNOWN};
     opts.known = &known;
-    opts.residual = encoders == NN_RESIDUAL;
+    opts.residual = nn_adds(encoders);
+    opts.jump = encoders == NN_CONCAT ? WEIR_NN_JUMP_CONCAT
+                : encoders == NN_MOST ? WEIR_NN_JUMP_MAX
+                                      : WEIR_NN_JUMP_NONE;
     opts.network = network;
     opts.heads = heads;
-    opts.known_count = encoders == NN_ALL || encoders == NN_RESIDUAL;
+    opts.known_count = encoders != NN_OF_CATEGORIES && encoders != NN_NONE;
     opts.bare = !opts.known_count;
     assert_ok(weir_nn_shape_open(f->schema, &opts, &f->shape));
     assert_ok(weir_nn_open(f->shape, weir_kernels_cpu(), &f->nn));

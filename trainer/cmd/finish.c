@@ -174,8 +174,13 @@ static void report_write_provenance(report *f) {
     weir_json_key_u64(&json, "negatives", c->opts.negatives);
     weir_json_key_bool(&json, "again", f->trained.again);
     weir_json_key_f64(&json, "rate", c->opts.rate);
+    if (c->opts.schedule == WEIR_TRAIN_COSINE) weir_json_key_string(&json, "schedule", "cosine");
+    if (c->opts.schedule == WEIR_TRAIN_COSINE) weir_json_key_f64(&json, "rate_end", c->opts.rate_end);
+    if (c->opts.rate_rise) weir_json_key_u64(&json, "rate_rise", c->opts.rate_rise);
     weir_json_key_f64(&json, "decay", c->opts.decay);
     weir_json_key_f64(&json, "dropout", c->opts.dropout);
+    if (c->opts.edge_dropout > 0) weir_json_key_f64(&json, "edge_dropout", c->opts.edge_dropout);
+    if (c->opts.focal > 0) weir_json_key_f64(&json, "focal", c->opts.focal);
     weir_json_key_f64(&json, "positive_weight", c->opts.positive_weight);
     weir_json_key_string(&json, "embedding_optimizer", c->opts.adagrad ? "adagrad" : "adamw");
     weir_json_key_f64(&json, "embedding_rate", c->opts.embedding_rate > 0 ? c->opts.embedding_rate : c->opts.rate);

@@ -17,6 +17,9 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
     const char *word = weir_cli_text(cli, "network");
     for (weir_nn_network n = 0; word && n < WEIR_NN_NETWORKS; n++)
         if (strcmp(word, weir_nn_network_word(n)) == 0) o->network = n;
+    const char *jump = weir_cli_text(cli, "jump");
+    for (weir_nn_jump j = 0; jump && j < WEIR_NN_JUMPS; j++)
+        if (strcmp(jump, weir_nn_jump_word(j)) == 0) o->jump = j;
     weir_err err = weir_cmd_train_u32(cli, "heads", 1, WEIR_NN_HIDDEN_MAX, &o->heads);
     if (err) return err;
     const uint32_t heads = o->heads ? o->heads : WEIR_NN_HEADS_DEFAULT;
@@ -25,6 +28,15 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
     if (!weir_nn_network_has_heads(o->network) || o->hidden % heads == 0) return WEIR_OK;
     return WEIR_ERR(WEIR_EUSAGE, "%u heads do not divide --hidden %u; give --heads a number that does", heads,
                     o->hidden);
+}
+
+static weir_err learning_read_schedule(const weir_cli *cli, weir_train_opts *o) {
+    const char *name = weir_cli_text(cli, "schedule");
+    if (name && strcmp(name, "cosine") == 0) o->schedule = WEIR_TRAIN_COSINE;
+    weir_err err = weir_cmd_train_u32(cli, "rate-rise", 0, 1000000000, &o->rate_rise);
+    if (!err) err = weir_cli_f64(cli, "rate-end", 0, 1, &o->rate_end);
+    if (err || o->schedule == WEIR_TRAIN_COSINE || !weir_cli_given(cli, "rate-end")) return err;
+    return WEIR_ERR(WEIR_EUSAGE, "--rate-end is where --schedule cosine falls to; give both, or omit it");
 }
 
 weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
@@ -43,12 +55,15 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
     if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
     if (!err) err = weir_cli_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
+    if (!err) err = weir_cli_f64(cli, "edge-dropout", 0, 0.95, &o->edge_dropout);
     if (!err) err = weir_cli_f64(cli, "unknown", 0, 0.99, &o->unknown);
     if (!err) err = weir_cli_f64(cli, "embedding-rate", 1e-9, 10, &o->embedding_rate);
     if (!err) err = weir_cli_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);
+    if (!err) err = weir_cli_f64(cli, "focal", 0, 10, &o->focal);
     if (!err) err = weir_cli_f64(cli, "warm-up", 0, 0.9, &o->cut.warm_up);
     if (!err) err = weir_cli_f64(cli, "validation", 0.001, 0.9, &o->cut.validation);
     if (!err) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &o->seed);
+    if (!err) err = learning_read_schedule(cli, o);
     return err ? err : learning_read_network(cli, o);
 }
 

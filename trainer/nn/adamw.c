@@ -31,7 +31,8 @@ struct weir_adamw {
     const weir_nn *nn;
     weir_adamw_opts opts;
     uint64_t steps;
-    double rate; /* of rows of embeddings, in the last step */
+    double share; /* of the rates, in the steps to come      */
+    double rate;  /* of rows of embeddings, in the last step */
     uint64_t made_up_max;
     weir_real *moments[2];
     weir_real *zeros; /* the gradient of a row that has none */
@@ -72,7 +73,7 @@ weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_ad
             "AdamW's betas must be in [0, 1), and its epsilon, decay, norm and rate of rows must not be negative");
     weir_adamw *adamw = weir_calloc(1, sizeof *adamw);
     if (!adamw) return WEIR_NOMEM("for AdamW");
-    *adamw = (weir_adamw){.nn = nn, .opts = *opts};
+    *adamw = (weir_adamw){.nn = nn, .opts = *opts, .share = 1};
     if (adamw->opts.beta1 == 0) adamw->opts.beta1 = 0.9;
     if (adamw->opts.beta2 == 0) adamw->opts.beta2 = 0.999;
     if (adamw->opts.epsilon == 0) adamw->opts.epsilon = 1e-8;
@@ -232,11 +233,11 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
         return WEIR_ERR(WEIR_EDATA, "the gradients are no longer finite numbers; lower the learning rate, or look for "
                                     "inputs that are not numbers");
     /* What waits, waits for steps of the rate that they had. */
-    double row_rate = o->row_rate > 0 ? o->row_rate : rate;
+    double row_rate = adamw->share * (o->row_rate > 0 ? o->row_rate : rate);
     weir_adamw_bring(adamw, adamw->rate == row_rate ? rows : NULL, params);
     adamw->rate = row_rate;
     adamw->steps++;
-    weir_adamw_step step = adamw_step_of(adamw, adamw->steps, rate);
+    weir_adamw_step step = adamw_step_of(adamw, adamw->steps, adamw->share * rate);
     if (o->norm_max > 0 && norm > o->norm_max) step.scale = o->norm_max / norm;
     weir_adamw_step of_rows = step;
     of_rows.rate = row_rate;
@@ -249,6 +250,10 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
     }
     adamw_step_tensors(adamw, &step, rows ? NULL : &of_rows, gradients, params);
     return weir_nn_kernels(adamw->nn)->finish();
+}
+
+void weir_adamw_share_set(weir_adamw *adamw, double share) {
+    adamw->share = share;
 }
 
 weir_real *weir_adamw_moments(weir_adamw *adamw, unsigned which) {

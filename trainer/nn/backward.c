@@ -19,6 +19,7 @@ typedef struct backward_pass {
     const weir_kernels *k;
     const weir_real *params;
     weir_real *gradients;
+    weir_real *dhead; /* of the logits; of what the head sees, where that is the most of all layers */
     weir_nn_workspace *w;
     uint32_t hidden, layers, types;
     bool starved;
@@ -48,14 +49,41 @@ static void backward_dx(const backward_pass *b, uint32_t rows, uint32_t in, uint
 
 /* --- head -------------------------------------------------------------------------------------------------------- */
 
+/* What the head's gradient is to a layer's rows of targets: becomes d, beta 0, or is added to it. */
+static void backward_head_of(const backward_pass *b, uint32_t layer, weir_real beta, weir_real *d) {
+    const uint32_t rows = b->block->targets, outputs = weir_nn_outputs(b->shape);
+    const weir_nn_jump jump = weir_nn_jump_of(b->shape);
+    const uint64_t first = jump == WEIR_NN_JUMP_CONCAT ? (uint64_t)(layer - 1) * b->hidden * outputs : 0;
+    if (jump != WEIR_NN_JUMP_MAX) {
+        backward_dx(b, rows, b->hidden, outputs, b->dhead, b->plan->head_weight + first, beta, d);
+        return;
+    }
+    if (beta == 0) b->k->zero(d, (size_t)rows * b->hidden * sizeof *d);
+    b->k->take_most_back((size_t)rows * b->hidden, layer - 1, b->tape->most_of, b->dhead, d);
+}
+
+static void backward_head_weight(const backward_pass *b, const weir_real *dy) {
+    const uint32_t rows = b->block->targets, outputs = weir_nn_outputs(b->shape);
+    const weir_nn_jump jump = weir_nn_jump_of(b->shape);
+    const uint32_t first = jump == WEIR_NN_JUMP_CONCAT ? 1 : b->layers;
+    for (uint32_t layer = first; layer <= b->layers; layer++)
+        backward_dweight(b, rows, b->hidden, outputs,
+                         jump == WEIR_NN_JUMP_MAX ? b->tape->most : b->tape->layers[layer - 1].out, dy,
+                         b->plan->head_weight + (uint64_t)(layer - first) * b->hidden * outputs);
+}
+
 static weir_real *backward_head(backward_pass *b, const weir_real *dlogits) {
     uint32_t rows = b->block->targets, outputs = weir_nn_outputs(b->shape);
+    const bool most = weir_nn_jump_of(b->shape) == WEIR_NN_JUMP_MAX;
     weir_real *dy = backward_reals(b, rows, outputs), *dout = backward_reals(b, rows, b->hidden);
+    weir_real *dmost = most ? backward_reals(b, rows, b->hidden) : NULL;
     if (b->starved) return NULL;
     b->k->to_device(dy, dlogits, (size_t)rows * outputs * sizeof *dy);
-    backward_dweight(b, rows, b->hidden, outputs, b->tape->layers[b->layers - 1].out, dy, b->plan->head_weight);
+    backward_head_weight(b, dy);
     b->k->bias_back(rows, outputs, dy, b->gradients + b->plan->head_bias);
-    backward_dx(b, rows, b->hidden, outputs, dy, b->plan->head_weight, 0, dout);
+    if (most) backward_dx(b, rows, b->hidden, outputs, dy, b->plan->head_weight, 0, dmost);
+    b->dhead = most ? dmost : dy;
+    backward_head_of(b, b->layers, 0, dout);
     return dout;
 }
 
@@ -201,6 +229,7 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
     weir_err err = backward_tell(&b, listener, b.plan->begins[b.layers + 1]);
     for (uint32_t layer = b.layers; layer > 0 && !err && !b.starved; layer--) {
         d = backward_layer(&b, layer, d);
+        if (layer > 1 && !b.starved && weir_nn_jump_of(shape)) backward_head_of(&b, layer - 1, 1, d);
         err = backward_tell(&b, listener, b.plan->begins[layer]);
     }
     for (uint32_t type = 0; type < b.types && !err && !b.starved; type++)

@@ -12,11 +12,10 @@ typedef struct attention_gradients {
 /* cols: of keys, queries and edges. */
 static bool attention_open(const weir_nn_gather_back *b, uint32_t cols, attention_gradients *d) {
     const weir_nn_gather *g = &b->g;
-    const uint32_t rows = g->x_end - g->x_begin;
-    d->values = weir_nn_back_zeros(g->k, b->w, rows, g->hidden);
+    d->values = weir_nn_back_zeros(g->k, b->w, b->kept.rows, g->hidden);
     d->queries = weir_nn_back_zeros(g->k, b->w, g->children.count, cols);
-    d->edges = weir_nn_back_reals(b->w, g->entries, cols);
-    d->shares = weir_nn_back_reals(b->w, g->entries, g->heads);
+    d->edges = weir_nn_back_reals(b->w, b->kept.entry_count, cols);
+    d->shares = weir_nn_back_reals(b->w, b->kept.entry_count, g->heads);
     return d->values && d->queries && d->edges && d->shares;
 }
 
@@ -24,29 +23,55 @@ static bool attention_open(const weir_nn_gather_back *b, uint32_t cols, attentio
 static void attention_unmix(const weir_nn_gather_back *b, const weir_attention *scoring, const attention_gradients *d,
                             const weir_attention_back *back) {
     const weir_nn_gather *g = &b->g;
-    const weir_segments entries = {g->children.count, g->children.offsets, b->kept.index};
-    g->k->segment_mix_back(&entries, g->heads, b->kept.shares, g->hidden, b->kept.values, b->dout, d->shares,
-                           d->values);
-    g->k->segment_softmax_back(&entries, g->heads, b->kept.shares, d->shares);
-    g->k->segment_scores_back(&entries, scoring, d->shares, back);
+    const weir_segments *entries = &b->kept.entries;
+    g->k->segment_mix_back(entries, g->heads, b->kept.shares, g->hidden, b->kept.values, b->dout, d->shares, d->values);
+    g->k->segment_softmax_back(entries, g->heads, b->kept.shares, d->shares);
+    g->k->segment_scores_back(entries, scoring, d->shares, back);
 }
 
-/* From values, queries and edges to the weights, and to what lies behind. */
-static void attention_unproject(const weir_nn_gather_back *b, uint32_t cols, const attention_gradients *d) {
+/* From what is known of edges to its weight. False: no memory. */
+static bool attention_unproject_edges(const weir_nn_gather_back *b, uint32_t cols, const weir_real *dentries) {
+    const weir_nn_gather *g = &b->g;
+    const uint64_t edge = g->extra[ATTENTION_EDGE];
+    const weir_real *dedges = dentries;
+    if (b->kept.origin) {
+        weir_real *of_edges = weir_nn_back_zeros(g->k, b->w, g->entries, cols);
+        if (!of_edges) return false;
+        g->k->embed_back(b->kept.entry_count, cols, b->kept.origin, 1, dentries, of_edges);
+        dedges = of_edges;
+    }
+    if (g->edge_width)
+        weir_nn_back_weight(g->k, g->entries, g->edge_width, cols, g->edge_numbers, dedges, b->gradients + edge);
+    weir_nn_back_weight(g->k, g->entries, WEIR_TIME_CODE_COUNT, cols, g->edge_codes, dedges,
+                        b->gradients + edge + (uint64_t)g->edge_width * cols);
+    return true;
+}
+
+/* From rows of values to the weight, and to what lies behind. */
+static void attention_unproject_values(const weir_nn_gather_back *b, uint32_t rows, const weir_real *x,
+                                       const weir_real *dvalues, weir_real *dx) {
+    const weir_nn_gather *g = &b->g;
+    weir_nn_back_weight(g->k, rows, g->child_cols, g->hidden, x, dvalues, b->gradients + g->weight);
+    if (dx) weir_nn_back_input(g->k, rows, g->child_cols, g->hidden, dvalues, g->params + g->weight, 1, dx);
+}
+
+/* From values, queries and edges to the weights, and to what lies behind. False: no memory. */
+static bool attention_unproject(const weir_nn_gather_back *b, uint32_t cols, const attention_gradients *d) {
     const weir_nn_gather *g = &b->g;
     const uint32_t rows = g->x_end - g->x_begin, parents = g->children.count;
-    const uint64_t query = g->extra[ATTENTION_QUERY], edge = g->extra[ATTENTION_EDGE];
-    const size_t first = (size_t)g->x_begin * g->child_cols;
-    weir_nn_back_weight(g->k, rows, g->child_cols, g->hidden, g->x + first, d->values, b->gradients + g->weight);
-    if (b->dx)
-        weir_nn_back_input(g->k, rows, g->child_cols, g->hidden, d->values, g->params + g->weight, 1, b->dx + first);
-    weir_nn_back_weight(g->k, parents, g->parent_cols, cols, g->parents, d->queries, b->gradients + query);
-    if (b->dparents)
-        weir_nn_back_input(g->k, parents, g->parent_cols, cols, d->queries, g->params + query, 1, b->dparents);
-    if (g->edge_width)
-        weir_nn_back_weight(g->k, g->entries, g->edge_width, cols, g->edge_numbers, d->edges, b->gradients + edge);
-    weir_nn_back_weight(g->k, g->entries, WEIR_TIME_CODE_COUNT, cols, g->edge_codes, d->edges,
-                        b->gradients + edge + (uint64_t)g->edge_width * cols);
+    const uint64_t query = g->extra[ATTENTION_QUERY];
+    const size_t first = (size_t)g->x_begin * g->child_cols, own = (size_t)rows * g->hidden;
+    if (b->kept.origin) {
+        g->k->head_products_back(parents, g->heads, g->hidden, b->kept.values + own, g->params + query, d->queries,
+                                 d->values + own, b->gradients + query);
+        attention_unproject_values(b, parents, g->parents, d->values + own, b->dparents);
+    } else {
+        weir_nn_back_weight(g->k, parents, g->parent_cols, cols, g->parents, d->queries, b->gradients + query);
+        if (b->dparents)
+            weir_nn_back_input(g->k, parents, g->parent_cols, cols, d->queries, g->params + query, 1, b->dparents);
+    }
+    attention_unproject_values(b, rows, g->x + first, d->values, b->dx ? b->dx + first : NULL);
+    return attention_unproject_edges(b, cols, d->edges);
 }
 
 bool weir_nn_attention_back(const weir_nn_gather_back *b) {
@@ -61,17 +86,15 @@ bool weir_nn_attention_back(const weir_nn_gather_back *b) {
                                     .weights = g->params + g->extra[ATTENTION_SCORE]};
     attention_unmix(b, &scoring, &d,
                     &(weir_attention_back){d.values, d.queries, d.edges, b->gradients + g->extra[ATTENTION_SCORE]});
-    attention_unproject(b, g->hidden, &d);
-    return true;
+    return attention_unproject(b, g->hidden, &d);
 }
 
 bool weir_nn_gat_back(const weir_nn_gather_back *b) {
     const weir_nn_gather *g = &b->g;
-    const uint32_t rows = g->x_end - g->x_begin;
     const uint64_t score = g->extra[ATTENTION_SCORE];
     attention_gradients d;
     if (!attention_open(b, g->heads, &d)) return false;
-    d.keys = weir_nn_back_zeros(g->k, b->w, rows, g->heads);
+    d.keys = weir_nn_back_zeros(g->k, b->w, b->kept.rows, g->heads);
     d.ones = weir_nn_back_zeros(g->k, b->w, 1, g->heads); /* nothing comes of it */
     if (!d.keys || !d.ones) return false;
     const weir_attention scoring = {.heads = g->heads,
@@ -81,8 +104,7 @@ bool weir_nn_gat_back(const weir_nn_gather_back *b) {
                                     .edges = b->kept.edges,
                                     .weights = b->kept.ones};
     attention_unmix(b, &scoring, &d, &(weir_attention_back){d.keys, d.queries, d.edges, d.ones});
-    g->k->head_products_back(rows, g->heads, g->hidden, b->kept.values, g->params + score, d.keys, d.values,
+    g->k->head_products_back(b->kept.rows, g->heads, g->hidden, b->kept.values, g->params + score, d.keys, d.values,
                              b->gradients + score);
-    attention_unproject(b, g->heads, &d);
-    return true;
+    return attention_unproject(b, g->heads, &d);
 }

@@ -25,6 +25,7 @@
 #include "hand.h"
 #include "lookahead.h"
 #include "remote.h"
+#include "thin.h"
 
 #define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
 
@@ -54,6 +55,9 @@ typedef struct batch_memory {
     batch_type *types;
     weir_real **edges;
     size_t *edge_capacity;
+    weir_train_thinned *thinned;  /* one a step; NULL: all edges are seen */
+    weir_block_edges *seen;       /* likewise */
+    weir_block_view thinned_view; /* the block with these, for whoever computes */
     weir_real **numbers_to;
     uint32_t **slots_to;
     const weir_real **numbers_of;
@@ -376,6 +380,24 @@ static weir_err batch_hide(batch_memory *m) {
     return WEIR_OK;
 }
 
+/* Some edges are not seen: a vertex is not learnt by the neighbours that it happens to have. */
+static weir_err batch_thin(batch_memory *m) {
+    const weir_block_view *view = m->out.nn.block;
+    const weir_train_thinning by = {m->opts->thinned, m->out.seed, m->out.number, m->keys};
+    uint32_t steps;
+    const weir_sample_step *step = weir_nn_steps(m->opts->shape, &steps);
+    weir_err err = WEIR_OK;
+    if (!m->thinned) return WEIR_OK;
+    for (uint32_t s = 0; !err && s < view->steps; s++)
+        err = weir_train_thin(&m->thinned[s], &view->edges[s], s, &by,
+                              weir_nn_edge(m->opts->shape, step[s].relation)->width, m->edges[s], &m->seen[s]);
+    if (err) return err;
+    m->thinned_view = *view;
+    m->thinned_view.edges = m->seen;
+    m->out.nn.block = &m->thinned_view;
+    return WEIR_OK;
+}
+
 /* Of embeddings that are shared out, each rank tells the owners which it will need: none of a vertex that is hidden. */
 static weir_err batch_want(batch_memory *m) {
     const weir_train_shares *shares = m->opts->shares;
@@ -404,6 +426,7 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
     if (!err) err = batch_hide(m);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = batch_encode_edges(m, fetcher, step);
+    if (!err) err = batch_thin(m);
     batch->nn.numbers = m->numbers_of;
     batch->nn.slots = m->slots_of;
     batch->nn.edges = (const weir_real *const *)m->edges;
@@ -496,8 +519,12 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->edges = weir_calloc(steps, sizeof *m->edges);
     m->edge_capacity = weir_calloc(steps, sizeof *m->edge_capacity);
     m->asked_bytes = weir_calloc(opts->owners.ranks, sizeof *m->asked_bytes);
-    bool all = m->targets && m->own && m->ids && m->node_counts && m->types && m->numbers_to && m->slots_to &&
-               m->numbers_of && m->slots_of && m->edges && m->edge_capacity && m->asked_bytes;
+    const bool thins = opts->thinned > 0;
+    if (thins) m->thinned = weir_calloc(steps, sizeof *m->thinned);
+    if (thins) m->seen = weir_calloc(steps, sizeof *m->seen);
+    bool all = (!thins || (m->thinned && m->seen)) && m->targets && m->own && m->ids && m->node_counts && m->types &&
+               m->numbers_to && m->slots_to && m->numbers_of && m->slots_of && m->edges && m->edge_capacity &&
+               m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
     if (!err) err = weir_train_hands_open(opts->owners.ranks, &m->hands);
@@ -519,6 +546,8 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_nn_steps(m->opts->shape, &steps);
     for (uint32_t i = 0; m->edges && i < steps; i++)
         weir_free(m->edges[i]);
+    for (uint32_t i = 0; m->thinned && i < steps; i++)
+        weir_train_thinned_free(&m->thinned[i]);
     for (uint32_t i = 0; m->types && i < weir_nn_types(m->opts->shape); i++) {
         weir_free(m->types[i].numbers);
         weir_free(m->types[i].slots);
@@ -538,6 +567,8 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_free(m->types);
     weir_free(m->edges);
     weir_free(m->edge_capacity);
+    weir_free(m->thinned);
+    weir_free(m->seen);
     weir_free(m->numbers_to);
     weir_free(m->slots_to);
     weir_free(m->numbers_of);

@@ -27,6 +27,7 @@ static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
         {"loss", e->loss},
         {"validation", e->validation},
         {"gradient_norm", e->gradient_norm},
+        {"rate", e->rate},
         {"edges_sampled", (double)e->edges},
         {"rows", (double)e->rows},
         {"remote_rows", (double)e->remote_rows},

@@ -74,6 +74,7 @@ weir_err weir_training_stream_open(weir_trained *t) {
     opts.epochs = t->opts.epochs - t->state.epochs;
     opts.dealt = t->opts.local;
     opts.hidden = t->opts.input_dropout;
+    opts.thinned = t->opts.edge_dropout;
     opts.unknown = t->opts.unknown;
     opts.track = 1;
     opts.kept.lookahead = t->lookahead;
@@ -159,7 +160,12 @@ weir_err weir_training_bring(weir_trained *t, const weir_train_batch *batch, con
 /* The way forward and back: this rank's part of the loss, and of the gradients. */
 static weir_err training_compute(weir_trained *t, const weir_train_batch *batch, const weir_nn_batch *nn,
                                  double divisor, double *loss) {
-    const weir_nn_drop drop = {t->opts.dropout, t->opts.seed, weir_adamw_steps(t->adamw), batch->keys};
+    const weir_nn_drop drop = {.rate = t->opts.dropout,
+                               .edges = t->opts.edge_dropout,
+                               .seed = t->opts.seed,
+                               .step = weir_adamw_steps(t->adamw),
+                               .keys = batch->keys};
+    const bool drops = drop.rate > 0 || drop.edges > 0;
     const weir_nn_listener listener = {training_finished, t->sums};
     double weights[WEIR_SCHEMA_LABEL_VALUES_MAX];
     weir_err err = WEIR_OK;
@@ -170,9 +176,15 @@ static weir_err training_compute(weir_trained *t, const weir_train_batch *batch,
             weights[c] = training_class_weight(t, c);
         for (uint32_t i = 0; i < batch->own_count; i++)
             t->labels[i] = t->targets->classes_of[batch->own[i]];
-        err = weir_nn_forward(t->nn, t->params, nn, t->opts.dropout > 0 ? &drop : NULL, t->workspace, t->logits, NULL);
+        err = weir_nn_forward(t->nn, t->params, nn, drops ? &drop : NULL, t->workspace, t->logits, NULL);
         if (err) return err;
-        const weir_loss of = {t->logits, t->labels, weights, batch->own_count, t->targets->classes, divisor};
+        const weir_loss of = {.logits = t->logits,
+                              .labels = t->labels,
+                              .weights = weights,
+                              .count = batch->own_count,
+                              .classes = t->targets->classes,
+                              .divisor = divisor,
+                              .focal = t->opts.focal};
         *loss = weir_loss_of(weir_nn_outputs(t->shape), &of, t->dlogits);
     }
     if (t->sums) weir_train_sums_loss(t->sums, *loss);
@@ -205,6 +217,8 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     err = training_sum(t, batch, &loss, &epoch->times);
     if (err) return err;
     int64_t summed_us = weir_clock_mono_us(clock);
+    const double share = weir_training_rate_share(&t->opts, batch->epoch, weir_adamw_steps(t->adamw) + 1);
+    weir_adamw_share_set(t->adamw, share);
     err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->rows, t->params, &norm);
 
     int64_t end_us = weir_clock_mono_us(clock);
@@ -221,6 +235,7 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     epoch->times.compute += middle_us - begin_us - (pulled_us - pull_us);
     epoch->loss += loss * divisor;
     epoch->gradient_norm += norm;
+    epoch->rate = share * t->opts.rate;
     epoch->edges += batch->edges;
     epoch->targets += batch->own_count;
     epoch->handed += batch->handed;

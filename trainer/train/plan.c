@@ -251,6 +251,7 @@ static weir_err plan_pass_run(plan_trial *p, plan_pass *pass, weir_comm *(*chann
     pass->opts.list = p->list;
     pass->opts.dealt = pass->epoch && p->t->opts.local;
     pass->opts.hidden = pass->epoch ? p->t->opts.input_dropout : 0;
+    pass->opts.thinned = pass->epoch ? p->t->opts.edge_dropout : 0;
     pass->opts.unknown = pass->epoch ? p->t->opts.unknown : 0;
     pass->channels = channels[0]; /* as of the first maker */
     pass->opts.owners.ranks = p->plan->ranks;

@@ -51,6 +51,11 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
         const weir_nn_inputs *inputs = weir_nn_vertex(t->shape, i);
         if (inputs->known_count) hash = weir_xxh3(inputs->known, inputs->known_count * sizeof *inputs->known, hash);
     }
+    const double schedule[] = {o->schedule, o->rate_rise, o->rate_end,
+                               o->schedule == WEIR_TRAIN_COSINE ? o->epochs : 0};
+    if (o->schedule || o->rate_rise) hash = weir_xxh3(schedule, sizeof schedule, hash);
+    const double steps[] = {o->edge_dropout, o->focal};
+    if (o->edge_dropout > 0 || o->focal > 0) hash = weir_xxh3(steps, sizeof steps, hash);
     if (o->local) hash = weir_xxh3(&o->local, sizeof o->local, hash);
     if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
     hash = weir_xxh3(&t->targets->digest, sizeof t->targets->digest, hash); /* masks of one size differ, too */

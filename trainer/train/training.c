@@ -59,11 +59,14 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     if (!err) err = training_check_range("ahead", o->ahead, 1, WEIR_TRAIN_AHEAD_MAX);
     if (!err) err = training_check_range("alerts", o->alerts, 1, 1000000);
     if (!err) err = training_check_range("rate", o->rate, 1e-9, 10);
+    if (!err) err = training_check_range("the rate's share at the end", o->rate_end, 0, 1);
     if (!err) err = training_check_range("decay", o->decay, 0, 10);
     if (!err) err = training_check_range("dropout", o->dropout, 0, 0.95);
     if (!err) err = training_check_range("input dropout", o->input_dropout, 0, 0.99);
+    if (!err) err = training_check_range("edge dropout", o->edge_dropout, 0, 0.95);
     if (!err) err = training_check_range("unknown", o->unknown, 0, 0.99);
     if (!err && o->embedding_rate > 0) err = training_check_range("embedding rate", o->embedding_rate, 1e-9, 10);
+    if (!err) err = training_check_range("focal", o->focal, 0, 10);
     if (!err) err = training_check_range("positive weight", o->positive_weight, 0, 1e6);
     return err;
 }
@@ -186,6 +189,7 @@ static weir_err training_shape_open(weir_trained *t) {
                          .step_count = count,
                          .bare = o->bare,
                          .residual = o->residual,
+                         .jump = o->jump,
                          .network = o->network,
                          .heads = o->heads};
     weir_nn_matrix_of *matrices = NULL;

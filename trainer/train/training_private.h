@@ -85,6 +85,8 @@ weir_err weir_training_bring(weir_trained *t, const weir_train_batch *batch, con
 weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch);
 /* One epoch of learning: the stream's next one.  [main] */
 weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch);
+/* rate.c: by what the rates of a step are multiplied; step: from 1, of the whole training. */
+double weir_training_rate_share(const weir_train_opts *opts, uint32_t epoch, uint64_t step);
 /* lag.c: what an epoch was to all ranks together: its lag, slowest and handed_share.  [main] */
 weir_err weir_training_compare(weir_trained *t, weir_train_epoch *epoch);
 /* Of how long each rank computes on a target, 0 where it computed on none: the longest, by the median. Sorts them. */

@@ -596,13 +596,30 @@ static void e4_looking_ahead_asks_for_less_than_what_never_changes(void **state)
     }
 }
 
-/* Who is drawn to learn from is drawn from all, in the order of all; and what is hidden of a vertex is hidden wherever
- * it is known. */
+/* Who is drawn to learn from is drawn from all, in the order of all; and what is hidden of a vertex, and which of its
+ * edges are, is hidden wherever they are known. */
 static void t5_a_draw_is_from_all_parts(void **state) {
     (void)state;
-    static const char *const few[] = {"--out-only", "--fanouts", "5,5", "--epochs",        "2",     "--patience",
-                                      "0",          "--hidden",  "8",   "--per-class",     "20,30", "--batch",
-                                      "60",         "--dropout", "0.2", "--input-dropout", "0.5",   "--no-baselines",
+    static const char *const few[] = {"--out-only",
+                                      "--fanouts",
+                                      "5,5",
+                                      "--epochs",
+                                      "2",
+                                      "--patience",
+                                      "0",
+                                      "--hidden",
+                                      "8",
+                                      "--per-class",
+                                      "20,30",
+                                      "--batch",
+                                      "60",
+                                      "--dropout",
+                                      "0.2",
+                                      "--input-dropout",
+                                      "0.5",
+                                      "--no-baselines",
+                                      "--edge-dropout",
+                                      "0.3",
                                       NULL};
     const char *whole[32] = {weir_test_path("cora"), "--folder", weir_test_path("one")};
     const char *parts[32] = {"--folder", weir_test_path("many")};

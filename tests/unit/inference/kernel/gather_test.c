@@ -48,6 +48,37 @@ static void degrees_normalise(void **state) {
     each_table(check_degrees);
 }
 
+/* Each segment's entries, then the row that joins it. */
+static void check_joined(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    uint32_t *offsets = array(rows + 1, sizeof *offsets), first = below(1000), at = 0;
+    for (uint32_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + below(2 + cols % 5);
+    const uint32_t entries = offsets[rows];
+    uint32_t *index = random_index(entries, 50), *joined = array(rows + 1, sizeof *joined);
+    uint32_t *all = array(entries + rows + 1, sizeof *all), *origin = array(entries + rows + 1, sizeof *origin);
+    const weir_segments s = {.count = rows, .offsets = offsets, .index = below(4) ? index : NULL};
+    all[entries + rows] = origin[entries + rows] = 77;
+    k->segment_join(&s, first, joined, all, origin);
+    assert_int_equal(joined[0], 0);
+    for (uint32_t i = 0; i < rows; i++) {
+        for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++, at++) {
+            assert_int_equal(all[at], s.index ? index[e] : e);
+            assert_int_equal(origin[at], e);
+        }
+        assert_int_equal(all[at], first + i);
+        assert_int_equal(origin[at++], WEIR_NO_SLOT);
+        assert_int_equal(joined[i + 1], at);
+    }
+    assert_int_equal(at, entries + rows);
+    assert_true(all[at] == 77 && origin[at] == 77);
+    free(offsets), free(index), free(joined), free(all), free(origin);
+}
+
+static void segments_are_joined(void **state) {
+    (void)state;
+    each_table(check_joined);
+}
+
 /* What a column's entries are, of segments over rows of ldx. */
 static void check_spread(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *offsets = array(rows + 1, sizeof *offsets), from = 1 + below(20), ldx = cols + below(3), ld = cols + 2;
@@ -118,16 +149,58 @@ static void the_most_of_no_number_is_none(void **state) {
     }
 }
 
+/* Of some arrays the most, number by number; the first of equals has it. */
+static void check_take_most(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const uint32_t count = rows * cols, arrays = 1 + below(4);
+    weir_real *x[4], *dx[4], *out = random_reals(count), *d = random_reals(count);
+    uint32_t *chosen = array(count, sizeof *chosen);
+    for (uint32_t a = 0; a < arrays; a++) {
+        x[a] = random_reals(count);
+        dx[a] = random_reals(count);
+        for (uint32_t i = 0; a > 0 && i < count; i += 3)
+            x[a][i] = x[a - 1][i];
+        k->take_most(count, a, x[a], out, chosen);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t best = 0;
+        for (uint32_t a = 1; a < arrays; a++)
+            best = x[a][i] > x[best][i] ? a : best;
+        assert_true(out[i] == x[best][i]);
+        assert_int_equal(chosen[i], best);
+    }
+    for (uint32_t a = 0; a < arrays; a++) {
+        double *back = doubles_of(dx[a], count);
+        for (uint32_t i = 0; i < count; i++)
+            back[i] += chosen[i] == a ? (double)d[i] : 0;
+        k->take_most_back(count, a, chosen, d, dx[a]);
+        assert_close(dx[a], back, count, "dx");
+        free(x[a]);
+    }
+    const weir_real nan[] = {NAN, 1}, one[] = {1, 1};
+    weir_real of_nan[2];
+    uint32_t who[2];
+    k->take_most(2, 0, one, of_nan, who);
+    k->take_most(2, 1, nan, of_nan, who);
+    k->take_most(2, 2, one, of_nan, who);
+    assert_true(isnan(of_nan[0]) && who[0] == 1 && of_nan[1] == 1 && who[1] == 0);
+    free(d), free(out), free(chosen);
+}
+
+static void arrays_have_a_most(void **state) {
+    (void)state;
+    each_table(check_take_most);
+}
+
 static void check_amplify(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *offsets = array(rows + 1, sizeof *offsets);
     for (uint32_t i = 0; i < rows; i++)
         offsets[i + 1] = offsets[i] + below(4);
-    const weir_segments s = {.count = rows, .offsets = offsets};
+    const weir_segments s = {.count = rows, .offsets = offsets, .each = below(3) ? 0 : 2.5};
     weir_real *x = random_reals(3 * rows * cols), *d = random_reals(3 * rows * cols);
     double *expected = doubles_of(x, 3 * rows * cols), *back = doubles_of(d, 3 * rows * cols);
     for (uint32_t n = 0; n < rows * cols; n++) {
         const uint32_t i = n / cols, at = 3 * i * cols + n % cols;
-        const double scale = log(1 + (double)offsets[i + 1] - (double)offsets[i]);
+        const double scale = log(1 + (s.each > 0 ? s.each : 1) * ((double)offsets[i + 1] - (double)offsets[i]));
         expected[at + cols] = scale * expected[at];
         expected[at + 2 * cols] = scale > 0 ? expected[at] / scale : 0;
         back[at] += scale * back[at + cols] + (scale > 0 ? back[at + 2 * cols] / scale : 0);
@@ -355,11 +428,14 @@ static void k2_nothing_touches_nothing(void **state) {
     k->segment_deviation(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, 5);
     k->segment_deviation_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, NULL, 5, NULL,
                               5);
+    k->take_most(0, 1, NULL, NULL, NULL);
+    k->take_most_back(0, 1, NULL, NULL, NULL);
     k->segment_amplify(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
     k->segment_amplify_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
 }
 
-WEIR_TESTS(WEIR_CASE(degrees_normalise), WEIR_CASE(segments_have_most_and_deviation),
-           WEIR_CASE(the_most_of_no_number_is_none), WEIR_CASE(segments_are_amplified), WEIR_CASE(more_is_added),
-           WEIR_CASE(entries_have_scores), WEIR_CASE(scores_become_shares), WEIR_CASE(a_share_of_no_number_is_none),
-           WEIR_CASE(entries_are_mixed), WEIR_CASE(heads_have_products), WEIR_CASE(k2_nothing_touches_nothing))
+WEIR_TESTS(WEIR_CASE(degrees_normalise), WEIR_CASE(segments_are_joined), WEIR_CASE(arrays_have_a_most),
+           WEIR_CASE(segments_have_most_and_deviation), WEIR_CASE(the_most_of_no_number_is_none),
+           WEIR_CASE(segments_are_amplified), WEIR_CASE(more_is_added), WEIR_CASE(entries_have_scores),
+           WEIR_CASE(scores_become_shares), WEIR_CASE(a_share_of_no_number_is_none), WEIR_CASE(entries_are_mixed),
+           WEIR_CASE(heads_have_products), WEIR_CASE(k2_nothing_touches_nothing))

@@ -194,6 +194,11 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
     if (!indexed && from < offsets[rows]) from = offsets[rows];
     uint32_t *index = random_index(offsets[rows], from);
     weir_segments s = {.count = rows, .offsets = offsets, .index = indexed ? index : NULL};
+    s.each = below(3) ? 0 : 1.6;
+    const double each = s.each > 0 ? 1.6 : 1;
+    weir_real *all = random_reals(rows * cols), *dall = random_reals(from * cols);
+    weir_real *dall_out = random_reals(rows * cols);
+    double *expected_all = doubles_of(all, rows * cols), *back_all = doubles_of(dall, from * cols);
     weir_real *x = random_reals(from * ldx), *out = random_reals(rows * ldout), *dx = random_reals(from * ldx);
     weir_real *dout = random_reals(rows * ldout), *weights = random_reals(offsets[rows]);
     weir_real *sums = random_reals(rows * ldout);
@@ -201,15 +206,18 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
     double *expected_sums = doubles_of(sums, rows * ldout);
     for (uint32_t i = 0; i < rows; i++) {
         uint32_t count = offsets[i + 1] - offsets[i];
-        expected[i * ldout + cols] = log(1 + (double)count);
+        expected[i * ldout + cols] = log(1 + each * count);
         for (uint32_t c = 0; c < cols; c++) {
             expected[i * ldout + c] = 0;
             expected_sums[i * ldout + c] = 0;
+            expected_all[i * cols + c] = 0;
             for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++) {
                 uint32_t at = (indexed ? index[e] : e) * ldx + c;
                 expected[i * ldout + c] += (double)x[at] / count;
                 expected_sums[i * ldout + c] += (double)weights[e] * (double)x[at];
                 back[at] += (double)dout[i * ldout + c] / count;
+                expected_all[i * cols + c] += each * (double)x[at];
+                back_all[(indexed ? index[e] : e) * cols + c] += each * (double)dall_out[i * cols + c];
             }
         }
     }
@@ -217,6 +225,10 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
     k->segment_log_count(&s, out + cols, ldout);
     k->segment_mean_back(&s, cols, dout, ldout, dx, ldx);
     k->segment_sum(&s, weights, cols, x, ldx, sums, ldout);
+    k->segment_sum(&s, NULL, cols, x, ldx, all, cols);
+    k->segment_sum_back(&s, NULL, cols, dall_out, dall);
+    assert_close(all, expected_all, rows * cols, "sum without weights");
+    assert_close(dall, back_all, from * cols, "dx of a sum");
     assert_close(sums, expected_sums, rows * ldout, "sum");
     assert_close(out, expected, rows * ldout, "mean");
     assert_close(dx, back, from * ldx, "dx");
@@ -225,6 +237,7 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
     free(x);
     free(dout);
     free(weights);
+    free(dall_out);
 }
 
 static void segments_have_means_and_sums(void **state) {

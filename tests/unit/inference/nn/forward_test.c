@@ -129,6 +129,14 @@ static void forward_of_layers_that_add_is_the_naive_network(void **state) {
     compare_with_naive("sort", NN_RESIDUAL, 13);
 }
 
+static void forward_of_a_head_that_sees_all_layers_is_the_naive_network(void **state) {
+    (void)state;
+    compare_with_naive("find", NN_CONCAT, 13);
+    compare_with_naive("sort", NN_CONCAT, 13);
+    compare_with_naive("find", NN_MOST, 13);
+    compare_with_naive("sort", NN_MOST, 13);
+}
+
 static void forward_of_each_network_is_the_naive_one(void **state) {
     (void)state;
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
@@ -157,6 +165,8 @@ static void n4_a_tape_changes_no_bit(void **state) {
     n4_of(NN_OF_CATEGORIES, WEIR_NN_MEAN);
     n4_of(NN_NONE, WEIR_NN_MEAN);
     n4_of(NN_RESIDUAL, WEIR_NN_MEAN);
+    n4_of(NN_CONCAT, WEIR_NN_MEAN);
+    n4_of(NN_MOST, WEIR_NN_MEAN);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         n4_of(NN_OF_CATEGORIES, network);
         n4_of(NN_RESIDUAL, network);
@@ -189,6 +199,8 @@ static void n5_a_target_alone_is_the_target_in_a_batch(void **state) {
     n5_of(NN_OF_CATEGORIES, WEIR_NN_MEAN);
     n5_of(NN_NONE, WEIR_NN_MEAN);
     n5_of(NN_RESIDUAL, WEIR_NN_MEAN);
+    n5_of(NN_CONCAT, WEIR_NN_MEAN);
+    n5_of(NN_MOST, WEIR_NN_MEAN);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         n5_of(NN_OF_CATEGORIES, network);
         n5_of(NN_RESIDUAL, network);
@@ -319,6 +331,11 @@ static void every_allocation_of_a_pass_may_fail(void **state) {
         weir_test_every_allocation(attempt_forward, &f);
         nn_close(&f);
     }
+    nn_fixture f;
+    nn_open_as(&f, 1, "find", 8, NN_MOST);
+    nn_random_batch(&f);
+    weir_test_every_allocation(attempt_forward, &f);
+    nn_close(&f);
 }
 
 static weir_err attempt_open(void *context) {
@@ -349,6 +366,7 @@ static void every_allocation_of_open_may_fail(void **state) {
 WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(inner_vertices_are_those_of_the_naive_network),
            WEIR_CASE(forward_of_classes_is_the_naive_network), WEIR_CASE(forward_without_encoders_is_the_naive_network),
            WEIR_CASE(forward_of_layers_that_add_is_the_naive_network),
+           WEIR_CASE(forward_of_a_head_that_sees_all_layers_is_the_naive_network),
            WEIR_CASE(forward_of_each_network_is_the_naive_one), WEIR_CASE(n4_a_tape_changes_no_bit),
            WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch), WEIR_CASE(n6_a_tensor_begins_by_its_name),
            WEIR_CASE(init_is_glorot), WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one),

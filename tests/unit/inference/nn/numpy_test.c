@@ -114,6 +114,8 @@ static void print_batch(const nn_fixture *f, const weir_real *logits, size_t log
     number(&json, "hidden", weir_nn_hidden(f->shape));
     text(&json, "network", weir_nn_network_word(f->network));
     number(&json, "heads", weir_nn_heads(f->shape));
+    number(&json, "residual", weir_nn_residual(f->shape));
+    text(&json, "jump", weir_nn_jump_word(weir_nn_jump_of(f->shape)));
     print_block(&json, f);
     weir_json_key(&json, "types");
     weir_json_array(&json);
@@ -149,12 +151,12 @@ static void run_oracle(const char *path) {
     weir_test_output_free(&output);
 }
 
-static void one_network(weir_nn_network network) {
+static void one_network(nn_encoders encoders, weir_nn_network network) {
     nn_fixture f;
     weir_nn_workspace *workspace = NULL;
     weir_real logits[NN_TARGETS * 3];
     weir_buf out = {0};
-    nn_open_network(&f, weir_test_seed(), "sort", 12, NN_ALL, network, 0);
+    nn_open_network(&f, weir_test_seed(), "sort", 12, encoders, network, 0);
     nn_random_batch(&f);
     assert_ok(weir_nn_workspace_open(f.nn, false, &workspace));
     assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, workspace, logits, NULL));
@@ -173,7 +175,9 @@ static void one_network(weir_nn_network network) {
 static void forward_is_that_of_numpy(void **state) {
     (void)state;
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++)
-        one_network(network);
+        one_network(NN_ALL, network);
+    one_network(NN_CONCAT, WEIR_NN_MEAN);
+    one_network(NN_MOST, WEIR_NN_GAT);
 }
 
 WEIR_TESTS(WEIR_CASE(forward_is_that_of_numpy))

@@ -222,6 +222,8 @@ static void n1_text_and_back_are_the_same(void **state) {
     n1_of(NN_ALL, WEIR_NN_MEAN);
     n1_of(NN_OF_CATEGORIES, WEIR_NN_MEAN);
     n1_of(NN_RESIDUAL, WEIR_NN_MEAN);
+    n1_of(NN_CONCAT, WEIR_NN_MEAN);
+    n1_of(NN_MOST, WEIR_NN_MEAN);
     for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++)
         n1_of(NN_ALL, network);
 }
@@ -407,8 +409,14 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
         {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\"", "heads"},
         {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\",\"heads\":0", "heads"},
         {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\",\"heads\":3", "do not divide"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":16", "do not divide"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":16,\"loops\":true", "do not divide"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2", "train it again"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2,\"loops\":false", "loops"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2,\"loops\":1", "loops"},
+        {"\"hidden\":8", "\"hidden\":8,\"loops\":true", "loops"},
         {"\"hidden\":8", "\"hidden\":8,\"heads\":2", "has no heads"},
+        {"\"hidden\":8", "\"hidden\":8,\"jump\":\"lstm\"", "newer"},
+        {"\"hidden\":8", "\"hidden\":8,\"jump\":true", "jump"},
         {"\"target\":\"a\"", "\"target\":\"nobody\"", "nobody"},
         {"\"hop\":1", "\"hop\":2", "hops begin at 1"},
         {"\"hop\":1", "\"hop\":9", "hop"},
@@ -440,6 +448,7 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
     }
     assert_null(strstr(text.bytes, "network")); /* as before there were others */
     assert_null(strstr(text.bytes, "heads"));
+    assert_null(strstr(text.bytes, "jump"));
     for (size_t length = 0; length < text.length; length += 7) { /* torn anywhere */
         weir_nn_shape *shape = NULL;
         assert_err(weir_nn_shape_read("model.json", text.bytes, length, &shape), WEIR_EDATA, "model.json");

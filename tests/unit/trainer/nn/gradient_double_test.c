@@ -36,6 +36,15 @@ static void b1_residual(void **state) {
     gradient_run("find", &drop, NN_RESIDUAL);
 }
 
+static void b1_jump(void **state) {
+    (void)state;
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run("sort", &drop, NN_CONCAT);
+    gradient_run("find", NULL, NN_CONCAT);
+    gradient_run("find", &drop, NN_MOST);
+    gradient_run("sort", NULL, NN_MOST);
+}
+
 static void b1_attention(void **state) {
     (void)state;
     gradient_run_both(WEIR_NN_ATTENTION);
@@ -67,5 +76,5 @@ static void b1_pna(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(b1_max), WEIR_CASE(b1_gin), WEIR_CASE(b1_pna), WEIR_CASE(b1_gcn), WEIR_CASE(b1_attention),
-           WEIR_CASE(b1_gat), WEIR_CASE(b1_residual), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax),
+           WEIR_CASE(b1_gat), WEIR_CASE(b1_residual), WEIR_CASE(b1_jump), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax),
            WEIR_CASE(b1_dropout), WEIR_CASE(b1_without_encoders))

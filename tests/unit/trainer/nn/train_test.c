@@ -45,15 +45,15 @@ static void softmax_loss_by_hand(void **state) {
 }
 
 /* Each slope is the loss's own difference; the weights of a class and the divisor are in it. */
-static void slopes_are_differences(void **state) {
-    (void)state;
-    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+static void slopes_of(double focal, uint64_t stream) {
+    weir_rng rng = weir_rng_stream(weir_test_seed(), stream, 0);
     const double weights[] = {0.5, 2, 1};
     for (uint32_t outputs = 1; outputs <= 3; outputs += 2) {
         weir_real logits[12], d[12];
         uint32_t labels[4];
         weir_loss loss = {.logits = logits, .labels = labels, .weights = weights, .count = 4, .divisor = 1};
         loss.classes = outputs == 1 ? 2 : 3;
+        loss.focal = focal;
         for (uint32_t i = 0; i < 4 * outputs; i++)
             logits[i] = (weir_real)weir_rng_normal(&rng);
         for (uint32_t i = 0; i < 4; i++)
@@ -68,6 +68,35 @@ static void slopes_are_differences(void **state) {
             logits[i] = kept;
             near((double)d[i], (above - below) / (double)(up - down), 1e-3 * fabs((double)d[i]) + 1e-6);
         }
+    }
+}
+
+static void slopes_are_differences(void **state) {
+    (void)state;
+    static const double focals[] = {0, 0.5, 1, 2, 5};
+    for (size_t i = 0; i < sizeof focals / sizeof *focals; i++)
+        slopes_of(focals[i], i);
+}
+
+/* (1 - p)^g · -log p, from p itself; what is certain has neither a loss nor a slope, and what is hopeless all of its
+ * cross-entropy. */
+static void focal_loss_by_hand(void **state) {
+    (void)state;
+    const weir_real logits[] = {1, -2, 800, -800}, three[] = {1, 0, -1, 900, 0, 0};
+    const uint32_t labels[] = {1, 0, 1, 1}, classes[] = {1, 0};
+    weir_real d[6];
+    weir_loss loss = {.logits = logits, .labels = labels, .count = 4, .classes = 2, .divisor = 1};
+    const double p = 1 / (1 + exp(-1)), q = 1 / (1 + exp(-2)), e = exp(1), r = 1 / (e + 1 + 1 / e);
+    for (double g = 0; g < 3; g += 0.5) {
+        loss.focal = g;
+        const double expected = pow(1 - p, g) * -log(p) + pow(1 - q, g) * -log(q);
+        near(weir_loss_binary(&loss, d), expected + 800, 1e-9);
+        near((double)d[2], 0, 0);
+        near((double)d[3], -1, 0);
+        const weir_loss of = {.logits = three, .labels = classes, .count = 2, .classes = 3, .divisor = 1, .focal = g};
+        near(weir_loss_softmax(&of, d), pow(1 - r, g) * -log(r), 1e-7);
+        for (unsigned c = 3; c < 6; c++)
+            near((double)d[c], 0, 0);
     }
 }
 
@@ -406,7 +435,7 @@ static double many_step(many_learner *m, const weir_nn_batch *batch, const weir_
     weir_real logits[NN_TARGETS], dlogits[NN_TARGETS];
     if (rows) weir_adamw_bring(m->adamw, rows, m->params);
     assert_ok(weir_nn_forward(m->nn, m->params, batch, NULL, m->workspace, logits, NULL));
-    const weir_loss of = {logits, labels, NULL, NN_TARGETS, 2, NN_TARGETS};
+    const weir_loss of = {.logits = logits, .labels = labels, .count = NN_TARGETS, .classes = 2, .divisor = NN_TARGETS};
     double loss = weir_loss_binary(&of, dlogits);
     memset(m->gradients, 0, weir_nn_parameter_count(m->nn) * sizeof *m->gradients);
     assert_ok(weir_nn_backward(m->nn, m->params, m->workspace, dlogits, m->gradients, NULL));
@@ -733,9 +762,10 @@ static void every_allocation_of_the_way_back_may_fail(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(every_allocation_of_the_way_back_may_fail), WEIR_CASE(binary_loss_by_hand),
-           WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences), WEIR_CASE(b2_parts_add_up_to_the_whole),
-           WEIR_CASE(who_listens_hears_of_finished_gradients), WEIR_CASE(there_is_no_way_back_without_a_tape),
-           WEIR_CASE(adamw_first_step_is_the_rate), WEIR_CASE(b3_rows_that_wait_lose_nothing),
-           WEIR_CASE(adagrad_is_of_embeddings_alone), WEIR_CASE(b3_of_a_million_rows_those_of_a_batch_move),
-           WEIR_CASE(rows_are_those_of_the_slots), WEIR_CASE(a_share_with_brought_rows_is_the_whole),
-           WEIR_CASE(a_share_begins_as_the_whole), WEIR_CASE(two_communities_are_learnt))
+           WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences), WEIR_CASE(focal_loss_by_hand),
+           WEIR_CASE(b2_parts_add_up_to_the_whole), WEIR_CASE(who_listens_hears_of_finished_gradients),
+           WEIR_CASE(there_is_no_way_back_without_a_tape), WEIR_CASE(adamw_first_step_is_the_rate),
+           WEIR_CASE(b3_rows_that_wait_lose_nothing), WEIR_CASE(adagrad_is_of_embeddings_alone),
+           WEIR_CASE(b3_of_a_million_rows_those_of_a_batch_move), WEIR_CASE(rows_are_those_of_the_slots),
+           WEIR_CASE(a_share_with_brought_rows_is_the_whole), WEIR_CASE(a_share_begins_as_the_whole),
+           WEIR_CASE(two_communities_are_learnt))

@@ -385,6 +385,14 @@ static void r2_resumed_is_as_if_never_stopped(void **state) {
     opts.adagrad = true;
     opts.embedding_rate = 0.05;
     resumed(opts, weir_test_path("run-adagrad"));
+    opts = opts_of(snapshot);
+    opts.embedded = faces;
+    opts.embedded_count = 1;
+    opts.schedule = WEIR_TRAIN_COSINE;
+    opts.edge_dropout = 0.3;
+    opts.focal = 2;
+    opts.rate_rise = 30; /* longer than an epoch */
+    resumed(opts, weir_test_path("run-schedule"));
     weir_snapshot_close(snapshot);
 }
 
@@ -414,10 +422,81 @@ static void resume_with_other_options(void **state) {
     opts.adagrad = true;
     refused(&opts, WEIR_EVERSION, "of other options");
     opts.adagrad = false;
+    opts.rate_rise = 10;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.rate_rise = 0;
+    opts.edge_dropout = 0.2;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.edge_dropout = 0;
+    opts.focal = 2;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.focal = 0;
+    opts.schedule = WEIR_TRAIN_COSINE;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.schedule = WEIR_TRAIN_CONSTANT;
     weir_snapshot_close(snapshot);
     const learn_plan plan = {.seed = 3, .pays = 601, .people = 30, .bad = 0.3};
     opts.snapshot = snapshot = learn_snapshot_open(&plan);
     refused(&opts, WEIR_EVERSION, "another snapshot");
+    weir_snapshot_close(snapshot);
+}
+
+/* What falls by a cosine falls by the epochs that there will be: others are another training. */
+static void a_schedule_ends_where_it_was_to(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    stopping s = {1};
+    opts.folder = weir_test_path("run");
+    opts.schedule = WEIR_TRAIN_COSINE;
+    opts.epochs = 4;
+    opts.on_epoch = stop;
+    opts.context = &s;
+    refused(&opts, WEIR_ECLOSED, "stopped by the test");
+    opts.on_epoch = NULL;
+    opts.resume = true;
+    opts.epochs = 5;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.epochs = 4;
+    weir_trained_close(train(&opts));
+    weir_snapshot_close(snapshot);
+}
+
+typedef struct falling {
+    const weir_train_opts *opts;
+    double of_first[8], of_again[8]; /* rates, by epoch */
+    uint32_t agains;
+} falling;
+
+static weir_err note_rate(void *context, const weir_train_epoch *epoch) {
+    falling *f = context;
+    assert_in_range(epoch->number, 1, 7);
+    *(epoch->again ? &f->of_again[epoch->number] : &f->of_first[epoch->number]) = epoch->rate / f->opts->rate;
+    f->agains += epoch->again;
+    return WEIR_OK;
+}
+
+/* Each learning falls over its own epochs, whether it stops early or not. */
+static void what_learns_again_falls_over_its_own_epochs(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    weir_train_opts opts = opts_of(snapshot);
+    falling f = {.opts = &opts};
+    opts.epochs = 7;
+    opts.patience = 3;
+    opts.schedule = WEIR_TRAIN_COSINE;
+    opts.rate_end = 0.25;
+    opts.again = true;
+    opts.on_epoch = note_rate;
+    opts.context = &f;
+    weir_trained *trained = train(&opts);
+    const uint32_t best = weir_trained_look(trained).best_epoch;
+    assert_int_equal(f.agains, best);
+    assert_true(fabs(f.of_first[1] - 1) < 1e-12);
+    assert_true(fabs(f.of_first[2] - (0.25 + 0.375 * (1 + cos(M_PI / 6)))) < 1e-12);
+    assert_true(fabs(f.of_again[1] - 1) < 1e-12);
+    if (best > 1) assert_true(fabs(f.of_again[best] - 0.25) < 1e-12);
+    weir_trained_close(trained);
     weir_snapshot_close(snapshot);
 }
 
@@ -451,6 +530,9 @@ static void options_out_of_range(void **state) {
     opts = opts_of(snapshot);
     opts.dropout = NAN;
     refused(&opts, WEIR_EUSAGE, "dropout is nan");
+    opts = opts_of(snapshot);
+    opts.rate_end = 1.5;
+    refused(&opts, WEIR_EUSAGE, "share at the end is 1.5");
     opts = opts_of(snapshot);
     opts.alerts = 0;
     refused(&opts, WEIR_EUSAGE, "alerts is 0");
@@ -671,7 +753,8 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(r3_the_best_epoch_is_kept), WEIR_CASE(who_it_is_can_be_learnt),
            WEIR_CASE(r5_learnt_again_with_the_validation), WEIR_CASE(embeddings_that_could_not_be_learnt),
            WEIR_CASE(two_trainings_give_the_same_bits), WEIR_CASE(r2_resumed_is_as_if_never_stopped),
-           WEIR_CASE(resume_with_other_options), WEIR_CASE(a_torn_checkpoint_is_refused),
+           WEIR_CASE(resume_with_other_options), WEIR_CASE(a_schedule_ends_where_it_was_to),
+           WEIR_CASE(what_learns_again_falls_over_its_own_epochs), WEIR_CASE(a_torn_checkpoint_is_refused),
            WEIR_CASE(options_out_of_range), WEIR_CASE(what_is_invalid_later_is_no_wrong_usage),
            WEIR_CASE(a_plan_that_pretends_has_no_local_batches), WEIR_CASE(numbers_that_are_none),
            WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_all_neighbours_and_theirs),

@@ -51,12 +51,14 @@ typedef struct weir_gemm {
     uint32_t ldc;
 } weir_gemm;
 
-/* Segment i has entries offsets[i] up to offsets[i + 1]; entry e is row index[e] of x, or row e where index is NULL. A
- * plain value. */
+/* Segment i has entries offsets[i] up to offsets[i + 1]; entry e is row index[e] of x, or row e where index is NULL.
+ * Where some entries were left out, each of the others stands for more than one in counts and in sums without weights.
+ * A plain value. */
 typedef struct weir_segments {
     uint32_t count;
     const uint32_t *offsets; /* count + 1 */
     const uint32_t *index;
+    double each; /* how many an entry stands for; 0: 1 */
 } weir_segments;
 
 /* How well each entry of a segment goes with the segment, by each of some heads. A head has cols / heads columns, one
@@ -131,7 +133,7 @@ typedef struct weir_kernels {
                          uint32_t ldout);
     void (*segment_mean_back)(const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
                               weir_real *dx, uint32_t lddx);
-    /* Row i of out is the sum of segment i's entries, each times its weight, NULL: 1;   back: adds to dx. */
+    /* Row i of out is the sum of segment i's entries, each times its weight, NULL: `each`;   back: adds to dx. */
     void (*segment_sum)(const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
                         uint32_t ldx, weir_real *out, uint32_t ldout);
     void (*segment_sum_back)(const weir_segments *segments, const weir_real *weights, uint32_t cols,
@@ -141,12 +143,21 @@ typedef struct weir_kernels {
      * NULL: nobody knows them, and d_j is taken to be d_i. */
     void (*segment_degrees)(const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights,
                             weir_real *own);
+    /* Segments of one more entry each: those of segment i, and behind them row `first` + i. origin: of each entry where
+     * it stood before, WEIR_NO_SLOT of the one that is new.  offsets: segments + 1; index and origin: entries +
+     * segments. */
+    void (*segment_join)(const weir_segments *segments, uint32_t first, uint32_t *offsets, uint32_t *index,
+                         uint32_t *origin);
     /* Row i of out has the most of segment i's entries in each column, and chosen the row of x that has it, of equals
      * the first; 0 and WEIR_NO_SLOT where there are none. A NaN is the most.   back: adds to dx. */
     void (*segment_max)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
                         uint32_t ldout, uint32_t *chosen);
     void (*segment_max_back)(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
                              uint32_t lddout, weir_real *dx, uint32_t lddx);
+    /* The most of several arrays, one call for each: of number 0, which comes first, everything, of another what is
+     * above what was there; a NaN is. chosen: whose each is.   back: dx += dout where it is this one's. */
+    void (*take_most)(size_t count, uint32_t number, const weir_real *x, weir_real *out, uint32_t *chosen);
+    void (*take_most_back)(size_t count, uint32_t number, const uint32_t *chosen, const weir_real *dout, weir_real *dx);
     /* Row i of out is sqrt(variance + 1e-5) of segment i's entries, and 0 where there are none.   back: adds to dx.
      * Both read the means. */
     void (*segment_deviation)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,

@@ -8,13 +8,16 @@
  *     e = [mean of the edges' numbers | mean of the time codes | log(1 + children)]
  *     c, of the children's h_j and the parent's h_i, as weir_nn_opts.network says; 0 for no children:
  *       mean        mean of h_j · W, which is GraphSAGE's
- *       attention   sum of shares_j · (h_j · W), of each head by itself: gather_attention.c has the scores; so has gat
+ *       attention   sum of shares_j · (h_j · W), of each head by itself: gather_attention.c has the scores
+ *       gat         the same, and where a type is joined with itself the vertex is one of those that are mixed, instead
+ *                   of Wself
  *       gcn         sum of h_j / sqrt(d_i * d_j) · W, and where a type is joined with itself + h_i / d_i · W
  *                   instead of Wself: gather_gcn.c
  *       max         most of h_j, column by column, · W
  *       gin         relu(sum of h_j · Whidden + bhidden) · W: gather_gin.c, with epsilon
  *       pna         [mean | most | deviation], as they are, times log(1 + children) and divided by it, · W
- *   head                          logits = h of the targets · W + b
+ *   head                          logits = x of the targets · W + b
+ *     x is h of the last layer, or as weir_nn_opts.jump says [h of layer 1 | … | h of layer L], or the most of these
  *
  * W and Wedges are the rows of one tensor of a relation, direction and layer; what else a network has stands behind it.
  *
@@ -108,9 +111,10 @@ typedef struct weir_nn_batch {
     const weir_nn_brought *brought;  /* of a share in which any embedding is shared out; else NULL    */
 } weir_nn_batch;
 
-/* Training: what is dropped depends on (seed, step, layer, the node's key) alone. */
+/* Training: what is dropped of layers depends on (seed, step, layer, the node's key) alone. */
 typedef struct weir_nn_drop {
-    double rate; /* 0: nothing */
+    double rate;  /* 0: nothing */
+    double edges; /* share of the edges that the batch lacks: counts, and sums of GIN, grow by as much */
     uint64_t seed, step;
     const uint64_t *keys; /* one a node but those of the last hop, the same on every rank; NULL: the node's number */
 } weir_nn_drop;

@@ -85,6 +85,14 @@ typedef enum weir_nn_network {
 
 #define WEIR_NN_HEADS_DEFAULT 4u
 
+/* What the head sees of a target, of the layers' rows of it. */
+typedef enum weir_nn_jump {
+    WEIR_NN_JUMP_NONE,   /* the last layer's                     */
+    WEIR_NN_JUMP_CONCAT, /* all, one behind the other            */
+    WEIR_NN_JUMP_MAX,    /* of each column the most of any layer */
+    WEIR_NN_JUMPS
+} weir_nn_jump;
+
 typedef struct weir_nn_opts {
     uint32_t task;                 /* of the schema: a classification of vertices             */
     uint32_t hidden;               /* width; 0: 64                                            */
@@ -97,6 +105,7 @@ typedef struct weir_nn_opts {
     uint32_t known_count;
     bool bare;     /* no encoder where none is needed: types that have numbers, and nothing that is looked up    */
     bool residual; /* a layer adds to what it saw of a vertex, from the second one on */
+    weir_nn_jump jump;
     weir_nn_network network;
     uint32_t heads; /* of a network with attention: parts of the width with scores of their own; 0: 4 */
 } weir_nn_opts;
@@ -169,6 +178,9 @@ weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
 uint32_t weir_nn_hidden(const weir_nn_shape *shape);
 uint32_t weir_nn_layers(const weir_nn_shape *shape);
 bool weir_nn_residual(const weir_nn_shape *shape);
+weir_nn_jump weir_nn_jump_of(const weir_nn_shape *shape);
+const char *weir_nn_jump_word(weir_nn_jump jump); /* in the JSON and in commands */
+uint32_t weir_nn_head_rows(const weir_nn_shape *shape);
 weir_nn_network weir_nn_network_of(const weir_nn_shape *shape);
 uint32_t weir_nn_heads(const weir_nn_shape *shape); /* 0: the network has none */
 /* The word for it in the JSON and in commands; and whether it has heads. */

@@ -14,8 +14,8 @@ extern "C" {
 
 #define WEIR_NN_NO_TENSOR UINT64_MAX
 
-/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. A GCN may have
- * all of a type but self. */
+/* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. A GCN and a
+ * GAT may have all of a type but self. */
 typedef struct weir_nn_type_slots {
     uint64_t self, bias, gain, shift;
 } weir_nn_type_slots;
@@ -52,10 +52,13 @@ typedef struct weir_nn_kept {
     weir_real *gathered; /* one row a parent: what the weight's first rows are applied to */
     weir_real *sums;     /* GIN: of which that is made */
     uint32_t *chosen;    /* max and PNA: of each of its columns the row that has the most */
-    /* Attention: the children's values; scores' keys, queries and edges; what became of the scores; of each entry the
-     * row of its value and key; a one a head. Keys are NULL where they are the values. */
+    /* Attention: the values of what is mixed, so many rows; scores' keys, queries and edges; what became of the
+     * scores; a one a head. Keys are NULL where they are the values. entries: of each parent the rows of its values
+     * and keys; origin: of each entry its edge, NULL: the one in its place. */
     weir_real *values, *keys, *queries, *edges, *shares, *ones;
-    uint32_t *index;
+    weir_segments entries;
+    uint32_t *origin;
+    uint32_t rows, entry_count;
 } weir_nn_kept;
 
 /* One layer of a pass. */
@@ -89,10 +92,14 @@ typedef struct weir_nn_tape {
     const weir_nn_brought *brought;  /* as the batch has it                                */
     weir_real *h0; /* inputs x hidden; rows of types without an encoder mean nothing, and may be missing at the end */
     weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
+    weir_real *most;   /* of targets, where the head sees the most of all layers */
+    uint32_t *most_of; /* from which layer each number is, counted from 0 */
 } weir_nn_tape;
 
 /* Of the last pass; NULL when it failed, or the workspace keeps no tape. */
 const weir_nn_tape *weir_nn_tape_of(const weir_nn_workspace *workspace);
+/* How many edges one that is there stands for. */
+double weir_nn_drop_each(const weir_nn_drop *drop);
 /* What the kernel drops of a layer: the same on the way back. */
 weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer);
 /* Memory in the kernels' that lives as long as the tape; NULL: out of memory.  [owner] */

@@ -47,11 +47,12 @@ typedef struct weir_loss {
     const double *weights;
     uint32_t count, classes; /* binary: classes is 2, with one logit a target */
     double divisor;
+    double focal; /* what is nearly certain counts less, the more the larger this is (loss.c); 0: all alike */
 } weir_loss;
 
-/* Cross-entropy of logistic(logit); dlogits: count, may be NULL. */
+/* Cross-entropy, or the focal loss, of logistic(logit); dlogits: count, may be NULL. */
 double weir_loss_binary(const weir_loss *loss, weir_real *dlogits);
-/* Cross-entropy of softmax(logits); dlogits: count x classes, may be NULL. */
+/* The same of softmax(logits); dlogits: count x classes, may be NULL. */
 double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits);
 /* Whichever the number of outputs asks for: 1 is binary. */
 double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits);
@@ -116,6 +117,9 @@ void weir_adamw_bring(weir_adamw *adamw, const weir_nn_rows *rows, weir_real *pa
  * WEIR_EDATA gradients that are not finite: parameters and moments stay as they were; what the kernels report. */
 weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, const weir_nn_rows *rows,
                               weir_real *params, double *normp);
+
+/* The next steps' rates, of embeddings too, are multiplied by this; 1 at first. */
+void weir_adamw_share_set(weir_adamw *adamw, double share);
 
 /* For checkpoints: both moments (of embeddings under Adagrad: 0, and the sums of squares), in the kernels' memory, and
  * how many steps were taken. */

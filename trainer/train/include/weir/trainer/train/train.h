@@ -72,6 +72,7 @@ typedef struct weir_train_epoch {
     bool best;
     bool again;                              /* of what learns once more; then validation is NaN */
     double gradient_norm;                    /* mean of the steps'            */
+    double rate;                             /* of its last step              */
     uint64_t edges, targets, handed;         /* on this rank, as the next three; handed: targets of others */
     uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and in the cache */
     double handed_share;                     /* of the targets of all ranks */
@@ -129,6 +130,9 @@ typedef enum weir_train_model {
     WEIR_TRAIN_MODELS
 } weir_train_model;
 
+/* How the rate goes on once it has risen. */
+typedef enum weir_train_schedule { WEIR_TRAIN_CONSTANT, WEIR_TRAIN_COSINE, WEIR_TRAIN_SCHEDULES } weir_train_schedule;
+
 typedef struct weir_train_opts {
     weir_train_model model; /* trees are learnt afterwards, by weir_train_trees_learn */
     const weir_snapshot *snapshot;
@@ -136,9 +140,10 @@ typedef struct weir_train_opts {
     const char *folder;    /* checkpoint, epochs.jsonl, curve.svg; NULL: none of these is written         */
     const char *trace;     /* file for when each stage of each batch was; NULL: none                      */
     uint32_t task;
-    uint32_t hidden; /* width of the layers                          */
-    bool bare;       /* no encoder where none is needed (shape.h)    */
-    bool residual;   /* layers add to what they saw (shape.h)        */
+    uint32_t hidden;   /* width of the layers                          */
+    bool bare;         /* no encoder where none is needed (shape.h)    */
+    bool residual;     /* layers add to what they saw (shape.h)        */
+    weir_nn_jump jump; /* what the head sees of a target (shape.h) */
     weir_nn_network network;
     uint32_t heads; /* of a network with attention; 0: as shape.h says */
     weir_train_reach reach;
@@ -148,13 +153,18 @@ typedef struct weir_train_opts {
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
     double rate, decay, dropout, norm_max;
-    double input_dropout;     /* of the entries of an import's matrices */
-    const uint32_t *embedded; /* vertex types, each once: their vertices have embeddings of their own */
+    weir_train_schedule schedule; /* of the rate, and of embeddings' */
+    uint32_t rate_rise;           /* steps in which it rises to what it is; 0: none */
+    double rate_end;              /* of a cosine: what share of it the last epoch has */
+    double input_dropout;         /* of the entries of an import's matrices */
+    double edge_dropout;          /* of the edges that a step would see */
+    const uint32_t *embedded;     /* vertex types, each once: their vertices have embeddings of their own */
     uint32_t embedded_count;
     double unknown;         /* share of these vertices that a step sees as unknown ones */
     bool adagrad;           /* embeddings move by Adagrad, not AdamW */
     double embedding_rate;  /* 0: rate */
     double positive_weight; /* of class 1; 0: 1 */
+    double focal;           /* of the loss: what is nearly certain counts less; 0: all alike */
     weir_targets_cut cut;   /* into parts */
     bool unit_rows;         /* of an import's matrices: each is divided by its length */
     weir_train_cached cached;
