@@ -89,7 +89,8 @@ static double learn(side *s, uint64_t step, const weir_train_batch **batchp) {
     if (!b->own_count) return 0;
     for (uint32_t i = 0; i < b->own_count; i++)
         labels[i] = s->targets->classes_of[b->own[i]];
-    const weir_nn_drop drop = {0.3, 9, step, b->keys}; /* what is dropped depends on every node's key */
+    const weir_nn_drop drop = {
+        .rate = 0.3, .seed = 9, .step = step, .keys = b->keys}; /* what is dropped depends on every node's key */
     const weir_loss of = {logits, labels, weights, b->own_count, 2, weight, 0};
     assert_ok(weir_nn_forward(world.nn, s->params, &b->nn, &drop, s->workspace, logits, NULL));
     double loss = weir_loss_of(1, &of, dlogits);
