@@ -150,6 +150,13 @@ uint32_t weir_nn_child_of(const weir_nn_shape *shape, uint32_t step) {
     return s->direction == WEIR_OUT ? shape->ends[s->relation].to : shape->ends[s->relation].from;
 }
 
+bool weir_nn_shape_has_loops(const weir_nn_shape *shape) {
+    bool has = false;
+    for (uint32_t s = 0; s < shape->step_count; s++)
+        has = has || weir_nn_child_of(shape, s) == weir_nn_parent_of(shape, s);
+    return has && shape->network == WEIR_NN_GAT;
+}
+
 static bool shape_reached(const weir_nn_shape *shape, uint32_t hop, uint32_t type) {
     return shape->reach[(size_t)hop * shape->types + type];
 }

@@ -107,7 +107,7 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
     if (shape->jump) weir_json_key_string(json, "jump", weir_nn_jump_words[shape->jump]);
     if (shape->network != WEIR_NN_MEAN) weir_json_key_string(json, "network", weir_nn_network_word(shape->network));
     if (shape->heads) weir_json_key_u64(json, "heads", shape->heads);
-    if (shape->network == WEIR_NN_GAT) weir_json_key_bool(json, "loops", true); /* those before it had none */
+    if (weir_nn_shape_has_loops(shape)) weir_json_key_bool(json, "loops", true); /* those before it had none */
 
     weir_json_key(json, "vertices");
     weir_json_array(json);

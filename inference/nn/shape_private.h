@@ -52,5 +52,7 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape);
 /* Whether layer `layer` has nodes of the type; whether it looks along the step. */
 bool weir_nn_layer_has(const weir_nn_shape *shape, uint32_t layer, uint32_t type);
 bool weir_nn_layer_steps(const weir_nn_shape *shape, uint32_t layer, uint32_t step);
+/* Whether a vertex of a GAT is among what it mixes: along steps that join a type with itself. */
+bool weir_nn_shape_has_loops(const weir_nn_shape *shape);
 
 #endif /* WEIR_INFERENCE_SHAPE_PRIVATE_H */

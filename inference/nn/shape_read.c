@@ -254,15 +254,18 @@ static weir_err shape_read_step(weir_nn_shape *shape, const weir_json_node *map,
 /* --- the whole --------------------------------------------------------------------------------------------------- */
 
 /* A GAT was another network before a vertex was among what it mixes. */
-static weir_err shape_read_loops(const weir_json_node *root, uint32_t network) {
+static weir_err shape_read_loops(const weir_nn_shape *shape, const weir_json_node *root) {
     const weir_json_node *loops = weir_json_find(root, "loops");
-    if (!loops && network == WEIR_NN_GAT)
+    const bool has = weir_nn_shape_has_loops(shape);
+    if (!loops && has)
         return WEIR_JSON_ERR(root, "this 'gat' was made before a vertex was among what it mixes, and would say "
                                    "something else now; train it again");
     if (!loops) return WEIR_OK;
     weir_err err = weir_json_need(root, "loops", WEIR_JSON_BOOL, &loops);
-    if (err || (network == WEIR_NN_GAT && *loops->token.bytes == 't')) return err;
-    return WEIR_JSON_ERR(loops, "'loops' is true, and of a network 'gat' alone; leave it out of others");
+    if (err || (has && *loops->token.bytes == 't')) return err;
+    return WEIR_JSON_ERR(loops,
+                         "'loops' is true, and of a network 'gat' with a step that joins a type with itself alone; "
+                         "leave it out of others");
 }
 
 /* Without the word it is what it was when there was one alone. */
@@ -273,7 +276,7 @@ static weir_err shape_read_network(weir_nn_shape *shape, const weir_json_node *r
         words[i] = weir_nn_network_word(i);
     weir_err err = weir_json_find(root, "network") ? shape_get_word(root, "network", words, &network) : WEIR_OK;
     shape->network = network;
-    if (!err) err = shape_read_loops(root, network);
+    if (!err) err = shape_read_loops(shape, root);
     if (err || (!weir_nn_network_has_heads(network) && !weir_json_find(root, "heads"))) return err;
     return shape_get_u32(root, "heads", 1, WEIR_NN_HIDDEN_MAX, &shape->heads);
 }

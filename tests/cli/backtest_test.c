@@ -61,6 +61,7 @@ static void what_makes_no_sense_is_refused(void **state) {
         {"weir backtest snap", "--out is missing"},
         {"weir backtest nothing --out out", "nothing"},
         {RUN " --out out --models networks", "'networks' is none of network, trees, blend and row"},
+        {RUN " --out out --models trees,row --jump max", "--jump is of a network, and --models has neither"},
         {RUN " --out out --amount y", "'p' has no feature 'y' that is a number"},
         {RUN " --out out --task u", "the schema has no task 'u'"},
         {RUN " --out out --days 0", "--days"},

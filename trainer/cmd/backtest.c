@@ -14,7 +14,7 @@
 
 #include "train_private.h"
 
-#define BACKTEST_LEARNING 3u /* raised when the same options learn something else */
+#define BACKTEST_LEARNING 4u /* raised when the same options learn something else */
 #define BACKTEST_SUMS_MAX ((size_t)64 << 20)
 #define BACKTEST_LAST_OWN "amount" /* behind it stand the options that say how a model learns */
 
@@ -126,6 +126,8 @@ static weir_err backtest_prepare(const weir_cli *cli, weir_cmd_train *c, weir_ba
     if (!o->folder) return WEIR_ERR(WEIR_EUSAGE, "--out is missing: the folder for what the backtest leaves");
     weir_err err = weir_cmd_learning_numbers(cli, &c->opts);
     if (!err) err = backtest_read_models(cli, o);
+    if (!err && !o->models[WEIR_BACKTEST_NETWORK] && !o->models[WEIR_BACKTEST_BLEND])
+        err = weir_cmd_train_refuse_network(cli, "--models has neither network nor blend");
     if (!err) err = backtest_write_made_of(cli, made_of);
     if (!err) err = weir_snapshot_open(weir_cli_positional(cli, 0), &(weir_snapshot_opts){.verify = true}, &c->whole);
     c->opts.snapshot = c->whole;

@@ -30,6 +30,15 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
                     o->hidden);
 }
 
+weir_err weir_cmd_train_refuse_network(const weir_cli *cli, const char *why) {
+    static const char *const of_networks[] = {"network",      "schedule", "rate-end", "rate-rise",
+                                              "edge-dropout", "focal",    "jump"};
+    for (size_t i = 0; i < sizeof of_networks / sizeof of_networks[0]; i++)
+        if (weir_cli_given(cli, of_networks[i]))
+            return WEIR_ERR(WEIR_EUSAGE, "--%s is of a network, and %s; omit one of them", of_networks[i], why);
+    return WEIR_OK;
+}
+
 static weir_err learning_read_schedule(const weir_cli *cli, weir_train_opts *o) {
     const char *name = weir_cli_text(cli, "schedule");
     if (name && strcmp(name, "cosine") == 0) o->schedule = WEIR_TRAIN_COSINE;

@@ -259,13 +259,7 @@ static weir_err train_read_model(const weir_cli *cli, weir_train_opts *o) {
     const char *name = weir_cli_text(cli, "model");
     for (weir_train_model m = 0; name && m < WEIR_TRAIN_MODELS; m++)
         if (strcmp(name, weir_cmd_train_models[m]) == 0) o->model = m;
-    static const char *const of_networks[] = {"network",      "schedule", "rate-end", "rate-rise",
-                                              "edge-dropout", "focal",    "jump"};
-    for (size_t i = 0; o->model == WEIR_TRAIN_TREES && i < sizeof of_networks / sizeof of_networks[0]; i++)
-        if (weir_cli_given(cli, of_networks[i]))
-            return WEIR_ERR(WEIR_EUSAGE, "--%s is of a network, and --model trees has none; omit one of them",
-                            of_networks[i]);
-    return WEIR_OK;
+    return o->model == WEIR_TRAIN_TREES ? weir_cmd_train_refuse_network(cli, "--model trees has none") : WEIR_OK;
 }
 
 static weir_err train_prepare(const weir_cli *cli, weir_cmd_train *c) {

@@ -47,6 +47,8 @@ typedef struct weir_cmd_train {
 /* reach begins with the defaults.  WEIR_EUSAGE. */
 weir_err weir_cmd_reach_read(const weir_cli *cli, const weir_schema *schema, weir_cmd_reach *reach);
 /* Leaves *valuep where the option is not given.  WEIR_EUSAGE. */
+/* Options that only a network heeds; why: there is none.  WEIR_EUSAGE one is given. */
+weir_err weir_cmd_train_refuse_network(const weir_cli *cli, const char *why);
 weir_err weir_cmd_train_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep);
 /* "10,5": numbers from least to most, separated by commas; false: it is not such a list. */
 bool weir_cmd_train_list(const char *text, uint32_t least, uint32_t most, uint32_t room, uint32_t *numbers,

@@ -115,6 +115,23 @@ static weir_err plan_read_tries(const weir_cli *cli, weir_sweep *s) {
                     "--try is missing: an option of weir train and what it may be, as rate=log:1e-4..1e-2");
 }
 
+/* A trial that goes on to the next rung has more epochs, so its rates would have fallen by another curve until then. */
+static weir_err plan_refuse_falling(const weir_sweep *s) {
+    bool falls = false;
+    for (uint32_t t = 0; t < s->try_count; t++)
+        falls = falls || strcmp(s->tries[t].name, "schedule") == 0;
+    for (size_t i = 0; i < s->word_count; i++) {
+        const char *word = s->words[i], *next = i + 1 < s->word_count ? s->words[i + 1] : "";
+        falls = falls || strcmp(word, "--schedule=cosine") == 0 ||
+                (strcmp(word, "--schedule") == 0 && strcmp(next, "cosine") == 0);
+    }
+    if (!falls || s->rungs == 1) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE,
+                    "--schedule cosine is a curve over all epochs, and each of the %u rungs would have "
+                    "another; give one of --schedule and --rungs",
+                    s->rungs);
+}
+
 static weir_err plan_read_u32(const weir_cli *cli, const char *name, uint32_t least, uint32_t most, uint32_t *valuep) {
     uint64_t value = *valuep;
     weir_err err = weir_cli_u64(cli, name, least, most, &value);
@@ -137,6 +154,7 @@ static weir_err plan_read_numbers(const weir_cli *cli, weir_sweep *s) {
     if (!err) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &s->seed);
     if (!err && weir_cli_given(cli, "keep") && s->rungs == 1)
         err = WEIR_ERR(WEIR_EUSAGE, "--keep says how many go on to the next rung, and there is one; give --rungs, too");
+    if (!err) err = plan_refuse_falling(s);
     if (!err && s->rungs > 1 &&
         weir_sweep_epochs(s->epochs, s->keep, s->rungs, 0) == weir_sweep_epochs(s->epochs, s->keep, s->rungs, 1))
         err = WEIR_ERR(WEIR_EUSAGE,

@@ -27,6 +27,7 @@ static weir_train_opts again_opts(const weir_train_opts *opts, uint32_t epochs) 
         NULL; /* they have the first one's; a training that is resumed learns again from the beginning */
     o.resume = o.again = false;
     o.patience = 0;
+    o.fall_epochs = opts->epochs;  /* as the first one's rates fell */
     if (epochs) o.epochs = epochs; /* of trees alone there are none */
     return o;
 }

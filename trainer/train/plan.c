@@ -82,7 +82,7 @@ static const weir_train_shares *plan_shares(const plan_trial *p) {
 }
 
 /* What of its memory is written to: the rest of a block's worst case is addresses alone. */
-static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_batch *batch) {
+static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_batch *batch, bool thinned) {
     const weir_block_view *view = batch->nn.block;
     uint32_t steps;
     const weir_sample_step *step = weir_nn_steps(shape, &steps);
@@ -94,6 +94,9 @@ static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_ba
         bytes += (e->parent_end - e->parent_begin) * sizeof *e->offsets;
         bytes += e->count * (sizeof *e->parents + sizeof *e->children + sizeof *e->times + sizeof *e->refs +
                              sizeof *view->vertices + numbers);
+        if (thinned) /* what a step sees of them lies beside */
+            bytes += (e->parent_end - e->parent_begin + 1) * sizeof *e->offsets +
+                     e->count * (sizeof *e->parents + sizeof *e->children + sizeof *e->times);
     }
     for (uint32_t type = 0; type < view->types; type++)
         bytes += (view->input_ranges[type].end - view->input_ranges[type].begin) *
@@ -156,7 +159,7 @@ static weir_err plan_count_brought(plan_trial *p, plan_pass *pass, uint32_t rank
 }
 
 static void plan_count_memory(const plan_trial *p, plan_tally *tally) {
-    uint64_t bytes = plan_batch_bytes(p->t->shape, p->batch);
+    uint64_t bytes = plan_batch_bytes(p->t->shape, p->batch, p->learn.opts.thinned > 0);
     if (bytes > tally->batch_bytes) tally->batch_bytes = bytes;
     if (p->batch->nn.block->nodes > tally->nodes) tally->nodes = p->batch->nn.block->nodes;
 }
@@ -429,6 +432,7 @@ static weir_err plan_count(plan_trial *p) {
     weir_buf shape = {0};
     weir_json json = weir_json_begin(&shape);
     plan->epochs = t->opts.epochs;
+    t->opts.rate_rise = 0; /* steps of the rise bring all embeddings, and those that are tried stand for all steps */
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++)
         plan->targets[part] = t->targets->ends[part] - weir_targets_begin(t->targets, part);
     plan->validation = (plan->targets[WEIR_TARGETS_VALIDATION] + t->opts.batch - 1) / t->opts.batch;

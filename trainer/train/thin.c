@@ -24,15 +24,17 @@ void weir_train_thinned_free(weir_train_thinned *t) {
 }
 
 static weir_err thin_grow(weir_train_thinned *t, const weir_block_edges *e) {
-    const uint32_t parents = e->parent_end - e->parent_begin + 1;
-    if (parents <= t->parent_room && e->count <= t->room) return WEIR_OK;
+    size_t parents = e->parent_end - e->parent_begin + 1u, edges = e->count;
+    if (parents <= t->parent_room && edges <= t->room) return WEIR_OK;
+    if (parents < t->parent_room) parents = t->parent_room;
+    if (edges < t->room) edges = t->room;
     weir_train_thinned_free(t);
     *t = (weir_train_thinned){.offsets = weir_calloc(parents, sizeof *t->offsets),
-                              .parents = weir_calloc(e->count + 1u, sizeof *t->parents),
-                              .children = weir_calloc(e->count + 1u, sizeof *t->children),
-                              .times = weir_calloc(e->count + 1u, sizeof *t->times),
+                              .parents = weir_calloc(edges + 1u, sizeof *t->parents),
+                              .children = weir_calloc(edges + 1u, sizeof *t->children),
+                              .times = weir_calloc(edges + 1u, sizeof *t->times),
                               .parent_room = parents,
-                              .room = e->count};
+                              .room = edges};
     if (t->offsets && t->parents && t->children && t->times) return WEIR_OK;
     weir_train_thinned_free(t);
     return WEIR_NOMEM("for the edges of a batch; lower --batch or the fan-outs");

@@ -35,15 +35,15 @@ static void it_falls_by_a_cosine(void **state) {
     weir_rng rng = weir_rng_stream(weir_test_seed(), 4, 0);
     for (unsigned round = 0; round < 500; round++) {
         weir_train_opts o = {.schedule = WEIR_TRAIN_COSINE, .rate_end = weir_rng_double(&rng)};
-        o.epochs = 2 + (uint32_t)weir_rng_below(&rng, 200);
+        o.epochs = 1 + (uint32_t)weir_rng_below(&rng, 200);
         o.rate_rise = (uint32_t)weir_rng_below(&rng, 50);
         const uint32_t epoch = 1 + (uint32_t)weir_rng_below(&rng, o.epochs);
         const uint64_t step = 1 + weir_rng_below(&rng, 100);
-        const double half = acos(-1) * (epoch - 1) / (o.epochs - 1) / 2;
+        const double half = acos(-1) * (epoch - 1) / o.epochs / 2;
         const double rise = o.rate_rise == 0 ? 1 : fmin(1, (double)step / o.rate_rise);
         is(&o, epoch, step, rise * (o.rate_end * pow(sin(half), 2) + pow(cos(half), 2)));
         is(&o, 1, o.rate_rise + 1, 1);
-        is(&o, o.epochs, o.rate_rise + 1, o.rate_end);
+        assert_true(weir_training_rate_share(&o, o.epochs, o.rate_rise + 1) > o.rate_end); /* it still learns */
     }
 }
 

@@ -155,7 +155,8 @@ typedef struct weir_train_opts {
     double rate, decay, dropout, norm_max;
     weir_train_schedule schedule; /* of the rate, and of embeddings' */
     uint32_t rate_rise;           /* steps in which it rises to what it is; 0: none */
-    double rate_end;              /* of a cosine: what share of it the last epoch has */
+    double rate_end;              /* of a cosine: towards what share of it the last epochs fall */
+    uint32_t fall_epochs;         /* … over so many; 0: over those of the training         */
     double input_dropout;         /* of the entries of an import's matrices */
     double edge_dropout;          /* of the edges that a step would see */
     const uint32_t *embedded;     /* vertex types, each once: their vertices have embeddings of their own */
