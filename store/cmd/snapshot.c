@@ -182,7 +182,7 @@ static const weir_option import_options[] = {
     {"width", 0, "N", "columns of that matrix (default: one more than the largest number)", NULL},
     {"splits", 0, "COLUMN,…",
      "of the nodes: columns that say train, val or test; each becomes three masks, which weir train --masks COLUMN "
-     "takes (default: those called split.NAME)",
+     "takes, beside those called split.NAME (default: none)",
      NULL},
     {"skip", 0, "COLUMN,…", "columns to leave out", NULL},
     {"as-vertices", 0, "TYPE,…",

@@ -224,7 +224,7 @@ static weir_err extra_fill_row(void *context) {
     if (!weir_draft_find(x->draft, type, feed_vertex(x->import, type, key), &index))
         return WEIR_ERR(WEIR_EINTERNAL, "the vertex '%.64s' is not in its snapshot", key);
     if (x->mask) {
-        x->mask[index] = weir_import_in_mask(table, x->column);
+        if (*text) x->mask[index] = weir_import_in_mask(table, x->column); /* a later line need not say it again */
         return WEIR_OK;
     }
     for (; weir_import_list(&text, &value); at++) {

@@ -127,6 +127,8 @@ weir_err weir_snapshot_import(const weir_snapshot_import_opts *opts, weir_snapsh
                                      "file instead");
     if (opts->as_vertices && (opts->npz || opts->undirected))
         return WEIR_ERR(WEIR_EUSAGE, "edges of CSV files that have a direction can become vertices, no others");
+    if (opts->npz && opts->splits)
+        return WEIR_ERR(WEIR_EUSAGE, "--splits is of columns in CSV; an archive has masks, as NAME_mask");
     if (opts->npz) return import_npz(opts, statsp);
     if (!opts->edges) return WEIR_ERR(WEIR_EINVAL, "name a file of edges, or an archive");
     return opts->as_vertices ? import_lifted(opts, statsp) : import_files(opts, statsp);

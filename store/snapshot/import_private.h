@@ -93,6 +93,8 @@ static inline const char *weir_import_origin(const weir_snapshot_import_opts *op
 
 /* survey.c */
 weir_err weir_import_survey(weir_import *import);
+/* Whether a list by commas, or NULL, has the name. */
+bool weir_import_is_listed(const char *list, const char *name);
 /* What a column of this name is; WEIR_IMPORT_SKIP: it is left out.  WEIR_EDATA its width is missing. */
 weir_err weir_import_classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column);
 /* Index of the owner of this name, made if it is new; "" is called `otherwise`. */

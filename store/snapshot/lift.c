@@ -38,6 +38,7 @@ typedef struct lift {
     weir_csv *nodes, *edges; /* nodes: NULL, there is no file of them */
     uint32_t at[LIFT_PLAIN]; /* where edges have these columns, or LIFT_NONE */
     uint32_t id;             /* the same, of their own ids */
+    const char *splits;      /* columns that say parts, as the import's options name them */
     lift_column *columns;
     uint32_t column_count;
     weir_export_file new_nodes, new_edges;
@@ -186,9 +187,10 @@ static weir_err lift_put_end(lift *l, uint32_t end, uint32_t type) {
 }
 
 /* What the judged edge has besides numbers and texts stands with its vertex alone. */
-static bool lift_is_of_vertex(const char *name) {
-    return strcmp(name, "id") == 0 || strcmp(name, "label") == 0 || strcmp(name, "label_time") == 0 ||
-           strncmp(name, "label.", 6) == 0 || strncmp(name, "mask.", 5) == 0 || strncmp(name, "split.", 6) == 0;
+static bool lift_is_of_vertex(const lift *l, const char *name) {
+    return weir_import_is_listed(l->splits, name) || strcmp(name, "id") == 0 || strcmp(name, "label") == 0 ||
+           strcmp(name, "label_time") == 0 || strncmp(name, "label.", 6) == 0 || strncmp(name, "mask.", 5) == 0 ||
+           strncmp(name, "split.", 6) == 0;
 }
 
 /* As it was, or from a vertex that was an edge to one of its ends. Numbers and texts are there, too: an aggregate of an
@@ -200,7 +202,8 @@ static void lift_put_edge(lift *l, const char *const fields[LIFT_PLAIN], bool li
     }
     for (uint32_t i = 0; i < weir_csv_columns(l->edges); i++) {
         if (lift_is_edges_own(l, i) || i == l->at[LIFT_TIME]) continue;
-        const char *text = lifted && lift_is_of_vertex(weir_csv_name(l->edges, i)) ? "" : weir_csv_field(l->edges, i);
+        const char *text =
+            lifted && lift_is_of_vertex(l, weir_csv_name(l->edges, i)) ? "" : weir_csv_field(l->edges, i);
         weir_buf_byte(&l->new_edges.text, ',');
         weir_buf_csv(&l->new_edges.text, text, strlen(text));
     }
@@ -277,7 +280,7 @@ static weir_err lift_edges(lift *l) {
 }
 
 weir_err weir_import_lift(const weir_snapshot_import_opts *opts, const char *folder) {
-    lift l = {.nodes = NULL};
+    lift l = {.splits = opts->splits};
     weir_err err = lift_read_types(&l, opts->as_vertices);
     if (!err && opts->nodes) err = weir_csv_open(opts->nodes, &l.nodes);
     if (!err) err = weir_csv_open(opts->edges, &l.edges);

@@ -78,7 +78,7 @@ void weir_import_clean_name(const char *from, char name[WEIR_IMPORT_NAME_MAX + 1
     name[used] = 0;
 }
 
-static bool survey_is_listed(const char *list, const char *name) {
+bool weir_import_is_listed(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; at && *at;) {
         size_t part = strcspn(at, ",");
@@ -149,14 +149,14 @@ bool weir_import_skips_structure(const weir_snapshot_import_opts *opts) {
     static const char *const names[] = {"id", "type", "timestamp", "src", "dst", "src_type", "dst_type", "event_id"};
     bool any = false;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        any = any || survey_is_listed(opts->skip, names[i]);
+        any = any || weir_import_is_listed(opts->skip, names[i]);
     return any;
 }
 
 weir_err weir_import_classify(const weir_import *import, const char *name, bool nodes, weir_import_column *column) {
     const char *rest;
-    if (survey_is_listed(import->opts->skip, name)) return WEIR_OK;
-    if (nodes && survey_is_listed(import->opts->splits, name)) {
+    if (weir_import_is_listed(import->opts->skip, name)) return WEIR_OK;
+    if (nodes && weir_import_is_listed(import->opts->splits, name)) {
         column->role = WEIR_IMPORT_SPLIT;
         weir_import_clean_name(name, column->name);
         return WEIR_OK;
@@ -209,6 +209,11 @@ static weir_err survey_add_splits(const weir_import_table *table, uint32_t colum
                 (int)sizeof mask->name)
                 return WEIR_ERR(WEIR_EDATA, "the name of the column '%.64s' is too long for a split; shorten it",
                                 weir_csv_name(table->csv, i));
+            for (uint32_t k = 0; k + 1 < next; k++)
+                if (table->columns[k].role == WEIR_IMPORT_MASK && strcmp(table->columns[k].name, mask->name) == 0)
+                    return WEIR_ERR(WEIR_EDATA,
+                                    "the column '%.64s' would make a second mask '%s'; rename it, or --skip one",
+                                    weir_csv_name(table->csv, i), mask->name);
         }
     }
     return WEIR_OK;
@@ -230,6 +235,21 @@ static weir_err survey_open_table(const weir_import *import, const char *path, b
     }
     if (!err) err = survey_add_splits(table, columns);
     return err ? weir_err_prefix(err, "%s", path) : WEIR_OK;
+}
+
+/* A name that is spelt wrongly would leave the column a feature. */
+static weir_err survey_check_splits(const weir_import_table *table, const char *splits) {
+    for (const char *at = splits; at && *at;) {
+        const int length = (int)strcspn(at, ",");
+        bool found = false;
+        for (uint32_t i = 0; i < table->column_count && table->columns[i].field == i; i++) {
+            const char *name = weir_csv_name(table->csv, i);
+            found = found || (strlen(name) == (size_t)length && strncmp(name, at, (size_t)length) == 0);
+        }
+        if (!found) return WEIR_ERR(WEIR_EDATA, "--splits names '%.*s', which is no column of the nodes", length, at);
+        at += length + (at[length] == ',');
+    }
+    return WEIR_OK;
 }
 
 uint32_t weir_import_find(const weir_import_table *table, weir_import_role role) {
@@ -493,6 +513,7 @@ weir_err weir_import_walk(weir_import_table *table, weir_err (*visit)(void *cont
 weir_err weir_import_survey(weir_import *import) {
     const weir_snapshot_import_opts *opts = import->opts;
     weir_err err = survey_open_table(import, opts->nodes, true, &import->nodes);
+    if (!err) err = survey_check_splits(&import->nodes, opts->splits);
     if (!err) err = survey_open_table(import, opts->edges, false, &import->edges);
     if (!err && opts->nodes && weir_import_find(&import->nodes, WEIR_IMPORT_ID) == WEIR_SCHEMA_NONE)
         err = WEIR_ERR(WEIR_EDATA, "%s has no column 'id'", opts->nodes);

@@ -102,8 +102,10 @@ static weir_err tabulate_put_member(const tabulate *t, uint32_t member) {
     double value = 0;
     if (t->rows->archive.members[member].kind == WEIR_MEMBER_MATRIX)
         return tabulate_put_matrix(t, column, text, writer);
-    const uint8_t set = weir_import_in_mask(t->table, at);
-    if (column->role == WEIR_IMPORT_MASK) return weir_npy_write(writer, &set, 1);
+    if (column->role == WEIR_IMPORT_MASK) {
+        const uint8_t set = weir_import_in_mask(t->table, at);
+        return weir_npy_write(writer, &set, 1);
+    }
     if (*text && !weir_import_number(text, &value)) return tabulate_changed(t);
     const float number = *text ? (float)value : NAN;
     return weir_npy_write(writer, &number, 1);

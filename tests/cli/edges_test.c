@@ -58,4 +58,25 @@ static void a_coin_on_edges_stays_a_coin(void **state) {
     learn("coin", "^0\\.(0[4-9]|1[0-3])"); /* 0.08 by chance */
 }
 
-WEIR_TESTS(WEIR_CASE(labels_of_edges_are_learnt), WEIR_CASE(a_coin_on_edges_stays_a_coin))
+/* A split is told by masks and by nothing else: of vertices, and of edges that become some. */
+static void splits_are_masks(void **state) {
+    (void)state;
+    cli_must("printf 'id,label,cut,timestamp\\na,x,train,0\\nb,y,dev,0\\nc,x,test,0\\nd,y,,0\\na,x,,5\\n' > n.csv;"
+             "printf 'src,dst,type,timestamp,part\\na,b,met,1,val\\nb,c,met,2,test\\n' > e.csv;"
+             "weir snapshot import s --nodes n.csv --edges e.csv --splits cut --skip part >&2;"
+             "weir snapshot export s out >&2; head -n 1 out/nodes.csv; cat out/nodes.csv",
+             "mask.cut_train,mask.cut_val,mask.cut_test");
+    cli_must("cut -d, -f1,5- out/nodes.csv | sort -u | tr '\\n' ' '", "a,1,0,0.* b,0,1,0.* c,0,0,1.* d,0,0,0");
+    cli_must("weir snapshot import t --nodes n.csv --edges e.csv --as-vertices met --splits part,cut >&2;"
+             "weir snapshot export t tout >&2; head -qn 1 tout/nodes.csv tout/edges.csv",
+             "mask.cut_test.*mask.part_train.*\nsrc,dst,type,src_type,dst_type,timestamp,event_id\n");
+    cli_refused("weir snapshot import u --nodes n.csv --edges e.csv --splits cot",
+                "'cot', which is no column of the nodes");
+    cli_refused("weir snapshot import u --nodes n.csv --edges e.csv --splits label", "'x' is none of train, val");
+    cli_refused("weir snapshot import u --npz a.npz --splits cut", "--splits is of columns in CSV");
+    cli_refused("sed 's/label/mask.cut_val/;s/,[xy],/,1,/' n.csv > m.csv;"
+                "weir snapshot import u --nodes m.csv --edges e.csv --splits cut",
+                "would make a second mask 'cut_val'");
+}
+
+WEIR_TESTS(WEIR_CASE(splits_are_masks), WEIR_CASE(labels_of_edges_are_learnt), WEIR_CASE(a_coin_on_edges_stays_a_coin))

@@ -163,6 +163,7 @@ static void what_makes_no_sense_is_refused(void **state) {
         {SWEEP "s" TRY " --keep 2", "--keep says how many go on"},
         {SWEEP "s" TRY " --rungs 3 --epochs 2", "2 epochs are too few for 3 rungs"},
         {SWEEP "s --rungs 2 --try 'schedule=constant|cosine'" LEARN, "each of the 2 rungs would have another"},
+        {SWEEP "s --try seed=1..9" LEARN " --split random", "measured on targets that its own seed draws"},
         {SWEEP "s --rungs 2" TRY LEARN " --schedule cosine", "each of the 2 rungs would have another"},
         {SWEEP "s" TRY " --trials 0", "--trials"},
     };

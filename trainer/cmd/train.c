@@ -61,10 +61,14 @@ static weir_err train_read_split(const weir_cli *cli, weir_train_opts *o) {
     char text[32];
     if (fold && !drawn)
         return WEIR_ERR(WEIR_EUSAGE, "--fold is of a draw; give --split random or --split stratified, too");
-    if (!drawn) return WEIR_OK;
-    if (o->cut.split != WEIR_TARGETS_BY_TIME)
+    if (split && o->cut.split != WEIR_TARGETS_BY_TIME)
         return WEIR_ERR(WEIR_EUSAGE,
                         "--split, --masks and --per-class all say which target is in which part; give one of them");
+    if (!drawn) return WEIR_OK;
+    if (weir_cli_given(cli, "judge"))
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--judge with a draw may test a model on what it has learnt from; its training has "
+                        "reported its own test, and --masks name another");
     o->cut.split = WEIR_TARGETS_BY_DRAW;
     o->cut.stratified = strcmp(split, "stratified") == 0;
     o->cut.seed = o->seed;
@@ -397,15 +401,15 @@ static const weir_option options[] = {
     {"test", 0, "X", "share of the targets, the latest (default: 0.15)", NULL},
     {"split", 0, "KIND",
      "time: what is later is for judging; of an import without times also random: --validation and --test of all are "
-     "drawn by --seed, or stratified: as many of each class (default: time)",
+     "drawn by --seed, or stratified: the same shares of each class (default: time)",
      "time|random|stratified"},
     {"fold", 0, "I/K",
-     "with --split random or stratified: the test is the I-th of K parts that --seed draws, and --validation a share "
-     "of "
-     "the others: K trainings test each target once (default: --test says how large it is)",
+     "of a draw: the test is the I-th of K parts, and --validation a share of the others, so that K trainings of one "
+     "--seed test each target once (default: --test says how large it is)",
      NULL},
     {"masks", 0, "A,B,C",
-     "masks of an import for training, validation and test, instead of a cut by time; or one name, of a split of its",
+     "masks of an import for training, validation and test, instead of a cut by time; or the name of a split, which "
+     "has all three",
      NULL},
     {"per-class", 0, "N,M", "draw N of each class to train on and M for validation; the rest is the test", NULL},
     {"cache", 0, "X",

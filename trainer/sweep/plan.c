@@ -115,6 +115,19 @@ static weir_err plan_read_tries(const weir_cli *cli, weir_sweep *s) {
                     "--try is missing: an option of weir train and what it may be, as rate=log:1e-4..1e-2");
 }
 
+/* A draw of targets is the seed's, so trials of several seeds would be measured on other ones (SWEEP-H3). */
+static weir_err plan_refuse_draws(const weir_sweep *s) {
+    bool seeds = false, draws = false;
+    for (uint32_t t = 0; t < s->try_count; t++)
+        seeds = seeds || strcmp(s->tries[t].name, "seed") == 0;
+    for (size_t i = 0; i < s->word_count; i++)
+        draws = draws || strncmp(s->words[i], "--split", 7) == 0 || strncmp(s->words[i], "--per-class", 11) == 0;
+    if (!seeds || !draws) return WEIR_OK;
+    return WEIR_ERR(WEIR_EUSAGE,
+                    "--try seed would have each trial measured on targets that its own seed draws, by --split "
+                    "or --per-class; give masks, or one seed behind --");
+}
+
 /* A trial that goes on to the next rung has more epochs, so its rates would have fallen by another curve until then. */
 static weir_err plan_refuse_falling(const weir_sweep *s) {
     bool falls = false;
@@ -154,6 +167,7 @@ static weir_err plan_read_numbers(const weir_cli *cli, weir_sweep *s) {
     if (!err) err = weir_cli_u64(cli, "seed", 0, UINT32_MAX, &s->seed);
     if (!err && weir_cli_given(cli, "keep") && s->rungs == 1)
         err = WEIR_ERR(WEIR_EUSAGE, "--keep says how many go on to the next rung, and there is one; give --rungs, too");
+    if (!err) err = plan_refuse_draws(s);
     if (!err) err = plan_refuse_falling(s);
     if (!err && s->rungs > 1 &&
         weir_sweep_epochs(s->epochs, s->keep, s->rungs, 0) == weir_sweep_epochs(s->epochs, s->keep, s->rungs, 1))

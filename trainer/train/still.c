@@ -106,15 +106,20 @@ static weir_err still_part_by_class(const weir_target_collector *c, const weir_t
     return err;
 }
 
-/* Which part has what lies at this place of so many in a shuffled order (TRAIN-T8). */
-static weir_targets_part still_part_at(const weir_targets_cut *cut, uint64_t place, uint64_t count) {
+/* Of the first so many that are dealt to the folds in turn, how many this one has. */
+static uint64_t still_dealt(const weir_targets_cut *cut, uint64_t count) {
+    return (count + cut->folds - 1 - cut->fold) / cut->folds;
+}
+
+/* Which part has what lies at this place of so many in a shuffled order, behind those of other classes. Folds are dealt
+ * out over all of them, so that none gets what is left of every class (TRAIN-T8). */
+static weir_targets_part still_part_at(const weir_targets_cut *cut, uint64_t before, uint64_t place, uint64_t count) {
     uint64_t test = (uint64_t)round(cut->test * (double)count), rest = count;
     if (cut->folds) {
-        const uint64_t begin = count * cut->fold / cut->folds, end = count * (cut->fold + 1) / cut->folds;
-        if (place >= begin && place < end) return WEIR_TARGETS_TEST;
-        if (place >= end) place -= end - begin;
+        if ((before + place) % cut->folds == cut->fold) return WEIR_TARGETS_TEST;
+        rest -= still_dealt(cut, before + count) - still_dealt(cut, before);
+        place -= still_dealt(cut, before + place) - still_dealt(cut, before);
         test = 0;
-        rest -= end - begin;
     }
     if (place < test) return WEIR_TARGETS_TEST;
     return place < test + (uint64_t)round(cut->validation * (double)rest) ? WEIR_TARGETS_VALIDATION
@@ -124,17 +129,21 @@ static weir_targets_part still_part_at(const weir_targets_cut *cut, uint64_t pla
 static weir_err still_part_by_draw(const weir_target_collector *c, const weir_targets_cut *cut, uint8_t *parts) {
     const uint64_t count = c->out->count;
     uint32_t *order = weir_calloc(count + 1, sizeof *order);
-    uint64_t *sizes = weir_calloc(c->out->classes, sizeof *sizes), *dealt = weir_calloc(c->out->classes, sizeof *dealt);
-    weir_err err = order && sizes && dealt ? WEIR_OK : WEIR_NOMEM(STILL_NO_MEMORY);
+    const uint32_t classes = c->out->classes;
+    uint64_t *begins = weir_calloc(classes + 1u, sizeof *begins), *dealt = weir_calloc(classes, sizeof *dealt);
+    weir_err err = order && begins && dealt ? WEIR_OK : WEIR_NOMEM(STILL_NO_MEMORY);
     if (!err) still_shuffle(cut->seed, order, count);
     for (uint64_t i = 0; !err && i < count; i++)
-        sizes[cut->stratified ? c->classes_of[i] : 0]++;
+        begins[(cut->stratified ? c->classes_of[i] : 0) + 1]++;
+    for (uint32_t i = 0; !err && i < classes; i++)
+        begins[i + 1] += begins[i];
     for (uint64_t i = 0; !err && i < count; i++) {
         const uint32_t stratum = cut->stratified ? c->classes_of[order[i]] : 0;
-        parts[order[i]] = (uint8_t)still_part_at(cut, dealt[stratum]++, sizes[stratum]);
+        parts[order[i]] =
+            (uint8_t)still_part_at(cut, begins[stratum], dealt[stratum]++, begins[stratum + 1] - begins[stratum]);
     }
     weir_free(order);
-    weir_free(sizes);
+    weir_free(begins);
     weir_free(dealt);
     return err;
 }

@@ -222,7 +222,9 @@ static void draw_nodes(world *w) {
         if (w->repeated) w->node_us[i] = (int64_t)i * 1500000;
         w->labels[i] = w->labelled ? (int64_t)below(w, 13) - 2 : -1;
         w->mask[i] = (uint8_t)below(w, 2);
-        w->parts[i] = (uint8_t)below(w, i > 0 ? SPLIT_PARTS + 1 : 1); /* there is one: a column of nothing is none */
+        /* There is one: a column of nothing is none. An empty field of a later row says nothing, which rows of an
+         * archive cannot. */
+        w->parts[i] = (uint8_t)below(w, i > 0 ? SPLIT_PARTS + !w->repeated : 1);
         for (uint32_t k = 0; k < NUMBERS; k++)
             w->of_nodes[k][i] = some_number(w, k ? missing : 30);
         bool none = below(w, 4) == 0;

@@ -200,11 +200,14 @@ static void t8_each_target_is_in_the_test_of_one_fold(void **state) {
     enum { FOLDS = 5 };
     world *w = world_new();
     unsigned parts[NODES], tested[NODES] = {0}, least[CLASSES], most[CLASSES] = {0};
+    uint64_t fewest, largest;
     world_open(w, weir_test_seed());
     for (unsigned stratified = 0; stratified < 2; stratified++) {
         memset(tested, 0, sizeof tested);
         memset(least, 0xff, sizeof least);
         memset(most, 0, sizeof most);
+        fewest = UINT64_MAX;
+        largest = 0;
         for (uint32_t fold = 0; fold < FOLDS; fold++) {
             weir_targets *t = NULL;
             const weir_targets_opts opts = {.cut = {.split = WEIR_TARGETS_BY_DRAW,
@@ -217,6 +220,8 @@ static void t8_each_target_is_in_the_test_of_one_fold(void **state) {
             parts_of(w, t, parts);
             const uint64_t rest = t->ends[WEIR_TARGETS_VALIDATION];
             const double validated = (double)(rest - t->ends[WEIR_TARGETS_TRAIN]) / (double)rest;
+            fewest = t->count - rest < fewest ? t->count - rest : fewest;
+            largest = t->count - rest > largest ? t->count - rest : largest;
             assert_true(fabs(validated - 0.25) < (double)CLASSES / (double)rest);
             for (uint64_t i = 0; i < NODES; i++)
                 tested[i] += parts[i] == WEIR_TARGETS_TEST;
@@ -227,6 +232,7 @@ static void t8_each_target_is_in_the_test_of_one_fold(void **state) {
             }
             weir_targets_close(t);
         }
+        assert_true(largest - fewest <= 1);
         for (uint64_t i = 0; i < NODES; i++)
             assert_int_equal(tested[i], w->nodes[i].class_of != NONE);
         for (unsigned c = 0; stratified && c < CLASSES; c++)

@@ -11,7 +11,7 @@
  *   SIMULATE-G2  Message times never go backwards, across all topics of a generator.
  *   SIMULATE-G3  No memory is allocated after open: it depends on the options, never on how long the run is.
  *   SIMULATE-G4  Whether a payment is fraud is told in its truth fields only, never in its bytes.
- *   SIMULATE-G5  What of a moving bank is off, or has nothing to do yet, changes no byte.
+ *   SIMULATE-G5  What of a moving bank is off changes no byte.
  *
  * THREADS: every function is [any]; one handle belongs to one thread at a time.
  */

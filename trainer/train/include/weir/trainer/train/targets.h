@@ -17,8 +17,8 @@
  *             have had their time (the task's `maturity`); of a graph that stands still, also if it has one already.
  *   TRAIN-T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as
  *             of the snapshot's time, so that all edges are seen; a class is never an input.
- *   TRAIN-T8  By draw, each target is in the test of one fold, and of a class that is drawn by itself each fold has as
- *             many as another, but for one.
+ *   TRAIN-T8  By draw, each target is in the test of one fold; a fold has as many as another, but for one, and where
+ *             each class is drawn by itself so many of each, too.
  *   TRAIN-T4  No target is from before the history that the snapshot covers (weir_snapshot_from_us).
  *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in parts.
  *   TRAIN-T6  Of a target that another rank has, a rank keeps numbers of a few bytes: its class and who has it, and its
@@ -72,9 +72,8 @@ typedef struct weir_targets_cut {
     uint32_t each[2];                      /* by class: to learn from, for validation                 */
     uint64_t seed;                         /* by class, by draw: of the draw                          */
     bool stratified;                       /* by draw: of each class the same shares                  */
-    uint32_t fold,
-        folds; /* by draw: the test is this one of so many, from 0; validation is a share of the others; 0: the
-                             test is a share */
+    /* By draw: the test is this one of so many, from 0, and validation a share of the others; 0: the test is a share. */
+    uint32_t fold, folds;
 } weir_targets_cut;
 
 typedef struct weir_targets_opts {
