@@ -4,8 +4,8 @@
  *
  *   share = rise · fall
  *   rise    step / rise steps, of the first of them; then 1
- *   fall    end + (1 - end) · (1 + cos(pi · (epoch - 1) / epochs)) / 2: 1 in the first epoch, and `end` would be that of
- *           the one behind the last, so that each learns something
+ *   fall    end + (1 - end) · (1 + cos(pi · (epoch - 1) / epochs)) / 2: 1 in the first epoch, and `end` would be that
+ *           of the one behind the last, so that each learns something
  *
  * It falls from epoch to epoch, and not from step to step: rows of embeddings that wait for their turn all have to be
  * brought whenever the rate changes (adamw.c). It is a function of what a checkpoint has, so what is resumed goes on

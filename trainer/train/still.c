@@ -121,6 +121,7 @@ static weir_targets_part still_part_at(const weir_targets_cut *cut, uint64_t bef
         place -= still_dealt(cut, before + place) - still_dealt(cut, before);
         test = 0;
     }
+    WEIR_ASSERT(place < rest); // TRAIN-T8
     if (place < test) return WEIR_TARGETS_TEST;
     return place < test + (uint64_t)round(cut->validation * (double)rest) ? WEIR_TARGETS_VALIDATION
                                                                           : WEIR_TARGETS_TRAIN;

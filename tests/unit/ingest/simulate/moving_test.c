@@ -268,8 +268,10 @@ static void holidays_have_their_rates(void **state) {
     weir_simulate *sim = open_with(&opts);
     weir_simulate_message m;
     double seen[DAYS] = {0}, expected[DAYS], total = 0, all = 0, chi_square = 0;
-    for (; next_payment(sim, DECEMBER + DAYS * WEIR_SIM_DAY, &m); total++)
+    while (next_payment(sim, DECEMBER + DAYS * WEIR_SIM_DAY, &m)) {
         seen[(m.time_us - DECEMBER) / WEIR_SIM_DAY]++;
+        total++;
+    }
     int64_t first = DECEMBER / WEIR_SIM_DAY;
     for (int64_t day = 0; day < DAYS; day++) {
         expected[day] = weekdays[(first + day + 3) % 7] * weir_sim_holiday_percent(weir_sim_holiday_on(first + day));
@@ -350,7 +352,8 @@ static void ways_differ_between_phases(void **state) {
     const weir_sim_payments *inside = (const weir_sim_payments *)sim;
     double apart = 0, count = 0;
     for (int kind = WEIR_SIMULATE_STOLEN_CARD; kind < WEIR_SIMULATE_FRAUDS; kind++) {
-        for (int64_t day = 20000; day < 24000; day += 5, count++) {
+        for (int64_t day = 20000; day < 24000; day += 5) {
+            count++;
             weir_sim_ways a = weir_sim_ways_of(inside, (weir_simulate_fraud)kind, day);
             weir_sim_ways b = weir_sim_ways_of(inside, (weir_simulate_fraud)kind, day + 45);
             assert_true(memcmp(&a, &b, sizeof a) != 0);
@@ -597,7 +600,8 @@ static void people_move(void **state) {
     (void)state;
     weir_sim_world *world = open_world(1000, true);
     double weight = 0, chance = 0, stayed = 0, moved = 0;
-    for (double life = 800; life <= 2400; life++) {
+    for (int days = 800; days <= 2400; days++) {
+        const double life = days;
         weight += (life - 365) / life;
         chance += (life - 365) / life * 0.35 * 365 / life * 0.854;
     }

@@ -87,7 +87,8 @@ static void focal_loss_by_hand(void **state) {
     weir_real d[6];
     weir_loss loss = {.logits = logits, .labels = labels, .count = 4, .classes = 2, .divisor = 1};
     const double p = 1 / (1 + exp(-1)), q = 1 / (1 + exp(-2)), e = exp(1), r = 1 / (e + 1 + 1 / e);
-    for (double g = 0; g < 3; g += 0.5) {
+    for (int halves = 0; halves < 6; halves++) {
+        const double g = halves * 0.5;
         loss.focal = g;
         const double expected = pow(1 - p, g) * -log(p) + pow(1 - q, g) * -log(q);
         near(weir_loss_binary(&loss, d), expected + 800, 1e-9);

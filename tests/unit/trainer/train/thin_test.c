@@ -117,7 +117,8 @@ static void a_parent_loses_the_same_wherever_it_stands(void **state) {
 static void as_many_are_seen_as_were_asked_for(void **state) {
     (void)state;
     weir_train_thinned t = {0};
-    for (double rate = 0; rate < 0.95; rate += 0.1) {
+    for (int tenths = 0; tenths < 10; tenths++) {
+        const double rate = tenths * 0.1;
         double seen = 0, all = 0;
         for (uint64_t batch = 0; batch < 20; batch++) {
             thin_block b;

@@ -17,14 +17,14 @@
  *             have had their time (the task's `maturity`); of a graph that stands still, also if it has one already.
  *   TRAIN-T3  Of a graph that stands still (an import without times): each target is in one part, and all are judged as
  *             of the snapshot's time, so that all edges are seen; a class is never an input.
- *   TRAIN-T8  By draw, each target is in the test of one fold; a fold has as many as another, but for one, and where
- *             each class is drawn by itself so many of each, too.
  *   TRAIN-T4  No target is from before the history that the snapshot covers (weir_snapshot_from_us).
  *   TRAIN-T5  All ranks have the same targets in the same order, whether the snapshot is whole or in parts.
  *   TRAIN-T6  Of a target that another rank has, a rank keeps numbers of a few bytes: its class and who has it, and its
  *             day if it is only for judging.
  *   TRAIN-T7  Cut by times, training and validation have the targets, with the classes, that a snapshot as of
  *             `known_us` has: no label of that moment or later counts, nor a target whose label could still have come.
+ *   TRAIN-T8  By draw, each target is in the test of one fold; a fold has as many as another, but for one, and where
+ *             each class is drawn by itself so many of each, too.
  *
  * Of a task `at: put` a target is one life of a vertex: its time, its features and its labels are of that. What a later
  * message says of it (an update, a deletion, a second put) changes neither its time nor its class nor its features.
@@ -72,7 +72,7 @@ typedef struct weir_targets_cut {
     uint32_t each[2];                      /* by class: to learn from, for validation                 */
     uint64_t seed;                         /* by class, by draw: of the draw                          */
     bool stratified;                       /* by draw: of each class the same shares                  */
-    /* By draw: the test is this one of so many, from 0, and validation a share of the others; 0: the test is a share. */
+    /* By draw: the test is this one of so many, and validation a share of the others; 0: the test is a share. */
     uint32_t fold, folds;
 } weir_targets_cut;
 
