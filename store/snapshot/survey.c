@@ -198,13 +198,13 @@ bool weir_import_in_mask(const weir_import_table *table, uint32_t at) {
 /* Behind the columns of the file, a mask for each part of each split. */
 static weir_err survey_add_splits(const weir_import_table *table, uint32_t columns) {
     for (uint32_t i = 0, next = columns; i < columns; i++) {
-        if (table->columns[i].role != WEIR_IMPORT_SPLIT) continue;
+        const weir_import_column split = table->columns[i];
+        if (split.role != WEIR_IMPORT_SPLIT) continue;
         for (uint32_t part = 0; part < WEIR_IMPORT_PARTS; part++) {
             weir_import_column *mask = &table->columns[next++];
             mask->role = WEIR_IMPORT_MASK;
             mask->field = i;
             mask->part = part;
-            weir_import_column split = table->columns[i];
             if (snprintf(mask->name, sizeof mask->name, "%s_%s", split.name, weir_import_parts[part]) >=
                 (int)sizeof mask->name)
                 return WEIR_ERR(WEIR_EDATA, "the name of the column '%.64s' is too long for a split; shorten it",

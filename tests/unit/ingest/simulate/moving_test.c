@@ -95,13 +95,7 @@ static void g2_times_never_go_back(void **state) {
     weir_simulate_payments_opts opts = moving();
     opts.start_us = DECEMBER + 18 * WEIR_SIM_DAY + 12345678901; /* holidays before, at and after it */
     weir_simulate *sim = open_with(&opts);
-    int64_t last = opts.start_us;
-    for (int i = 0; i < 200000; i++) {
-        weir_simulate_message m;
-        weir_simulate_next(sim, &m);
-        assert_true(m.time_us >= last);
-        last = m.time_us;
-    }
+    sim_check_order(sim, opts.start_us, 200000);
     weir_simulate_close(sim);
 }
 
@@ -642,21 +636,6 @@ static void habits_change(void **state) {
 
 /* --- fraud from outside ------------------------------------------------------------------------------------------- */
 
-/* The largest distance between two cumulated histograms. */
-static double distance(const double *a, const double *b, size_t bins) {
-    double total_a = 0, total_b = 0, sum_a = 0, sum_b = 0, most = 0;
-    for (size_t i = 0; i < bins; i++) {
-        total_a += a[i];
-        total_b += b[i];
-    }
-    for (size_t i = 0; i < bins; i++) {
-        sum_a += a[i] / total_a;
-        sum_b += b[i] / total_b;
-        most = fmax(most, fabs(sum_a - sum_b));
-    }
-    return most;
-}
-
 static size_t amount_bin(const char *amount) {
     double value = log2(strtod(amount, NULL)) * 2 + 10;
     return value < 0 ? 0 : value > 63 ? 63 : (size_t)value;
@@ -685,12 +664,12 @@ static void g4_fraud_has_the_marginals_of_honest_payments(void **state) {
         if (strcmp(sim_field_of(&o, "currency"), "EUR") == 0) amounts[fraud][amount_bin(sim_field_of(&o, "amount"))]++;
         if (sim_field_of(&o, "mcc")) trades[fraud][strtoul(sim_field_of(&o, "mcc"), NULL, 10) / 100]++;
     }
-    assert_true(distance(days[0], days[1], 98) < 0.06);
-    assert_true(distance(hours[0], hours[1], 168) < 0.06);
-    assert_true(distance(amounts[0], amounts[1], 64) < 0.10);
-    assert_true(distance(channels[0], channels[1], 128) < 0.20);
-    assert_true(distance(trades[0], trades[1], 100) < 0.15);
-    assert_true(distance(countries[0], countries[1], 676) < 0.15);
+    assert_true(sim_distance(days[0], days[1], 98) < 0.06);
+    assert_true(sim_distance(hours[0], hours[1], 168) < 0.06);
+    assert_true(sim_distance(amounts[0], amounts[1], 64) < 0.10);
+    assert_true(sim_distance(channels[0], channels[1], 128) < 0.20);
+    assert_true(sim_distance(trades[0], trades[1], 100) < 0.15);
+    assert_true(sim_distance(countries[0], countries[1], 676) < 0.15);
     weir_simulate_close(sim);
 }
 

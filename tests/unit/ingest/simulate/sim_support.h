@@ -6,6 +6,7 @@
 #include "weir_test.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +107,31 @@ static inline weir_simulate *sim_clicks(uint32_t people, uint32_t items, uint64_
     weir_simulate *sim = NULL;
     assert_ok(weir_simulate_clicks_open(&opts, &sim));
     return sim;
+}
+
+/* The largest distance between two cumulated histograms. */
+static inline double sim_distance(const double *a, const double *b, size_t bins) {
+    double total_a = 0, total_b = 0, sum_a = 0, sum_b = 0, most = 0;
+    for (size_t i = 0; i < bins; i++) {
+        total_a += a[i];
+        total_b += b[i];
+    }
+    for (size_t i = 0; i < bins; i++) {
+        sum_a += a[i] / total_a;
+        sum_b += b[i] / total_b;
+        most = fmax(most, fabs(sum_a - sum_b));
+    }
+    return most;
+}
+
+/* Its next messages never go back in time, nor before first_us. */
+static inline void sim_check_order(weir_simulate *sim, int64_t first_us, int count) {
+    for (int i = 0; i < count; i++) {
+        weir_simulate_message m;
+        weir_simulate_next(sim, &m);
+        assert_true(m.time_us >= first_us);
+        first_us = m.time_us;
+    }
 }
 
 /* A hash over the topics, keys and bytes of the next count messages. */

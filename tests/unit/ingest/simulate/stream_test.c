@@ -234,21 +234,6 @@ static void blocked_cards_pay_no_more(void **state) {
 
 /* --- fraud from outside: no field of the row gives it away -------------------------------------------------------- */
 
-/* The largest distance between two cumulated histograms. */
-static double distance(const double *a, const double *b, size_t bins) {
-    double total_a = 0, total_b = 0, sum_a = 0, sum_b = 0, most = 0;
-    for (size_t i = 0; i < bins; i++) {
-        total_a += a[i];
-        total_b += b[i];
-    }
-    for (size_t i = 0; i < bins; i++) {
-        sum_a += a[i] / total_a;
-        sum_b += b[i] / total_b;
-        most = fmax(most, fabs(sum_a - sum_b));
-    }
-    return most;
-}
-
 static size_t channel_bin(const char *channel) {
     return *channel == 'w' ? 0 : *channel == 'p' ? 1 : *channel == 't' ? 2 : channel[1] == 'p' ? 3 : 4;
 }
@@ -275,11 +260,11 @@ static void g4_fraud_has_the_marginals_of_honest_payments(void **state) {
         if (strcmp(sim_field_of(&o, "currency"), "EUR") == 0) amounts[fraud][amount_bin(sim_field_of(&o, "amount"))]++;
         if (sim_field_of(&o, "mcc")) trades[fraud][strtoul(sim_field_of(&o, "mcc"), NULL, 10) / 100]++;
     }
-    assert_true(distance(hours[0], hours[1], 168) < 0.06);
-    assert_true(distance(amounts[0], amounts[1], 64) < 0.10);
-    assert_true(distance(channels[0], channels[1], 5) < 0.20);
-    assert_true(distance(trades[0], trades[1], 100) < 0.15);
-    assert_true(distance(countries[0], countries[1], 676) < 0.15);
+    assert_true(sim_distance(hours[0], hours[1], 168) < 0.06);
+    assert_true(sim_distance(amounts[0], amounts[1], 64) < 0.10);
+    assert_true(sim_distance(channels[0], channels[1], 5) < 0.20);
+    assert_true(sim_distance(trades[0], trades[1], 100) < 0.15);
+    assert_true(sim_distance(countries[0], countries[1], 676) < 0.15);
     weir_simulate_close(sim);
 }
 
