@@ -287,9 +287,10 @@ static void connect_streams(int out, int err) {
 }
 
 /* environ with the extra lines behind it, where putenv lets the last one win. Each mpirun keeps its files in the case's
- * folder: two that begin at one moment fail to make the one that they would share below /tmp. */
+ * folder: two that begin at one moment fail to make the one that they would share below /tmp. What main starts before
+ * the cases, as a broker, belongs to none. */
 static void add_environment(const char *const *extra) {
-    if (page->folder[0] && setenv("OMPI_MCA_orte_tmpdir_base", page->folder, 0) != 0) die("setenv");
+    if (page && page->folder[0] && setenv("OMPI_MCA_orte_tmpdir_base", page->folder, 0) != 0) die("setenv");
     for (; extra && *extra; extra++) {
         char *line = strdup(*extra);
         if (!line || putenv(line) != 0) die("putenv");

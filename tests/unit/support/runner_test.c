@@ -209,6 +209,7 @@ static const weir_test_case slow[] = {WEIR_CASE(computes_and_waits)};
 static const weir_test_case good[] = {WEIR_CASE(passes), WEIR_CASE(uses_a_folder), WEIR_CASE(skips)};
 static const weir_test_case skipping[] = {WEIR_CASE(skips)};
 static const weir_test_case seeded[] = {WEIR_CASE(draws_a_seed)};
+static const weir_test_case starting[] = {WEIR_CASE(passes)};
 static const weir_test_case leaving[] = {WEIR_CASE(leaves_a_process)};
 
 #define SET(name) \
@@ -217,7 +218,8 @@ static const struct {
     const char *name;
     const weir_test_case *cases;
     size_t count;
-} fixtures[] = {SET(bad), SET(hanging), SET(spinning), SET(slow), SET(good), SET(skipping), SET(seeded), SET(leaving)};
+} fixtures[] = {SET(bad),      SET(hanging), SET(spinning), SET(slow),   SET(good),
+                SET(skipping), SET(seeded),  SET(starting), SET(leaving)};
 
 /* --- running it --------------------------------------------------------------------------------------------- */
 
@@ -445,6 +447,15 @@ static void output_and_status_of_a_program_are_caught(void **state) {
     weir_test_output_free(&output);
 }
 
+/* A program may start what all its cases need, as a broker, before the first of them. */
+static void program_runs_before_the_cases(void **state) {
+    (void)state;
+    weir_test_output output = run_fixture("starting", NULL, NULL);
+    assert_says(&output, "started with status 3: hello");
+    assert_last_line(&output, "1 passed, 0 failed, 0 skipped");
+    weir_test_output_free(&output);
+}
+
 static void program_that_is_not_there_is_status_127(void **state) {
     (void)state;
     weir_test_output output;
@@ -481,12 +492,18 @@ static const weir_test_case cases[] = {
     WEIR_CASE(wrong_environment_is_refused),
     WEIR_CASE(process_that_outlives_its_case_is_killed),
     WEIR_CASE(output_and_status_of_a_program_are_caught),
+    WEIR_CASE(program_runs_before_the_cases),
     WEIR_CASE(program_that_is_not_there_is_status_127),
     WEIR_CASE(paths_are_in_the_folder_and_eight_at_once),
 };
 
 int main(int argc, char **argv) {
     const char *fixture = getenv("WEIR_RUNNER_FIXTURE");
+    if (fixture && strcmp(fixture, "starting") == 0) {
+        weir_test_output output = run_shell("printf hello; exit 3");
+        printf("started with status %d: %s\n", output.status, output.out);
+        weir_test_output_free(&output);
+    }
     for (size_t i = 0; fixture && i < sizeof fixtures / sizeof fixtures[0]; i++)
         if (strcmp(fixtures[i].name, fixture) == 0)
             return weir_test_main(fixtures[i].cases, fixtures[i].count, argc, argv);
