@@ -670,6 +670,12 @@ static void kernel_dropout(uint32_t rows, uint32_t cols, const weir_dropout *d, 
         kernel_dropout_row(cols, d, d->keys ? d->keys[i] : i, x + i * cols);
 }
 
+static void kernel_segment_dropout(const weir_segments *s, uint32_t cols, const weir_dropout *d, weir_real *x) {
+    for (size_t i = 0; i < s->count; i++)
+        kernel_dropout_row((s->offsets[i + 1] - s->offsets[i]) * cols, d, d->keys ? d->keys[i] : i,
+                           x + (size_t)s->offsets[i] * cols);
+}
+
 /* --- flat arrays ------------------------------------------------------------------------------------------------- */
 
 static void kernel_add(size_t count, const weir_real *restrict x, weir_real *restrict y) {
@@ -750,6 +756,7 @@ const weir_loops WEIR_LOOP = {
     .layer_norm = kernel_layer_norm,
     .layer_norm_back = kernel_layer_norm_back,
     .dropout = kernel_dropout,
+    .segment_dropout = kernel_segment_dropout,
     .add = kernel_add,
     .square_sum = kernel_square_sum,
     .adamw = kernel_adamw,

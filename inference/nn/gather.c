@@ -80,6 +80,15 @@ static size_t gather_parents_begin(const weir_nn_shape *shape, const weir_block_
     return begin;
 }
 
+/* A stream for each step of each layer, none of which is a layer's own. */
+static weir_dropout gather_share_drop(const weir_nn_drop *drop, uint32_t layer, uint32_t step, uint32_t parent) {
+    weir_dropout of_step = weir_nn_dropout_of(drop, layer);
+    of_step.rate = drop->shares;
+    of_step.stream = layer << 16 | (step + 1);
+    if (of_step.keys) of_step.keys += parent;
+    return of_step;
+}
+
 weir_nn_gather weir_nn_gather_of(const weir_nn *nn, const weir_real *params, const weir_nn_tape *tape, uint32_t layer,
                                  uint32_t step) {
     const weir_nn_shape *shape = nn->shape;
@@ -122,6 +131,7 @@ weir_nn_gather weir_nn_gather_of(const weir_nn *nn, const weir_real *params, con
         .edge_codes = tape->edge_codes[step],
         .edge_width = widths.edge - WEIR_TIME_CODE_COUNT,
         .loops = widths.loops,
+        .share_drop = gather_share_drop(&tape->drop, layer, step, e->parent_begin),
         .degree_weights = tape->degree_weights[step],
         .degree_own = tape->degree_own[step],
     };

@@ -6,7 +6,8 @@
  *   attention (GATv2)     e_ij = a · leaky(v_j + h_i · Wquery + x_ij · Wedge), one for each head
  *   gat (GAT)             e_ij = leaky(a · v_j + h_i · Wquery + x_ij · Wedge), where GAT's product of a and W is one
  *                         matrix with a column for each head, wherever nothing else is asked of W
- *   out_i += sum of softmax(e_i)_j · v_j, and nothing where there are no children
+ *   out_i += sum of softmax(e_i)_j · v_j, and nothing where there are no children; of a training that drops shares, each
+ *   softmax(e_i)_j is 0 by chance, or divided by the chance that it is not
  *
  * x_ij is what is known of the edge: its numbers, and the code of its age. What is mixed is between the least and the
  * most of what there is: no sum grows with the number of children.
@@ -107,11 +108,22 @@ static bool attention_project(const weir_nn_gather *g, weir_nn_workspace *w, uin
     return attention_edges(g, w, cols, kept);
 }
 
-/* From what scores are made of to the parents' rows. */
-static void attention_mix(const weir_nn_gather *g, const weir_attention *scoring, weir_nn_kept *kept, weir_real *out) {
+/* From what scores are made of to the parents' rows. The softmax's way back needs its shares as they were. */
+static bool attention_mix(const weir_nn_gather *g, const weir_attention *scoring, weir_nn_workspace *w,
+                          weir_nn_kept *kept, weir_real *out) {
+    const size_t shares = (size_t)kept->entry_count * g->heads;
     g->k->segment_scores(&kept->entries, scoring, kept->shares);
     g->k->segment_softmax(&kept->entries, g->heads, kept->shares);
-    g->k->segment_mix(&kept->entries, g->heads, kept->shares, g->hidden, kept->values, out);
+    kept->mixed = kept->shares;
+    if (g->share_drop.rate > 0) {
+        kept->mixed = weir_nn_gather_reals(w, kept->entry_count, g->heads);
+        if (!kept->mixed) return false;
+        g->k->zero(kept->mixed, shares * sizeof *kept->mixed);
+        g->k->add(shares, kept->shares, kept->mixed);
+        g->k->segment_dropout(&kept->entries, g->heads, &g->share_drop, kept->mixed);
+    }
+    g->k->segment_mix(&kept->entries, g->heads, kept->mixed, g->hidden, kept->values, out);
+    return true;
 }
 
 static bool attention_forward(const weir_nn_gather *g, weir_nn_workspace *w, weir_nn_kept *kept, weir_real *out) {
@@ -122,8 +134,7 @@ static bool attention_forward(const weir_nn_gather *g, weir_nn_workspace *w, wei
                                     .queries = kept->queries,
                                     .edges = kept->edges,
                                     .weights = g->params + g->extra[ATTENTION_SCORE]};
-    attention_mix(g, &scoring, kept, out);
-    return true;
+    return attention_mix(g, &scoring, w, kept, out);
 }
 
 /* The scores of GAT are those of GATv2 of keys with one column a head, each of weight 1. */
@@ -144,8 +155,7 @@ static bool attention_gat_forward(const weir_nn_gather *g, weir_nn_workspace *w,
                                     .queries = kept->queries,
                                     .edges = kept->edges,
                                     .weights = kept->ones};
-    attention_mix(g, &scoring, kept, out);
-    return true;
+    return attention_mix(g, &scoring, w, kept, out);
 }
 
 /* --- how far from 0 ---------------------------------------------------------------------------------------------- */

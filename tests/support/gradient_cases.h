@@ -122,6 +122,7 @@ static inline void gradient_run_network(const char *task, const weir_nn_drop *dr
     g.entries = network == WEIR_NN_MEAN ? ENTRIES_A_TENSOR : ENTRIES_OF_OTHERS;
     nn_open_network(&g.f, weir_test_seed(), task, 12, encoders, network, weir_nn_network_has_heads(network) ? 3 : 0);
     if (drop) g.f.each = weir_nn_drop_each(drop);
+    g.f.drop = drop;
     nn_random_batch(&g.f);
     uint64_t count = weir_nn_parameter_count(g.f.nn);
     g.params = fixture_array(count, sizeof *g.params);
@@ -148,7 +149,7 @@ static inline void gradient_run(const char *task, const weir_nn_drop *drop, nn_e
 
 /* With a type that has no encoder, and with layers that add. */
 static inline void gradient_run_both(weir_nn_network network) {
-    weir_nn_drop drop = {.rate = 0.3, .edges = 0.4, .seed = 5, .step = 9};
+    weir_nn_drop drop = {.rate = 0.3, .shares = 0.5, .edges = 0.4, .seed = 5, .step = 9};
     gradient_run_network("find", NULL, NN_OF_CATEGORIES, network);
     gradient_run_network("sort", &drop, NN_RESIDUAL, network);
 }

@@ -164,10 +164,27 @@ static inline void naive_scores(const naive_gather *g, uint32_t i, double *value
         scores[h] = z[h] > 0 ? z[h] : 0.2 * z[h];
 }
 
+/* What a share is multiplied with: the kernel's own mask, as of layers below. */
+static inline void naive_kept_shares(const naive_gather *g, uint32_t count, uint32_t heads,
+                                     weir_real kept[NN_EDGES_MAX * NN_HIDDEN_MAX]) {
+    const weir_nn_drop *drop = g->f->drop;
+    const uint32_t offsets[] = {0, count};
+    const uint64_t key = g->node - g->f->batch.block->edges[g->step].parent_begin;
+    for (uint32_t i = 0; i < count * heads; i++)
+        kept[i] = 1;
+    if (!drop || drop->shares == 0) return;
+    weir_dropout dropout = weir_nn_dropout_of(drop, g->layer << 16 | (g->step + 1));
+    dropout.rate = drop->shares;
+    dropout.keys = drop->keys ? &drop->keys[g->node] : &key;
+    weir_nn_kernels(g->f->nn)->segment_dropout(&(weir_segments){.count = 1, .offsets = offsets}, heads, &dropout, kept);
+}
+
 static inline uint32_t naive_attention(const naive_gather *g, double *out) {
     const uint32_t heads = weir_nn_heads(g->f->shape), wide = g->hidden / heads;
     static double values[NN_EDGES_MAX][NN_HIDDEN_MAX], scores[NN_EDGES_MAX][NN_HIDDEN_MAX];
     const uint32_t count = g->count + (g->f->network == WEIR_NN_GAT && naive_same_type(g));
+    static weir_real kept[NN_EDGES_MAX * NN_HIDDEN_MAX];
+    naive_kept_shares(g, count, heads, kept);
     for (uint32_t i = 0; i < count; i++)
         naive_scores(g, i, values[i], scores[i]);
     for (uint32_t c = 0; c < g->hidden; c++) {
@@ -176,7 +193,7 @@ static inline uint32_t naive_attention(const naive_gather *g, double *out) {
             best = fmax(best, scores[i][c / wide]);
         for (uint32_t i = 0; i < count; i++) {
             sum += exp(scores[i][c / wide] - best);
-            mixed += exp(scores[i][c / wide] - best) * values[i][c];
+            mixed += (double)kept[i * heads + c / wide] * exp(scores[i][c / wide] - best) * values[i][c];
         }
         if (count) out[c] += mixed / sum;
     }

@@ -92,7 +92,8 @@ typedef struct nn_fixture {
     weir_schema *schema;
     nn_encoders encoders;
     weir_nn_network network;
-    double each; /* how many edges one stands for, where some are left out */
+    const weir_nn_drop *drop; /* of the pass that is compared; NULL: none */
+    double each;              /* how many edges one stands for, where some are left out */
     weir_nn_shape *shape;
     weir_nn *nn;
     weir_real *params;

@@ -25,14 +25,17 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
     const uint32_t heads = o->heads ? o->heads : WEIR_NN_HEADS_DEFAULT;
     if (!weir_nn_network_has_heads(o->network) && o->heads)
         return WEIR_ERR(WEIR_EUSAGE, "--heads is of --network attention and gat; give one of them, or omit it");
+    if (!weir_nn_network_has_heads(o->network) && o->attention_dropout > 0)
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--attention-dropout is of --network attention and gat; give one of them, or omit it");
     if (!weir_nn_network_has_heads(o->network) || o->hidden % heads == 0) return WEIR_OK;
     return WEIR_ERR(WEIR_EUSAGE, "%u heads do not divide --hidden %u; give --heads a number that does", heads,
                     o->hidden);
 }
 
 weir_err weir_cmd_train_refuse_network(const weir_cli *cli, const char *why) {
-    static const char *const of_networks[] = {"network",      "schedule", "rate-end", "rate-rise",
-                                              "edge-dropout", "focal",    "jump"};
+    static const char *const of_networks[] = {"network",      "schedule",          "rate-end", "rate-rise",
+                                              "edge-dropout", "attention-dropout", "focal",    "jump"};
     for (size_t i = 0; i < sizeof of_networks / sizeof of_networks[0]; i++)
         if (weir_cli_given(cli, of_networks[i]))
             return WEIR_ERR(WEIR_EUSAGE, "--%s is of a network, and %s; omit one of them", of_networks[i], why);
@@ -65,6 +68,7 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
     if (!err) err = weir_cli_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
     if (!err) err = weir_cli_f64(cli, "edge-dropout", 0, 0.95, &o->edge_dropout);
+    if (!err) err = weir_cli_f64(cli, "attention-dropout", 0, 0.95, &o->attention_dropout);
     if (!err) err = weir_cli_f64(cli, "unknown", 0, 0.99, &o->unknown);
     if (!err) err = weir_cli_f64(cli, "embedding-rate", 1e-9, 10, &o->embedding_rate);
     if (!err) err = weir_cli_f64(cli, "positive-weight", 0, 1e6, &o->positive_weight);

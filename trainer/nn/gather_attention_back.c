@@ -24,7 +24,8 @@ static void attention_unmix(const weir_nn_gather_back *b, const weir_attention *
                             const weir_attention_back *back) {
     const weir_nn_gather *g = &b->g;
     const weir_segments *entries = &b->kept.entries;
-    g->k->segment_mix_back(entries, g->heads, b->kept.shares, g->hidden, b->kept.values, b->dout, d->shares, d->values);
+    g->k->segment_mix_back(entries, g->heads, b->kept.mixed, g->hidden, b->kept.values, b->dout, d->shares, d->values);
+    if (g->share_drop.rate > 0) g->k->segment_dropout(entries, g->heads, &g->share_drop, d->shares);
     g->k->segment_softmax_back(entries, g->heads, b->kept.shares, d->shares);
     g->k->segment_scores_back(entries, scoring, d->shares, back);
 }

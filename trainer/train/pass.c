@@ -161,11 +161,12 @@ weir_err weir_training_bring(weir_trained *t, const weir_train_batch *batch, con
 static weir_err training_compute(weir_trained *t, const weir_train_batch *batch, const weir_nn_batch *nn,
                                  double divisor, double *loss) {
     const weir_nn_drop drop = {.rate = t->opts.dropout,
+                               .shares = t->opts.attention_dropout,
                                .edges = t->opts.edge_dropout,
                                .seed = t->opts.seed,
                                .step = weir_adamw_steps(t->adamw),
                                .keys = batch->keys};
-    const bool drops = drop.rate > 0 || drop.edges > 0;
+    const bool drops = drop.rate > 0 || drop.shares > 0 || drop.edges > 0;
     const weir_nn_listener listener = {training_finished, t->sums};
     double weights[WEIR_SCHEMA_LABEL_VALUES_MAX];
     weir_err err = WEIR_OK;

@@ -56,6 +56,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
     if (o->schedule || o->rate_rise) hash = weir_xxh3(schedule, sizeof schedule, hash);
     const double steps[] = {o->edge_dropout, o->focal};
     if (o->edge_dropout > 0 || o->focal > 0) hash = weir_xxh3(steps, sizeof steps, hash);
+    if (o->attention_dropout > 0) hash = weir_xxh3(&o->attention_dropout, sizeof o->attention_dropout, hash);
     if (o->local) hash = weir_xxh3(&o->local, sizeof o->local, hash);
     if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
     hash = weir_xxh3(&t->targets->digest, sizeof t->targets->digest, hash); /* masks of one size differ, too */

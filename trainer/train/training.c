@@ -63,6 +63,7 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     if (!err) err = training_check_range("decay", o->decay, 0, 10);
     if (!err) err = training_check_range("dropout", o->dropout, 0, 0.95);
     if (!err) err = training_check_range("input dropout", o->input_dropout, 0, 0.99);
+    if (!err) err = training_check_range("attention dropout", o->attention_dropout, 0, 0.95);
     if (!err) err = training_check_range("edge dropout", o->edge_dropout, 0, 0.95);
     if (!err) err = training_check_range("unknown", o->unknown, 0, 0.99);
     if (!err && o->embedding_rate > 0) err = training_check_range("embedding rate", o->embedding_rate, 1e-9, 10);

@@ -428,6 +428,38 @@ static void dropout_of_another_step_differs(void **state) {
     assert_in_range(same, 80, 176); /* 6 deviations */
 }
 
+/* What the entries of a segment lose follows from its key and their places in it, wherever the segment stands. */
+static void dropout_of_segments_goes_by_their_keys(void **state) {
+    (void)state;
+    enum { COUNT = 400, COLS = 3, MOST = 9 };
+    rng = weir_rng_stream(weir_test_seed(), 7, 0);
+    uint32_t offsets[COUNT + 1] = {0}, turned[COUNT + 1] = {0}, dropped = 0;
+    uint64_t keys[COUNT], backwards[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        offsets[i + 1] = offsets[i] + (uint32_t)weir_rng_below(&rng, MOST + 1);
+        keys[i] = backwards[COUNT - 1 - i] = weir_rng_below(&rng, UINT64_MAX);
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        turned[i + 1] = turned[i] + offsets[COUNT - i] - offsets[COUNT - i - 1];
+    const uint32_t entries = offsets[COUNT] * COLS;
+    weir_real *x = array(entries, sizeof *x), *y = array(entries, sizeof *y);
+    for (uint32_t e = 0; e < entries; e++)
+        x[e] = y[e] = 1;
+    weir_kernels_cpu()->segment_dropout(&(weir_segments){.count = COUNT, .offsets = offsets}, COLS,
+                                        &(weir_dropout){0.25, 3, 1u << 16 | 1, keys}, x);
+    weir_loops_plain.segment_dropout(&(weir_segments){.count = COUNT, .offsets = turned}, COLS,
+                                     &(weir_dropout){0.25, 3, 1u << 16 | 1, backwards}, y);
+    for (uint32_t i = 0; i < COUNT; i++)
+        for (uint32_t n = 0; n < (offsets[i + 1] - offsets[i]) * COLS; n++) {
+            const double kept = (double)x[offsets[i] * COLS + n];
+            assert_true(kept == (double)y[turned[COUNT - 1 - i] * COLS + n]);
+            assert_true(kept == 0 || fabs(kept - 1 / 0.75) < 1e-4);
+            dropped += kept == 0;
+        }
+    assert_true(fabs(dropped - 0.25 * entries) < 5 * sqrt(0.25 * 0.75 * entries));
+    free(x), free(y);
+}
+
 /* --- flat arrays ------------------------------------------------------------------------------------------------- */
 
 static void check_flat(const weir_kernels *k, uint32_t rows, uint32_t cols) {
@@ -568,6 +600,7 @@ WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CAS
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
            WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu),
            WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
-           WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
-           WEIR_CASE(adagrad_divides_by_all_squares), WEIR_CASE(k1_same_arguments_same_bits),
-           WEIR_CASE(k2_nothing_touches_nothing), WEIR_CASE(k3_memory_is_all_that_can_fail))
+           WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(dropout_of_segments_goes_by_their_keys),
+           WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2), WEIR_CASE(adagrad_divides_by_all_squares),
+           WEIR_CASE(k1_same_arguments_same_bits), WEIR_CASE(k2_nothing_touches_nothing),
+           WEIR_CASE(k3_memory_is_all_that_can_fail))

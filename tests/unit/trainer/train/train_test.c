@@ -393,6 +393,9 @@ static void r2_resumed_is_as_if_never_stopped(void **state) {
     opts.focal = 2;
     opts.rate_rise = 30; /* longer than an epoch */
     resumed(opts, weir_test_path("run-schedule"));
+    opts.network = WEIR_NN_GAT;
+    opts.attention_dropout = 0.3;
+    resumed(opts, weir_test_path("run-attention"));
     weir_snapshot_close(snapshot);
 }
 
@@ -428,6 +431,9 @@ static void resume_with_other_options(void **state) {
     opts.edge_dropout = 0.2;
     refused(&opts, WEIR_EVERSION, "of other options");
     opts.edge_dropout = 0;
+    opts.attention_dropout = 0.2;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.attention_dropout = 0;
     opts.focal = 2;
     refused(&opts, WEIR_EVERSION, "of other options");
     opts.focal = 0;

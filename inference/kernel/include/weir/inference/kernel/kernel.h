@@ -102,7 +102,7 @@ typedef struct weir_adagrad_step {
 typedef struct weir_dropout {
     double rate; /* in [0, 1), taken to the nearest 1/65536; what stays is divided by 1 - rate */
     uint64_t seed;
-    uint32_t stream;      /* of the layer */
+    uint32_t stream;      /* of the layer, or of a step of it */
     const uint64_t *keys; /* one a row; NULL: its number */
 } weir_dropout;
 
@@ -221,8 +221,10 @@ typedef struct weir_kernels {
     void (*layer_norm_back)(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats,
                             const weir_real *gain, const weir_real *dout, weir_real *dx, weir_real *dgain,
                             weir_real *dshift);
-    /* In place; the same call on the gradient is the way back. */
+    /* In place; the same call on the gradient is the way back. Of segments: a segment's entries, cols each, are one row
+     * of it. */
     void (*dropout)(uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x);
+    void (*segment_dropout)(const weir_segments *segments, uint32_t cols, const weir_dropout *dropout, weir_real *x);
 
     /* Of flat arrays: y += x;   the sum of squares;   one step of AdamW, or of Adagrad. */
     void (*add)(size_t count, const weir_real *x, weir_real *y);

@@ -33,7 +33,8 @@ typedef struct weir_nn_gather {
     uint32_t parent_cols;
     const weir_real *edge_numbers, *edge_codes; /* of each entry; numbers: edge_width each, NULL without any */
     uint32_t edge_width;
-    bool loops; /* the step joins a type with itself: a parent can count among its children */
+    bool loops;              /* the step joins a type with itself: a parent can count among its children */
+    weir_dropout share_drop; /* of shares of attention; rate 0: all stay */
     const weir_real *degree_weights, *degree_own; /* of each entry, and of each parent (kernel.h); NULL: not wanted */
 } weir_nn_gather;
 

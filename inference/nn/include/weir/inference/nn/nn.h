@@ -113,10 +113,11 @@ typedef struct weir_nn_batch {
 
 /* Training: what is dropped of layers depends on (seed, step, layer, the node's key) alone. */
 typedef struct weir_nn_drop {
-    double rate;  /* 0: nothing */
-    double edges; /* share of the edges that the batch lacks: counts, and sums of GIN, grow by as much */
+    double rate;   /* 0: nothing */
+    double shares; /* of attention: a neighbour is left out of the mixture, and the others' shares do not grow to 1 */
+    double edges;  /* share of the edges that the batch lacks: counts, and sums of GIN, grow by as much */
     uint64_t seed, step;
-    const uint64_t *keys; /* one a node but those of the last hop, the same on every rank; NULL: the node's number */
+    const uint64_t *keys; /* one a node but those of the last hop, the same on every rank; NULL: the row's number */
 } weir_nn_drop;
 
 /* Memory of forward passes, which grows to the largest seen and stays so; a pass that fits allocates nothing. tape: it

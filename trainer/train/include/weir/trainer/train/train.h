@@ -158,6 +158,7 @@ typedef struct weir_train_opts {
     double rate_end;              /* of a cosine: towards what share of it the last epochs fall */
     uint32_t fall_epochs;         /* … over so many; 0: over those of the training         */
     double input_dropout;         /* of the entries of an import's matrices */
+    double attention_dropout;     /* of shares of attention */
     double edge_dropout;          /* of the edges that a step would see */
     const uint32_t *embedded;     /* vertex types, each once: their vertices have embeddings of their own */
     uint32_t embedded_count;
