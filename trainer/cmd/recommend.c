@@ -156,6 +156,7 @@ static void recommend_put_report(weir_buf *out, const weir_schema *schema, const
     weir_json_object(&json);
     weir_json_key_string(&json, "task", weir_schema_task_at(schema, v->shape.task)->name);
     weir_json_key_u64(&json, "best_epoch", v->best_epoch);
+    if (v->shape.cosine) weir_json_key_f64(&json, "length_power", v->shape.length_power);
     weir_json_key_f64(&json, "trend_weight", v->shape.trend_weight);
     weir_json_key_f64(&json, "trend_half_life_seconds", (double)v->trend_half_life_us * 1e-6);
     recommend_put_metrics(&json, "validation", &v->validation, false);
@@ -221,8 +222,10 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
     char id[WEIR_MODEL_ID_MAX] = "";
     recommend_put_report(&metrics, weir_snapshot_schema(o->snapshot), &v);
     recommend_put_provenance(&provenance, c, o);
-    weir_buf_printf(&text, "best of epoch %u; what is met lately weighs %.2f, half of it after %.1f h\n", v.best_epoch,
+    weir_buf_printf(&text, "best of epoch %u; what is met lately weighs %.2f, half of it after %.1f h", v.best_epoch,
                     v.shape.trend_weight, (double)v.trend_half_life_us / 3.6e9);
+    if (v.shape.cosine) weir_buf_printf(&text, "; lengths of items count to the power of %.2f", v.shape.length_power);
+    weir_buf_printf(&text, "\n");
     recommend_print_part(&text, "validation", &v.validation, false);
     recommend_print_part(&text, "test", &v.test, true);
     weir_err err = weir_buf_err(&metrics);
