@@ -62,7 +62,8 @@ class Gcn:
 
     def begin(self, key, columns, classes):
         one, two = jax.random.split(key)
-        return {"w1": glorot(one, columns, 16), "c1": jnp.zeros(16), "w2": glorot(two, 16, classes), "c2": jnp.zeros(classes)}
+        weights = {"w1": glorot(one, columns, 16), "w2": glorot(two, 16, classes)}
+        return weights | {"c1": jnp.zeros(16), "c2": jnp.zeros(classes)}
 
     def decays(self, name):
         return name == "w1"
