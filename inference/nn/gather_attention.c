@@ -6,8 +6,9 @@
  *   attention (GATv2)     e_ij = a · leaky(v_j + h_i · Wquery + x_ij · Wedge), one for each head
  *   gat (GAT)             e_ij = leaky(a · v_j + h_i · Wquery + x_ij · Wedge), where GAT's product of a and W is one
  *                         matrix with a column for each head, wherever nothing else is asked of W
- *   out_i += sum of softmax(e_i)_j · v_j, and nothing where there are no children; of a training that drops shares, each
- *   softmax(e_i)_j is 0 by chance, or divided by the chance that it is not
+ *   out_i += sum of softmax(e_i)_j · v_j, and nothing where there are no children
+ *
+ * A training that drops shares makes each softmax(e_i)_j 0 by chance, or divides it by the chance that it is not.
  *
  * x_ij is what is known of the edge: its numbers, and the code of its age. What is mixed is between the least and the
  * most of what there is: no sum grows with the number of children.

@@ -53,8 +53,9 @@ typedef struct weir_nn_kept {
     weir_real *sums;     /* GIN: of which that is made */
     uint32_t *chosen;    /* max and PNA: of each of its columns the row that has the most */
     /* Attention: the values of what is mixed, so many rows; scores' keys, queries and edges; what became of the
-     * scores, and of these shares when some are dropped; a one a head. Keys are NULL where they are the values. entries: of each parent the rows of its values
-     * and keys; origin: of each entry its edge, NULL: the one in its place. */
+     * scores, and of these shares when some are dropped; a one a head. Keys are NULL where they are the values.
+     * entries: of each parent the rows of its values and keys; origin: of each entry its edge, NULL: the one in its
+     * place. */
     weir_real *values, *keys, *queries, *edges, *shares, *mixed, *ones;
     weir_segments entries;
     uint32_t *origin;
