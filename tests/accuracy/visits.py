@@ -20,8 +20,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("edges", help="CSV with src, dst, type and perhaps split")
     parser.add_argument("--kind", required=True, help="the type of edge that is recommended")
-    parser.add_argument("--validation", type=float, default=10, help="this share of 100 is for validation (default: 10)")
-    parser.add_argument("--test", type=float, default=0, help="this share of 100 is the test (default: 0)")
+    parser.add_argument("--validation", type=float, default=10, help="share of 100 for validation (default: 10)")
+    parser.add_argument("--test", type=float, default=0, help="share of 100 for the test (default: 0)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
 
