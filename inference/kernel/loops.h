@@ -683,6 +683,11 @@ static void kernel_add(size_t count, const weir_real *restrict x, weir_real *res
         y[i] += x[i];
 }
 
+static void kernel_approach(size_t count, weir_real share, const weir_real *restrict x, weir_real *restrict y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] += share * (x[i] - y[i]);
+}
+
 static double kernel_square_sum(size_t count, const weir_real *x) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
@@ -758,6 +763,7 @@ const weir_loops WEIR_LOOP = {
     .dropout = kernel_dropout,
     .segment_dropout = kernel_segment_dropout,
     .add = kernel_add,
+    .approach = kernel_approach,
     .square_sum = kernel_square_sum,
     .adamw = kernel_adamw,
     .adagrad = kernel_adagrad,

@@ -220,6 +220,8 @@ static void networks_stay_what_they_are(void **state) {
         {"weir train old --attention-dropout 0.1", "--attention-dropout is of --network attention and gat"},
         {"weir train old --attention-dropout 0.1 --model trees", "--attention-dropout is of a network"},
         {"weir train old --network gat --attention-dropout 1", "--attention-dropout"},
+        {"weir train old --average 1", "--average"},
+        {"weir train old --average 0.5 --model trees", "--average is of a network"},
         {"weir train old --focal 2 --model trees", "--focal is of a network"},
         {"weir train old --focal 11", "--focal"},
         {"weir train old --jump max --model trees", "--jump is of a network"},

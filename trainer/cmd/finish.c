@@ -181,6 +181,7 @@ static void report_write_provenance(report *f) {
     weir_json_key_f64(&json, "dropout", c->opts.dropout);
     if (c->opts.edge_dropout > 0) weir_json_key_f64(&json, "edge_dropout", c->opts.edge_dropout);
     if (c->opts.attention_dropout > 0) weir_json_key_f64(&json, "attention_dropout", c->opts.attention_dropout);
+    if (c->opts.average > 0) weir_json_key_f64(&json, "average", c->opts.average);
     if (c->opts.focal > 0) weir_json_key_f64(&json, "focal", c->opts.focal);
     weir_json_key_f64(&json, "positive_weight", c->opts.positive_weight);
     weir_json_key_string(&json, "embedding_optimizer", c->opts.adagrad ? "adagrad" : "adamw");

@@ -34,7 +34,7 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
 }
 
 weir_err weir_cmd_train_refuse_network(const weir_cli *cli, const char *why) {
-    static const char *const of_networks[] = {"network",      "schedule",          "rate-end", "rate-rise",
+    static const char *const of_networks[] = {"network",      "schedule",          "rate-end", "rate-rise", "average",
                                               "edge-dropout", "attention-dropout", "focal",    "jump"};
     for (size_t i = 0; i < sizeof of_networks / sizeof of_networks[0]; i++)
         if (weir_cli_given(cli, of_networks[i]))
@@ -65,6 +65,7 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cmd_train_u32(cli, "negatives", 0, 1000000, &o->negatives);
     if (!err) err = weir_cli_f64(cli, "rate", 1e-9, 10, &o->rate);
     if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
+    if (!err) err = weir_cli_f64(cli, "average", 0, 0.999, &o->average);
     if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
     if (!err) err = weir_cli_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);
     if (!err) err = weir_cli_f64(cli, "edge-dropout", 0, 0.95, &o->edge_dropout);

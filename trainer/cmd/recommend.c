@@ -58,6 +58,7 @@ static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
                                          "rate-rise",
                                          "edge-dropout",
                                          "attention-dropout",
+                                         "average",
                                          "focal",
                                          "jump"};
     const char *task = weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->name;

@@ -364,8 +364,8 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
                                       (targets->count - learnt) * (sizeof *t->scores + sizeof *t->list);
     if (weir_train_learns_again(&t->opts)) /* the first learning's scores, until the second has its own */
         of->memory[WEIR_MEMORY_TARGETS] += (targets->count - learnt) * sizeof *t->scores;
-    /* Now, the best and gradients; rank 0 has all of them together for the model. */
-    of->memory[WEIR_MEMORY_PARAMETERS] = 3 * params + maps + (rank == 0 ? whole * sizeof(weir_real) : 0);
+    /* Now, the best, gradients and the average; rank 0 has all of them together for the model. */
+    of->memory[WEIR_MEMORY_PARAMETERS] = (t->opts.average > 0 ? 4 : 3) * params + maps + (rank == 0 ? whole * sizeof(weir_real) : 0);
     of->memory[WEIR_MEMORY_OPTIMIZER] = 2 * params - elsewhere * sizeof(uint64_t);
     for (uint32_t i = 0; i < tensors; i++) /* of each row of an embedding: as of which step it is */
         of->memory[WEIR_MEMORY_OPTIMIZER] += tensor[i].looked_up ? tensor[i].rows * sizeof(uint64_t) : 0;
@@ -392,10 +392,10 @@ static void plan_rank_rows(const plan_trial *p, uint32_t rank, weir_train_plan_r
     of->sent_step = p->learn.sent[rank] / steps;
     of->sent_epoch = p->learn.sent[rank] * plan_share(&p->learn) + p->judge.sent[rank] * plan_share(&p->judge);
     /* Its rows of embeddings, for the checkpoint. */
-    uint64_t row = weir_nn_hidden(p->t->shape) * sizeof(weir_real);
+    uint64_t row = weir_nn_hidden(p->t->shape) * sizeof(weir_real), arrays = weir_training_state_reals(p->t);
     const weir_train_shares *shares = plan_shares(p);
     for (uint32_t i = 0; shares && rank > 0 && i < shares->table_count; i++)
-        of->sent_epoch += (double)(WEIR_TRAINING_REALS * row * weir_train_shares_count(&shares->tables[i], rank));
+        of->sent_epoch += (double)(arrays * row * weir_train_shares_count(&shares->tables[i], rank));
 }
 
 /* What each process knows of its ranks to all. */

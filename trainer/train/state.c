@@ -57,6 +57,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
     const double steps[] = {o->edge_dropout, o->focal};
     if (o->edge_dropout > 0 || o->focal > 0) hash = weir_xxh3(steps, sizeof steps, hash);
     if (o->attention_dropout > 0) hash = weir_xxh3(&o->attention_dropout, sizeof o->attention_dropout, hash);
+    if (o->average > 0) hash = weir_xxh3(&o->average, sizeof o->average, hash);
     if (o->local) hash = weir_xxh3(&o->local, sizeof o->local, hash);
     if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
     hash = weir_xxh3(&t->targets->digest, sizeof t->targets->digest, hash); /* masks of one size differ, too */
@@ -87,11 +88,17 @@ typedef struct state_reals {
     weir_real *numbers;
 } state_reals;
 
-static void state_list_reals(const weir_trained *t, state_reals of[WEIR_TRAINING_REALS]) {
+static uint32_t state_list_reals(const weir_trained *t, state_reals of[WEIR_TRAINING_REALS_MAX]) {
     of[0] = (state_reals){"params", t->params};
     of[1] = (state_reals){"best", t->best_params};
     of[2] = (state_reals){"moment1", weir_adamw_moments(t->adamw, 0)};
     of[3] = (state_reals){"moment2", weir_adamw_moments(t->adamw, 1)};
+    of[4] = (state_reals){"average", t->average};
+    return weir_training_state_reals(t);
+}
+
+uint32_t weir_training_state_reals(const weir_trained *t) {
+    return t->opts.average > 0 ? WEIR_TRAINING_REALS_MAX : WEIR_TRAINING_REALS_MAX - 1;
 }
 
 static weir_err state_put(void *context, const weir_real *numbers, uint64_t count) {
@@ -113,10 +120,10 @@ static weir_err state_save_reals(const weir_trained *t, const state_reals *of) {
 
 /* The other ranks' part of that. */
 static weir_err state_give_reals(const weir_trained *t) {
-    state_reals of[WEIR_TRAINING_REALS];
+    state_reals of[WEIR_TRAINING_REALS_MAX];
     weir_err err = WEIR_OK;
-    state_list_reals(t, of);
-    for (unsigned i = 0; !err && t->shares && i < WEIR_TRAINING_REALS; i++)
+    const uint32_t arrays = state_list_reals(t, of);
+    for (uint32_t i = 0; !err && t->shares && i < arrays; i++)
         err = weir_train_shares_gather(t->shares, t->nn, of[i].numbers, t->comm, &(weir_train_sink){NULL, NULL});
     return err;
 }
@@ -127,10 +134,10 @@ static weir_err state_remove(const char *path) {
 
 weir_err weir_training_state_save(const weir_trained *t) {
     char new[STATE_PATH_BYTES], now[STATE_PATH_BYTES], old[STATE_PATH_BYTES];
-    state_reals reals[WEIR_TRAINING_REALS];
+    state_reals reals[WEIR_TRAINING_REALS_MAX];
     if (!t->opts.folder) return WEIR_OK;
     if (weir_comm_rank(t->comm) != 0) return state_give_reals(t);
-    state_list_reals(t, reals);
+    const uint32_t arrays = state_list_reals(t, reals);
     uint64_t state[STATE_COUNT] = {[STATE_EPOCHS] = t->state.epochs,
                                    [STATE_BEST_EPOCH] = t->state.best_epoch,
                                    [STATE_STEPS] = weir_adamw_steps(t->adamw),
@@ -148,7 +155,7 @@ weir_err weir_training_state_save(const weir_trained *t) {
     if (!err) err = weir_folder_create(new);
     if (!err) err = state_save_array(t, "state", WEIR_NPY_U64, state, STATE_COUNT);
     if (!err) err = state_save_array(t, "moments", WEIR_NPY_F64, moments, count * STATE_MOMENT);
-    for (unsigned i = 0; !err && i < WEIR_TRAINING_REALS; i++)
+    for (uint32_t i = 0; !err && i < arrays; i++)
         err = state_save_reals(t, &reals[i]);
     if (!err) err = weir_manifest_write(new);
 
@@ -164,7 +171,7 @@ weir_err weir_training_state_save(const weir_trained *t) {
 uint64_t weir_training_state_bytes(const weir_trained *t) {
     uint32_t moments;
     weir_nn_learner_moments(t->learner, &moments);
-    return WEIR_TRAINING_REALS * weir_nn_parameter_count(t->whole) * sizeof(weir_real) +
+    return weir_training_state_reals(t) * weir_nn_parameter_count(t->whole) * sizeof(weir_real) +
            moments * sizeof(weir_nn_moments) + STATE_COUNT * sizeof(uint64_t);
 }
 
@@ -236,9 +243,9 @@ weir_err weir_training_state_load(weir_trained *t) {
     weir_nn_moments *moments = weir_nn_learner_moments(t->learner, &count);
     if (!err) err = state_load_array(folder, "moments", WEIR_NPY_F64, moments, count * STATE_MOMENT);
     if (!err) weir_nn_learner_finish(t->learner); /* the scales that the parameters have learnt with */
-    state_reals reals[WEIR_TRAINING_REALS];
-    state_list_reals(t, reals);
-    for (unsigned i = 0; !err && i < WEIR_TRAINING_REALS; i++)
+    state_reals reals[WEIR_TRAINING_REALS_MAX];
+    const uint32_t arrays = state_list_reals(t, reals);
+    for (uint32_t i = 0; !err && i < arrays; i++)
         err = state_load_reals(t, folder, &reals[i]);
     if (err) return err;
 

@@ -65,6 +65,7 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     if (!err) err = training_check_range("input dropout", o->input_dropout, 0, 0.99);
     if (!err) err = training_check_range("attention dropout", o->attention_dropout, 0, 0.95);
     if (!err) err = training_check_range("edge dropout", o->edge_dropout, 0, 0.95);
+    if (!err) err = training_check_range("the share of the average", o->average, 0, 0.999);
     if (!err) err = training_check_range("unknown", o->unknown, 0, 0.99);
     if (!err && o->embedding_rate > 0) err = training_check_range("embedding rate", o->embedding_rate, 1e-9, 10);
     if (!err) err = training_check_range("focal", o->focal, 0, 10);
@@ -248,6 +249,8 @@ static weir_err training_network_open(weir_trained *t) {
     size_t judged = (size_t)(t->targets->count - t->targets->ends[WEIR_TARGETS_TRAIN]);
     err = k->alloc(bytes, (void **)&t->params);
     if (!err) err = k->alloc(bytes, (void **)&t->best_params);
+    if (!err && t->opts.average > 0) err = k->alloc(bytes, (void **)&t->average);
+    if (t->average) k->zero(t->average, bytes);
     if (!err) err = k->alloc(bytes, (void **)&t->gradients);
     if (!err) k->zero(t->gradients, bytes);
     if (!err) err = weir_nn_rows_open(t->nn, &t->rows);
@@ -431,7 +434,7 @@ static weir_err training_set_up(weir_trained *t) {
 
 static weir_err training_validate(weir_trained *t, weir_train_epoch *epoch) {
     weir_train_metrics metrics;
-    weir_err err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->params);
+    weir_err err = weir_training_judge(t, WEIR_TARGETS_VALIDATION, t->average ? t->average : t->params);
     if (!err)
         err = weir_err_prefix(weir_training_measure(t, weir_training_scores(t, WEIR_TARGETS_VALIDATION),
                                                     WEIR_TARGETS_VALIDATION, &metrics),
@@ -442,6 +445,15 @@ static weir_err training_validate(weir_trained *t, weir_train_epoch *epoch) {
     return WEIR_OK;
 }
 
+/* A mean of what epochs have come to, where each counts `average` of the one after it. The weights of all of them add
+ * up to 1 from the first on: nothing leans towards the zeros that it began with. */
+static void training_average(const weir_trained *t, uint32_t epoch) {
+    const double keep = t->opts.average;
+    if (!t->average) return;
+    weir_nn_kernels(t->nn)->approach(weir_nn_parameter_count(t->nn),
+                                     (weir_real)((1 - keep) / (1 - pow(keep, (double)epoch))), t->params, t->average);
+}
+
 /* What learns again has no validation, and keeps its last epoch. */
 static weir_err training_epoch(weir_trained *t) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
@@ -450,6 +462,7 @@ static weir_err training_epoch(weir_trained *t) {
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
     weir_err err = weir_training_learn(t, &epoch);
     if (!err) err = weir_training_compare(t, &epoch);
+    if (!err) training_average(t, epoch.number);
     if (!err && !again) err = training_validate(t, &epoch);
     if (err) return err;
     t->state.epochs = epoch.number;
@@ -457,7 +470,7 @@ static weir_err training_epoch(weir_trained *t) {
         t->state.best = epoch.validation;
         t->state.best_epoch = epoch.number;
         k->zero(t->best_params, weir_nn_parameter_count(t->nn) * sizeof *t->best_params);
-        k->add(weir_nn_parameter_count(t->nn), t->params, t->best_params);
+        k->add(weir_nn_parameter_count(t->nn), t->average ? t->average : t->params, t->best_params);
     }
     epoch.elapsed_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
     err = weir_training_state_save(t);
@@ -572,6 +585,7 @@ void weir_trained_close(weir_trained *trained) {
     if (k) {
         k->release(trained->params);
         k->release(trained->best_params);
+        k->release(trained->average);
         k->release(trained->gradients);
         k->release(trained->packed);
     }

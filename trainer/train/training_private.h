@@ -12,7 +12,7 @@
 #include "lookahead.h"
 #include "sums.h"
 
-#define WEIR_TRAINING_REALS 4u /* arrays of a checkpoint that are laid out as the parameters */
+#define WEIR_TRAINING_REALS_MAX 5u /* arrays of a checkpoint that are laid out as the parameters */
 
 /* How far a training has come: what a checkpoint holds besides arrays. */
 typedef struct weir_training_state {
@@ -41,6 +41,7 @@ struct weir_trained {
     weir_adamw *adamw;
     weir_nn_workspace *workspace;                /* of learning and, in turn, of judging */
     weir_real *params, *best_params, *gradients; /* in the kernels' memory */
+    weir_real *average;                          /* of params, by opts.average: what is judged; NULL: params are */
     weir_nn_rows *rows;                          /* of embeddings: those that have gradients in the step at hand */
     weir_real *packed;                           /* their gradients, in the kernels' memory */
     size_t packed_room;
@@ -119,6 +120,7 @@ uint64_t weir_training_fingerprint(const weir_trained *t);
  * load: WEIR_ENOTFOUND there is no checkpoint; WEIR_EVERSION it is of other options, another seed or another snapshot;
  * WEIR_ECORRUPT. */
 weir_err weir_training_state_save(const weir_trained *t);
+uint32_t weir_training_state_reals(const weir_trained *t); /* arrays that are laid out as the parameters */
 uint64_t weir_training_state_bytes(const weir_trained *t); /* of its files, but for their heads and the MANIFEST */
 weir_err weir_training_state_load(weir_trained *t);
 

@@ -134,7 +134,8 @@ static void r1_each_network_loses_the_same_on_two_ranks(void **state) {
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         const bool mixes = strcmp(networks[i], "attention") == 0 || strcmp(networks[i], "gat") == 0;
         r1_as_one_rank(2, (const char *const[]){"--network", networks[i], "--edge-dropout", i % 2 ? "0" : "0.4",
-                                                mixes ? "--attention-dropout" : NULL, "0.3", NULL});
+                                                "--average", i % 2 ? "0.6" : "0", mixes ? "--attention-dropout" : NULL,
+                                                "0.3", NULL});
         shell("cd $folder && rm -r alone together snapshot");
     }
 }

@@ -464,15 +464,18 @@ static void dropout_of_segments_goes_by_their_keys(void **state) {
 
 static void check_flat(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     size_t n = rows * cols;
-    weir_real *x = random_reals(n), *y = random_reals(n);
-    double *sum = doubles_of(y, n), squares = 0;
+    weir_real *x = random_reals(n), *y = random_reals(n), *z = random_reals(n);
+    double *sum = doubles_of(y, n), *nearer = doubles_of(z, n), squares = 0;
     for (size_t i = 0; i < n; i++) {
         sum[i] += (double)x[i];
+        nearer[i] = 0.7 * nearer[i] + 0.3 * (double)x[i];
         squares += (double)x[i] * (double)x[i];
     }
     assert_true(fabs(k->square_sum(n, x) - squares) <= 1e-12 * (1 + squares));
     k->add(n, x, y);
     assert_close(y, sum, n, "y + x");
+    k->approach(n, (weir_real)0.3, x, z);
+    assert_close(z, nearer, n, "z + 0.3 (x - z)");
     free(x);
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include <weir/store/base/file.h>
+#include <weir/store/snapshot/npy.h>
 #include <weir/trainer/train/plan.h>
 #include <weir/trainer/train/train.h>
 
@@ -395,7 +396,75 @@ static void r2_resumed_is_as_if_never_stopped(void **state) {
     resumed(opts, weir_test_path("run-schedule"));
     opts.network = WEIR_NN_GAT;
     opts.attention_dropout = 0.3;
+    opts.average = 0.7;
     resumed(opts, weir_test_path("run-attention"));
+    weir_snapshot_close(snapshot);
+}
+
+/* --- the average of epochs ---------------------------------------------------------------------------------------- */
+
+typedef struct averaging {
+    const char *folder;
+    double keep, weight, *sum; /* of epochs that count `keep` of the one after them */
+    uint64_t count;
+} averaging;
+
+static weir_npy_map *array_of(const char *folder, const char *name, const weir_real **numbersp, uint64_t *countp) {
+    char path[4096];
+    weir_npy_map *map;
+    weir_npy_array array;
+    snprintf(path, sizeof path, "%s/checkpoint/%s.npy", folder, name);
+    assert_ok(weir_npy_map_open(path, &map, &array));
+    *numbersp = array.data;
+    *countp = array.count;
+    return map;
+}
+
+static weir_err add_up(void *context, const weir_train_epoch *epoch) {
+    averaging *a = context;
+    const weir_real *params, *average, *best;
+    weir_npy_map *maps[] = {array_of(a->folder, "params", &params, &a->count),
+                            array_of(a->folder, "average", &average, &a->count),
+                            array_of(a->folder, "best", &best, &a->count)};
+    if (!a->sum) a->sum = calloc(a->count, sizeof *a->sum);
+    assert_non_null(a->sum);
+    a->weight = a->keep * a->weight + 1;
+    for (uint64_t i = 0; i < a->count; i++) {
+        a->sum[i] = a->keep * a->sum[i] + (double)params[i];
+        const double mean = a->sum[i] / a->weight;
+        if (!(fabs((double)average[i] - mean) <= 1e-5 * (1 + fabs(mean))))
+            fail_msg("after epoch %u parameter %llu is %g on average, not %g", epoch->number, (unsigned long long)i,
+                     (double)average[i], mean);
+    }
+    if (epoch->best) assert_memory_equal(best, average, a->count * sizeof *best);
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        weir_npy_map_close(maps[i]);
+    return WEIR_OK;
+}
+
+/* Against a sum of all that the checkpoints had; and the way itself is the one of a training without an average. */
+static void an_average_is_of_what_epochs_came_to(void **state) {
+    (void)state;
+    weir_snapshot *snapshot = small_snapshot();
+    averaging a = {.folder = weir_test_path("run-average"), .keep = 0.7};
+    weir_train_opts opts = opts_of(snapshot);
+    const weir_real *with, *without;
+    uint64_t count;
+    opts.patience = 0;
+    opts.folder = weir_test_path("run-alone");
+    weir_trained_close(train(&opts));
+    opts.folder = a.folder;
+    opts.average = a.keep;
+    opts.on_epoch = add_up;
+    opts.context = &a;
+    weir_trained_close(train(&opts));
+    weir_npy_map *one = array_of(a.folder, "params", &with, &count);
+    weir_npy_map *other = array_of(weir_test_path("run-alone"), "params", &without, &count);
+    assert_int_equal(count, a.count);
+    assert_memory_equal(with, without, count * sizeof *with);
+    weir_npy_map_close(one);
+    weir_npy_map_close(other);
+    free(a.sum);
     weir_snapshot_close(snapshot);
 }
 
@@ -434,6 +503,9 @@ static void resume_with_other_options(void **state) {
     opts.attention_dropout = 0.2;
     refused(&opts, WEIR_EVERSION, "of other options");
     opts.attention_dropout = 0;
+    opts.average = 0.5;
+    refused(&opts, WEIR_EVERSION, "of other options");
+    opts.average = 0;
     opts.focal = 2;
     refused(&opts, WEIR_EVERSION, "of other options");
     opts.focal = 0;
@@ -759,9 +831,10 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(r3_the_best_epoch_is_kept), WEIR_CASE(who_it_is_can_be_learnt),
            WEIR_CASE(r5_learnt_again_with_the_validation), WEIR_CASE(embeddings_that_could_not_be_learnt),
            WEIR_CASE(two_trainings_give_the_same_bits), WEIR_CASE(r2_resumed_is_as_if_never_stopped),
-           WEIR_CASE(resume_with_other_options), WEIR_CASE(a_schedule_ends_where_it_was_to),
-           WEIR_CASE(what_learns_again_falls_as_the_first_did), WEIR_CASE(a_torn_checkpoint_is_refused),
-           WEIR_CASE(options_out_of_range), WEIR_CASE(what_is_invalid_later_is_no_wrong_usage),
-           WEIR_CASE(a_plan_that_pretends_has_no_local_batches), WEIR_CASE(numbers_that_are_none),
-           WEIR_CASE(trees_see_neighbours_only_with_the_graph), WEIR_CASE(trees_see_all_neighbours_and_theirs),
-           WEIR_CASE(trees_see_no_leak_either), WEIR_CASE(trees_of_a_target_without_columns))
+           WEIR_CASE(an_average_is_of_what_epochs_came_to), WEIR_CASE(resume_with_other_options),
+           WEIR_CASE(a_schedule_ends_where_it_was_to), WEIR_CASE(what_learns_again_falls_as_the_first_did),
+           WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range),
+           WEIR_CASE(what_is_invalid_later_is_no_wrong_usage), WEIR_CASE(a_plan_that_pretends_has_no_local_batches),
+           WEIR_CASE(numbers_that_are_none), WEIR_CASE(trees_see_neighbours_only_with_the_graph),
+           WEIR_CASE(trees_see_all_neighbours_and_theirs), WEIR_CASE(trees_see_no_leak_either),
+           WEIR_CASE(trees_of_a_target_without_columns))

@@ -226,8 +226,9 @@ typedef struct weir_kernels {
     void (*dropout)(uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x);
     void (*segment_dropout)(const weir_segments *segments, uint32_t cols, const weir_dropout *dropout, weir_real *x);
 
-    /* Of flat arrays: y += x;   the sum of squares;   one step of AdamW, or of Adagrad. */
+    /* Of flat arrays: y += x;   y += share * (x - y);   the sum of squares;   one step of AdamW, or of Adagrad. */
     void (*add)(size_t count, const weir_real *x, weir_real *y);
+    void (*approach)(size_t count, weir_real share, const weir_real *x, weir_real *y);
     double (*square_sum)(size_t count, const weir_real *x);
     void (*adamw)(size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1,
                   weir_real *moment2, weir_real *parameters);
