@@ -7,8 +7,9 @@
     tests/accuracy/visits.py lastfm2k/edges.csv --kind listens > edges.csv                 # the same
     tests/accuracy/visits.py ml100k/edges.csv --kind rates --test 10 > edges.csv           # filmtrust alike
 
-What a row's column `split` calls test is the test; without such a column --test of 100 are drawn. Each pair counts
-once.
+What a row's column `split` calls test is the test. Without such a column --test of 100 of each user's are drawn, and
+of what is left --validation of 100 of each user's: at least one, as LightGCN's authors cut their sets, so that users of
+few visits count as much as they do in the test. A pair counts once, and a user of fewer than three is learnt from.
 """
 import argparse
 import csv
@@ -20,20 +21,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("edges", help="CSV with src, dst, type and perhaps split")
     parser.add_argument("--kind", required=True, help="the type of edge that is recommended")
-    parser.add_argument("--validation", type=float, default=10, help="share of 100 for validation (default: 10)")
-    parser.add_argument("--test", type=float, default=0, help="share of 100 for the test (default: 0)")
+    parser.add_argument("--validation", type=float, default=10, help="share of 100 of a user's (default: 10)")
+    parser.add_argument("--test", type=float, default=0, help="share of 100 of a user's (default: 0)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
 
     with open(args.edges, newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["type"] == args.kind]
-    pairs = {(row["src"], row["dst"]): row.get("split") == "test" for row in rows}
+    seconds = {(row["src"], row["dst"]): 3 if row.get("split") == "test" else 1 for row in rows}
+    of_users = {}
+    for user, item in seconds:
+        of_users.setdefault(user, []).append(item)
     draw = random.Random(args.seed)
+    for second, share in ((3, args.test), (2, args.validation)):
+        for user, items in of_users.items():
+            left = [item for item in items if seconds[user, item] == 1]
+            count = max(1, round(len(left) * share / 100)) if share and len(left) >= 3 else 0
+            for item in draw.sample(left, count):
+                seconds[user, item] = second
+
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["src", "dst", "type", "src_type", "dst_type", "timestamp"])
-    for (user, item), tested in pairs.items():
-        chance = 100 * draw.random()
-        second = 3 if tested or chance < args.test else 2 if chance < args.test + args.validation else 1
+    for (user, item), second in seconds.items():
         out.writerow([user, item, args.kind, "user", "item", second])
 
 

@@ -11,8 +11,10 @@
 
 #include "recommend_private.h"
 
-#define LEARN_USERS      2000u /* of a horizon of the validation that an epoch is judged on */
-#define LEARN_SCALE      0.1   /* of what nothing was learnt of yet */
+#define LEARN_USERS      2000u  /* of a horizon of the validation that an epoch is judged on */
+#define LEARN_FIT_USERS  10000u /* … and that trends and lengths are fitted to, once: by few, chance decides */
+#define LEARN_FIT_SCORES 400e6  /* … where there are not so many items that this would take longer than learning */
+#define LEARN_SCALE      0.1    /* of what nothing was learnt of yet */
 #define LEARN_BEGIN      0x62656769u
 #define LEARN_ORDER      0x6f726465u
 #define LEARN_MIN_PAIRS  20u
@@ -170,13 +172,13 @@ static double learn_epoch(weir_recommended *l, uint32_t epoch) {
 }
 
 static weir_err learn_validate(weir_recommended *l, const float *parameters, const weir_recommend_cell *cells,
-                               uint32_t count, weir_recommend_metrics *metrics) {
+                               uint32_t count, uint32_t users, weir_recommend_metrics *metrics) {
     const weir_recommend_judging j = {.field = &l->field,
                                       .shape = &l->shape,
                                       .parameters = parameters,
                                       .from_us = l->field.validation_us,
                                       .to_us = l->field.test_us,
-                                      .users_max = LEARN_USERS,
+                                      .users_max = users,
                                       .cells = cells,
                                       .cell_count = count};
     weir_err err = weir_recommend_judge_rows(&j, metrics);
@@ -201,7 +203,7 @@ static weir_err learn_epochs(weir_recommended *l) {
         weir_recommend_epoch said = {.number = epoch, .loss = learn_epoch(l, epoch)};
         if (!isfinite(said.loss))
             return WEIR_ERR(WEIR_EDATA, "the loss of epoch %u is no finite number; learn by a smaller --rate", epoch);
-        err = learn_validate(l, l->parameters, cells, count, metrics);
+        err = learn_validate(l, l->parameters, cells, count, LEARN_USERS, metrics);
         for (uint32_t c = 0; !err && c < count; c++)
             if (metrics[c].recall > said.recall) {
                 said.recall = metrics[c].recall;
@@ -223,6 +225,11 @@ static weir_err learn_epochs(weir_recommended *l) {
 
 /* --- trends ------------------------------------------------------------------------------------------------------- */
 
+static uint32_t learn_fit_users(const weir_recommended *l) {
+    const double most = LEARN_FIT_SCORES / (double)(l->field.items + 1);
+    return most > LEARN_FIT_USERS ? LEARN_FIT_USERS : most < LEARN_USERS ? LEARN_USERS : (uint32_t)most;
+}
+
 /* By the validation alone; of equals the one that remembers longest. The last cell of each half-life is the trend
  * without the user. */
 static weir_err learn_fit_trend(weir_recommended *l) {
@@ -237,7 +244,7 @@ static weir_err learn_fit_trend(weir_recommended *l) {
             cells[s * EACH + w] = (weir_recommend_cell){w < LEARN_TREND_GRID ? learn_weights[w] : 1,
                                                         (int64_t)half_life_us, w == LEARN_TREND_GRID, 0};
     }
-    weir_err err = learn_validate(l, l->best, cells, SHARES * EACH, metrics);
+    weir_err err = learn_validate(l, l->best, cells, SHARES * EACH, learn_fit_users(l), metrics);
     if (err) return err;
     for (uint32_t c = 0; c < SHARES * EACH; c++) {
         if (cells[c].alone && metrics[c].recall >= metrics[alone].recall) alone = c;
@@ -263,7 +270,7 @@ static weir_err learn_fit_lengths(weir_recommended *l) {
     for (uint32_t c = 0; c < CELLS; c++)
         cells[c] = (weir_recommend_cell){learn_weights[c % LEARN_TREND_GRID], l->cell.half_life_us, false,
                                          powers[c / LEARN_TREND_GRID]};
-    weir_err err = learn_validate(l, l->best, cells, CELLS, metrics);
+    weir_err err = learn_validate(l, l->best, cells, CELLS, learn_fit_users(l), metrics);
     for (uint32_t c = 0; !err && c < CELLS; c++) {
         if (metrics[c].recall <= l->validation.recall) continue;
         metrics[c].trend_recall = l->validation.trend_recall;
