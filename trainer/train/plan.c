@@ -365,7 +365,8 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     if (weir_train_learns_again(&t->opts)) /* the first learning's scores, until the second has its own */
         of->memory[WEIR_MEMORY_TARGETS] += (targets->count - learnt) * sizeof *t->scores;
     /* Now, the best, gradients and the average; rank 0 has all of them together for the model. */
-    of->memory[WEIR_MEMORY_PARAMETERS] = (t->opts.average > 0 ? 4 : 3) * params + maps + (rank == 0 ? whole * sizeof(weir_real) : 0);
+    of->memory[WEIR_MEMORY_PARAMETERS] =
+        (t->opts.average > 0 ? 4 : 3) * params + maps + (rank == 0 ? whole * sizeof(weir_real) : 0);
     of->memory[WEIR_MEMORY_OPTIMIZER] = 2 * params - elsewhere * sizeof(uint64_t);
     for (uint32_t i = 0; i < tensors; i++) /* of each row of an embedding: as of which step it is */
         of->memory[WEIR_MEMORY_OPTIMIZER] += tensor[i].looked_up ? tensor[i].rows * sizeof(uint64_t) : 0;
