@@ -5,7 +5,6 @@
  *   weights.safetensors   users.ids, items.ids (uint64, high and low half), users.own, items.own, items.sums,
  *                         items.vectors, items.trends
  *   architecture          {"family": "recommend", "width": 64, "layers": 2, "cosine": true, "temperature": 0.15,
- *                          "length_power": 0.5,
  *                          "trend_weight": 0.5, "trend_half_life_us": 86400000000, "half_life_us": 0,
  *                          "relations": [{"name": "viewed", "weight": 1}, …]}
  */
@@ -88,7 +87,6 @@ weir_err weir_recommend_draft_open(const weir_recommend_shape *shape, const weir
     weir_json_key_u64(&json, "layers", shape->layers);
     weir_json_key_bool(&json, "cosine", shape->cosine);
     weir_json_key_f64(&json, "temperature", shape->temperature);
-    if (shape->length_power > 0) weir_json_key_f64(&json, "length_power", shape->length_power);
     weir_json_key_f64(&json, "trend_weight", shape->trend_weight);
     weir_json_key_u64(&json, "trend_half_life_us", (uint64_t)shape->trend_half_life_us);
     weir_json_key_u64(&json, "half_life_us", (uint64_t)shape->rule.half_life_us);
@@ -203,12 +201,6 @@ static weir_err model_read_shape(const weir_model *model, const weir_schema *sch
     if (!err) err = weir_json_node_f64(node, &s->temperature);
     if (!err && !(s->temperature >= 1e-3 && s->temperature <= 1e3))
         err = WEIR_ERR(WEIR_EDATA, "the model's temperature is not between 0.001 and 1,000");
-    if (!err && weir_json_find(root, "length_power")) {
-        err = weir_json_need(root, "length_power", WEIR_JSON_NUMBER, &node);
-        if (!err) err = weir_json_node_f64(node, &s->length_power);
-        if (!err && !(s->length_power >= 0 && s->length_power <= WEIR_RECOMMEND_POWER_MAX))
-            err = WEIR_ERR(WEIR_EDATA, "the model's length_power is not between 0 and %g", WEIR_RECOMMEND_POWER_MAX);
-    }
     if (!err) err = weir_json_need_i64(root, "trend_half_life_us", 0, INT64_MAX, &s->trend_half_life_us);
     if (!err) err = weir_json_need(root, "trend_weight", WEIR_JSON_NUMBER, &node);
     if (!err) err = weir_json_node_f64(node, &s->trend_weight);

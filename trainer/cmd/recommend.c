@@ -116,7 +116,6 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     if (loss && strcmp(loss, "bpr") == 0 && (weir_cli_given(cli, "negatives") || weir_cli_given(cli, "temperature")))
         return WEIR_ERR(WEIR_EUSAGE, "--negatives and --temperature are of --loss softmax; omit them with bpr");
     o->loss = loss && strcmp(loss, "bpr") == 0 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
-    o->uniform = drawn ? strcmp(drawn, "evenly") == 0 : o->loss == WEIR_RECOMMEND_BPR;
     if (o->loss == WEIR_RECOMMEND_BPR) o->decay = 1e-4;
     weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = weir_cmd_train_u32(cli, "batch", 1, 1u << 20, &o->batch);
@@ -130,6 +129,8 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
     if (!err) err = weir_cli_f64(cli, "temperature", 0.001, 1000, &o->temperature);
     if (!err) err = weir_cli_us(cli, "half-life", &o->rule.half_life_us);
+    /* Where edges do not fade, what is popular does not change, and vectors can say it. */
+    o->uniform = drawn ? strcmp(drawn, "evenly") == 0 : o->loss == WEIR_RECOMMEND_BPR || o->rule.half_life_us == 0;
     return err ? err : recommend_read_relations(cli, weir_snapshot_schema(o->snapshot), &o->rule);
 }
 
@@ -157,7 +158,6 @@ static void recommend_put_report(weir_buf *out, const weir_schema *schema, const
     weir_json_object(&json);
     weir_json_key_string(&json, "task", weir_schema_task_at(schema, v->shape.task)->name);
     weir_json_key_u64(&json, "best_epoch", v->best_epoch);
-    if (v->shape.cosine) weir_json_key_f64(&json, "length_power", v->shape.length_power);
     weir_json_key_f64(&json, "trend_weight", v->shape.trend_weight);
     weir_json_key_f64(&json, "trend_half_life_seconds", (double)v->trend_half_life_us * 1e-6);
     recommend_put_metrics(&json, "validation", &v->validation, false);
@@ -223,10 +223,8 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
     char id[WEIR_MODEL_ID_MAX] = "";
     recommend_put_report(&metrics, weir_snapshot_schema(o->snapshot), &v);
     recommend_put_provenance(&provenance, c, o);
-    weir_buf_printf(&text, "best of epoch %u; what is met lately weighs %.2f, half of it after %.1f h", v.best_epoch,
+    weir_buf_printf(&text, "best of epoch %u; what is met lately weighs %.2f, half of it after %.1f h\n", v.best_epoch,
                     v.shape.trend_weight, (double)v.trend_half_life_us / 3.6e9);
-    if (v.shape.cosine) weir_buf_printf(&text, "; lengths of items count to the power of %.2f", v.shape.length_power);
-    weir_buf_printf(&text, "\n");
     recommend_print_part(&text, "validation", &v.validation, false);
     recommend_print_part(&text, "test", &v.test, true);
     weir_err err = weir_buf_err(&metrics);

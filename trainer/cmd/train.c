@@ -436,7 +436,7 @@ static const weir_option options[] = {
      "softmax|bpr"},
     {"drawn", 0, "HOW",
      "of a task that recommends: items to compare with are drawn as often as they are met, or evenly (default: as-met; "
-     "of bpr evenly)",
+     "evenly where edges do not fade, and of bpr)",
      "as-met|evenly"},
     {"temperature", 0, "X", "of a task that recommends: by which cosines are divided (default: 0.15)", NULL},
     {"horizons", 0, "N", "of a task that recommends: how many horizons validation and test have each (default: 1)",

@@ -46,33 +46,20 @@ void weir_recommend_vectors_free(weir_recommend_vectors *v) {
     *v = (weir_recommend_vectors){0};
 }
 
-/* Shorter than 1e-15 says nothing: 0. */
-static double vectors_length(uint32_t width, const float *row) {
+/* Of an item: what answers score by, and what a user's vector is made of. */
+static void vectors_finish(const weir_recommend_shape *shape, double degree, const float *mean, const float *sum,
+                           float *vector, float *item_sum) {
     double square = 0;
-    for (uint32_t c = 0; c < width; c++)
-        square += (double)row[c] * (double)row[c];
-    return square > 1e-30 ? sqrt(square) : 0;
-}
-
-/* What answers score by: instead of what layers have made of items, a cosine's. */
-static void vectors_stretch(const weir_recommend_shape *shape, double power, weir_recommend_vectors *v) {
-    double logs = 0;
-    uint32_t counted = 0;
-    for (uint32_t i = 0; i < v->count; i++) {
-        const double length = vectors_length(shape->width, v->vectors + (size_t)i * shape->width);
-        if (length > 0) logs += log(length), counted++;
-    }
-    const double mean = counted ? exp(logs / counted) : 1;
-    for (uint32_t i = 0; i < v->count; i++) {
-        float *vector = v->vectors + (size_t)i * shape->width;
-        const double length = vectors_length(shape->width, vector);
-        const double scale = length > 0 ? pow(length / mean, power) / (length * shape->temperature) : 0;
-        for (uint32_t c = 0; c < shape->width; c++)
-            vector[c] = (float)((double)vector[c] * scale);
+    for (uint32_t c = 0; c < shape->width; c++)
+        square += (double)mean[c] * (double)mean[c];
+    const double scale = !shape->cosine ? 1 : square > 1e-30 ? 1 / (sqrt(square) * shape->temperature) : 0;
+    for (uint32_t c = 0; c < shape->width; c++) {
+        vector[c] = (float)((double)mean[c] * scale);
+        item_sum[c] = (float)((double)sum[c] / sqrt(degree));
     }
 }
 
-weir_err weir_recommend_vectors_make(const weir_recommend_field *f, const weir_recommend_shape *shape, double power,
+weir_err weir_recommend_vectors_make(const weir_recommend_field *f, const weir_recommend_shape *shape,
                                      const float *parameters, const weir_recommend_pairs *pairs,
                                      weir_recommend_vectors *v) {
     const uint32_t width = shape->width;
@@ -99,14 +86,11 @@ weir_err weir_recommend_vectors_make(const weir_recommend_field *f, const weir_r
             if (pairs->item_offsets[i] == pairs->item_offsets[i + 1] || !(pairs->item_degrees[i] > 0)) continue;
             v->places[i] = v->count;
             v->items[v->count] = i;
-            memcpy(v->vectors + (size_t)v->count * width, out + ((size_t)pairs->users + i) * width,
-                   width * sizeof *out);
-            for (uint32_t c = 0; c < width; c++)
-                v->sums[(size_t)v->count * width + c] =
-                    (float)((double)sums[(size_t)i * width + c] / sqrt(pairs->item_degrees[i]));
+            vectors_finish(shape, pairs->item_degrees[i], out + ((size_t)pairs->users + i) * width,
+                           sums + (size_t)i * width, v->vectors + (size_t)v->count * width,
+                           v->sums + (size_t)v->count * width);
             v->count++;
         }
-        if (shape->cosine) vectors_stretch(shape, power, v);
     }
     weir_free(out);
     weir_free(one);
@@ -348,8 +332,7 @@ static weir_err judge_add(const judge_horizon *h, const float *parameters, bool 
 static weir_err judge_run_horizon(judge_horizon *h, int64_t from_us, weir_recommend_metrics *metrics) {
     const weir_recommend_judging *j = h->of;
     weir_err err = weir_recommend_pairs_read(j->field->opts, from_us, &h->pairs); // LEARN-L1
-    if (!err)
-        err = weir_recommend_vectors_make(j->field, j->shape, j->cells[0].power, j->parameters, &h->pairs, &h->vectors);
+    if (!err) err = weir_recommend_vectors_make(j->field, j->shape, j->parameters, &h->pairs, &h->vectors);
     if (!err) err = judge_list(h, from_us, from_us + j->field->horizon_us);
     if (err) return err;
     judge_thin_out(h);
@@ -361,11 +344,6 @@ static weir_err judge_run_horizon(judge_horizon *h, int64_t from_us, weir_recomm
         h->cell = &j->cells[c];
         if (c == 0 || h->cell->half_life_us != j->cells[c - 1].half_life_us)
             err = judge_read_trends(h, from_us, h->cell->half_life_us);
-        if (!err && c > 0 && h->cell->power != j->cells[c - 1].power) {
-            weir_recommend_vectors_free(&h->vectors);
-            err =
-                weir_recommend_vectors_make(j->field, j->shape, h->cell->power, j->parameters, &h->pairs, &h->vectors);
-        }
         if (err) break;
         weir_recommend_team_run(j->field->team, (h->user_count + JUDGE_AT_ONCE - 1) / JUDGE_AT_ONCE, judge_part, h);
         err = judge_add(h, j->parameters, c == 0, &metrics[c]);

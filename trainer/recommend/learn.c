@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn.c - epochs until the validation rises no more, then how much trends and lengths count, then the test. */
+/* learn.c - epochs until the validation rises no more, then how much trends count, then the test. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "recommend_private.h"
 
 #define LEARN_USERS      2000u  /* of a horizon of the validation that an epoch is judged on */
-#define LEARN_FIT_USERS  10000u /* … and that trends and lengths are fitted to, once: by few, chance decides */
+#define LEARN_FIT_USERS  10000u /* … and that trends are fitted to, once: by few, chance decides */
 #define LEARN_FIT_SCORES 400e6  /* … where there are not so many items that this would take longer than learning */
 #define LEARN_SCALE      0.1    /* of what nothing was learnt of yet */
 #define LEARN_BEGIN      0x62656769u
@@ -189,12 +189,9 @@ static weir_err learn_validate(weir_recommended *l, const float *parameters, con
 
 /* The epoch is kept that is best where trends count as they suit it: they are fitted to the best one afterwards. */
 static weir_err learn_epochs(weir_recommended *l) {
-    const weir_recommend_cell cells[] = {{0, l->field.horizon_us, false, 0},
-                                         {0.5, l->field.horizon_us, false, 0},
-                                         {1, l->field.horizon_us, false, 0},
-                                         {0.5, l->field.horizon_us, false, 0.5}};
+    const weir_recommend_cell cells[] = {
+        {0, l->field.horizon_us, false}, {0.5, l->field.horizon_us, false}, {1, l->field.horizon_us, false}};
     enum { CELLS = sizeof cells / sizeof cells[0] };
-    const uint32_t count = l->shape.cosine ? CELLS : CELLS - 1;
     double best = -1;
     weir_err err = WEIR_OK;
     for (uint32_t epoch = 1; !err && epoch <= l->opts.epochs; epoch++) {
@@ -203,8 +200,8 @@ static weir_err learn_epochs(weir_recommended *l) {
         weir_recommend_epoch said = {.number = epoch, .loss = learn_epoch(l, epoch)};
         if (!isfinite(said.loss))
             return WEIR_ERR(WEIR_EDATA, "the loss of epoch %u is no finite number; learn by a smaller --rate", epoch);
-        err = learn_validate(l, l->parameters, cells, count, LEARN_USERS, metrics);
-        for (uint32_t c = 0; !err && c < count; c++)
+        err = learn_validate(l, l->parameters, cells, CELLS, LEARN_USERS, metrics);
+        for (uint32_t c = 0; !err && c < CELLS; c++)
             if (metrics[c].recall > said.recall) {
                 said.recall = metrics[c].recall;
                 said.ndcg = metrics[c].ndcg;
@@ -242,7 +239,7 @@ static weir_err learn_fit_trend(weir_recommended *l) {
         const double half_life_us = fmin(shares[s] * (double)l->field.horizon_us + 1, 9e18);
         for (uint32_t w = 0; w < EACH; w++)
             cells[s * EACH + w] = (weir_recommend_cell){w < LEARN_TREND_GRID ? learn_weights[w] : 1,
-                                                        (int64_t)half_life_us, w == LEARN_TREND_GRID, 0};
+                                                        (int64_t)half_life_us, w == LEARN_TREND_GRID};
     }
     weir_err err = learn_validate(l, l->best, cells, SHARES * EACH, learn_fit_users(l), metrics);
     if (err) return err;
@@ -254,40 +251,12 @@ static weir_err learn_fit_trend(weir_recommended *l) {
     l->cell = cells[best];
     l->popular_us = cells[alone].half_life_us;
     if (l->cell.weight == 0) l->cell.half_life_us = cells[alone].half_life_us; /* it still ranks for the unknown */
+    l->shape.trend_weight = l->cell.weight;
+    l->shape.trend_half_life_us = l->cell.half_life_us;
     l->validation = metrics[best];
     l->validation.trend_recall = metrics[alone].recall;
     l->validation.trend_ndcg = metrics[alone].ndcg;
     return WEIR_OK;
-}
-
-/* How much lengths count, and trends beside them, of the half-life that was best without: by the validation alone, and
- * of equals as it was. */
-static weir_err learn_fit_lengths(weir_recommended *l) {
-    static const double powers[] = {0.25, 0.5, 0.75, 1};
-    enum { POWERS = sizeof powers / sizeof powers[0], CELLS = POWERS * LEARN_TREND_GRID };
-    weir_recommend_cell cells[CELLS];
-    weir_recommend_metrics metrics[CELLS];
-    for (uint32_t c = 0; c < CELLS; c++)
-        cells[c] = (weir_recommend_cell){learn_weights[c % LEARN_TREND_GRID], l->cell.half_life_us, false,
-                                         powers[c / LEARN_TREND_GRID]};
-    weir_err err = learn_validate(l, l->best, cells, CELLS, learn_fit_users(l), metrics);
-    for (uint32_t c = 0; !err && c < CELLS; c++) {
-        if (metrics[c].recall <= l->validation.recall) continue;
-        metrics[c].trend_recall = l->validation.trend_recall;
-        metrics[c].trend_ndcg = l->validation.trend_ndcg;
-        l->validation = metrics[c];
-        l->cell = cells[c];
-    }
-    return err;
-}
-
-static weir_err learn_fit(weir_recommended *l) {
-    weir_err err = learn_fit_trend(l);
-    if (!err && l->shape.cosine) err = learn_fit_lengths(l);
-    l->shape.trend_weight = l->cell.weight;
-    l->shape.trend_half_life_us = l->cell.half_life_us;
-    l->shape.length_power = l->cell.power;
-    return err;
 }
 
 static void learn_close(weir_recommended *l) {
@@ -324,8 +293,8 @@ static weir_err learn_again(weir_recommended *l) {
 /* Of what was learnt and of a finished model: the test as the shape answers it, and by trends alone. */
 static weir_err learn_test(const weir_recommend_field *field, const weir_recommend_shape *shape,
                            const float *parameters, int64_t popular_us, weir_recommend_metrics *metricsp) {
-    const weir_recommend_cell cells[2] = {{shape->trend_weight, shape->trend_half_life_us, false, shape->length_power},
-                                          {1, popular_us, true, shape->length_power}};
+    const weir_recommend_cell cells[2] = {{shape->trend_weight, shape->trend_half_life_us, false},
+                                          {1, popular_us, true}};
     weir_recommend_metrics metrics[2] = {{0}, {0}};
     const weir_recommend_judging j = {.field = field,
                                       .shape = shape,
@@ -358,8 +327,7 @@ static weir_err learn_make_tables(weir_recommended *l) {
     l->step = NULL;
     weir_recommend_pairs_free(&l->pairs);
     weir_err err = weir_recommend_pairs_read(&l->opts, l->field.end_us, &l->pairs);
-    if (!err)
-        err = weir_recommend_vectors_make(&l->field, &l->shape, l->shape.length_power, l->best, &l->pairs, &l->vectors);
+    if (!err) err = weir_recommend_vectors_make(&l->field, &l->shape, l->best, &l->pairs, &l->vectors);
     if (err) return err;
     const uint32_t count = l->vectors.count;
     float *trends = weir_calloc((size_t)l->pairs.items + 1, sizeof *trends);
@@ -403,7 +371,7 @@ weir_err weir_recommend_learn(const weir_recommend_opts *opts, weir_recommended 
     if (!err) err = weir_recommend_field_of(&l->opts, l->team, &l->field);
     if (!err) err = learn_open(l, l->field.validation_us); // LEARN-L1
     if (!err) err = learn_epochs(l);
-    if (!err) err = learn_fit(l);
+    if (!err) err = learn_fit_trend(l);
     if (!err && opts->again) err = learn_again(l);
     if (!err) err = learn_test(&l->field, &l->shape, l->best, l->popular_us, &l->test);
     if (!err) err = learn_make_tables(l);

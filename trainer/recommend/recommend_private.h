@@ -86,25 +86,21 @@ typedef struct weir_recommend_vectors {
     uint32_t count;
 } weir_recommend_vectors;
 
-/* power: instead of the shape's length_power. */
-weir_err weir_recommend_vectors_make(const weir_recommend_field *field, const weir_recommend_shape *shape, double power,
+weir_err weir_recommend_vectors_make(const weir_recommend_field *field, const weir_recommend_shape *shape,
                                      const float *parameters, const weir_recommend_pairs *pairs,
                                      weir_recommend_vectors *vectors);
 void weir_recommend_vectors_free(weir_recommend_vectors *vectors);
 
-/* How much trends weigh, and of how long ago they tell; how much the lengths of items' vectors count. alone: trends
- * rank without the user's vector. */
+/* How much trends weigh, and of how long ago they tell. alone: they rank without the user's vector. */
 typedef struct weir_recommend_cell {
     double weight;
     int64_t half_life_us;
     bool alone;
-    double power;
 } weir_recommend_cell;
 
 #define RECOMMEND_CELLS_MAX 32u
 
-/* Judges what was learnt in [from, to), horizon by horizon, by each cell; cells of one half-life stand together, and so
- * do those of one power. */
+/* Judges what was learnt in [from, to), horizon by horizon, by each cell; cells of one half-life stand together. */
 typedef struct weir_recommend_judging {
     const weir_recommend_field *field;
     const weir_recommend_shape *shape;

@@ -15,7 +15,6 @@ static void r5_what_went_in_comes_out(void **state) {
     random_model m;
     random_model_make(&m, &rng, false);
     m.shape.trend_weight = 0.1;
-    m.shape.length_power = 0.7;
     m.shape.temperature = 1.0 / 3;
     for (unsigned without = 0; without < 2; without++) {
         char folder[4096];
@@ -35,7 +34,6 @@ static void r5_what_went_in_comes_out(void **state) {
         assert_memory_equal(t->trends, m.trends, ITEMS * sizeof(float));
         assert_true(s->width == WIDTH && s->layers == 2 && s->cosine == m.shape.cosine);
         assert_true(s->temperature == m.shape.temperature && s->trend_weight == m.shape.trend_weight);
-        assert_true(s->length_power == m.shape.length_power);
         assert_true(s->trend_half_life_us == SHOP_HOUR && s->rule.half_life_us == 2 * SHOP_HOUR);
         assert_int_equal(s->rule.relation_count, 2);
         for (unsigned i = 0; i < 2; i++) {
@@ -216,9 +214,6 @@ static void r5_descriptions_are_not_believed(void **state) {
         {4, "\"temperature\": 0", "temperature"},
         {4, "\"temperature\": 1001", "temperature"},
         {4, "\"temperature\": \"0.5\"", "temperature"},
-        {4, "\"temperature\": 1, \"length_power\": -0.1", "length_power"},
-        {4, "\"temperature\": 1, \"length_power\": 4.1", "length_power"},
-        {4, "\"temperature\": 1, \"length_power\": \"1\"", "length_power"},
         {5, "\"trend_weight\": -0.5", "trends"},
         {5, "\"trend_weight\": 1e7", "trends"},
         {6, "\"trend_half_life_us\": -1", "trend_half_life_us"},

@@ -133,7 +133,7 @@ typedef struct counted {
     const weir_recommended_view *v;
     const weir_snapshot_vertices *users, *items;
     dense d;
-    double *vectors, mean_length; /* geometric, of items that anybody has met */
+    double *vectors;
     double trends[VERTICES];
     bool had[VERTICES][VERTICES];
     double recall, ndcg;
@@ -182,14 +182,6 @@ static void counted_begin(counted *k, int64_t before_us) {
     counted_learnt(k->v, k->items, true, learnt + (size_t)users * width);
     dense_propagate(&k->d, k->v->shape.layers, learnt, k->vectors, NULL);
     free(learnt);
-    double logs = 0, known = 0;
-    for (uint32_t i = 0; i < items; i++) {
-        double square = 0;
-        for (uint32_t c = 0; c < width; c++)
-            square += pow(k->vectors[(size_t)(users + i) * width + c], 2);
-        if (k->d.degrees[i] > 0 && square > 0) logs += log(square) / 2, known++;
-    }
-    k->mean_length = exp(logs / known);
     for (uint32_t i = 0; i < items; i++)
         k->trends[i] = naive_trend(k->w, weir_vertex_of(k->items->ids[i]), before_us, k->v->shape.trend_half_life_us);
 }
@@ -212,8 +204,7 @@ static double counted_score(const counted *k, uint32_t user, uint32_t item) {
     }
     if (of_user == 0) return k->trends[item];
     const double length = sqrt(of_user) * sqrt(of_item) * k->v->shape.temperature;
-    const double stretch = pow(sqrt(of_item) / k->mean_length, k->v->shape.length_power);
-    return (of_item > 0 ? product / length * stretch : 0) + k->v->shape.trend_weight * k->trends[item];
+    return (of_item > 0 ? product / length : 0) + k->v->shape.trend_weight * k->trends[item];
 }
 
 /* Counts one user; *recallp: negative: so near a tie at the cut that rounding may say otherwise.  false: it is not
@@ -300,59 +291,6 @@ static void figures_are_what_counting_says(void **state) {
     shop_close(&w);
 }
 
-static double judge_length(const weir_recommend_vectors *v, uint32_t width, uint32_t row) {
-    double square = 0;
-    for (uint32_t c = 0; c < width; c++)
-        square += pow((double)v->vectors[(size_t)row * width + c], 2);
-    return sqrt(square);
-}
-
-/* Beside those of a power of 0, which are alike long. */
-static void lengths_count_to_their_power(void **state) {
-    (void)state;
-    const plant p = {.seed = weir_test_seed()};
-    shop_world w;
-    weir_recommend_team *team;
-    weir_recommend_field field;
-    weir_recommend_pairs pairs;
-    weir_recommend_vectors alike, stretched, products;
-    weir_snapshot *snapshot = plant_make(&w, &p);
-    const weir_recommend_opts o = plant_opts(snapshot);
-    weir_recommend_shape shape = {
-        .rule = o.rule, .task = o.task, .width = o.width, .layers = 2, .cosine = true, .temperature = 0.15};
-    weir_rng rng = weir_rng_stream(weir_test_seed(), 11, 0);
-    float *parameters = room_of((USERS + ITEMS) * (size_t)o.width, sizeof *parameters);
-    for (size_t i = 0; i < (USERS + ITEMS) * (size_t)o.width; i++)
-        parameters[i] = (float)(weir_rng_double(&rng) - 0.5);
-    assert_ok(weir_recommend_team_open(2, &team));
-    assert_ok(weir_recommend_field_of(&o, team, &field));
-    assert_ok(weir_recommend_pairs_read(&o, field.test_us, &pairs));
-    assert_ok(weir_recommend_vectors_make(&field, &shape, 0, parameters, &pairs, &alike));
-    assert_ok(weir_recommend_vectors_make(&field, &shape, 0.75, parameters, &pairs, &stretched));
-    shape.cosine = false;
-    assert_ok(weir_recommend_vectors_make(&field, &shape, 0.75, parameters, &pairs, &products));
-    assert_true(alike.count > 0 && alike.count == stretched.count && alike.count == products.count);
-    double logs = 0;
-    for (uint32_t i = 0; i < products.count; i++)
-        logs += log(judge_length(&products, o.width, i)) / products.count;
-    for (uint32_t i = 0; i < products.count; i++) {
-        const double factor = pow(judge_length(&products, o.width, i) / exp(logs), 0.75);
-        assert_true(fabs(judge_length(&alike, o.width, i) * 0.15 - 1) < 1e-5);
-        for (uint32_t c = 0; c < o.width; c++)
-            assert_true(fabs((double)alike.vectors[i * o.width + c] * factor -
-                             (double)stretched.vectors[i * o.width + c]) < 1e-4 * factor);
-    }
-    assert_memory_equal(alike.sums, stretched.sums, (size_t)alike.count * o.width * sizeof *alike.sums);
-    free(parameters);
-    weir_recommend_vectors_free(&alike);
-    weir_recommend_vectors_free(&stretched);
-    weir_recommend_vectors_free(&products);
-    weir_recommend_pairs_free(&pairs);
-    weir_recommend_team_close(team);
-    weir_snapshot_close(snapshot);
-    shop_close(&w);
-}
-
 /* A server ranks by trend for who is unknown to it, even where trends count nothing otherwise. */
 static void the_unknown_are_judged_by_trend(void **state) {
     (void)state;
@@ -365,7 +303,7 @@ static void the_unknown_are_judged_by_trend(void **state) {
     const weir_recommend_opts o = plant_opts(snapshot);
     const weir_recommend_shape shape = {
         .rule = o.rule, .task = o.task, .width = o.width, .layers = 2, .cosine = true, .temperature = 0.15};
-    const weir_recommend_cell cells[2] = {{0, SHOP_HOUR, false, 0}, {1, SHOP_HOUR, true, 0}};
+    const weir_recommend_cell cells[2] = {{0, SHOP_HOUR, false}, {1, SHOP_HOUR, true}};
     float *parameters = room_of((USERS + ITEMS) * (size_t)o.width, sizeof *parameters);
     assert_ok(weir_recommend_team_open(2, &team));
     assert_ok(weir_recommend_field_of(&o, team, &field));
@@ -426,5 +364,4 @@ static void a_finished_model_is_judged_as_it_was(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(pairs_and_trends_are_what_all_edges_say), WEIR_CASE(figures_are_what_counting_says),
-           WEIR_CASE(the_unknown_are_judged_by_trend), WEIR_CASE(lengths_count_to_their_power),
-           WEIR_CASE(a_finished_model_is_judged_as_it_was))
+           WEIR_CASE(the_unknown_are_judged_by_trend), WEIR_CASE(a_finished_model_is_judged_as_it_was))

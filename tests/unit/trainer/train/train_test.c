@@ -8,49 +8,14 @@
 #include <weir/store/base/file.h>
 #include <weir/store/snapshot/npy.h>
 #include <weir/trainer/train/plan.h>
-#include <weir/trainer/train/train.h>
 
-#include "learn_fixture.h"
-
-static weir_train_opts opts_of(const weir_snapshot *snapshot) {
-    static const uint32_t fanouts[] = {8, 8};
-    weir_train_opts o = weir_train_defaults();
-    o.snapshot = snapshot;
-    o.task = LEARN_TASK_BAD;
-    o.reach.fanouts = fanouts;
-    o.reach.layers = 2;
-    o.hidden = 16;
-    o.epochs = 5;
-    o.batch = 64;
-    o.rate = 0.01;
-    o.cut.warm_up = 0.05;
-    o.cut.validation = o.cut.test = 0.25;
-    return o;
-}
-
-static weir_trained *train(const weir_train_opts *opts) {
-    weir_comm *comm = NULL;
-    weir_trained *trained = NULL;
-    assert_ok(weir_comm_start(NULL, NULL, &comm));
-    assert_ok(weir_train_run(comm, opts, &trained));
-    weir_comm_stop(comm);
-    return trained;
-}
-
-static void refused(const weir_train_opts *opts, weir_code code, const char *text) {
-    weir_comm *comm = NULL;
-    weir_trained *trained = NULL;
-    assert_ok(weir_comm_start(NULL, NULL, &comm));
-    assert_err(weir_train_run(comm, opts, &trained), code, text);
-    assert_null(trained);
-    weir_comm_stop(comm);
-}
+#include "train_fixture.h"
 
 /* AUROC on the test part of a training on such a world. */
 static double auroc_of(const learn_plan *plan) {
     weir_snapshot *snapshot = learn_snapshot_open(plan);
-    const weir_train_opts opts = opts_of(snapshot);
-    weir_trained *trained = train(&opts);
+    const weir_train_opts opts = train_opts_of(snapshot);
+    weir_trained *trained = train_run(&opts);
     double auroc = weir_trained_look(trained).metrics[WEIR_TARGETS_TEST].auroc;
     weir_trained_close(trained);
     weir_snapshot_close(snapshot);
@@ -130,14 +95,14 @@ static void r3_the_best_epoch_is_kept(void **state) {
     (void)state;
     const learn_plan plan = {.seed = weir_test_seed(), .pays = 500, .people = 30, .bad = 0.3};
     weir_snapshot *snapshot = learn_snapshot_open(&plan);
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     watching w = {0};
     opts.rate = 0.1; /* so wild that the last epoch is seldom the best */
     opts.epochs = 8;
     opts.patience = 0;
     opts.on_epoch = watch;
     opts.context = &w;
-    weir_trained *trained = train(&opts);
+    weir_trained *trained = train_run(&opts);
     assert_int_equal(weir_trained_look(trained).best_epoch, w.best_epoch);
     assert_true(weir_trained_look(trained).metrics[WEIR_TARGETS_VALIDATION].average_precision == w.best);
     weir_trained_close(trained);
@@ -195,7 +160,7 @@ static const uint32_t faces[] = {LEARN_WHO};
 
 /* Of the test's pays by people who were there before: how often one of a bad one scores above one of another. */
 static double faceless_auroc(weir_train_opts opts, weir_trained **trainedp) {
-    *trainedp = train(&opts);
+    *trainedp = train_run(&opts);
     const weir_trained_view of = weir_trained_look(*trainedp);
     const weir_snapshot_vertices *pays = weir_snapshot_vertices_of(opts.snapshot, LEARN_PAY);
     double scores[2][FACE_PAYS], above = 0;
@@ -217,7 +182,7 @@ static double faceless_auroc(weir_train_opts opts, weir_trained **trainedp) {
 static void who_it_is_can_be_learnt(void **state) {
     (void)state;
     weir_snapshot *snapshot = faceless_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     weir_trained *trained;
     opts.epochs = 20;
     opts.patience = 0;
@@ -267,15 +232,15 @@ static bool face_is_learnt(const weir_trained *trained, const weir_real *params,
 static void r5_learnt_again_with_the_validation(void **state) {
     (void)state;
     weir_snapshot *snapshot = faceless_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     uint32_t newcomers = 0, learnt = 0;
     opts.embedded = faces;
     opts.embedded_count = 1;
     opts.cut.validation = 0.4;
     opts.cut.test = 0.1;
-    weir_trained *once = train(&opts);
+    weir_trained *once = train_run(&opts);
     opts.again = true;
-    weir_trained *again = train(&opts);
+    weir_trained *again = train_run(&opts);
     const weir_trained_view a = weir_trained_look(once), b = weir_trained_look(again);
     weir_real *of_once = params_of(once), *of_again = params_of(again);
     for (uint64_t n = FACE_PAYS * 4 / 5; n < FACE_PAYS * 85 / 100; n++) {
@@ -303,19 +268,19 @@ static void embeddings_that_could_not_be_learnt(void **state) {
     (void)state;
     static const uint32_t shelf[] = {LEARN_WHO + 1}, twice[] = {LEARN_WHO, LEARN_WHO};
     weir_snapshot *snapshot = faceless_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     opts.embedded = shelf;
     opts.embedded_count = 1;
-    refused(&opts, WEIR_EUSAGE, "vertex type 'shelf' has no vertices to embed");
+    train_refused(&opts, WEIR_EUSAGE, "vertex type 'shelf' has no vertices to embed");
     opts.embedded = twice;
     opts.embedded_count = 2;
-    refused(&opts, WEIR_EUSAGE, "'who'");
+    train_refused(&opts, WEIR_EUSAGE, "'who'");
     opts.embedded_count = 1;
     opts.unknown = 1;
-    refused(&opts, WEIR_EUSAGE, "unknown is 1");
+    train_refused(&opts, WEIR_EUSAGE, "unknown is 1");
     opts.unknown = 0;
     opts.embedding_rate = 11;
-    refused(&opts, WEIR_EUSAGE, "embedding rate is 11");
+    train_refused(&opts, WEIR_EUSAGE, "embedding rate is 11");
     weir_snapshot_close(snapshot);
 }
 
@@ -341,8 +306,8 @@ static void same_bits(const weir_trained *a, const weir_trained *b) {
 static void two_trainings_give_the_same_bits(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
-    const weir_train_opts opts = opts_of(snapshot);
-    weir_trained *one = train(&opts), *two = train(&opts);
+    const weir_train_opts opts = train_opts_of(snapshot);
+    weir_trained *one = train_run(&opts), *two = train_run(&opts);
     same_bits(one, two);
     weir_trained_close(one);
     weir_trained_close(two);
@@ -359,17 +324,17 @@ static weir_err stop(void *context, const weir_train_epoch *epoch) {
 }
 
 static void resumed(weir_train_opts opts, const char *folder) {
-    weir_trained *whole = train(&opts);
+    weir_trained *whole = train_run(&opts);
     opts.folder = folder;
     for (uint32_t after = 1; after < opts.epochs; after += 2) {
         stopping s = {after};
         opts.on_epoch = stop;
         opts.context = &s;
-        refused(&opts, WEIR_ECLOSED, "stopped by the test");
+        train_refused(&opts, WEIR_ECLOSED, "stopped by the test");
         opts.resume = true;
     }
     opts.on_epoch = NULL;
-    weir_trained *parts = train(&opts);
+    weir_trained *parts = train_run(&opts);
     same_bits(whole, parts);
     weir_trained_close(whole);
     weir_trained_close(parts);
@@ -378,7 +343,7 @@ static void resumed(weir_train_opts opts, const char *folder) {
 static void r2_resumed_is_as_if_never_stopped(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     resumed(opts, weir_test_path("run"));
     opts.embedded = faces;
     opts.embedded_count = 1;
@@ -386,7 +351,7 @@ static void r2_resumed_is_as_if_never_stopped(void **state) {
     opts.adagrad = true;
     opts.embedding_rate = 0.05;
     resumed(opts, weir_test_path("run-adagrad"));
-    opts = opts_of(snapshot);
+    opts = train_opts_of(snapshot);
     opts.embedded = faces;
     opts.embedded_count = 1;
     opts.schedule = WEIR_TRAIN_COSINE;
@@ -447,17 +412,17 @@ static void an_average_is_of_what_epochs_came_to(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
     averaging a = {.folder = weir_test_path("run-average"), .keep = 0.7};
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     const weir_real *with, *without;
     uint64_t count;
     opts.patience = 0;
     opts.folder = weir_test_path("run-alone");
-    weir_trained_close(train(&opts));
+    weir_trained_close(train_run(&opts));
     opts.folder = a.folder;
     opts.average = a.keep;
     opts.on_epoch = add_up;
     opts.context = &a;
-    weir_trained_close(train(&opts));
+    weir_trained_close(train_run(&opts));
     weir_npy_map *one = array_of(a.folder, "params", &with, &count);
     weir_npy_map *other = array_of(weir_test_path("run-alone"), "params", &without, &count);
     assert_int_equal(count, a.count);
@@ -473,49 +438,49 @@ static void an_average_is_of_what_epochs_came_to(void **state) {
 static void resume_with_other_options(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     opts.folder = weir_test_path("run");
     opts.epochs = 1;
-    weir_trained_close(train(&opts));
+    weir_trained_close(train_run(&opts));
     opts.resume = true;
     opts.rate *= 2;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.rate /= 2;
     opts.hidden *= 2;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.hidden /= 2;
     opts.seed++;
-    refused(&opts, WEIR_EVERSION, "another seed");
+    train_refused(&opts, WEIR_EVERSION, "another seed");
     opts.seed--;
     opts.embedded = faces;
     opts.embedded_count = 1;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.embedded_count = 0;
     opts.adagrad = true;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.adagrad = false;
     opts.rate_rise = 10;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.rate_rise = 0;
     opts.edge_dropout = 0.2;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.edge_dropout = 0;
     opts.attention_dropout = 0.2;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.attention_dropout = 0;
     opts.average = 0.5;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.average = 0;
     opts.focal = 2;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.focal = 0;
     opts.schedule = WEIR_TRAIN_COSINE;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.schedule = WEIR_TRAIN_CONSTANT;
     weir_snapshot_close(snapshot);
     const learn_plan plan = {.seed = 3, .pays = 601, .people = 30, .bad = 0.3};
     opts.snapshot = snapshot = learn_snapshot_open(&plan);
-    refused(&opts, WEIR_EVERSION, "another snapshot");
+    train_refused(&opts, WEIR_EVERSION, "another snapshot");
     weir_snapshot_close(snapshot);
 }
 
@@ -523,20 +488,20 @@ static void resume_with_other_options(void **state) {
 static void a_schedule_ends_where_it_was_to(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     stopping s = {1};
     opts.folder = weir_test_path("run");
     opts.schedule = WEIR_TRAIN_COSINE;
     opts.epochs = 4;
     opts.on_epoch = stop;
     opts.context = &s;
-    refused(&opts, WEIR_ECLOSED, "stopped by the test");
+    train_refused(&opts, WEIR_ECLOSED, "stopped by the test");
     opts.on_epoch = NULL;
     opts.resume = true;
     opts.epochs = 5;
-    refused(&opts, WEIR_EVERSION, "of other options");
+    train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.epochs = 4;
-    weir_trained_close(train(&opts));
+    weir_trained_close(train_run(&opts));
     weir_snapshot_close(snapshot);
 }
 
@@ -558,7 +523,7 @@ static weir_err note_rate(void *context, const weir_train_epoch *epoch) {
 static void what_learns_again_falls_as_the_first_did(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     falling f = {.opts = &opts};
     opts.epochs = 7;
     opts.patience = 3;
@@ -567,7 +532,7 @@ static void what_learns_again_falls_as_the_first_did(void **state) {
     opts.again = true;
     opts.on_epoch = note_rate;
     opts.context = &f;
-    weir_trained *trained = train(&opts);
+    weir_trained *trained = train_run(&opts);
     const uint32_t best = weir_trained_look(trained).best_epoch;
     assert_int_equal(f.agains, best);
     assert_true(fabs(f.of_first[1] - 1) < 1e-12);
@@ -581,15 +546,15 @@ static void what_learns_again_falls_as_the_first_did(void **state) {
 static void a_torn_checkpoint_is_refused(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     opts.folder = weir_test_path("run");
     opts.epochs = 1;
-    weir_trained_close(train(&opts));
+    weir_trained_close(train_run(&opts));
     opts.resume = true;
     assert_ok(weir_file_replace(weir_test_path("run/checkpoint/params.npy"), "torn", 4));
-    refused(&opts, WEIR_ECORRUPT, "params.npy");
+    train_refused(&opts, WEIR_ECORRUPT, "params.npy");
     assert_ok(weir_file_remove(weir_test_path("run/checkpoint/MANIFEST")));
-    refused(&opts, WEIR_ECORRUPT, "has lost its MANIFEST");
+    train_refused(&opts, WEIR_ECORRUPT, "has lost its MANIFEST");
     assert_true(weir_path_exists(weir_test_path("run/checkpoint/params.npy"))); /* nothing has replaced it */
     weir_snapshot_close(snapshot);
 }
@@ -599,30 +564,30 @@ static void options_out_of_range(void **state) {
     static const uint32_t none[] = {0, 0};
     weir_train_along alongs[2 * WEIR_SCHEMA_RELATIONS_MAX] = {{.relation = 0}};
     weir_snapshot *snapshot = small_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     opts.rate = 0;
-    refused(&opts, WEIR_EUSAGE, "rate is 0");
-    opts = opts_of(snapshot);
+    train_refused(&opts, WEIR_EUSAGE, "rate is 0");
+    opts = train_opts_of(snapshot);
     opts.reach.layers = 9;
-    refused(&opts, WEIR_EUSAGE, "layers is 9");
-    opts = opts_of(snapshot);
+    train_refused(&opts, WEIR_EUSAGE, "layers is 9");
+    opts = train_opts_of(snapshot);
     opts.dropout = NAN;
-    refused(&opts, WEIR_EUSAGE, "dropout is nan");
-    opts = opts_of(snapshot);
+    train_refused(&opts, WEIR_EUSAGE, "dropout is nan");
+    opts = train_opts_of(snapshot);
     opts.rate_end = 1.5;
-    refused(&opts, WEIR_EUSAGE, "share at the end is 1.5");
-    opts = opts_of(snapshot);
+    train_refused(&opts, WEIR_EUSAGE, "share at the end is 1.5");
+    opts = train_opts_of(snapshot);
     opts.alerts = 0;
-    refused(&opts, WEIR_EUSAGE, "alerts is 0");
+    train_refused(&opts, WEIR_EUSAGE, "alerts is 0");
     opts.alerts = 1000001;
-    refused(&opts, WEIR_EUSAGE, "alerts is 1e+06");
-    opts = opts_of(snapshot);
+    train_refused(&opts, WEIR_EUSAGE, "alerts is 1e+06");
+    opts = train_opts_of(snapshot);
     opts.reach.alongs = alongs;
     opts.reach.along_count = 2 * weir_schema_relation_count(weir_snapshot_schema(snapshot));
     for (uint32_t i = 0; i < opts.reach.along_count; i++)
         alongs[i] =
             (weir_train_along){.relation = (uint16_t)(i / 2), .direction = i % 2 ? WEIR_IN : WEIR_OUT, .fanouts = none};
-    refused(&opts, WEIR_EUSAGE, "no relation is followed");
+    train_refused(&opts, WEIR_EUSAGE, "no relation is followed");
     weir_snapshot_close(snapshot);
 }
 
@@ -635,9 +600,9 @@ static weir_err mistake(void *context, const weir_train_epoch *epoch) {
 static void what_is_invalid_later_is_no_wrong_usage(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     opts.on_epoch = mistake;
-    refused(&opts, WEIR_EINVAL, "a mistake in epoch 1");
+    train_refused(&opts, WEIR_EINVAL, "a mistake in epoch 1");
     weir_snapshot_close(snapshot);
 }
 
@@ -645,7 +610,7 @@ static void what_is_invalid_later_is_no_wrong_usage(void **state) {
 static void a_plan_that_pretends_has_no_local_batches(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
-    weir_train_opts opts = opts_of(snapshot);
+    weir_train_opts opts = train_opts_of(snapshot);
     weir_train_plan *plan = NULL;
     weir_comm *comm = NULL;
     opts.local = true;
@@ -674,152 +639,12 @@ static void numbers_that_are_none(void **state) {
     const char *out = weir_test_path("snapshot");
     learn_build(&w, out, LEARN_START_US + 2 * LEARN_RIPE_US);
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
-    weir_train_opts opts = opts_of(snapshot);
-    weir_trained *trained = train(&opts);
+    weir_train_opts opts = train_opts_of(snapshot);
+    weir_trained *trained = train_run(&opts);
     const double *scores = weir_trained_look(trained).scores;
     const weir_targets *targets = weir_trained_look(trained).targets;
     for (uint64_t i = targets->ends[WEIR_TARGETS_TRAIN]; i < targets->count; i++)
         assert_true(isfinite(scores[i - targets->ends[WEIR_TARGETS_TRAIN]]));
-    weir_trained_close(trained);
-    weir_snapshot_close(snapshot);
-}
-
-/* --- baselines ---------------------------------------------------------------------------------------------------- */
-
-static weir_train_trees trees_of(const weir_trained *trained, weir_train_baseline which) {
-    weir_train_trees trees;
-    assert_ok(weir_train_trees_learn(trained, which, &trees, NULL));
-    assert_true((trees.trees != NULL) == (which == WEIR_TRAIN_GRAPH_TREES));
-    assert_true(!trees.trees || weir_trees_look(trees.trees).trees == trees.rounds);
-    weir_train_trees_free(&trees);
-    return trees;
-}
-
-/* An edge's row is nothing that these trees look at: the row of who alone tells. */
-static void trees_see_neighbours_only_with_the_graph(void **state) {
-    (void)state;
-    const learn_plan plan = {
-        .seed = weir_test_seed(), .pays = COINS, .coin = true, .leak = LEARN_LEAK_ROW, .leak_us = -1};
-    weir_snapshot *snapshot = learn_snapshot_open(&plan);
-    weir_train_opts opts = opts_of(snapshot);
-    opts.epochs = 1;
-    weir_trained *trained = train(&opts);
-    weir_train_trees row = trees_of(trained, WEIR_TRAIN_ROW_TREES), graph = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
-    weir_train_trees again = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
-    assert_true(fabs(row.metrics[WEIR_TARGETS_TEST].auroc - 0.5) < 0.2);
-    assert_true(graph.metrics[WEIR_TARGETS_TEST].auroc > 0.95);
-    assert_memory_equal(&graph, &again, sizeof graph);
-    weir_trained_close(trained);
-    weir_snapshot_close(snapshot);
-}
-
-static void trees_see_no_leak_either(void **state) {
-    (void)state;
-    const learn_plan plan = {
-        .seed = weir_test_seed(), .pays = COINS, .coin = true, .leak = LEARN_LEAK_ROW, .leak_us = 0};
-    weir_snapshot *snapshot = learn_snapshot_open(&plan);
-    weir_train_opts opts = opts_of(snapshot);
-    opts.epochs = 1;
-    weir_trained *trained = train(&opts);
-    weir_train_trees graph = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
-    assert_true(fabs(graph.metrics[WEIR_TARGETS_TEST].auroc - 0.5) < 0.2);
-    weir_trained_close(trained);
-    weir_snapshot_close(snapshot);
-}
-
-typedef void (*learn_world_fill)(learn_world *w);
-
-static double auroc_of_graph_trees(learn_world_fill fill, double *of_rowsp) {
-    weir_snapshot *snapshot;
-    char out[4096];
-    learn_world w;
-    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
-    learn_open(&w, learn_schema_text, weir_test_seed());
-    fill(&w);
-    learn_build(&w, out, LEARN_START_US + COINS * 60 * LEARN_SECOND + LEARN_RIPE_US);
-    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
-    weir_train_opts opts = opts_of(snapshot);
-    opts.epochs = 1;
-    weir_trained *trained = train(&opts);
-    *of_rowsp = trees_of(trained, WEIR_TRAIN_ROW_TREES).metrics[WEIR_TARGETS_TEST].auroc;
-    double auroc = trees_of(trained, WEIR_TRAIN_GRAPH_TREES).metrics[WEIR_TARGETS_TEST].auroc;
-    printf("AUROC of rows %.3f, with the graph %.3f\n", *of_rowsp, auroc);
-    weir_trained_close(trained);
-    weir_snapshot_close(snapshot);
-    return auroc;
-}
-
-/* Of four neighbours of a moment all say a fourth of it, and none is the newest. */
-static void fill_by_all_neighbors(learn_world *w) {
-    for (uint64_t n = 0; n < COINS; n++) {
-        int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
-        double x = weir_rng_normal(&w->rng), sum = 0;
-        uint64_t event = 0;
-        for (uint64_t i = 0; i < 4; i++) {
-            double hint = weir_rng_normal(&w->rng);
-            sum += hint;
-            learn_put(w, LEARN_WHO, 4 * n + i, t - LEARN_SECOND, &hint);
-        }
-        learn_put(w, LEARN_PAY, n, t, &x);
-        event = w->offset;
-        for (uint64_t i = 0; i < 4; i++)
-            learn_edge_of(w, n, 4 * n + i, t, 1, event);
-        learn_label(w, LEARN_BAD, n, sum > 0 ? "yes" : "no", t + LEARN_SECOND);
-    }
-}
-
-/* What a person is, each other pay says, and is itself a coin; of those between only what the person's others say. */
-static void fill_by_the_second_hop(learn_world *w) {
-    for (uint64_t n = 0; n < COINS; n++) {
-        int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
-        uint64_t who = weir_rng_below(&w->rng, 60);
-        bool bad = who % 2, yes = n % 2 ? bad : weir_rng_below(&w->rng, 2);
-        double x = n % 2 ? 0 : bad ? 3 : -3;
-        learn_put(w, LEARN_PAY, n, t, &x);
-        learn_edge_of(w, n, who, t, 1, w->offset);
-        learn_label(w, LEARN_BAD, n, yes ? "yes" : "no", t + LEARN_SECOND);
-    }
-}
-
-static void trees_see_all_neighbours_and_theirs(void **state) {
-    (void)state;
-    double of_rows;
-    assert_true(auroc_of_graph_trees(fill_by_all_neighbors, &of_rows) > 0.9);
-    assert_true(fabs(of_rows - 0.5) < 0.2);
-    assert_true(auroc_of_graph_trees(fill_by_the_second_hop, &of_rows) > 0.75);
-    assert_true(of_rows < 0.7);
-}
-
-/* A target that says nothing of itself: only its neighbours can be learnt from. */
-static void trees_of_a_target_without_columns(void **state) {
-    (void)state;
-    static const char pay[] = "  pay: {features: {x: {kind: number, normalise: standard}}}";
-    const char *begin = strstr(learn_schema_text, pay);
-    char text[sizeof learn_schema_text], out[4096];
-    weir_snapshot *snapshot;
-    weir_train_trees trees;
-    learn_world w;
-    assert_non_null(begin);
-    snprintf(text, sizeof text, "%.*s  pay: {}%s", (int)(begin - learn_schema_text), learn_schema_text,
-             begin + strlen(pay));
-    learn_open(&w, text, weir_test_seed());
-    for (uint64_t n = 0; n < 600; n++) {
-        int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
-        uint64_t who = weir_rng_below(&w.rng, 40);
-        learn_put(&w, LEARN_PAY, n, t, NULL);
-        learn_edge(&w, n, who, t - 1, 1);
-        learn_label(&w, LEARN_BAD, n, who < 10 && weir_rng_below(&w.rng, 5) ? "yes" : "no", t + LEARN_SECOND);
-    }
-    snprintf(out, sizeof out, "%s", learn_path("snapshot"));
-    learn_build(&w, out, LEARN_START_US + 600 * 60 * LEARN_SECOND + LEARN_RIPE_US);
-    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
-    weir_train_opts opts = opts_of(snapshot);
-    opts.epochs = 1;
-    weir_trained *trained = train(&opts);
-    assert_err(weir_train_trees_learn(trained, WEIR_TRAIN_ROW_TREES, &trees, NULL), WEIR_EUNAVAILABLE,
-               "'pay' has no feature");
-    trees = trees_of(trained, WEIR_TRAIN_GRAPH_TREES);
-    assert_true(isfinite(trees.metrics[WEIR_TARGETS_TEST].auroc));
     weir_trained_close(trained);
     weir_snapshot_close(snapshot);
 }
@@ -835,6 +660,4 @@ WEIR_TESTS(WEIR_CASE(bad_people_are_found_by_their_past), WEIR_CASE(a_coin_stays
            WEIR_CASE(a_schedule_ends_where_it_was_to), WEIR_CASE(what_learns_again_falls_as_the_first_did),
            WEIR_CASE(a_torn_checkpoint_is_refused), WEIR_CASE(options_out_of_range),
            WEIR_CASE(what_is_invalid_later_is_no_wrong_usage), WEIR_CASE(a_plan_that_pretends_has_no_local_batches),
-           WEIR_CASE(numbers_that_are_none), WEIR_CASE(trees_see_neighbours_only_with_the_graph),
-           WEIR_CASE(trees_see_all_neighbours_and_theirs), WEIR_CASE(trees_see_no_leak_either),
-           WEIR_CASE(trees_of_a_target_without_columns))
+           WEIR_CASE(numbers_that_are_none))

@@ -18,10 +18,8 @@
  *
  *   score(u, i) = vector(u) · item(i) + trend(i)
  *
- * A cosine model has vector(u) of length 1, and item(i) of (length of vector(i) / the items' geometric mean)^p, but for
- * one factor that all share: with p of 0 how well an item suits counts alone, with 1 also how much layers have brought
- * to it, as in products. trend(i) says how much i was met lately, whoever by; it alone ranks for a user of whom nothing
- * is known.
+ * A cosine model has vector(u) of length 1, and item(i) as well, but for one factor that all share. trend(i) says how
+ * much i was met lately, whoever by; it alone ranks for a user of whom nothing is known.
  *
  * INVARIANTS: each is cited where the code keeps it and by a test of the same name: r1_…
  *
@@ -61,7 +59,6 @@ extern "C" {
 #define WEIR_RECOMMEND_INDEXED       65536u /* items from which on an index of them is made */
 #define WEIR_RECOMMEND_WEIGHT_MIN    1e-6   /* of a relation: however old an edge, its item has been met */
 #define WEIR_RECOMMEND_WEIGHT_MAX    1e6
-#define WEIR_RECOMMEND_POWER_MAX     4.0
 #define WEIR_RECOMMEND_FAMILY        "recommend" /* in the architecture of model.json */
 
 /* --- what a model counts of a user's edges ------------------------------------------------------------------------ */
@@ -114,8 +111,7 @@ typedef struct weir_recommend_shape {
     uint32_t task; /* of the schema: what is recommended to whom, and whether it may be what it has */
     uint32_t width, layers;
     bool cosine;
-    double temperature;         /* cosine: vectors of items are 1 / temperature long, in the geometric mean */
-    double length_power;        /* cosine: p                                                                */
+    double temperature;         /* cosine: vectors of items are 1 / temperature long */
     double trend_weight;        /* what trends are multiplied with; 0: they rank only where nothing else does */
     int64_t trend_half_life_us; /* log(count + 0.1), of edges that count half after so long */
 } weir_recommend_shape;
