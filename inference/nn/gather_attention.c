@@ -10,8 +10,8 @@
  *
  * A training that drops shares makes each softmax(e_i)_j 0 by chance, or divides it by the chance that it is not.
  *
- * x_ij is what is known of the edge: its numbers, and the code of its age. What is mixed is between the least and the
- * most of what there is: no sum grows with the number of children.
+ * x_ij is what is known of the edge: its numbers, and the code of its age. Outside of training, what is mixed is
+ * between the least and the most of what there is: no sum grows with the number of children.
  *
  * In GAT, where a step joins a type with itself, a vertex is among what it mixes, as in the paper: v_i = h_i · W, of an
  * edge of which nothing is known, and the query is b · v_i. A type that is so joined with itself at each of its hops
@@ -178,7 +178,7 @@ static double attention_bound(weir_nn_bounds *b, const weir_nn_reach *r) {
     const double weight = weir_nn_bounds_largest_entry(b, r->extra[ATTENTION_SCORE]);
     weir_nn_bounds_check(b, sum, ATTENTION_SCORE_MAX);
     weir_nn_bounds_check(b, sum * weight * r->widths.hidden / r->widths.heads, ATTENTION_SCORE_MAX);
-    return value; /* shares are above 0 and add up to 1 */
+    return value; /* as served: shares are above 0 and add up to 1 */
 }
 
 static double attention_gat_bound(weir_nn_bounds *b, const weir_nn_reach *r) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""GCN (Kipf and Welling 2017) and GAT (Velickovic et al. 2018) as they were published, in JAX, on splits of weir train.
+"""GCN (Kipf and Welling 2017) and GAT (Velickovic et al. 2018) by their papers, in JAX, on splits of weir train.
 
     weir train cora --per-class 20,70 --seed 1 --predictions split.csv …
     tests/accuracy/few_labels.py gat FOLDER split.csv --seed 1
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def read(folder, split):
-    """Rows of length 1 in sum, edges both ways with loops, classes, and the part of each paper: 0 is learnt from."""
+    """Rows that add up to 1, edges both ways with loops, classes, and the part of each paper: 0 is learnt from."""
     places, classes, words = {}, [], []
     with open(folder + "/nodes.csv", newline="") as file:
         for row in csv.DictReader(file):

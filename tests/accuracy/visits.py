@@ -7,7 +7,7 @@
     tests/accuracy/visits.py lastfm2k/edges.csv --kind listens > edges.csv                 # the same
     tests/accuracy/visits.py ml100k/edges.csv --kind rates --test 10 > edges.csv           # filmtrust alike
 
-What a row's column `split` calls test is the test. Without such a column --test of 100 of each user's are drawn, and
+What a row's column `split` calls test is the test; else --test of 100 of each user's are drawn, and
 of what is left --validation of 100 of each user's: at least one, as LightGCN's authors cut their sets, so that users of
 few visits count as much as they do in the test. A pair counts once, and a user of fewer than three is learnt from.
 """
@@ -28,7 +28,10 @@ def main():
 
     with open(args.edges, newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["type"] == args.kind]
-    seconds = {(row["src"], row["dst"]): 3 if row.get("split") == "test" else 1 for row in rows}
+    tested = {(row["src"], row["dst"]) for row in rows if row.get("split") == "test"}
+    if tested and args.test:
+        sys.exit("the file has a test of its own; omit --test")
+    seconds = {pair: 3 if pair in tested else 1 for pair in [(row["src"], row["dst"]) for row in rows]}
     of_users = {}
     for user, item in seconds:
         of_users.setdefault(user, []).append(item)

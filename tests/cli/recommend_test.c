@@ -32,6 +32,26 @@ static void a_training_reports_and_is_judged(void **state) {
     cli_must("weir model show $(ls models | grep Z-) --path models" CONFIG, "\"family\":\"recommend\"");
 }
 
+/* How items to compare with are drawn follows from whether edges fade, unless it is said. */
+static void how_items_are_drawn(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {{"", "as-met"},
+                                          {" --half-life 0s", "evenly"},
+                                          {" --half-life 0s --drawn as-met", "as-met"},
+                                          {" --drawn evenly", "evenly"},
+                                          {" --loss bpr", "evenly"}};
+    shop_make();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char command[512], said[64];
+        snprintf(command, sizeof command,
+                 "weir train snap --task next_view --epochs 1 --hidden 4 --models drawn%zu%s >/dev/null && cat "
+                 "drawn%zu/2*/provenance.json",
+                 i, rows[i][0], i);
+        snprintf(said, sizeof said, "\"drawn\":\"%s\"", rows[i][1]);
+        cli_must(command, said);
+    }
+}
+
 static void runs_and_sweeps_know_its_figure(void **state) {
     (void)state;
     shop_make();
@@ -89,6 +109,6 @@ static void a_night_promotes_one_that_recommends(void **state) {
              "^7/7  decide +(kept|promoted) .*recall@20 is " RECALLS);
 }
 
-WEIR_TESTS(WEIR_CASE(a_training_reports_and_is_judged), WEIR_CASE(runs_and_sweeps_know_its_figure),
-           WEIR_CASE(options_of_the_other_kind_are_refused), WEIR_CASE(vectors_of_both_kinds_are_written),
-           WEIR_CASE(a_night_promotes_one_that_recommends))
+WEIR_TESTS(WEIR_CASE(a_training_reports_and_is_judged), WEIR_CASE(how_items_are_drawn),
+           WEIR_CASE(runs_and_sweeps_know_its_figure), WEIR_CASE(options_of_the_other_kind_are_refused),
+           WEIR_CASE(vectors_of_both_kinds_are_written), WEIR_CASE(a_night_promotes_one_that_recommends))

@@ -11,10 +11,10 @@
 
 #include "recommend_private.h"
 
-#define LEARN_USERS      2000u  /* of a horizon of the validation that an epoch is judged on */
-#define LEARN_FIT_USERS  10000u /* … and that trends are fitted to, once: by few, chance decides */
-#define LEARN_FIT_SCORES 400e6  /* … where there are not so many items that this would take longer than learning */
-#define LEARN_SCALE      0.1    /* of what nothing was learnt of yet */
+#define LEARN_USERS      2000u /* of a horizon of the validation that an epoch is judged on */
+#define LEARN_FIT_USERS  10000u /* … and that trends are fitted to, once, by each of 24 cells: by few, chance decides */
+#define LEARN_FIT_SCORES 400e6 /* … users times items of all horizons: of more items there are fewer users */
+#define LEARN_SCALE      0.1   /* of what nothing was learnt of yet */
 #define LEARN_BEGIN      0x62656769u
 #define LEARN_ORDER      0x6f726465u
 #define LEARN_MIN_PAIRS  20u
@@ -223,7 +223,7 @@ static weir_err learn_epochs(weir_recommended *l) {
 /* --- trends ------------------------------------------------------------------------------------------------------- */
 
 static uint32_t learn_fit_users(const weir_recommended *l) {
-    const double most = LEARN_FIT_SCORES / (double)(l->field.items + 1);
+    const double most = LEARN_FIT_SCORES / ((double)(l->field.items + 1) * l->opts.horizons);
     return most > LEARN_FIT_USERS ? LEARN_FIT_USERS : most < LEARN_USERS ? LEARN_USERS : (uint32_t)most;
 }
 

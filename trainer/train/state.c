@@ -56,8 +56,9 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
     if (o->schedule || o->rate_rise) hash = weir_xxh3(schedule, sizeof schedule, hash);
     const double steps[] = {o->edge_dropout, o->focal};
     if (o->edge_dropout > 0 || o->focal > 0) hash = weir_xxh3(steps, sizeof steps, hash);
-    if (o->attention_dropout > 0) hash = weir_xxh3(&o->attention_dropout, sizeof o->attention_dropout, hash);
-    if (o->average > 0) hash = weir_xxh3(&o->average, sizeof o->average, hash);
+    /* Of another length than any above, so that one option is never taken for another. */
+    const double later[5] = {o->attention_dropout, o->average};
+    if (o->attention_dropout > 0 || o->average > 0) hash = weir_xxh3(later, sizeof later, hash);
     if (o->local) hash = weir_xxh3(&o->local, sizeof o->local, hash);
     if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
     hash = weir_xxh3(&t->targets->digest, sizeof t->targets->digest, hash); /* masks of one size differ, too */
@@ -247,9 +248,11 @@ weir_err weir_training_state_load(weir_trained *t) {
     const uint32_t arrays = state_list_reals(t, reals);
     for (uint32_t i = 0; !err && i < arrays; i++)
         err = state_load_reals(t, folder, &reals[i]);
+    if (weir_err_is(err, WEIR_ENOTFOUND)) /* else it would be taken for no checkpoint, with half of it loaded */
+        err = WEIR_ERR(WEIR_ECORRUPT, "the checkpoint %s lacks an array; remove it to begin anew", folder);
     if (err) return err;
 
-    /* TRAIN-R2: an epoch begins with parameters, moments and the count of steps alone; it draws by its number. */
+    /* TRAIN-R2: an epoch begins with parameters, moments, mean and the count of steps alone; it draws by its number. */
     weir_adamw_steps_set(t->adamw, state[STATE_STEPS]);
     t->state = (weir_training_state){(uint32_t)state[STATE_EPOCHS], (uint32_t)state[STATE_BEST_EPOCH], 0};
     memcpy(&t->state.best, &state[STATE_BEST], sizeof t->state.best);

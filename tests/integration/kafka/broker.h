@@ -143,12 +143,22 @@ static bool broker_prepare(void) {
     return true;
 }
 
-/* Without Java or Kafka's jars the cases are skipped. With them, a broker that does not start fails the program. */
+static void broker_need(int status, const char *command, const weir_test_output *output) {
+    if (status == 0) return;
+    fprintf(stderr, "ops/kafka %s: status %d: %s\n", command, status, output->err);
+    exit(1);
+}
+
+/* Where `ops/kafka install` says that something is missing, as Java or a repository of jars, the cases are skipped with
+ * its sentence. Any other failure, and a broker that does not start, fails the program. */
 __attribute__((unused)) static void broker_start(void) {
     if (!broker_prepare()) return;
     weir_test_output output;
     weir_test_run((const char *const[]){broker_program, "install", "--dir", broker_folder, NULL}, NULL, &output);
-    if (output.status == 69) broker_none("%.*s", (int)strcspn(output.err, "\n"), output.err);
+    if (output.status == 69)
+        broker_none("%.*s", (int)strcspn(output.err, "\n"), output.err);
+    else
+        broker_need(output.status, "install", &output);
     weir_test_output_free(&output);
     if (broker_absent[0]) return;
     broker_start_faster(true);
@@ -156,10 +166,7 @@ __attribute__((unused)) static void broker_start(void) {
                                         broker_folder, NULL},
                   NULL, &output);
     broker_start_faster(false);
-    if (output.status != 0) {
-        fprintf(stderr, "ops/kafka up: status %d: %s\n", output.status, output.err);
-        exit(1);
-    }
+    broker_need(output.status, "up", &output);
     snprintf(broker_address, sizeof broker_address, "%.*s", (int)strcspn(output.out, "\n"), output.out);
     weir_test_output_free(&output);
 }

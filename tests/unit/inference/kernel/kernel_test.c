@@ -569,6 +569,8 @@ static void k2_nothing_touches_nothing(void **state) {
     k->segment_mean(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
     k->segment_mean_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
     k->segment_sum(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, 5, NULL, 5);
+    k->segment_dropout(&(weir_segments){.count = 0, .offsets = &begin}, 5, &(weir_dropout){.rate = 0.5}, NULL);
+    k->approach(0, 1, NULL, NULL);
     k->time_code(0, &(weir_ages){0}, NULL, 8);
     k->bias_relu(0, 5, NULL, NULL);
     k->relu_back(0, NULL, NULL);

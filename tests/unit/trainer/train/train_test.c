@@ -238,6 +238,7 @@ static void r5_learnt_again_with_the_validation(void **state) {
     opts.embedded_count = 1;
     opts.cut.validation = 0.4;
     opts.cut.test = 0.1;
+    opts.average = 0.3;
     weir_trained *once = train_run(&opts);
     opts.again = true;
     weir_trained *again = train_run(&opts);
@@ -435,6 +436,28 @@ static void an_average_is_of_what_epochs_came_to(void **state) {
 
 /* --- what is refused ---------------------------------------------------------------------------------------------- */
 
+/* Options of one value, of which the checkpoint knows the one and the other is given. */
+static void one_for_another(weir_train_opts opts) {
+    double *const of[] = {&opts.attention_dropout, &opts.average, &opts.edge_dropout, &opts.input_dropout};
+    enum { OPTIONS = sizeof of / sizeof of[0] };
+    char folder[4096];
+    for (unsigned i = 0; i < OPTIONS; i++) {
+        snprintf(folder, sizeof folder, "%s.%u", weir_test_path("run-one"), i);
+        opts.folder = folder;
+        opts.resume = false;
+        *of[i] = 0.5;
+        weir_trained_close(train_run(&opts));
+        *of[i] = 0;
+        opts.resume = true;
+        for (unsigned other = 0; other < OPTIONS; other++) {
+            if (other == i) continue;
+            *of[other] = 0.5;
+            train_refused(&opts, WEIR_EVERSION, "of other options");
+            *of[other] = 0;
+        }
+    }
+}
+
 static void resume_with_other_options(void **state) {
     (void)state;
     weir_snapshot *snapshot = small_snapshot();
@@ -471,6 +494,9 @@ static void resume_with_other_options(void **state) {
     opts.average = 0.5;
     train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.average = 0;
+    opts.network = WEIR_NN_GAT;
+    one_for_another(opts);
+    opts.network = WEIR_NN_MEAN;
     opts.focal = 2;
     train_refused(&opts, WEIR_EVERSION, "of other options");
     opts.focal = 0;

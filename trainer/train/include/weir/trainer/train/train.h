@@ -157,7 +157,7 @@ typedef struct weir_train_opts {
     uint32_t rate_rise;           /* steps in which it rises to what it is; 0: none */
     double rate_end;              /* of a cosine: towards what share of it the last epochs fall */
     uint32_t fall_epochs;         /* … over so many; 0: over those of the training         */
-    double average;               /* of what is kept: how much an epoch counts of the one after it; 0: the last alone */
+    double average;               /* an epoch is a mean of those up to it, each X of the next one; 0: itself */
     double input_dropout;         /* of the entries of an import's matrices */
     double attention_dropout;     /* of shares of attention */
     double edge_dropout;          /* of the edges that a step would see */
