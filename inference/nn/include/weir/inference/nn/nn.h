@@ -113,10 +113,9 @@ typedef struct weir_nn_batch {
 
 /* Training: what is dropped of layers depends on (seed, step, layer, the node's key) alone. */
 typedef struct weir_nn_drop {
-    double rate; /* 0: nothing */
-    double
-        shares; /* chance of a share of attention to become 0; the others are divided by 1 - shares */
-    double edges; /* share of the edges that the batch lacks: counts, and sums of GIN, grow by as much */
+    double rate;   /* 0: nothing */
+    double shares; /* chance of a share of attention to become 0; the others are divided by 1 - shares */
+    double edges;  /* share of the edges that the batch lacks: counts, and sums of GIN, grow by as much */
     uint64_t seed, step;
     const uint64_t *keys; /* one a node but those of the last hop, the same on every rank; NULL: the row's number */
 } weir_nn_drop;
