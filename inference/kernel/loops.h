@@ -700,8 +700,9 @@ static void kernel_adamw(size_t count, const weir_adamw_step *step, const weir_r
     weir_real beta1 = (weir_real)step->beta1, beta2 = (weir_real)step->beta2, scale = (weir_real)step->scale;
     weir_real shrink = (weir_real)(1 - step->rate * step->decay), rate = (weir_real)(step->rate / step->correction1);
     weir_real inverse2 = (weir_real)(1 / step->correction2), epsilon = (weir_real)step->epsilon;
+    weir_real l2 = (weir_real)step->l2;
     for (size_t i = 0; i < count; i++) {
-        weir_real g = gradients[i] * scale;
+        weir_real g = gradients[i] * scale + l2 * parameters[i];
         moment1[i] = beta1 * moment1[i] + (1 - beta1) * g;
         moment2[i] = beta2 * moment2[i] + (1 - beta2) * g * g;
         parameters[i] =

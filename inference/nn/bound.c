@@ -109,7 +109,7 @@ static double bound_step_most(weir_nn_bounds *b, uint32_t layer, uint32_t step, 
            WEIR_NN_SCALED_MAX * weir_nn_bounds_column_sum(b, reach.weight, rows, rows + weir_nn_edge_cols(b->nn, step));
 }
 
-/* Before the layer norm. Every type is given the sum of all steps, though it has only its own. */
+/* Before the layer norm, if there is one. Every type is given the sum of all steps, though it has only its own. */
 static double bound_layer_most(weir_nn_bounds *b, uint32_t layer, double below) {
     const weir_nn_shape *shape = b->nn->shape;
     double own = 0, neighbors = 0;
@@ -145,9 +145,14 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
     *logit_maxp = 0;
     weir_err err = bound_check(&b, most, row_max);
     for (uint32_t layer = 1; !err && layer <= nn->shape->layers; layer++) {
-        err = bound_check(&b, bound_layer_most(&b, layer, most), row_max);
-        if (!err) most = bound_norm_most(&b, layer) + (nn->shape->residual && layer > 1 ? most : 0);
-        if (!err) err = bound_check(&b, most, row_max);
+        const bool answers = weir_nn_answers(nn->shape, layer), normed = !answers && !nn->shape->normless;
+        const double before = bound_layer_most(&b, layer, most);
+        err = bound_check(&b, before, normed ? row_max : (double)FLT_MAX / 2);
+        if (!err && answers) *logit_maxp = before; // NN-N7
+        if (err || answers) return err;
+        const double rows = normed ? bound_norm_most(&b, layer) : before;
+        most = rows + (nn->shape->residual && layer > 1 ? most : 0);
+        err = bound_check(&b, most, row_max);
         head = nn->shape->jump ? fmax(head, most) : most;
     }
     if (err) return err;

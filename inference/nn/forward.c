@@ -41,20 +41,19 @@ static const void *forward_bring_array(forward_pass *p, const void *host, size_t
     return memory;
 }
 
-/* x (rows x k) · weight (k x hidden), onto or over out. */
+/* x (rows x k) · weight (k x cols), onto or over out. */
 static void forward_apply(const forward_pass *p, uint32_t rows, uint32_t k, const weir_real *x, uint64_t weight,
-                          weir_real beta, weir_real *out) {
-    uint32_t hidden = p->shape->hidden;
+                          uint32_t cols, weir_real beta, weir_real *out) {
     p->k->gemm(&(weir_gemm){.m = rows,
-                            .n = hidden,
+                            .n = cols,
                             .k = k,
                             .a = x,
                             .lda = k,
                             .b = p->params + weight,
-                            .ldb = hidden,
+                            .ldb = cols,
                             .beta = beta,
                             .c = out,
-                            .ldc = hidden});
+                            .ldc = cols});
 }
 
 /* --- what the batch brings --------------------------------------------------------------------------------------- */
@@ -132,8 +131,8 @@ static void forward_encode_rows(forward_pass *p, uint32_t type, uint32_t first, 
     uint32_t hidden = p->shape->hidden, categories = inputs->category_count;
     weir_real *out = p->tape->h0 + ((size_t)p->block->input_ranges[type].begin + first) * hidden;
     if (inputs->width > 0)
-        forward_apply(p, rows, inputs->width, p->tape->numbers[type] + (size_t)first * inputs->width, at->weight, 0,
-                      out);
+        forward_apply(p, rows, inputs->width, p->tape->numbers[type] + (size_t)first * inputs->width, at->weight,
+                      hidden, 0, out);
     else
         p->k->zero(out, (size_t)rows * hidden * sizeof *out);
     for (uint32_t c = 0; c < categories; c++) {
@@ -274,18 +273,19 @@ static void forward_layer_self(forward_pass *p, uint32_t layer) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     const weir_nn_type_slots *slots = &p->nn->plan.types[(layer - 1) * p->shape->types];
     const weir_real *below = t->below;
+    const uint32_t width = weir_nn_width(p->shape, layer);
     for (uint32_t hop = 0; hop <= p->shape->layers - layer; hop++) {
         for (uint32_t type = 0; type < p->shape->types; type++) {
             weir_block_range range = forward_range_at(p, hop, type);
             uint32_t rows = range.end - range.begin,
                      cols = layer == 1 ? weir_nn_below(p->shape, type) : p->shape->hidden;
             if (rows == 0) continue;
-            weir_real *out = t->relu + (size_t)range.begin * p->shape->hidden;
+            weir_real *out = t->relu + (size_t)range.begin * width;
             WEIR_ASSERT(range.end <= t->nodes && slots[type].bias != WEIR_NN_NO_TENSOR);
             if (slots[type].self == WEIR_NN_NO_TENSOR)
-                p->k->zero(out, (size_t)rows * p->shape->hidden * sizeof *out);
+                p->k->zero(out, (size_t)rows * width * sizeof *out);
             else
-                forward_apply(p, rows, cols, below, slots[type].self, 0, out);
+                forward_apply(p, rows, cols, below, slots[type].self, width, 0, out);
             below += (size_t)rows * cols;
         }
     }
@@ -294,18 +294,24 @@ static void forward_layer_self(forward_pass *p, uint32_t layer) {
 static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t step) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     const weir_block_edges *e = &p->block->edges[step];
-    const uint32_t rows = e->parent_end - e->parent_begin;
-    weir_real *out = t->relu + (size_t)e->parent_begin * p->shape->hidden;
+    const uint32_t rows = e->parent_end - e->parent_begin, width = weir_nn_width(p->shape, layer);
+    weir_real *out = t->relu + (size_t)e->parent_begin * width;
     if (rows == 0) return;
     const weir_nn_gather g = weir_nn_gather_of(p->nn, p->params, p->tape, layer, step);
     WEIR_ASSERT(g.weight != WEIR_NN_NO_TENSOR && e->parent_end <= t->nodes);
     p->starved = !weir_nn_way_of(p->shape)->forward(&g, p->w, &p->w->kept[layer - 1][step], out);
     if (p->starved) return;
     forward_apply(p, rows, weir_nn_edge_cols(p->nn, step), p->tape->edge_means[step],
-                  g.weight + (uint64_t)weir_nn_way_rows(p->shape, layer, step) * p->shape->hidden, 1, out);
+                  g.weight + (uint64_t)weir_nn_way_rows(p->shape, layer, step) * width, width, 1, out);
 }
 
-/* In pieces, so that the norm finds in a cache what bias and relu have left. */
+/* The layer that answers has logits now, for targets alone. */
+static void forward_layer_bias(forward_pass *p, uint32_t layer) {
+    const weir_nn_type_slots *at = &p->nn->plan.types[(layer - 1) * p->shape->types + p->shape->target_type];
+    p->k->bias(p->block->targets, p->shape->outputs, p->params + at->bias, p->tape->layers[layer - 1].out);
+}
+
+/* In pieces, so that the norm, or what takes its place, finds in a cache what bias and relu have left. */
 static void forward_layer_norm(forward_pass *p, uint32_t layer) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
     uint32_t hidden = p->shape->hidden, piece = weir_kernels_piece(p->k, hidden);
@@ -318,6 +324,11 @@ static void forward_layer_norm(forward_pass *p, uint32_t layer) {
                 count = rows - done < piece ? rows - done : piece;
                 size_t row = (size_t)range.begin + done, from = row * hidden;
                 p->k->bias_relu(count, hidden, p->params + at->bias, t->relu + from);
+                if (p->shape->normless) {
+                    p->k->zero(t->out + from, (size_t)count * hidden * sizeof *t->out);
+                    p->k->add((size_t)count * hidden, t->relu + from, t->out + from);
+                    continue;
+                }
                 p->k->layer_norm(count, hidden, t->relu + from, p->params + at->gain, p->params + at->shift,
                                  t->out + from, t->stats + row * 2);
             }
@@ -340,12 +351,13 @@ weir_dropout weir_nn_dropout_of(const weir_nn_drop *drop, uint32_t layer) {
 
 static void forward_layer_run(forward_pass *p, uint32_t layer) {
     weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
-    uint32_t nodes = p->block->hop_end[p->shape->layers - layer], hidden = p->shape->hidden;
+    const uint32_t nodes = p->block->hop_end[p->shape->layers - layer], width = weir_nn_width(p->shape, layer);
+    const bool answers = weir_nn_answers(p->shape, layer);
     WEIR_ASSERT(layer >= 1 && layer <= p->shape->layers && nodes >= p->block->targets && nodes <= p->block->nodes);
     *t = (weir_nn_layer_tape){.nodes = nodes, .kept = p->w->kept[layer - 1]};
-    t->out = forward_reals(p, nodes, hidden); /* first: without a tape, all that comes after it is given back */
+    t->out = forward_reals(p, nodes, width); /* first: without a tape, all that comes after it is given back */
     size_t mark = weir_nn_workspace_mark(p->w);
-    t->relu = forward_reals(p, nodes, hidden);
+    t->relu = answers ? t->out : forward_reals(p, nodes, width);
     t->stats = forward_reals(p, nodes, 2);
     t->below = layer > 1 ? t[-1].out : forward_gather(p, nodes);
     if (p->starved) return;
@@ -354,10 +366,13 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++)
         if (weir_nn_layer_steps(p->shape, layer, s)) forward_layer_neighbors(p, layer, s);
     if (p->starved) return;
-    forward_layer_norm(p, layer);
+    if (answers)
+        forward_layer_bias(p, layer);
+    else
+        forward_layer_norm(p, layer);
     weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
-    if (dropout.rate > 0) p->k->dropout(nodes, hidden, &dropout, t->out);
-    if (p->shape->residual && layer > 1) p->k->add((size_t)nodes * hidden, t->below, t->out);
+    if (dropout.rate > 0 && !answers) p->k->dropout(nodes, width, &dropout, t->out);
+    if (p->shape->residual && layer > 1 && !answers) p->k->add((size_t)nodes * width, t->below, t->out);
     if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: NN-N4 */
 }
 
@@ -391,7 +406,8 @@ static const weir_real *forward_most(forward_pass *p) {
 
 static void forward_head(forward_pass *p) {
     const weir_nn_shape *s = p->shape;
-    p->logits = forward_reals(p, p->block->targets, s->outputs);
+    p->logits = s->headless ? p->tape->layers[s->layers - 1].out : forward_reals(p, p->block->targets, s->outputs);
+    if (s->headless) return;
     const weir_real *x = s->jump == WEIR_NN_JUMP_MAX ? forward_most(p) : p->tape->layers[s->layers - 1].out;
     if (p->starved) return;
     if (s->jump == WEIR_NN_JUMP_CONCAT)
@@ -431,10 +447,10 @@ static weir_err forward_run(const weir_nn *nn, const weir_real *params, const we
                       p->block->nodes);
 }
 
-/* Rows of the last layer that has been run, to the host's memory. */
+/* Of the first nodes, their rows of the last layer that has been run and does not answer, to the host's memory. */
 static void forward_give_rows(const forward_pass *p, uint32_t hop, weir_real *rows) {
-    p->k->to_host(rows, p->tape->layers[p->shape->layers - hop - 1].out,
-                  (size_t)p->block->targets * p->shape->hidden * sizeof *rows);
+    const uint32_t last = p->shape->layers - hop, layer = weir_nn_answers(p->shape, last) ? last - 1 : last;
+    p->k->to_host(rows, p->tape->layers[layer - 1].out, (size_t)p->block->targets * p->shape->hidden * sizeof *rows);
 }
 
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,

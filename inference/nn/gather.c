@@ -32,8 +32,8 @@ weir_nn_widths weir_nn_widths_of(const weir_nn_shape *shape, uint32_t layer, uin
     return (weir_nn_widths){.child = layer == 1 ? weir_nn_below(shape, child) : shape->hidden,
                             .parent = layer == 1 ? weir_nn_below(shape, parent) : shape->hidden,
                             .edge = shape->edges[shape->steps[step].relation].width + WEIR_TIME_CODE_COUNT,
-                            .hidden = shape->hidden,
-                            .heads = shape->heads,
+                            .hidden = weir_nn_width(shape, layer),
+                            .heads = weir_nn_layer_heads(shape, layer),
                             .loops = child == parent};
 }
 
@@ -51,7 +51,7 @@ uint64_t weir_nn_way_parameters(const weir_nn_shape *shape, uint32_t layer, uint
     const weir_nn_widths widths = weir_nn_widths_of(shape, layer, step);
     weir_nn_extra extras[WEIR_NN_EXTRAS];
     const uint32_t count = way->extras ? way->extras(&widths, extras) : 0, rows = way->rows(&widths);
-    uint64_t sum = rows > widths.child ? (uint64_t)(rows - widths.child) * shape->hidden : 0;
+    uint64_t sum = rows > widths.child ? (uint64_t)(rows - widths.child) * widths.hidden : 0;
     for (uint32_t i = 0; i < count; i++)
         sum += (uint64_t)extras[i].rows * extras[i].cols;
     return sum;
@@ -109,8 +109,8 @@ weir_nn_gather weir_nn_gather_of(const weir_nn *nn, const weir_real *params, con
         .params = params,
         .layer = layer,
         .step = step,
-        .hidden = shape->hidden,
-        .heads = shape->heads,
+        .hidden = widths.hidden,
+        .heads = widths.heads,
         .weight = nn->plan.neighbors[at],
         .extra = nn->plan.extras[at].at,
         .children = {.count = e->parent_end - e->parent_begin,

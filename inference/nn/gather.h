@@ -11,8 +11,8 @@
 typedef struct weir_nn_widths {
     uint32_t child, parent; /* columns of what the layer sees of them */
     uint32_t edge;          /* numbers and time code of one edge      */
-    uint32_t hidden, heads;
-    bool loops; /* the step joins a type with itself */
+    uint32_t hidden, heads; /* of what the layer makes */
+    bool loops;             /* the step joins a type with itself */
 } weir_nn_widths;
 
 /* A tensor that a way adds to a relation's weight. A plain value. */
@@ -42,7 +42,7 @@ typedef struct weir_nn_way {
     uint32_t (*rows)(const weir_nn_widths *widths);
     /* Its own tensors; returns how many. NULL: none. */
     uint32_t (*extras)(const weir_nn_widths *widths, weir_nn_extra list[WEIR_NN_EXTRAS]);
-    /* Adds to out, parents x hidden, and keeps what the way back needs; false: no memory. */
+    /* Adds to out, parents x widths.hidden, and keeps what the way back needs; false: no memory. */
     bool (*forward)(const weir_nn_gather *g, weir_nn_workspace *w, weir_nn_kept *kept, weir_real *out);
     /* How far from 0 that can be; notes what arises on the way there. */
     double (*bound)(weir_nn_bounds *b, const weir_nn_reach *reach);

@@ -72,13 +72,14 @@ static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slo
 
 static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_type_slots *slots) {
     const char *name = nn->shape->vertices[type].name;
-    uint32_t hidden = nn->shape->hidden;
+    const uint32_t hidden = nn->shape->hidden, width = weir_nn_width(nn->shape, layer);
     *slots = (weir_nn_type_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR};
     if (!weir_nn_layer_has(nn->shape, layer, type)) return;
     if (weir_nn_way_has_self(nn->shape, layer, type))
-        slots->self = nn_add_tensor(nn, layer == 1 ? weir_nn_below(nn->shape, type) : hidden, hidden, WEIR_NN_WEIGHT,
+        slots->self = nn_add_tensor(nn, layer == 1 ? weir_nn_below(nn->shape, type) : hidden, width, WEIR_NN_WEIGHT,
                                     "layer%u.%s.self.weight", layer, name);
-    slots->bias = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.bias", layer, name);
+    slots->bias = nn_add_tensor(nn, 1, width, WEIR_NN_BIAS, "layer%u.%s.bias", layer, name);
+    if (nn->shape->normless || weir_nn_answers(nn->shape, layer)) return;
     slots->gain = nn_add_tensor(nn, 1, hidden, WEIR_NN_GAIN, "layer%u.%s.norm.gain", layer, name);
     slots->shift = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.norm.bias", layer, name);
 }
@@ -112,7 +113,7 @@ static void nn_plan_step(weir_nn *nn, uint32_t layer, uint32_t step, uint64_t *n
         return;
     }
     neighbors[step] = nn_add_tensor(nn, weir_nn_way_rows(shape, layer, step) + weir_nn_edge_cols(nn, step),
-                                    shape->hidden, WEIR_NN_WEIGHT, "layer%u.%s.%s.weight", layer,
+                                    weir_nn_width(shape, layer), WEIR_NN_WEIGHT, "layer%u.%s.%s.weight", layer,
                                     shape->edges[s->relation].name, s->direction == WEIR_OUT ? "out" : "in");
     nn_plan_extras(nn, layer, step, &extras[step]);
 }
@@ -151,8 +152,12 @@ static bool nn_plan_tensors(weir_nn *nn) {
     begins[layers + 1] = nn->parameters;
     nn->plan =
         (weir_nn_plan){.encode = encode, .types = slots, .neighbors = neighbors, .extras = extras, .begins = begins};
-    nn->plan.head_weight = nn_add_tensor(nn, weir_nn_head_rows(shape), shape->outputs, WEIR_NN_WEIGHT, "head.weight");
-    nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, WEIR_NN_BIAS, "head.bias");
+    nn->plan.head_weight = nn->plan.head_bias = WEIR_NN_NO_TENSOR;
+    if (!shape->headless) {
+        nn->plan.head_weight =
+            nn_add_tensor(nn, weir_nn_head_rows(shape), shape->outputs, WEIR_NN_WEIGHT, "head.weight");
+        nn->plan.head_bias = nn_add_tensor(nn, 1, shape->outputs, WEIR_NN_BIAS, "head.bias");
+    }
     for (uint32_t i = 0; i < nn->tensor_count; i++)
         if (!nn->tensors[i].name) return false;
     WEIR_ASSERT(nn->parameters <= WEIR_NN_PARAMETERS_MAX);

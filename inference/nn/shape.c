@@ -227,6 +227,7 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
     columns += shape->layers * (shape->types * (hidden + 3) + edge_width);
     columns += (uint64_t)weir_nn_head_rows(shape) / hidden * shape->outputs;
     uint64_t apart = shape->outputs + 2 * ids; /* not multiplied by hidden */
+    if (shape->headless) apart += (shape->types * (hidden + 1) + edge_width) * shape->outputs;
     for (uint32_t s = 0; s < shape->step_count; s++)
         for (uint32_t layer = 1; layer <= shape->layers; layer++)
             apart += weir_nn_way_parameters(shape, layer, s);
@@ -245,12 +246,17 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
     if (shape->heads && shape->hidden % shape->heads != 0)
         return WEIR_ERR(WEIR_EINVAL, "%u heads do not divide a hidden width of %u; choose a number that does",
                         shape->heads, shape->hidden);
+    if (shape->headless && shape->jump)
+        return WEIR_ERR(WEIR_EINVAL, "without a head, no layer's rows but the last's are seen: jump is 'none' then");
     if (shape->step_count == 0) return WEIR_ERR(WEIR_EINVAL, "a network without steps; give it at least one");
     for (uint32_t s = 0; s < shape->step_count; s++) {
         weir_err err = shape_check_step(shape, s);
         if (err) return err;
     }
     shape->layers = shape->steps[shape->step_count - 1].hop;
+    if (shape->headless && shape->layers == 1)
+        return WEIR_ERR(WEIR_EINVAL,
+                        "a network of one layer and no head has no embeddings; take two layers, or a head");
     bool any = false;
     for (uint32_t t = 0; t < shape->types; t++) {
         weir_nn_inputs *inputs = &shape->vertices[t];
@@ -343,6 +349,8 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
     shape->bare = opts->bare;
     shape->residual = opts->residual;
+    shape->headless = opts->headless;
+    shape->normless = opts->normless;
     shape->jump = opts->jump;
     shape->network = opts->network;
     shape->heads = opts->heads || !weir_nn_network_has_heads(opts->network) ? opts->heads : WEIR_NN_HEADS_DEFAULT;
@@ -386,6 +394,23 @@ bool weir_nn_residual(const weir_nn_shape *shape) {
     return shape->residual;
 }
 
+bool weir_nn_normless(const weir_nn_shape *shape) {
+    return shape->normless;
+}
+
+bool weir_nn_answers(const weir_nn_shape *shape, uint32_t layer) {
+    WEIR_ASSERT(layer <= shape->layers);
+    return shape->headless && layer == shape->layers;
+}
+
+uint32_t weir_nn_width(const weir_nn_shape *shape, uint32_t layer) {
+    return weir_nn_answers(shape, layer) ? shape->outputs : shape->hidden;
+}
+
+uint32_t weir_nn_layer_heads(const weir_nn_shape *shape, uint32_t layer) {
+    return weir_nn_answers(shape, layer) && shape->heads ? 1 : shape->heads;
+}
+
 weir_nn_jump weir_nn_jump_of(const weir_nn_shape *shape) {
     return shape->jump;
 }
@@ -396,6 +421,7 @@ const char *weir_nn_jump_word(weir_nn_jump jump) {
 }
 
 uint32_t weir_nn_head_rows(const weir_nn_shape *shape) {
+    if (shape->headless) return 0;
     return shape->jump == WEIR_NN_JUMP_CONCAT ? shape->layers * shape->hidden : shape->hidden;
 }
 

@@ -291,6 +291,12 @@ static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_json_node *roo
     uint32_t encoder = 0;
     if (!err && weir_json_find(root, "encoder")) err = shape_get_word(root, "encoder", weir_nn_encoder_words, &encoder);
     shape->bare = encoder > 0;
+    uint32_t norm = 0;
+    if (!err && weir_json_find(root, "norm")) err = shape_get_word(root, "norm", weir_nn_norm_words, &norm);
+    shape->normless = norm > 0;
+    uint32_t head = 0;
+    if (!err && weir_json_find(root, "head")) err = shape_get_word(root, "head", weir_nn_head_words, &head);
+    shape->headless = head > 0;
     uint32_t jump = WEIR_NN_JUMP_NONE;
     if (!err && weir_json_find(root, "jump")) err = shape_get_word(root, "jump", weir_nn_jump_words, &jump);
     shape->jump = jump;
@@ -324,9 +330,9 @@ static weir_err shape_read_parts(weir_nn_shape *shape, const weir_json_node *roo
 }
 
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep) {
-    static const char *const keys[] = {"version",  "task",      "target",  "outputs", "hidden", "window",
-                                       "encoder",  "residual",  "network", "heads",   "loops",  "jump",
-                                       "vertices", "relations", "steps",   NULL};
+    static const char *const keys[] = {"version", "task",     "target",   "outputs",   "hidden", "window",
+                                       "encoder", "residual", "network",  "heads",     "loops",  "jump",
+                                       "head",    "norm",     "vertices", "relations", "steps",  NULL};
     const weir_json_node *vertices = NULL, *relations = NULL, *steps = NULL;
     weir_nn_shape *shape = NULL;
     uint32_t version;

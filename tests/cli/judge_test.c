@@ -184,7 +184,9 @@ static void networks_stay_what_they_are(void **state) {
     } of[] = {{"attention --heads 2", "\"network\":\"attention\",\"heads\":2"},
               {"gcn", "\"network\":\"gcn\""},
               {"mean --jump concat", "\"jump\":\"concat\""},
-              {"mean --jump max", "\"jump\":\"max\""}};
+              {"mean --jump max", "\"jump\":\"max\""},
+              {"mean --norm none", "\"norm\":\"none\""},
+              {"gat --head none --residual", "\"residual\":true,\"head\":\"none\",\"network\":\"gat\""}};
     char line[512];
     weir_test_output output;
     (void)state;
@@ -222,10 +224,16 @@ static void networks_stay_what_they_are(void **state) {
         {"weir train old --network gat --attention-dropout 1", "--attention-dropout"},
         {"weir train old --average 1", "--average"},
         {"weir train old --average 0.5 --model trees", "--average is of a network"},
+        {"weir train old --l2 0.001 --model trees", "--l2 is of a network"},
+        {"weir train old --l2 -1", "--l2"},
         {"weir train old --focal 2 --model trees", "--focal is of a network"},
         {"weir train old --focal 11", "--focal"},
         {"weir train old --jump max --model trees", "--jump is of a network"},
         {"weir train old --jump lstm", "--jump"},
+        {"weir train old --head none --model trees", "--head is of a network"},
+        {"weir train old --norm none --model trees", "--norm is of a network"},
+        {"weir train old --head none --jump max", "--head none has none"},
+        {"weir train old --head none --fanouts 4", "take two layers"},
         {"weir train old --rate-end 0.1", "--rate-end is where --schedule cosine falls to"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cli_bash(weir_test_folder(), wrong[i][0], &output);

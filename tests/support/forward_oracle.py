@@ -39,8 +39,8 @@ def edges(batch, step, mine, node):
     return np.concatenate([numbers, code], axis=1)
 
 
-def attention(batch, own, h, node, children, known, loops):
-    heads, gat = batch["heads"], batch["network"] == "gat"
+def attention(batch, own, heads, h, node, children, known, loops):
+    gat = batch["network"] == "gat"
     if gat and loops:  # the vertex is one of its own neighbours, by an edge of which nothing is known
         children = np.concatenate([children, h[node : node + 1]])
         known = np.concatenate([known, np.zeros((1, known.shape[1]))])
@@ -107,11 +107,17 @@ def message(batch, tensors, number, step, node, h):
     loops = step["relation"] == "aa"
     if len(mine) == 0 and not (loops and batch["network"] == "gat"):
         return out
-    return out + attention(batch, own, h, node, h[np.array(step["children"], dtype=int)[mine]], known, loops)
+    heads = 1 if answers(batch, number) else batch["heads"]
+    return out + attention(batch, own, heads, h, node, h[np.array(step["children"], dtype=int)[mine]], known, loops)
+
+
+def answers(batch, number):
+    """The last layer of a network without a head."""
+    return batch["headless"] and number == len(batch["hop_end"]) - 1
 
 
 def layer(batch, tensors, number, nodes, h):
-    out = np.zeros((nodes, batch["hidden"]))
+    out = []
     for node in range(nodes):
         name = batch["types"][batch["node_types"][node]]["name"]
         x = tensors[f"layer{number}.{name}.bias"][0]
@@ -120,10 +126,13 @@ def layer(batch, tensors, number, nodes, h):
         for step in batch["steps"]:
             if step["begin"] <= node < step["end"]:
                 x = x + message(batch, tensors, number, step, node, h)
-        x = np.maximum(0, x)
-        x = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
-        out[node] = x * tensors[f"layer{number}.{name}.norm.gain"][0] + tensors[f"layer{number}.{name}.norm.bias"][0]
-    return out
+        if not answers(batch, number):
+            x = np.maximum(0, x)
+        if not answers(batch, number) and not batch["normless"]:
+            x = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+            x = x * tensors[f"layer{number}.{name}.norm.gain"][0] + tensors[f"layer{number}.{name}.norm.bias"][0]
+        out.append(x)
+    return np.array(out)
 
 
 def main():
@@ -134,11 +143,14 @@ def main():
     layers, rows = len(batch["hop_end"]) - 1, []
     for number in range(1, layers + 1):
         below, h = h, layer(batch, tensors, number, batch["hop_end"][layers - number], h)
-        if batch["residual"] and number > 1:
+        if batch["residual"] and number > 1 and not answers(batch, number):
             h = h + below[: len(h)]
         rows.append(h[: batch["hop_end"][0]])  # targets are the first nodes
-    seen = {"none": rows[-1], "concat": np.concatenate(rows, axis=1), "max": np.max(rows, axis=0)}[batch["jump"]]
-    logits = seen @ tensors["head.weight"] + tensors["head.bias"]
+    if batch["headless"]:
+        logits = rows[-1]
+    else:
+        seen = {"none": rows[-1], "concat": np.concatenate(rows, axis=1), "max": np.max(rows, axis=0)}[batch["jump"]]
+        logits = seen @ tensors["head.weight"] + tensors["head.bias"]
     expected = np.array(batch["logits"]).reshape(logits.shape)
     error = np.max(np.abs(logits - expected) / (1 + np.abs(logits)))
     print(f"largest error {error:.2g} of {logits.size} logits")

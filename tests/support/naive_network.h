@@ -51,6 +51,19 @@ static inline uint32_t naive_cols(const nn_fixture *f, uint32_t layer, uint32_t 
     return layer == 1 && inputs->bare ? inputs->width : weir_nn_hidden(f->shape);
 }
 
+/* Whether the layer is the last one, of a network without a head. */
+static inline bool naive_answers(const nn_fixture *f, uint32_t layer) {
+    return (f->encoders == NN_HEADLESS || f->encoders == NN_PLAIN) && layer == f->batch.block->hops;
+}
+
+static inline uint32_t naive_width(const nn_fixture *f, uint32_t layer) {
+    return naive_answers(f, layer) ? weir_nn_outputs(f->shape) : weir_nn_hidden(f->shape);
+}
+
+static inline uint32_t naive_heads(const nn_fixture *f, uint32_t layer) {
+    return naive_answers(f, layer) ? 1 : weir_nn_heads(f->shape);
+}
+
 /* From one node to the next, of what a layer sees. */
 static inline uint32_t naive_stride(const nn_fixture *f, uint32_t layer) {
     uint32_t hidden = weir_nn_hidden(f->shape);
@@ -141,7 +154,7 @@ static inline uint32_t naive_mean(const naive_gather *g, double *out) {
  * value. */
 static inline void naive_scores(const naive_gather *g, uint32_t i, double *value, double *scores) {
     const bool gat = g->f->network == WEIR_NN_GAT;
-    const uint32_t heads = weir_nn_heads(g->f->shape), wide = g->hidden / heads, cols = gat ? heads : g->hidden;
+    const uint32_t heads = naive_heads(g->f, g->layer), wide = g->hidden / heads, cols = gat ? heads : g->hidden;
     const bool joined = gat && naive_same_type(g);
     double z[NN_HIDDEN_MAX] = {0}, edge[NN_WIDEST] = {0}, own[NN_HIDDEN_MAX] = {0};
     memset(value, 0, g->hidden * sizeof *value);
@@ -180,7 +193,7 @@ static inline void naive_kept_shares(const naive_gather *g, uint32_t count, uint
 }
 
 static inline uint32_t naive_attention(const naive_gather *g, double *out) {
-    const uint32_t heads = weir_nn_heads(g->f->shape), wide = g->hidden / heads;
+    const uint32_t heads = naive_heads(g->f, g->layer), wide = g->hidden / heads;
     static double values[NN_EDGES_MAX][NN_HIDDEN_MAX], scores[NN_EDGES_MAX][NN_HIDDEN_MAX];
     const uint32_t count = g->count + (g->f->network == WEIR_NN_GAT && naive_same_type(g));
     static weir_real kept[NN_EDGES_MAX * NN_HIDDEN_MAX];
@@ -303,7 +316,7 @@ static inline void naive_step(const nn_fixture *f, const double *params, uint32_
     g.cols = naive_cols(f, layer, nn_children[step]);
     g.parent_cols = naive_cols(f, layer, weir_nn_parent_of(f->shape, step));
     g.width = weir_nn_edge(f->shape, nn_steps[step].relation)->width + 8;
-    g.hidden = weir_nn_hidden(f->shape);
+    g.hidden = naive_width(f, layer);
     for (uint32_t i = 0; i < e->count; i++)
         if (e->parents[i] == node) g.edges[g.count++] = i;
     assert_true(g.hidden <= NN_HIDDEN_MAX && g.count < NN_EDGES_MAX);
@@ -331,7 +344,8 @@ static inline void naive_norm(uint32_t n, const double *gain, const double *shif
 
 static inline void naive_layer(const nn_fixture *f, const double *params, uint32_t layer, uint32_t node,
                                const double *below, double *out) {
-    uint32_t hop = 0, type = 0, hidden = weir_nn_hidden(f->shape);
+    uint32_t hop = 0, type = 0, hidden = naive_width(f, layer);
+    const double one = 1;
     naive_where(f->batch.block, node, &hop, &type);
     const char *name = weir_nn_vertex(f->shape, type)->name;
     if (naive_has_self(f, layer, type))
@@ -341,7 +355,12 @@ static inline void naive_layer(const nn_fixture *f, const double *params, uint32
         const weir_block_edges *e = &f->batch.block->edges[s];
         if (node >= e->parent_begin && node < e->parent_end) naive_step(f, params, layer, s, node, below, out);
     }
+    if (naive_answers(f, layer)) {
+        naive_apply(1, hidden, &one, NAIVE(f, params, "layer%u.%s.bias", layer, name), out);
+        return;
+    }
     naive_relu(hidden, NAIVE(f, params, "layer%u.%s.bias", layer, name), out);
+    if (f->encoders == NN_PLAIN) return;
     const double *gain = NAIVE(f, params, "layer%u.%s.norm.gain", layer, name);
     naive_norm(hidden, gain, NAIVE(f, params, "layer%u.%s.norm.bias", layer, name), out);
 }
@@ -364,16 +383,17 @@ static inline void naive_dropout(const nn_fixture *f, const weir_nn_drop *drop, 
 static inline double *naive_layers(const nn_fixture *f, const double *params, const weir_nn_drop *drop,
                                    uint32_t layers) {
     const weir_block_view *v = f->batch.block;
-    uint32_t hidden = weir_nn_hidden(f->shape);
     double *below = fixture_array((size_t)v->nodes * naive_stride(f, 1), sizeof *below);
     for (uint32_t n = 0; n < v->nodes; n++)
         naive_encode(f, params, n, below + n * naive_stride(f, 1));
     for (uint32_t layer = 1; layer <= layers; layer++) {
-        double *out = fixture_array((size_t)v->nodes * hidden, sizeof *out);
-        for (uint32_t n = 0; n < v->hop_end[v->hops - layer]; n++)
-            naive_layer(f, params, layer, n, below, out + n * hidden);
-        if (drop) naive_dropout(f, drop, layer, v->hop_end[v->hops - layer], out);
-        for (size_t i = 0; nn_adds(f->encoders) && layer > 1 && i < v->hop_end[v->hops - layer] * hidden; i++)
+        const uint32_t width = naive_width(f, layer), nodes = v->hop_end[v->hops - layer];
+        double *out = fixture_array((size_t)v->nodes * width, sizeof *out);
+        for (uint32_t n = 0; n < nodes; n++)
+            naive_layer(f, params, layer, n, below, out + n * width);
+        if (drop && !naive_answers(f, layer)) naive_dropout(f, drop, layer, nodes, out);
+        const bool adds = nn_adds(f->encoders) && layer > 1 && !naive_answers(f, layer);
+        for (size_t i = 0; adds && i < nodes * width; i++)
             out[i] += below[i];
         free(below);
         below = out;
@@ -385,6 +405,12 @@ static inline double *naive_layers(const nn_fixture *f, const double *params, co
 static inline void naive_forward(const nn_fixture *f, const double *params, const weir_nn_drop *drop, double *logits) {
     const weir_block_view *v = f->batch.block;
     uint32_t hidden = weir_nn_hidden(f->shape), outputs = weir_nn_outputs(f->shape);
+    if (naive_answers(f, v->hops)) {
+        double *rows = naive_layers(f, params, drop, v->hops);
+        memcpy(logits, rows, v->targets * outputs * sizeof *logits);
+        free(rows);
+        return;
+    }
     double *most = fixture_array((size_t)v->targets * hidden, sizeof *most), one = 1;
     memset(logits, 0, v->targets * outputs * sizeof *logits);
     for (uint32_t layer = 1; layer <= v->hops; layer++) {

@@ -56,11 +56,21 @@ static const char nn_schema_of_numbers[] = NN_SCHEMA("", "");
 
 /* Which types have an encoder: all; a, with its categories, but not b; neither, of the schema without categories; all,
  * of a network whose layers add; all, where the head sees the layers side by side; all, of layers that add, where the
- * head sees the most of them. */
-typedef enum nn_encoders { NN_ALL, NN_OF_CATEGORIES, NN_NONE, NN_RESIDUAL, NN_CONCAT, NN_MOST } nn_encoders;
+ * head sees the most of them; all, of layers that add but for the last one, which answers without a head; the same
+ * without layer norms. */
+typedef enum nn_encoders {
+    NN_ALL,
+    NN_OF_CATEGORIES,
+    NN_NONE,
+    NN_RESIDUAL,
+    NN_CONCAT,
+    NN_MOST,
+    NN_HEADLESS,
+    NN_PLAIN
+} nn_encoders;
 
 static inline bool nn_adds(nn_encoders encoders) {
-    return encoders == NN_RESIDUAL || encoders == NN_MOST;
+    return encoders == NN_RESIDUAL || encoders == NN_MOST || encoders == NN_HEADLESS || encoders == NN_PLAIN;
 }
 
 /* Two hops; and a third, of layers that add: so one adds to what another has added. */
@@ -104,6 +114,10 @@ typedef struct nn_fixture {
     weir_nn_batch batch;
 } nn_fixture;
 
+static inline void nn_near(double actual, double expected, double error) {
+    if (!(fabs(actual - expected) <= error)) fail_msg("%.12g should be %.12g", actual, expected);
+}
+
 static inline double nn_normal(nn_fixture *f) {
     return weir_rng_normal(&f->rng);
 }
@@ -123,6 +137,8 @@ static inline void nn_open_network(nn_fixture *f, uint64_t seed, const char *tas
     const weir_nn_known known = {1, nn_known_ids, NN_KNOWN};
     opts.known = &known;
     opts.residual = nn_adds(encoders);
+    opts.headless = encoders == NN_HEADLESS || encoders == NN_PLAIN;
+    opts.normless = encoders == NN_PLAIN;
     opts.jump = encoders == NN_CONCAT ? WEIR_NN_JUMP_CONCAT
                 : encoders == NN_MOST ? WEIR_NN_JUMP_MAX
                                       : WEIR_NN_JUMP_NONE;

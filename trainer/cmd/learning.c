@@ -20,6 +20,8 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
     const char *jump = weir_cli_text(cli, "jump");
     for (weir_nn_jump j = 0; jump && j < WEIR_NN_JUMPS; j++)
         if (strcmp(jump, weir_nn_jump_word(j)) == 0) o->jump = j;
+    if (o->headless && o->jump)
+        return WEIR_ERR(WEIR_EUSAGE, "--jump is what a head sees, and --head none has none; omit one of them");
     weir_err err = weir_cmd_train_u32(cli, "heads", 1, WEIR_NN_HIDDEN_MAX, &o->heads);
     if (err) return err;
     const uint32_t heads = o->heads ? o->heads : WEIR_NN_HEADS_DEFAULT;
@@ -34,8 +36,9 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
 }
 
 weir_err weir_cmd_train_refuse_network(const weir_cli *cli, const char *why) {
-    static const char *const of_networks[] = {"network",      "schedule",          "rate-end", "rate-rise", "average",
-                                              "edge-dropout", "attention-dropout", "focal",    "jump"};
+    static const char *const of_networks[] = {
+        "network",           "schedule", "rate-end", "rate-rise", "average", "edge-dropout",
+        "attention-dropout", "focal",    "jump",     "head",      "norm",    "l2"};
     for (size_t i = 0; i < sizeof of_networks / sizeof of_networks[0]; i++)
         if (weir_cli_given(cli, of_networks[i]))
             return WEIR_ERR(WEIR_EUSAGE, "--%s is of a network, and %s; omit one of them", of_networks[i], why);
@@ -56,6 +59,8 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     o->unit_rows = weir_cli_given(cli, "unit-rows");
     o->bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
     o->residual = weir_cli_given(cli, "residual");
+    o->normless = weir_cli_given(cli, "norm") && strcmp(weir_cli_text(cli, "norm"), "none") == 0;
+    o->headless = weir_cli_given(cli, "head") && strcmp(weir_cli_text(cli, "head"), "none") == 0;
     o->again = !times || strcmp(times, "twice") == 0;
     weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = weir_cmd_train_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
@@ -65,6 +70,7 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cmd_train_u32(cli, "negatives", 0, 1000000, &o->negatives);
     if (!err) err = weir_cli_f64(cli, "rate", 1e-9, 10, &o->rate);
     if (!err) err = weir_cli_f64(cli, "decay", 0, 10, &o->decay);
+    if (!err) err = weir_cli_f64(cli, "l2", 0, 10, &o->l2);
     if (!err) err = weir_cli_f64(cli, "average", 0, 0.999, &o->average);
     if (!err) err = weir_cli_f64(cli, "dropout", 0, 0.95, &o->dropout);
     if (!err) err = weir_cli_f64(cli, "input-dropout", 0, 0.99, &o->input_dropout);

@@ -7,6 +7,10 @@
  * up for one by one give the same bits; when they are so many that nothing is left of the first moment, the rest is
  * decay, and is made up for at once.
  *
+ * An L2 penalty is part of the gradient, which the moments divide by its size: it moves a weight of which the loss asks
+ * little as fast as any other, and so ends more of them than decay. Embeddings have none: rows that no batch has read
+ * would have gradients.
+ *
  * Adagrad (Duchi, Hazan and Singer) for these rows, where it is wanted, has neither moments nor decay: a row without a
  * gradient stays where it is, and nothing waits. Its sums of squares lie where AdamW has the second moment.
  */
@@ -67,10 +71,10 @@ weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_ad
     weir_err err = WEIR_OK;
     *adamwp = NULL;
     if (!(opts->beta1 >= 0 && opts->beta1 < 1 && opts->beta2 >= 0 && opts->beta2 < 1 && opts->epsilon >= 0 &&
-          opts->decay >= 0 && opts->norm_max >= 0 && opts->row_rate >= 0))
+          opts->decay >= 0 && opts->l2 >= 0 && opts->norm_max >= 0 && opts->row_rate >= 0))
         return WEIR_ERR(
             WEIR_EINVAL,
-            "AdamW's betas must be in [0, 1), and its epsilon, decay, norm and rate of rows must not be negative");
+            "AdamW's betas must be in [0, 1), and its epsilon, decay, L2, norm and rate of rows must not be negative");
     weir_adamw *adamw = weir_calloc(1, sizeof *adamw);
     if (!adamw) return WEIR_NOMEM("for AdamW");
     *adamw = (weir_adamw){.nn = nn, .opts = *opts, .share = 1};
@@ -183,6 +187,7 @@ static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const w
         uint64_t begin = t[first].offset, end = t[i].offset + (uint64_t)t[i].rows * t[i].cols;
         WEIR_ASSERT(begin < end && end <= weir_nn_parameter_count(adamw->nn));
         step->decay = t[first].decays ? adamw->opts.decay : 0;
+        step->l2 = t[first].decays ? adamw->opts.l2 : 0;
         if (!t[first].looked_up)
             weir_nn_kernels(adamw->nn)->adamw(end - begin, step, gradients + begin, adamw->moments[0] + begin,
                                               adamw->moments[1] + begin, params + begin);

@@ -74,6 +74,11 @@ static void backward_head_weight(const backward_pass *b, const weir_real *dy) {
 
 static weir_real *backward_head(backward_pass *b, const weir_real *dlogits) {
     uint32_t rows = b->block->targets, outputs = weir_nn_outputs(b->shape);
+    if (weir_nn_answers(b->shape, b->layers)) {
+        weir_real *dlast = backward_reals(b, rows, outputs);
+        if (dlast) b->k->to_device(dlast, dlogits, (size_t)rows * outputs * sizeof *dlast);
+        return dlast;
+    }
     const bool most = weir_nn_jump_of(b->shape) == WEIR_NN_JUMP_MAX;
     weir_real *dy = backward_reals(b, rows, outputs), *dout = backward_reals(b, rows, b->hidden);
     weir_real *dmost = most ? backward_reals(b, rows, b->hidden) : NULL;
@@ -101,19 +106,23 @@ static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     const weir_nn_type_slots *at = &b->plan->types[(layer - 1) * b->types + type];
     uint32_t rows = range.end - range.begin, hidden = b->hidden, piece = weir_kernels_piece(b->k, hidden);
-    size_t first = (size_t)range.begin * hidden;
-    for (uint32_t done = 0, count; done < rows; done += count) {
+    const uint32_t width = weir_nn_width(b->shape, layer);
+    const bool answers = weir_nn_answers(b->shape, layer), normless = weir_nn_normless(b->shape);
+    if (answers) b->k->bias_back(rows, width, dsum, b->gradients + at->bias);
+    for (uint32_t done = 0, count; done < rows && !answers; done += count) {
         count = rows - done < piece ? rows - done : piece;
         size_t row = (size_t)range.begin + done, from = row * hidden;
-        b->k->layer_norm_back(count, hidden, t->relu + from, t->stats + row * 2, b->params + at->gain, dout + from,
-                              dsum + from, b->gradients + at->gain, b->gradients + at->shift);
+        if (!normless)
+            b->k->layer_norm_back(count, hidden, t->relu + from, t->stats + row * 2, b->params + at->gain, dout + from,
+                                  dsum + from, b->gradients + at->gain, b->gradients + at->shift);
         b->k->relu_back((size_t)count * hidden, t->relu + from, dsum + from);
         b->k->bias_back(count, hidden, dsum + from, b->gradients + at->bias);
     }
     if (at->self == WEIR_NN_NO_TENSOR) return;
     const bool ends = backward_ends_at(b, layer, type);
-    backward_dweight(b, rows, ends ? weir_nn_below(b->shape, type) : hidden, hidden, below, dsum + first, at->self);
-    if (!ends) backward_dx(b, rows, hidden, hidden, dsum + first, at->self, 1, dbelow + first);
+    dsum += (size_t)range.begin * width;
+    backward_dweight(b, rows, ends ? weir_nn_below(b->shape, type) : hidden, width, below, dsum, at->self);
+    if (!ends) backward_dx(b, rows, hidden, width, dsum, at->self, 1, dbelow + (size_t)range.begin * hidden);
 }
 
 /* What is gathered along one step. dbelow: rows of what the children's are of; dself: one row a node, of what the layer
@@ -122,8 +131,8 @@ static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint3
                           weir_real *dbelow, weir_real *dself) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     const weir_block_edges *e = &b->block->edges[step];
-    const uint32_t rows = e->parent_end - e->parent_begin, hidden = b->hidden;
-    const size_t first = (size_t)e->parent_begin * hidden;
+    const uint32_t rows = e->parent_end - e->parent_begin, width = weir_nn_width(b->shape, layer);
+    const size_t first = (size_t)e->parent_begin * width, own = (size_t)e->parent_begin * b->hidden;
     const uint64_t weight = b->plan->neighbors[(layer - 1) * steps + step];
     if (rows == 0 || weight == WEIR_NN_NO_TENSOR) return;
     WEIR_ASSERT(e->parent_end <= t->nodes);
@@ -133,12 +142,12 @@ static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint3
         .w = b->w,
         .dout = dsum + first,
         .dx = backward_ends_at(b, layer, weir_nn_child_of(b->shape, step)) ? NULL : dbelow,
-        .dparents = backward_ends_at(b, layer, weir_nn_parent_of(b->shape, step)) ? NULL : dself + first,
+        .dparents = backward_ends_at(b, layer, weir_nn_parent_of(b->shape, step)) ? NULL : dself + own,
         .gradients = b->gradients};
     b->starved = !weir_nn_way_back_of(weir_nn_network_of(b->shape))(&back);
     if (b->starved) return;
-    backward_dweight(b, rows, weir_nn_edge_cols(b->nn, step), hidden, b->tape->edge_means[step], dsum + first,
-                     weight + (uint64_t)weir_nn_gather_rows(b->nn, layer, step) * hidden);
+    backward_dweight(b, rows, weir_nn_edge_cols(b->nn, step), width, b->tape->edge_means[step], dsum + first,
+                     weight + (uint64_t)weir_nn_gather_rows(b->nn, layer, step) * width);
 }
 
 /* Returns the gradient of what the layer saw; dout is used up. NN-B1 rests on the order: what was done last is undone
@@ -152,12 +161,13 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
         all_end = all_end && backward_ends_at(b, layer, type);
     weir_nn_steps(b->shape, &steps);
     weir_dropout dropout = weir_nn_dropout_of(&b->tape->drop, layer);
-    weir_real *dsum = backward_reals(b, t->nodes, b->hidden);
+    const bool answers = weir_nn_answers(b->shape, layer);
+    weir_real *dsum = answers || weir_nn_normless(b->shape) ? dout : backward_reals(b, t->nodes, b->hidden);
     weir_real *dself = all_end ? NULL : backward_zeros(b, seen, b->hidden), *dbelow = dself;
     if (layer == 1 && !all_end) dbelow = backward_zeros(b, b->block->inputs, b->hidden);
     if (b->starved) return NULL;
-    if (weir_nn_residual(b->shape) && layer > 1) b->k->add((size_t)t->nodes * b->hidden, dout, dbelow);
-    if (dropout.rate > 0) b->k->dropout(t->nodes, b->hidden, &dropout, dout);
+    if (weir_nn_residual(b->shape) && layer > 1 && !answers) b->k->add((size_t)t->nodes * b->hidden, dout, dbelow);
+    if (dropout.rate > 0 && !answers) b->k->dropout(t->nodes, b->hidden, &dropout, dout);
     for (uint32_t hop = 0; hop <= b->layers - layer; hop++) {
         for (uint32_t type = 0; type < b->types; type++) {
             weir_block_range range = b->block->ranges[(size_t)hop * b->types + type];
@@ -226,7 +236,8 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
     b.layers = weir_nn_layers(shape);
     b.types = weir_nn_types(shape);
     weir_real *d = backward_head(&b, dlogits);
-    weir_err err = backward_tell(&b, listener, b.plan->begins[b.layers + 1]);
+    const bool head = !weir_nn_answers(shape, b.layers);
+    weir_err err = head ? backward_tell(&b, listener, b.plan->begins[b.layers + 1]) : WEIR_OK;
     for (uint32_t layer = b.layers; layer > 0 && !err && !b.starved; layer--) {
         d = backward_layer(&b, layer, d);
         if (layer > 1 && !b.starved && weir_nn_jump_of(shape)) backward_head_of(&b, layer - 1, 1, d);

@@ -57,8 +57,8 @@ uint64_t weir_training_fingerprint(const weir_trained *t) {
     const double steps[] = {o->edge_dropout, o->focal};
     if (o->edge_dropout > 0 || o->focal > 0) hash = weir_xxh3(steps, sizeof steps, hash);
     /* Of another length than any above, so that one option is never taken for another. */
-    const double later[5] = {o->attention_dropout, o->average};
-    if (o->attention_dropout > 0 || o->average > 0) hash = weir_xxh3(later, sizeof later, hash);
+    const double later[5] = {o->attention_dropout, o->average, o->l2};
+    if (o->attention_dropout > 0 || o->average > 0 || o->l2 > 0) hash = weir_xxh3(later, sizeof later, hash);
     if (o->local) hash = weir_xxh3(&o->local, sizeof o->local, hash);
     if (o->wire) hash = weir_xxh3(&o->wire, sizeof o->wire, hash);
     hash = weir_xxh3(&t->targets->digest, sizeof t->targets->digest, hash); /* masks of one size differ, too */

@@ -191,6 +191,8 @@ static weir_err training_shape_open(weir_trained *t) {
                          .step_count = count,
                          .bare = o->bare,
                          .residual = o->residual,
+                         .headless = o->headless,
+                         .normless = o->normless,
                          .jump = o->jump,
                          .network = o->network,
                          .heads = o->heads};
@@ -237,6 +239,7 @@ static double training_sum_squares(void *context, double squares) {
 
 static weir_err training_network_open(weir_trained *t) {
     const weir_adamw_opts opts = {.decay = t->opts.decay,
+                                  .l2 = t->opts.l2,
                                   .norm_max = t->opts.norm_max,
                                   .adagrad = t->opts.adagrad,
                                   .row_rate = t->opts.embedding_rate,

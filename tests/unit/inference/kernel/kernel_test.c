@@ -489,13 +489,14 @@ static void check_adamw(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     size_t n = rows * cols;
     weir_real *m = random_reals(n), *v = random_reals(n), *p = random_reals(n), *g = random_reals(n);
     weir_adamw_step s = {.rate = 0.01, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .decay = 0.1, .scale = 0.5};
+    s.l2 = 0.3;
     s.correction1 = 1 - pow(0.9, 3);
     s.correction2 = 1 - pow(0.99, 3);
     for (size_t i = 0; i < n; i++)
         v[i] = v[i] * v[i] + (weir_real)0.01;
     double *md = doubles_of(m, n), *vd = doubles_of(v, n), *pd = doubles_of(p, n);
     for (size_t i = 0; i < n; i++) {
-        double gradient = 0.5 * (double)g[i];
+        double gradient = 0.5 * (double)g[i] + 0.3 * pd[i];
         md[i] = 0.9 * md[i] + 0.1 * gradient;
         vd[i] = 0.99 * vd[i] + 0.01 * gradient * gradient;
         pd[i] -= 0.01 * (md[i] / s.correction1 / (sqrt(vd[i] / s.correction2) + 1e-8) + 0.1 * pd[i]);

@@ -85,6 +85,10 @@ static void n7_what_passes_gives_numbers(void **state) {
     n7_of(NN_RESIDUAL, WEIR_NN_MEAN);
     n7_of(NN_CONCAT, WEIR_NN_MEAN);
     n7_of(NN_MOST, WEIR_NN_MEAN);
+    n7_of(NN_HEADLESS, WEIR_NN_GCN);
+    n7_of(NN_PLAIN, WEIR_NN_MEAN);
+    n7_of(NN_PLAIN, WEIR_NN_GAT);
+    n7_of(NN_HEADLESS, WEIR_NN_GAT);
     for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++) {
         n7_of(NN_OF_CATEGORIES, network);
         n7_of(NN_RESIDUAL, network);

@@ -31,12 +31,21 @@ static void compare_network(const char *task, nn_encoders encoders, uint32_t hid
     for (uint64_t i = 0; i < count; i++)
         params[i] = (double)f.params[i];
     naive_forward(&f, params, NULL, naive);
-    run_forward(&f, false, logits, NULL);
+    weir_real *embeddings = fixture_array((size_t)NN_TARGETS * hidden, sizeof *embeddings);
+    const uint32_t layers = weir_nn_layers(f.shape), last = naive_answers(&f, layers) ? layers - 1 : layers;
+    double *rows = naive_layers(&f, params, NULL, last); /* targets are the first nodes of each layer */
+    run_forward(&f, false, logits, embeddings);
+    for (uint32_t i = 0; i < NN_TARGETS * hidden; i++)
+        if (!(fabs((double)embeddings[i] - rows[i]) < 10 * tolerance * (1 + fabs(rows[i]))))
+            fail_msg("%s, %u columns: number %u of the embeddings is %.9g, and should be %.9g",
+                     weir_nn_network_word(network), hidden, i, (double)embeddings[i], rows[i]);
     for (uint32_t i = 0; i < NN_TARGETS * weir_nn_outputs(f.shape); i++) {
         if (!(fabs((double)logits[i] - naive[i]) < tolerance * (1 + fabs(naive[i]))))
             fail_msg("%s, %u columns: logit %u is %.9g, and should be %.9g", weir_nn_network_word(network), hidden, i,
                      (double)logits[i], naive[i]);
     }
+    free(embeddings);
+    free(rows);
     free(params);
     nn_close(&f);
 }
@@ -62,7 +71,7 @@ static void inner_is_the_naive_network(nn_encoders encoders, weir_nn_network net
     assert_int_equal(weir_nn_hop_of(f.shape, 0), 0);
     assert_int_equal(weir_nn_hop_of(f.shape, 2), UINT32_MAX);
     opts.step_count = weir_nn_steps_from(f.shape, hop, steps);
-    assert_int_equal(opts.step_count, encoders == NN_RESIDUAL ? 3 : 2);
+    assert_int_equal(opts.step_count, nn_adds(encoders) ? 3 : 2);
     assert_ok(weir_arena_open(1u << 20, &arena));
     assert_ok(weir_sampler_open(&opts, f.source, &sampler));
     assert_ok(weir_block_open(sampler, &block));
@@ -105,6 +114,7 @@ static void inner_vertices_are_those_of_the_naive_network(void **state) {
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         inner_is_the_naive_network(NN_OF_CATEGORIES, network);
         inner_is_the_naive_network(NN_RESIDUAL, network);
+        inner_is_the_naive_network(NN_HEADLESS, network);
     }
 }
 
@@ -139,6 +149,15 @@ static void forward_of_a_head_that_sees_all_layers_is_the_naive_network(void **s
     compare_with_naive("sort", NN_MOST, 13);
 }
 
+static void forward_without_a_head_is_the_naive_network(void **state) {
+    (void)state;
+    for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
+        compare_network("find", NN_HEADLESS, 12, network);
+        compare_network("sort", NN_HEADLESS, 12, network);
+        compare_network("find", NN_PLAIN, 12, network);
+    }
+}
+
 static void forward_of_each_network_is_the_naive_one(void **state) {
     (void)state;
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
@@ -169,6 +188,8 @@ static void n4_a_tape_changes_no_bit(void **state) {
     n4_of(NN_RESIDUAL, WEIR_NN_MEAN);
     n4_of(NN_CONCAT, WEIR_NN_MEAN);
     n4_of(NN_MOST, WEIR_NN_MEAN);
+    n4_of(NN_HEADLESS, WEIR_NN_GAT);
+    n4_of(NN_PLAIN, WEIR_NN_MEAN);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         n4_of(NN_OF_CATEGORIES, network);
         n4_of(NN_RESIDUAL, network);
@@ -203,6 +224,8 @@ static void n5_a_target_alone_is_the_target_in_a_batch(void **state) {
     n5_of(NN_RESIDUAL, WEIR_NN_MEAN);
     n5_of(NN_CONCAT, WEIR_NN_MEAN);
     n5_of(NN_MOST, WEIR_NN_MEAN);
+    n5_of(NN_HEADLESS, WEIR_NN_GAT);
+    n5_of(NN_PLAIN, WEIR_NN_MEAN);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         n5_of(NN_OF_CATEGORIES, network);
         n5_of(NN_RESIDUAL, network);
@@ -333,11 +356,14 @@ static void every_allocation_of_a_pass_may_fail(void **state) {
         weir_test_every_allocation(attempt_forward, &f);
         nn_close(&f);
     }
-    nn_fixture f;
-    nn_open_as(&f, 1, "find", 8, NN_MOST);
-    nn_random_batch(&f);
-    weir_test_every_allocation(attempt_forward, &f);
-    nn_close(&f);
+    static const nn_encoders others[] = {NN_MOST, NN_HEADLESS, NN_PLAIN};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        nn_fixture f;
+        nn_open_as(&f, 1, "find", 8, others[i]);
+        nn_random_batch(&f);
+        weir_test_every_allocation(attempt_forward, &f);
+        nn_close(&f);
+    }
 }
 
 static weir_err attempt_open(void *context) {
@@ -369,8 +395,9 @@ WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(inner_vertices_are
            WEIR_CASE(forward_of_classes_is_the_naive_network), WEIR_CASE(forward_without_encoders_is_the_naive_network),
            WEIR_CASE(forward_of_layers_that_add_is_the_naive_network),
            WEIR_CASE(forward_of_a_head_that_sees_all_layers_is_the_naive_network),
-           WEIR_CASE(forward_of_each_network_is_the_naive_one), WEIR_CASE(n4_a_tape_changes_no_bit),
-           WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch), WEIR_CASE(n6_a_tensor_begins_by_its_name),
-           WEIR_CASE(init_is_glorot), WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one),
-           WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor), WEIR_CASE(another_block_is_refused),
-           WEIR_CASE(every_allocation_of_a_pass_may_fail), WEIR_CASE(every_allocation_of_open_may_fail))
+           WEIR_CASE(forward_without_a_head_is_the_naive_network), WEIR_CASE(forward_of_each_network_is_the_naive_one),
+           WEIR_CASE(n4_a_tape_changes_no_bit), WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch),
+           WEIR_CASE(n6_a_tensor_begins_by_its_name), WEIR_CASE(init_is_glorot),
+           WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one), WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor),
+           WEIR_CASE(another_block_is_refused), WEIR_CASE(every_allocation_of_a_pass_may_fail),
+           WEIR_CASE(every_allocation_of_open_may_fail))

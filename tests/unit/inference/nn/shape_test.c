@@ -224,6 +224,8 @@ static void n1_text_and_back_are_the_same(void **state) {
     n1_of(NN_RESIDUAL, WEIR_NN_MEAN);
     n1_of(NN_CONCAT, WEIR_NN_MEAN);
     n1_of(NN_MOST, WEIR_NN_MEAN);
+    n1_of(NN_HEADLESS, WEIR_NN_GAT);
+    n1_of(NN_PLAIN, WEIR_NN_MEAN);
     for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++)
         n1_of(NN_ALL, network);
 }
@@ -417,6 +419,11 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
         {"\"hidden\":8", "\"hidden\":8,\"heads\":2", "has no heads"},
         {"\"hidden\":8", "\"hidden\":8,\"jump\":\"lstm\"", "newer"},
         {"\"hidden\":8", "\"hidden\":8,\"jump\":true", "jump"},
+        {"\"hidden\":8", "\"hidden\":8,\"head\":\"deep\"", "newer"},
+        {"\"hidden\":8", "\"hidden\":8,\"head\":false", "head"},
+        {"\"hidden\":8", "\"hidden\":8,\"norm\":\"batch\"", "newer"},
+        {"\"hidden\":8", "\"hidden\":8,\"norm\":1", "norm"},
+        {"\"hidden\":8", "\"hidden\":8,\"head\":\"none\",\"jump\":\"max\"", "jump"},
         {"\"target\":\"a\"", "\"target\":\"nobody\"", "nobody"},
         {"\"hop\":1", "\"hop\":2", "hops begin at 1"},
         {"\"hop\":1", "\"hop\":9", "hop"},
@@ -449,6 +456,8 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
     assert_null(strstr(text.bytes, "network")); /* as before there were others */
     assert_null(strstr(text.bytes, "heads"));
     assert_null(strstr(text.bytes, "jump"));
+    assert_null(strstr(text.bytes, "head"));
+    assert_null(strstr(text.bytes, "\"norm\""));
     for (size_t length = 0; length < text.length; length += 7) { /* torn anywhere */
         weir_nn_shape *shape = NULL;
         assert_err(weir_nn_shape_read("model.json", text.bytes, length, &shape), WEIR_EDATA, "model.json");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * train_test.c - losses by hand, AdamW by hand, and a graph of two communities whose members can be told apart by their
- * neighbours alone: the network has to learn it.
+ * train_test.c - losses by hand, and a graph of two communities whose members can be told apart by their neighbours
+ * alone: the network has to learn it.
  */
 #include <weir/store/base/hash.h>
 #include <weir/store/sample/sampler.h>
@@ -10,10 +10,6 @@
 #include "nn_fixture.h"
 
 /* --- losses ------------------------------------------------------------------------------------------------------ */
-
-static void near(double actual, double expected, double error) {
-    if (!(fabs(actual - expected) <= error)) fail_msg("%.12g should be %.12g", actual, expected);
-}
 
 static void binary_loss_by_hand(void **state) {
     (void)state;
@@ -24,12 +20,12 @@ static void binary_loss_by_hand(void **state) {
     weir_loss loss = {.logits = logits, .labels = labels, .weights = weights, .count = 6, .classes = 2};
     loss.divisor = 17; /* a target without a label has no weight */
     double expected = (4 * log(2) + log(1 + exp(2)) + 4 * log(1 + exp(3)) + 0 + 4 * 700) / 17;
-    near(weir_loss_binary(&loss, d), expected, 1e-9);
-    near((double)d[0], 4 * -0.5 / 17, 1e-7);
-    near((double)d[1], 1 / (1 + exp(-2)) / 17, 1e-7);
-    near((double)d[3], 0, 1e-7);
-    near((double)d[4], -4.0 / 17, 1e-7);
-    near((double)d[5], 0, 0);
+    nn_near(weir_loss_binary(&loss, d), expected, 1e-9);
+    nn_near((double)d[0], 4 * -0.5 / 17, 1e-7);
+    nn_near((double)d[1], 1 / (1 + exp(-2)) / 17, 1e-7);
+    nn_near((double)d[3], 0, 1e-7);
+    nn_near((double)d[4], -4.0 / 17, 1e-7);
+    nn_near((double)d[5], 0, 0);
 }
 
 static void softmax_loss_by_hand(void **state) {
@@ -38,10 +34,10 @@ static void softmax_loss_by_hand(void **state) {
     const uint32_t labels[] = {2, 0, WEIR_LOSS_NO_LABEL};
     weir_real d[9];
     weir_loss loss = {.logits = logits, .labels = labels, .count = 3, .classes = 3, .divisor = 2};
-    near(weir_loss_softmax(&loss, d), log(3) / 2, 1e-9);
+    nn_near(weir_loss_softmax(&loss, d), log(3) / 2, 1e-9);
     const double expected[] = {1.0 / 6, 1.0 / 6, -1.0 / 3, 0, 0, 0, 0, 0, 0};
     for (unsigned i = 0; i < 9; i++)
-        near((double)d[i], expected[i], 1e-7);
+        nn_near((double)d[i], expected[i], 1e-7);
 }
 
 /* Each slope is the loss's own difference; the weights of a class and the divisor are in it. */
@@ -66,7 +62,7 @@ static void slopes_of(double focal, uint64_t stream) {
             logits[i] = down;
             double below = weir_loss_of(outputs, &loss, NULL);
             logits[i] = kept;
-            near((double)d[i], (above - below) / (double)(up - down), 1e-3 * fabs((double)d[i]) + 1e-6);
+            nn_near((double)d[i], (above - below) / (double)(up - down), 1e-3 * fabs((double)d[i]) + 1e-6);
         }
     }
 }
@@ -91,13 +87,13 @@ static void focal_loss_by_hand(void **state) {
         const double g = halves * 0.5;
         loss.focal = g;
         const double expected = pow(1 - p, g) * -log(p) + pow(1 - q, g) * -log(q);
-        near(weir_loss_binary(&loss, d), expected + 800, 1e-9);
-        near((double)d[2], 0, 0);
-        near((double)d[3], -1, 0);
+        nn_near(weir_loss_binary(&loss, d), expected + 800, 1e-9);
+        nn_near((double)d[2], 0, 0);
+        nn_near((double)d[3], -1, 0);
         const weir_loss of = {.logits = three, .labels = classes, .count = 2, .classes = 3, .divisor = 1, .focal = g};
-        near(weir_loss_softmax(&of, d), pow(1 - r, g) * -log(r), 1e-7);
+        nn_near(weir_loss_softmax(&of, d), pow(1 - r, g) * -log(r), 1e-7);
         for (unsigned c = 3; c < 6; c++)
-            near((double)d[c], 0, 0);
+            nn_near((double)d[c], 0, 0);
     }
 }
 
@@ -130,11 +126,11 @@ static void b2_parts_add_up_to_the_whole(void **state) {
     add_part(&f, w, targets, NN_TARGETS, NN_TARGETS, &whole, one);
     for (uint32_t i = 0; i < NN_TARGETS; i += 4)
         add_part(&f, w, targets + i, 4, NN_TARGETS, &parts, sum);
-    near(parts, whole, 1e-6 * fabs(whole));
+    nn_near(parts, whole, 1e-6 * fabs(whole));
     for (uint64_t i = 0; i < count; i++)
         largest = fmax(largest, fabs((double)one[i]));
     for (uint64_t i = 0; i < count; i++)
-        near((double)sum[i], (double)one[i], 1e-5 * largest);
+        nn_near((double)sum[i], (double)one[i], 1e-5 * largest);
     weir_nn_workspace_close(w);
     free(one);
     free(sum);
@@ -157,12 +153,11 @@ static void listen(void *context, uint64_t from) {
 }
 
 /* What was said to be finished stays as it was, and all but the encoders' gradients are told of on the way. */
-static void who_listens_hears_of_finished_gradients(void **state) {
-    (void)state;
+static void listeners_hear_of(nn_encoders encoders) {
     nn_fixture f;
     weir_nn_workspace *w = NULL;
     weir_real logits[NN_TARGETS], dlogits[NN_TARGETS];
-    nn_open(&f, weir_test_seed(), "find", 16);
+    nn_open_as(&f, weir_test_seed(), "find", 16, encoders);
     uint64_t count = weir_nn_parameter_count(f.nn);
     weir_real *gradients = fixture_array(count, sizeof *gradients), *heard = fixture_array(count, sizeof *heard);
     listening l = {gradients, heard, count, 0};
@@ -173,7 +168,7 @@ static void who_listens_hears_of_finished_gradients(void **state) {
     for (uint32_t i = 0; i < NN_TARGETS; i++)
         dlogits[i] = (weir_real)(i % 3) - 1;
     assert_ok(weir_nn_backward(f.nn, f.params, w, dlogits, gradients, &listener));
-    assert_int_equal(l.calls, 1 + weir_nn_layers(weir_nn_shape_of(f.nn)));
+    assert_int_equal(l.calls, (encoders == NN_HEADLESS ? 0 : 1) + weir_nn_layers(weir_nn_shape_of(f.nn)));
     assert_memory_equal(heard + l.from, gradients + l.from, (count - l.from) * sizeof *heard);
     uint32_t tensors;
     const weir_nn_tensor *t = weir_nn_tensors(f.nn, &tensors);
@@ -183,6 +178,12 @@ static void who_listens_hears_of_finished_gradients(void **state) {
     free(gradients);
     free(heard);
     nn_close(&f);
+}
+
+static void who_listens_hears_of_finished_gradients(void **state) {
+    (void)state;
+    listeners_hear_of(NN_ALL);
+    listeners_hear_of(NN_HEADLESS);
 }
 
 static void there_is_no_way_back_without_a_tape(void **state) {
@@ -196,48 +197,6 @@ static void there_is_no_way_back_without_a_tape(void **state) {
     assert_ok(weir_nn_forward(f.nn, f.params, &f.batch, NULL, w, logits, NULL));
     assert_err(weir_nn_backward(f.nn, f.params, w, logits, f.params, NULL), WEIR_EINVAL, "no tape");
     weir_nn_workspace_close(w);
-    nn_close(&f);
-}
-
-/* --- AdamW ------------------------------------------------------------------------------------------------------- */
-
-/* After one step from zero moments, each parameter has moved by the rate against the sign of its gradient. */
-static void adamw_first_step_is_the_rate(void **state) {
-    (void)state;
-    nn_fixture f;
-    weir_adamw *adamw = NULL;
-    double norm = 0, squares = 0;
-    nn_open(&f, weir_test_seed(), "find", 8);
-    uint64_t count = weir_nn_parameter_count(f.nn);
-    weir_real *g = fixture_array(count, sizeof *g), *before = fixture_array(count, sizeof *before);
-    for (uint64_t i = 0; i < count; i++) {
-        g[i] = (weir_real)(i % 2 ? 3 : -5);
-        before[i] = f.params[i];
-        squares += (double)g[i] * (double)g[i];
-    }
-    assert_ok(weir_adamw_open(f.nn, &(weir_adamw_opts){.decay = 0.1, .norm_max = 1}, &adamw));
-    assert_ok(weir_adamw_step_take(adamw, 0.01, g, NULL, f.params, &norm));
-    near(norm, sqrt(squares), 1e-9 * norm);
-    uint32_t tensors;
-    const weir_nn_tensor *t = weir_nn_tensors(f.nn, &tensors);
-    for (uint32_t n = 0; n < tensors; n++) {
-        for (uint64_t i = t[n].offset; i < t[n].offset + (uint64_t)t[n].rows * t[n].cols; i++) {
-            double decayed = (double)before[i] * (t[n].decays ? 1 - 0.01 * 0.1 : 1);
-            near((double)f.params[i], decayed + (i % 2 ? -0.01 : 0.01), 2e-6);
-        }
-    }
-    assert_int_equal(weir_adamw_steps(adamw), 1);
-    near((double)weir_adamw_moments(adamw, 0)[1], 0.1 * 3 / norm, 1e-7); /* shortened to a length of 1 */
-    g[7] = (weir_real)NAN;
-    memcpy(before, f.params, count * sizeof *before);
-    assert_err(weir_adamw_step_take(adamw, 0.01, g, NULL, f.params, NULL), WEIR_EDATA, "learning rate");
-    assert_memory_equal(before, f.params, count * sizeof *before);
-    assert_int_equal(weir_adamw_steps(adamw), 1);
-    weir_adamw_close(adamw);
-    assert_err(weir_adamw_open(f.nn, &(weir_adamw_opts){.beta1 = 1}, &adamw), WEIR_EINVAL, "[0, 1)");
-    assert_err(weir_adamw_open(f.nn, &(weir_adamw_opts){.beta2 = 0.5}, &adamw), WEIR_EINVAL, "the square of the first");
-    free(g);
-    free(before);
     nn_close(&f);
 }
 
@@ -296,215 +255,6 @@ static void two_communities_batch(nn_fixture *f, uint32_t first, uint32_t count)
         numbers[0] = (weir_real)((vertex % 2 ? 1 : -1) + 1.2 * weir_rng_normal(&rng));
         memset(f->slots[0] + (row - v->input_ranges[0].begin) * 2, 0, 2 * sizeof(uint32_t));
     }
-}
-
-/* Gradients of everything but embeddings, and of those rows of embeddings that a random batch names. */
-static void some_gradients(nn_fixture *f, const weir_nn_rows *rows, weir_real *g) {
-    uint32_t tensors, count;
-    const weir_nn_tensor *t = weir_nn_tensors(f->nn, &tensors), *of;
-    memset(g, 0, weir_nn_parameter_count(f->nn) * sizeof *g);
-    for (uint32_t n = 0; n < tensors; n++)
-        for (uint64_t i = 0; !t[n].looked_up && i < (uint64_t)t[n].rows * t[n].cols; i++)
-            g[t[n].offset + i] = (weir_real)nn_normal(f);
-    for (uint32_t n = 0;; n++) {
-        const uint32_t *ids = weir_nn_rows_look(rows, n, &of, &count);
-        if (!of) break;
-        for (uint32_t i = 0; i < count; i++)
-            for (uint32_t c = 0; c < of->cols; c++)
-                g[of->offset + (uint64_t)ids[i] * of->cols + c] = (weir_real)nn_normal(f);
-    }
-}
-
-/* By chance, the later rows of each tensor ever less often: some wait for hundreds of steps, some for ever. */
-static void some_rows(nn_fixture *f, weir_nn_rows *rows) {
-    const weir_nn_tensor *of;
-    weir_buf bytes = {0};
-    uint32_t none;
-    assert_ok(weir_nn_rows_of_batch(rows, NULL));
-    for (uint32_t n = 0; (void)weir_nn_rows_look(rows, n, &of, &none), of; n++) {
-        uint32_t ids[64], count = 0;
-        for (uint32_t row = 0; row + 1 < of->rows; row++)
-            if (weir_rng_below(&f->rng, (uint64_t)1 << 2 * row) == 0) ids[count++] = row;
-        weir_buf_append(&bytes, &count, sizeof count);
-        weir_buf_append(&bytes, ids, count * sizeof *ids);
-    }
-    assert_ok(weir_nn_rows_add(rows, bytes.bytes, bytes.length));
-    weir_buf_free(&bytes);
-}
-
-/* Rows that wait until they are read end where a step over all of them takes them. */
-static void rows_wait(const weir_adamw_opts *opts, double error) {
-    nn_fixture f;
-    weir_adamw *dense = NULL, *sparse = NULL;
-    weir_nn_rows *rows = NULL;
-    nn_open(&f, weir_test_seed(), "find", 8);
-    uint64_t count = weir_nn_parameter_count(f.nn);
-    weir_real *g = fixture_array(count, sizeof *g), *waits = fixture_array(count, sizeof *waits);
-    memcpy(waits, f.params, count * sizeof *waits);
-    assert_ok(weir_adamw_open(f.nn, opts, &dense));
-    assert_ok(weir_adamw_open(f.nn, opts, &sparse));
-    assert_ok(weir_nn_rows_open(f.nn, &rows));
-    for (unsigned step = 0; step < 900; step++) {
-        double rate = step < 600 ? 0.01 : 0.002, norms[2];
-        some_rows(&f, rows);
-        some_gradients(&f, rows, g);
-        weir_adamw_bring(sparse, rows, waits);
-        assert_ok(weir_adamw_step_take(dense, rate, g, NULL, f.params, &norms[0]));
-        assert_ok(weir_adamw_step_take(sparse, rate, g, rows, waits, &norms[1]));
-        near(norms[0], norms[1], 1e-12 * norms[0]);
-        if (step % 100 == 99) weir_adamw_bring(sparse, NULL, waits);
-        if (step == 149) assert_memory_equal(f.params + count - 9, waits + count - 9, 9 * sizeof *g);
-    }
-    weir_adamw_bring(sparse, NULL, waits);
-    for (uint64_t i = 0; i < count; i++)
-        near((double)waits[i], (double)f.params[i], error);
-    weir_nn_rows_close(rows);
-    weir_adamw_close(dense);
-    weir_adamw_close(sparse);
-    free(g);
-    free(waits);
-    nn_close(&f);
-}
-
-static void b3_rows_that_wait_lose_nothing(void **state) {
-    (void)state;
-    rows_wait(&(weir_adamw_opts){.decay = 0.1, .norm_max = 3}, 2e-6);
-    rows_wait(&(weir_adamw_opts){.decay = 0.1, .norm_max = 3, .row_rate = 0.03}, 4e-6);
-    rows_wait(&(weir_adamw_opts){.decay = 0.1, .norm_max = 3, .row_rate = 0.03, .adagrad = true}, 0); /* none waits */
-}
-
-/* Two steps by hand: of a weight AdamW, of an embedding Adagrad with a rate of its own and no decay. */
-static void adagrad_is_of_embeddings_alone(void **state) {
-    (void)state;
-    nn_fixture f;
-    weir_adamw *adamw = NULL;
-    nn_open(&f, weir_test_seed(), "find", 8);
-    const weir_nn_tensor *own = weir_nn_tensor_find(f.nn, "encode.b.embedding"),
-                         *weight = weir_nn_tensor_find(f.nn, "encode.b.weight");
-    uint64_t count = weir_nn_parameter_count(f.nn);
-    weir_real *g = fixture_array(count, sizeof *g);
-    double p = (double)f.params[own->offset + 3], still = (double)f.params[own->offset + own->cols],
-           w = (double)f.params[weight->offset];
-    assert_true(own && weight && own->looked_up && own->rows == NN_KNOWN);
-    assert_ok(weir_adamw_open(f.nn, &(weir_adamw_opts){.decay = 0.5, .adagrad = true, .row_rate = 0.1}, &adamw));
-    for (unsigned step = 0; step < 2; step++) {
-        g[own->offset + 3] = step ? -4 : 3;
-        g[weight->offset] = 3;
-        assert_ok(weir_adamw_step_take(adamw, 0.01, g, NULL, f.params, NULL));
-    }
-    near((double)f.params[own->offset + 3], p - 0.1 * 3 / 3 + 0.1 * 4 / 5, 1e-6);
-    near((double)f.params[own->offset + own->cols], still, 0);
-    w -= 0.01 * (1 + 0.5 * w);
-    near((double)f.params[weight->offset], w - 0.01 * (1 + 0.5 * w), 1e-6);
-    near((double)weir_adamw_moments(adamw, 1)[own->offset + 3], 25, 1e-5);
-    weir_adamw_close(adamw);
-    free(g);
-    nn_close(&f);
-}
-
-#define MANY        1000000u /* vertices of type b */
-#define MANY_HIDDEN 8u
-#define MANY_STEPS  12u
-
-/* One network whose rows wait, and one of which every step goes over all. */
-typedef struct many_learner {
-    weir_nn *nn;
-    weir_adamw *adamw;
-    weir_nn_workspace *workspace;
-    weir_real *params, *gradients;
-} many_learner;
-
-static void many_open(many_learner *m, const weir_nn_shape *shape) {
-    assert_ok(weir_nn_open(shape, weir_kernels_cpu(), &m->nn));
-    m->params = fixture_array(weir_nn_parameter_count(m->nn), sizeof *m->params);
-    m->gradients = fixture_array(weir_nn_parameter_count(m->nn), sizeof *m->gradients);
-    weir_nn_init(m->nn, 1, m->params);
-    assert_ok(weir_adamw_open(m->nn, &(weir_adamw_opts){.decay = 0.05, .norm_max = 5}, &m->adamw));
-    assert_ok(weir_nn_workspace_open(m->nn, true, &m->workspace));
-}
-
-static void many_close(many_learner *m) {
-    weir_nn_workspace_close(m->workspace);
-    weir_adamw_close(m->adamw);
-    weir_nn_close(m->nn);
-    free(m->params);
-    free(m->gradients);
-}
-
-/* rows: NULL: all. Returns the loss. */
-static double many_step(many_learner *m, const weir_nn_batch *batch, const weir_nn_rows *rows, const uint32_t *labels) {
-    weir_real logits[NN_TARGETS], dlogits[NN_TARGETS];
-    if (rows) weir_adamw_bring(m->adamw, rows, m->params);
-    assert_ok(weir_nn_forward(m->nn, m->params, batch, NULL, m->workspace, logits, NULL));
-    const weir_loss of = {.logits = logits, .labels = labels, .count = NN_TARGETS, .classes = 2, .divisor = NN_TARGETS};
-    double loss = weir_loss_binary(&of, dlogits);
-    memset(m->gradients, 0, weir_nn_parameter_count(m->nn) * sizeof *m->gradients);
-    assert_ok(weir_nn_backward(m->nn, m->params, m->workspace, dlogits, m->gradients, NULL));
-    assert_ok(weir_adamw_step_take(m->adamw, 0.01, m->gradients, rows, m->params, NULL));
-    return loss;
-}
-
-/* A random batch of vertices anywhere in the table, some again and again, some unknown. Returns how many it knows. */
-static uint32_t many_batch(nn_fixture *f) {
-    nn_random_batch(f);
-    weir_block_range range = f->batch.block->input_ranges[1];
-    uint32_t distinct = 0;
-    for (uint32_t i = 0; i < range.end - range.begin; i++) {
-        uint64_t vertex = f->batch.block->vertices[f->batch.block->input_nodes[range.begin + i]];
-        uint32_t before = 0;
-        f->slots[1][i] = vertex % 5 ? (uint32_t)(weir_xxh3(&vertex, sizeof vertex, 1) % MANY) : WEIR_NO_SLOT;
-        while (before < i && f->slots[1][before] != f->slots[1][i])
-            before++;
-        distinct += before == i && f->slots[1][i] != WEIR_NO_SLOT;
-    }
-    return distinct;
-}
-
-/* A million vertices with embeddings of their own: a step sums as many numbers as the rows have that it has read, and
- * its loss is that of a network of which all rows are stepped. */
-static void b3_of_a_million_rows_those_of_a_batch_move(void **state) {
-    (void)state;
-    nn_fixture f;
-    many_learner waits, all;
-    weir_nn_shape *shape = NULL;
-    weir_nn_rows *rows = NULL;
-    uint64_t *ids = fixture_array(MANY, sizeof *ids);
-    for (uint32_t i = 0; i < MANY; i++)
-        ids[i] = (uint64_t)i * 7;
-    nn_open(&f, weir_test_seed(), "find", MANY_HIDDEN);
-    const weir_nn_known known = {1, ids, MANY};
-    weir_nn_opts opts = {.task = weir_schema_task_find(f.schema, "find"), .hidden = MANY_HIDDEN, .window = 20};
-    opts.steps = nn_steps;
-    opts.step_count = NN_STEP_COUNT;
-    opts.known = &known;
-    opts.known_count = 1;
-    assert_ok(weir_nn_shape_open(f.schema, &opts, &shape));
-    many_open(&waits, shape);
-    many_open(&all, shape);
-    assert_ok(weir_nn_rows_open(waits.nn, &rows));
-    for (uint64_t step = 0; step < MANY_STEPS; step++) {
-        uint32_t labels[NN_TARGETS], distinct = many_batch(&f), counts[3], expected = 0;
-        const weir_nn_tensor *of;
-        for (uint32_t i = 0; i < NN_TARGETS; i++)
-            labels[i] = (uint32_t)weir_rng_below(&f.rng, 2);
-        assert_ok(weir_nn_rows_of_batch(rows, &f.batch));
-        for (uint32_t n = 0; n < 3; n++) { /* a's two categories stand before */
-            (void)weir_nn_rows_look(rows, n, &of, &counts[n]);
-            expected += counts[n] * MANY_HIDDEN;
-        }
-        assert_true(of->rows == MANY && counts[2] == distinct && distinct > 0);
-        assert_int_equal(weir_nn_rows_size(rows), expected);
-        near(many_step(&waits, &f.batch, rows, labels), many_step(&all, &f.batch, NULL, labels), 1e-6);
-    }
-    weir_adamw_bring(waits.adamw, NULL, waits.params);
-    for (uint64_t i = 0; i < weir_nn_parameter_count(all.nn); i++)
-        near((double)waits.params[i], (double)all.params[i], 2e-6);
-    many_close(&waits);
-    many_close(&all);
-    weir_nn_rows_close(rows);
-    weir_nn_shape_free(shape);
-    free(ids);
-    nn_close(&f);
 }
 
 /* The rows that a batch's slots name, each once and in order; packed and put back. */
@@ -765,8 +515,6 @@ static void every_allocation_of_the_way_back_may_fail(void **state) {
 WEIR_TESTS(WEIR_CASE(every_allocation_of_the_way_back_may_fail), WEIR_CASE(binary_loss_by_hand),
            WEIR_CASE(softmax_loss_by_hand), WEIR_CASE(slopes_are_differences), WEIR_CASE(focal_loss_by_hand),
            WEIR_CASE(b2_parts_add_up_to_the_whole), WEIR_CASE(who_listens_hears_of_finished_gradients),
-           WEIR_CASE(there_is_no_way_back_without_a_tape), WEIR_CASE(adamw_first_step_is_the_rate),
-           WEIR_CASE(b3_rows_that_wait_lose_nothing), WEIR_CASE(adagrad_is_of_embeddings_alone),
-           WEIR_CASE(b3_of_a_million_rows_those_of_a_batch_move), WEIR_CASE(rows_are_those_of_the_slots),
+           WEIR_CASE(there_is_no_way_back_without_a_tape), WEIR_CASE(rows_are_those_of_the_slots),
            WEIR_CASE(a_share_with_brought_rows_is_the_whole), WEIR_CASE(a_share_begins_as_the_whole),
            WEIR_CASE(two_communities_are_learnt))

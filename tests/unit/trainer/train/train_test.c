@@ -438,7 +438,7 @@ static void an_average_is_of_what_epochs_came_to(void **state) {
 
 /* Options of one value, of which the checkpoint knows the one and the other is given. */
 static void one_for_another(weir_train_opts opts) {
-    double *const of[] = {&opts.attention_dropout, &opts.average, &opts.edge_dropout, &opts.input_dropout};
+    double *const of[] = {&opts.attention_dropout, &opts.average, &opts.l2, &opts.edge_dropout, &opts.input_dropout};
     enum { OPTIONS = sizeof of / sizeof of[0] };
     char folder[4096];
     for (unsigned i = 0; i < OPTIONS; i++) {

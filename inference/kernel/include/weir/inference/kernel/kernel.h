@@ -88,8 +88,9 @@ typedef struct weir_ages {
 /* AdamW with decoupled decay. The corrections are 1 - beta^step. A plain value. */
 typedef struct weir_adamw_step {
     double rate, beta1, beta2, epsilon, decay;
+    double l2; /* of each parameter, so much of it is added to its gradient */
     double correction1, correction2;
-    double scale; /* what gradients are multiplied with first: clipping */
+    double scale; /* what gradients are multiplied with before that: clipping */
 } weir_adamw_step;
 
 /* Adagrad: the larger the squares that an element's gradients have come to, the less it moves. A plain value. */

@@ -4,7 +4,8 @@
  *
  *   encode, per vertex type T     h0 = relu(numbers · W_T + sum over categories of embed[slot] + own[vertex] + b_T)
  *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over the steps from T of (c + e · Wedges) + b)
- *                                 h' = dropout(layer norm(r)), and with weir_nn_opts.residual, from l = 2 on, + h
+ *                                 h' = dropout(layer norm(r)), and with weir_nn_opts.residual, from l = 2 on, + h;
+ *                                 with weir_nn_opts.normless without the layer norm
  *     e = [mean of the edges' numbers | mean of the time codes | log(1 + children)]
  *     c, of the children's h_j and the parent's h_i, as weir_nn_opts.network says; 0 for no children:
  *       mean        mean of h_j · W, which is GraphSAGE's
@@ -17,7 +18,8 @@
  *       gin         relu(sum of h_j · Whidden + bhidden) · W: gather_gin.c, with epsilon
  *       pna         [mean | most | deviation], as they are, times log(1 + children) and divided by it, · W
  *   head                          logits = x of the targets · W + b
- *     x is h of the last layer, or as weir_nn_opts.jump says [h of layer 1 | … | h of layer L], or the most of these
+ *     x is h of the last layer, or as weir_nn_opts.jump says [h of layer 1 | … | h of layer L], or the most of these;
+ *     with weir_nn_opts.headless the logits are r of layer L without its relu, and the embedding is h of layer L - 1
  *
  * W and Wedges are the rows of one tensor of a relation, direction and layer; what else a network has stands behind it.
  *

@@ -15,7 +15,7 @@ extern "C" {
 #define WEIR_NN_NO_TENSOR UINT64_MAX
 
 /* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. A GCN and a
- * GAT may have all of a type but self. */
+ * GAT may have all of a type but self; without a layer norm there is neither gain nor shift. */
 typedef struct weir_nn_type_slots {
     uint64_t self, bias, gain, shift;
 } weir_nn_type_slots;

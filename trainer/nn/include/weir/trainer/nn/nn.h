@@ -21,8 +21,8 @@ extern "C" {
 #endif
 
 /* Who wants to go on with gradients before all are there: the way back finishes the flat array from its end to its
- * beginning, and says after the head and after each layer from where on it is finished; not where that is the
- * beginning, as of layer 1 without encoders: then the call is at its end. A plain value. */
+ * beginning, and says after the head, if there is one, and after each layer from where on it is finished; not where
+ * that is the beginning, as of layer 1 without encoders: then the call is at its end. A plain value. */
 typedef struct weir_nn_listener {
     void (*finished)(void *context, uint64_t from);
     void *context;
@@ -93,9 +93,10 @@ typedef struct weir_adamw weir_adamw;
 
 typedef struct weir_adamw_opts {
     double beta1, beta2, epsilon, decay; /* 0: 0.9, 0.999, 1e-8; decay 0 is none; beta2 at least beta1 squared */
-    double norm_max;                     /* gradients longer than this are shortened to it; 0: never */
-    bool adagrad;                        /* for embeddings, without decay; all else moves by AdamW */
-    double row_rate;                     /* of embeddings; 0: that of all else */
+    double l2;       /* of each weight but embeddings, added to its gradient once that is shortened */
+    double norm_max; /* gradients longer than this are shortened to it; 0: never */
+    bool adagrad;    /* for embeddings, without decay; all else moves by AdamW */
+    double row_rate; /* of embeddings; 0: that of all else */
     /* Of a share: makes of the sum of the squares of its rows' gradients that of all shares, the same bits in each.
      * Called once a step that is given rows, and not without them; NULL: this is all. */
     double (*sum)(void *context, double squares);

@@ -143,6 +143,8 @@ typedef struct weir_train_opts {
     uint32_t hidden;   /* width of the layers                          */
     bool bare;         /* no encoder where none is needed (shape.h)    */
     bool residual;     /* layers add to what they saw (shape.h)        */
+    bool headless;     /* the last layer says the logits (shape.h) */
+    bool normless;     /* no layer norms (shape.h) */
     weir_nn_jump jump; /* what the head sees of a target (shape.h) */
     weir_nn_network network;
     uint32_t heads; /* of a network with attention; 0: as shape.h says */
@@ -152,7 +154,7 @@ typedef struct weir_train_opts {
     uint32_t ahead;                   /* batches prepared ahead: changes no result                         */
     uint32_t negatives;               /* of class 0 for each other target in an epoch; 0: all              */
     uint32_t alerts;                  /* a day, for the budget                                             */
-    double rate, decay, dropout, norm_max;
+    double rate, decay, dropout, norm_max, l2;
     weir_train_schedule schedule; /* of the rate, and of embeddings' */
     uint32_t rate_rise;           /* steps in which it rises to what it is; 0: none */
     double rate_end;              /* of a cosine: towards what share of it the last epochs fall */
