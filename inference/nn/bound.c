@@ -124,6 +124,18 @@ static double bound_layer_most(weir_nn_bounds *b, uint32_t layer, double below) 
     return b->beyond ? INFINITY : own + neighbors;
 }
 
+/* Behind the second dense layer, of rows that can be so large. */
+static double bound_dense_most(weir_nn_bounds *b, uint32_t layer, double rows) {
+    const weir_nn_shape *shape = b->nn->shape;
+    double most = 0;
+    for (uint32_t t = 0; t < shape->types; t++) {
+        const weir_nn_type_slots *at = &b->nn->plan.types[(layer - 1) * shape->types + t];
+        most = fmax(most, rows * weir_nn_bounds_column_sum(b, at->dense, 0, shape->hidden) +
+                              weir_nn_bounds_largest_entry(b, at->dense_bias));
+    }
+    return most;
+}
+
 /* After the layer norm: a number of a row of `hidden` is at most sqrt(hidden) deviations from the row's mean. */
 static double bound_norm_most(weir_nn_bounds *b, uint32_t layer) {
     const weir_nn_shape *shape = b->nn->shape;
@@ -150,7 +162,10 @@ weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit
         err = bound_check(&b, before, normed ? row_max : (double)FLT_MAX / 2);
         if (!err && answers) *logit_maxp = before; // NN-N7
         if (err || answers) return err;
-        const double rows = normed ? bound_norm_most(&b, layer) : before;
+        const double summed = nn->shape->feed_forward ? bound_dense_most(&b, layer, before) : before;
+        err = bound_check(&b, summed, normed ? row_max : (double)FLT_MAX / 2);
+        if (err) return err;
+        const double rows = normed ? bound_norm_most(&b, layer) : summed;
         most = rows + (nn->shape->residual && layer > 1 ? most : 0);
         err = bound_check(&b, most, row_max);
         head = nn->shape->jump ? fmax(head, most) : most;

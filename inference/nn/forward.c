@@ -311,10 +311,31 @@ static void forward_layer_bias(forward_pass *p, uint32_t layer) {
     p->k->bias(p->block->targets, p->shape->outputs, p->params + at->bias, p->tape->layers[layer - 1].out);
 }
 
-/* In pieces, so that the norm, or what takes its place, finds in a cache what bias and relu have left. */
-static void forward_layer_norm(forward_pass *p, uint32_t layer) {
+/* What stands behind a layer's sums, of the rows of one type from `row` on. */
+static void forward_finish_rows(const forward_pass *p, const weir_nn_layer_tape *t, const weir_nn_type_slots *at,
+                                size_t row, uint32_t count) {
+    const uint32_t hidden = p->shape->hidden;
+    const size_t from = row * hidden;
+    const weir_real *rows = t->relu + from;
+    p->k->bias_relu(count, hidden, p->params + at->bias, t->relu + from);
+    if (t->dense) {
+        forward_apply(p, count, hidden, rows, at->dense, hidden, 0, t->dense + from);
+        p->k->bias(count, hidden, p->params + at->dense_bias, t->dense + from);
+        rows = t->dense + from;
+    }
+    if (!p->shape->normless) {
+        p->k->layer_norm(count, hidden, rows, p->params + at->gain, p->params + at->shift, t->out + from,
+                         t->stats + row * 2);
+    } else if (rows != t->out + from) {
+        p->k->zero(t->out + from, (size_t)count * hidden * sizeof *t->out);
+        p->k->add((size_t)count * hidden, rows, t->out + from);
+    }
+}
+
+/* In pieces, so that each line above finds in a cache what the one before it has left. */
+static void forward_layer_finish(forward_pass *p, uint32_t layer) {
     const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
-    uint32_t hidden = p->shape->hidden, piece = weir_kernels_piece(p->k, hidden);
+    uint32_t piece = weir_kernels_piece(p->k, p->shape->hidden);
     for (uint32_t hop = 0; hop <= p->shape->layers - layer; hop++) {
         for (uint32_t type = 0; type < p->shape->types; type++) {
             weir_block_range range = forward_range_at(p, hop, type);
@@ -322,15 +343,7 @@ static void forward_layer_norm(forward_pass *p, uint32_t layer) {
             uint32_t rows = range.end - range.begin;
             for (uint32_t done = 0, count; done < rows; done += count) {
                 count = rows - done < piece ? rows - done : piece;
-                size_t row = (size_t)range.begin + done, from = row * hidden;
-                p->k->bias_relu(count, hidden, p->params + at->bias, t->relu + from);
-                if (p->shape->normless) {
-                    p->k->zero(t->out + from, (size_t)count * hidden * sizeof *t->out);
-                    p->k->add((size_t)count * hidden, t->relu + from, t->out + from);
-                    continue;
-                }
-                p->k->layer_norm(count, hidden, t->relu + from, p->params + at->gain, p->params + at->shift,
-                                 t->out + from, t->stats + row * 2);
+                forward_finish_rows(p, t, at, (size_t)range.begin + done, count);
             }
         }
     }
@@ -358,6 +371,7 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     t->out = forward_reals(p, nodes, width); /* first: without a tape, all that comes after it is given back */
     size_t mark = weir_nn_workspace_mark(p->w);
     t->relu = answers ? t->out : forward_reals(p, nodes, width);
+    if (p->shape->feed_forward && !answers) t->dense = p->shape->normless ? t->out : forward_reals(p, nodes, width);
     t->stats = forward_reals(p, nodes, 2);
     t->below = layer > 1 ? t[-1].out : forward_gather(p, nodes);
     if (p->starved) return;
@@ -369,7 +383,7 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     if (answers)
         forward_layer_bias(p, layer);
     else
-        forward_layer_norm(p, layer);
+        forward_layer_finish(p, layer);
     weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
     if (dropout.rate > 0 && !answers) p->k->dropout(nodes, width, &dropout, t->out);
     if (p->shape->residual && layer > 1 && !answers) p->k->add((size_t)nodes * width, t->below, t->out);

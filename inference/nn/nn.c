@@ -73,13 +73,19 @@ static void nn_plan_encode(weir_nn *nn, uint32_t type, weir_nn_encode_slots *slo
 static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_type_slots *slots) {
     const char *name = nn->shape->vertices[type].name;
     const uint32_t hidden = nn->shape->hidden, width = weir_nn_width(nn->shape, layer);
-    *slots = (weir_nn_type_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR};
+    *slots = (weir_nn_type_slots){WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR,
+                                  WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR, WEIR_NN_NO_TENSOR};
     if (!weir_nn_layer_has(nn->shape, layer, type)) return;
     if (weir_nn_way_has_self(nn->shape, layer, type))
         slots->self = nn_add_tensor(nn, layer == 1 ? weir_nn_below(nn->shape, type) : hidden, width, WEIR_NN_WEIGHT,
                                     "layer%u.%s.self.weight", layer, name);
     slots->bias = nn_add_tensor(nn, 1, width, WEIR_NN_BIAS, "layer%u.%s.bias", layer, name);
-    if (nn->shape->normless || weir_nn_answers(nn->shape, layer)) return;
+    if (weir_nn_answers(nn->shape, layer)) return;
+    if (nn->shape->feed_forward) {
+        slots->dense = nn_add_tensor(nn, hidden, hidden, WEIR_NN_WEIGHT, "layer%u.%s.dense.weight", layer, name);
+        slots->dense_bias = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.dense.bias", layer, name);
+    }
+    if (nn->shape->normless) return;
     slots->gain = nn_add_tensor(nn, 1, hidden, WEIR_NN_GAIN, "layer%u.%s.norm.gain", layer, name);
     slots->shift = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.norm.bias", layer, name);
 }
@@ -125,7 +131,7 @@ static bool nn_plan_tensors(weir_nn *nn) {
     for (uint32_t t = 0; t < types; t++)
         categories += shape->vertices[t].category_count;
     nn->tensor_room = /* if all is in reach */
-        2 * types + categories + layers * (4 * types + (1 + WEIR_NN_EXTRAS) * shape->step_count) + 2;
+        2 * types + categories + layers * (6 * types + (1 + WEIR_NN_EXTRAS) * shape->step_count) + 2;
     nn->tensors = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->tensors);
     nn->kinds = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->kinds);
     nn->held_rows = weir_arena_calloc(nn->arena, nn->tensor_room, sizeof *nn->held_rows);

@@ -225,6 +225,7 @@ static weir_err shape_check_size(const weir_nn_shape *shape) {
         if (child->bare && !shape_shares_weight(shape, s)) columns += child->width;
     }
     columns += shape->layers * (shape->types * (hidden + 3) + edge_width);
+    if (shape->feed_forward) columns += (uint64_t)shape->layers * shape->types * (hidden + 1);
     columns += (uint64_t)weir_nn_head_rows(shape) / hidden * shape->outputs;
     uint64_t apart = shape->outputs + 2 * ids; /* not multiplied by hidden */
     if (shape->headless) apart += (shape->types * (hidden + 1) + edge_width) * shape->outputs;
@@ -349,6 +350,7 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     shape->window = opts->window ? opts->window : WEIR_SAMPLE_WINDOW;
     shape->bare = opts->bare;
     shape->residual = opts->residual;
+    shape->feed_forward = opts->feed_forward;
     shape->headless = opts->headless;
     shape->normless = opts->normless;
     shape->jump = opts->jump;
@@ -392,6 +394,10 @@ uint32_t weir_nn_hidden(const weir_nn_shape *shape) {
 
 bool weir_nn_residual(const weir_nn_shape *shape) {
     return shape->residual;
+}
+
+bool weir_nn_feeds_forward(const weir_nn_shape *shape) {
+    return shape->feed_forward;
 }
 
 bool weir_nn_normless(const weir_nn_shape *shape) {

@@ -106,6 +106,7 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
     if (shape->bare) /* a shape with encoders keeps the bytes that it had before there were others */
         weir_json_key_string(json, "encoder", weir_nn_encoder_words[shape->bare]);
     if (shape->residual) weir_json_key_bool(json, "residual", true);
+    if (shape->feed_forward) weir_json_key_bool(json, "feed_forward", true);
     if (shape->normless) weir_json_key_string(json, "norm", weir_nn_norm_words[shape->normless]);
     if (shape->headless) weir_json_key_string(json, "head", weir_nn_head_words[shape->headless]);
     if (shape->jump) weir_json_key_string(json, "jump", weir_nn_jump_words[shape->jump]);

@@ -301,9 +301,11 @@ static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_json_node *roo
     if (!err && weir_json_find(root, "jump")) err = shape_get_word(root, "jump", weir_nn_jump_words, &jump);
     shape->jump = jump;
     if (!err) err = shape_read_network(shape, root);
-    const weir_json_node *residual = weir_json_find(root, "residual");
+    const weir_json_node *residual = weir_json_find(root, "residual"), *feeds = weir_json_find(root, "feed_forward");
     if (!err && residual) err = weir_json_need(root, "residual", WEIR_JSON_BOOL, &residual);
+    if (!err && feeds) err = weir_json_need(root, "feed_forward", WEIR_JSON_BOOL, &feeds);
     if (err) return err;
+    shape->feed_forward = feeds && *feeds->token.bytes == 't';
     shape->residual = residual && *residual->token.bytes == 't';
     shape->task = weir_arena_strndup(shape->arena, task, strlen(task));
     return shape->task ? WEIR_OK : WEIR_NOMEM("for the shape of a network");
@@ -330,9 +332,9 @@ static weir_err shape_read_parts(weir_nn_shape *shape, const weir_json_node *roo
 }
 
 weir_err weir_nn_shape_read_node(const weir_json_node *root, weir_nn_shape **shapep) {
-    static const char *const keys[] = {"version", "task",     "target",   "outputs",   "hidden", "window",
-                                       "encoder", "residual", "network",  "heads",     "loops",  "jump",
-                                       "head",    "norm",     "vertices", "relations", "steps",  NULL};
+    static const char *const keys[] = {
+        "version", "task", "target", "outputs", "hidden",       "window",   "encoder",   "residual", "network", "heads",
+        "loops",   "jump", "head",   "norm",    "feed_forward", "vertices", "relations", "steps",    NULL};
     const weir_json_node *vertices = NULL, *relations = NULL, *steps = NULL;
     weir_nn_shape *shape = NULL;
     uint32_t version;

@@ -186,6 +186,7 @@ static void networks_stay_what_they_are(void **state) {
               {"mean --jump concat", "\"jump\":\"concat\""},
               {"mean --jump max", "\"jump\":\"max\""},
               {"mean --norm none", "\"norm\":\"none\""},
+              {"mean --residual --feed-forward", "\"feed_forward\":true"},
               {"gat --head none --residual", "\"residual\":true,\"head\":\"none\",\"network\":\"gat\""}};
     char line[512];
     weir_test_output output;
@@ -231,6 +232,7 @@ static void networks_stay_what_they_are(void **state) {
         {"weir train old --jump max --model trees", "--jump is of a network"},
         {"weir train old --jump lstm", "--jump"},
         {"weir train old --head none --model trees", "--head is of a network"},
+        {"weir train old --feed-forward --model trees", "--feed-forward is of a network"},
         {"weir train old --norm none --model trees", "--norm is of a network"},
         {"weir train old --head none --jump max", "--head none has none"},
         {"weir train old --head none --fanouts 4", "take two layers"},

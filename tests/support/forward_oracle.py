@@ -128,6 +128,8 @@ def layer(batch, tensors, number, nodes, h):
                 x = x + message(batch, tensors, number, step, node, h)
         if not answers(batch, number):
             x = np.maximum(0, x)
+            if batch["feed_forward"]:
+                x = x @ tensors[f"layer{number}.{name}.dense.weight"] + tensors[f"layer{number}.{name}.dense.bias"][0]
         if not answers(batch, number) and not batch["normless"]:
             x = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
             x = x * tensors[f"layer{number}.{name}.norm.gain"][0] + tensors[f"layer{number}.{name}.norm.bias"][0]

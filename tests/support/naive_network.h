@@ -53,7 +53,7 @@ static inline uint32_t naive_cols(const nn_fixture *f, uint32_t layer, uint32_t 
 
 /* Whether the layer is the last one, of a network without a head. */
 static inline bool naive_answers(const nn_fixture *f, uint32_t layer) {
-    return (f->encoders == NN_HEADLESS || f->encoders == NN_PLAIN) && layer == f->batch.block->hops;
+    return nn_headless(f->encoders) && layer == f->batch.block->hops;
 }
 
 static inline uint32_t naive_width(const nn_fixture *f, uint32_t layer) {
@@ -360,7 +360,13 @@ static inline void naive_layer(const nn_fixture *f, const double *params, uint32
         return;
     }
     naive_relu(hidden, NAIVE(f, params, "layer%u.%s.bias", layer, name), out);
-    if (f->encoders == NN_PLAIN) return;
+    if (nn_feeds_forward(f->encoders)) {
+        double dense[NN_HIDDEN_MAX] = {0};
+        naive_apply(hidden, hidden, out, NAIVE(f, params, "layer%u.%s.dense.weight", layer, name), dense);
+        naive_apply(1, hidden, &one, NAIVE(f, params, "layer%u.%s.dense.bias", layer, name), dense);
+        memcpy(out, dense, hidden * sizeof *out);
+    }
+    if (nn_normless(f->encoders)) return;
     const double *gain = NAIVE(f, params, "layer%u.%s.norm.gain", layer, name);
     naive_norm(hidden, gain, NAIVE(f, params, "layer%u.%s.norm.bias", layer, name), out);
 }

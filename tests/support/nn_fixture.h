@@ -57,7 +57,7 @@ static const char nn_schema_of_numbers[] = NN_SCHEMA("", "");
 /* Which types have an encoder: all; a, with its categories, but not b; neither, of the schema without categories; all,
  * of a network whose layers add; all, where the head sees the layers side by side; all, of layers that add, where the
  * head sees the most of them; all, of layers that add but for the last one, which answers without a head; the same
- * without layer norms. */
+ * without layer norms; all, of layers that add and feed forward; the same without a head and without layer norms. */
 typedef enum nn_encoders {
     NN_ALL,
     NN_OF_CATEGORIES,
@@ -66,11 +66,25 @@ typedef enum nn_encoders {
     NN_CONCAT,
     NN_MOST,
     NN_HEADLESS,
-    NN_PLAIN
+    NN_PLAIN,
+    NN_DENSE,
+    NN_PLAIN_DENSE
 } nn_encoders;
 
 static inline bool nn_adds(nn_encoders encoders) {
-    return encoders == NN_RESIDUAL || encoders == NN_MOST || encoders == NN_HEADLESS || encoders == NN_PLAIN;
+    return encoders == NN_RESIDUAL || encoders >= NN_MOST;
+}
+
+static inline bool nn_feeds_forward(nn_encoders encoders) {
+    return encoders == NN_DENSE || encoders == NN_PLAIN_DENSE;
+}
+
+static inline bool nn_normless(nn_encoders encoders) {
+    return encoders == NN_PLAIN || encoders == NN_PLAIN_DENSE;
+}
+
+static inline bool nn_headless(nn_encoders encoders) {
+    return encoders == NN_HEADLESS || nn_normless(encoders);
 }
 
 /* Two hops; and a third, of layers that add: so one adds to what another has added. */
@@ -137,8 +151,9 @@ static inline void nn_open_network(nn_fixture *f, uint64_t seed, const char *tas
     const weir_nn_known known = {1, nn_known_ids, NN_KNOWN};
     opts.known = &known;
     opts.residual = nn_adds(encoders);
-    opts.headless = encoders == NN_HEADLESS || encoders == NN_PLAIN;
-    opts.normless = encoders == NN_PLAIN;
+    opts.feed_forward = nn_feeds_forward(encoders);
+    opts.headless = nn_headless(encoders);
+    opts.normless = nn_normless(encoders);
     opts.jump = encoders == NN_CONCAT ? WEIR_NN_JUMP_CONCAT
                 : encoders == NN_MOST ? WEIR_NN_JUMP_MAX
                                       : WEIR_NN_JUMP_NONE;

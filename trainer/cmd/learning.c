@@ -37,8 +37,8 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
 
 weir_err weir_cmd_train_refuse_network(const weir_cli *cli, const char *why) {
     static const char *const of_networks[] = {
-        "network",           "schedule", "rate-end", "rate-rise", "average", "edge-dropout",
-        "attention-dropout", "focal",    "jump",     "head",      "norm",    "l2"};
+        "network", "schedule", "rate-end", "rate-rise", "average", "edge-dropout", "attention-dropout",
+        "focal",   "jump",     "head",     "norm",      "l2",      "feed-forward"};
     for (size_t i = 0; i < sizeof of_networks / sizeof of_networks[0]; i++)
         if (weir_cli_given(cli, of_networks[i]))
             return WEIR_ERR(WEIR_EUSAGE, "--%s is of a network, and %s; omit one of them", of_networks[i], why);
@@ -59,6 +59,7 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     o->unit_rows = weir_cli_given(cli, "unit-rows");
     o->bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
     o->residual = weir_cli_given(cli, "residual");
+    o->feed_forward = weir_cli_given(cli, "feed-forward");
     o->normless = weir_cli_given(cli, "norm") && strcmp(weir_cli_text(cli, "norm"), "none") == 0;
     o->headless = weir_cli_given(cli, "head") && strcmp(weir_cli_text(cli, "head"), "none") == 0;
     o->again = !times || strcmp(times, "twice") == 0;

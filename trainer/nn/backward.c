@@ -99,28 +99,47 @@ static bool backward_ends_at(const backward_pass *b, uint32_t layer, uint32_t ty
     return layer == 1 && b->plan->encode[type].bias == WEIR_NN_NO_TENSOR;
 }
 
-/* One type of one hop: through the norm, relu and bias to dsum, in pieces that stay in a cache, and through the layer's
- * own weight to dbelow. below: what the layer saw of the range. */
+/* The gradient of a layer's rows at three places; places with nothing between them are one array. */
+typedef struct backward_rows {
+    weir_real *out, *dense, *sum; /* behind the norm, before it, and before the relu of the layer's sums */
+} backward_rows;
+
+/* The rows of one type from `row` on, through what stands behind the layer's sums. */
+static void backward_finish_rows(const backward_pass *b, const weir_nn_layer_tape *t, const weir_nn_type_slots *at,
+                                 const backward_rows *d, size_t row, uint32_t count) {
+    const uint32_t hidden = b->hidden;
+    const size_t from = row * hidden;
+    weir_real *gradients = b->gradients;
+    if (at->gain != WEIR_NN_NO_TENSOR)
+        b->k->layer_norm_back(count, hidden, (t->dense ? t->dense : t->relu) + from, t->stats + row * 2,
+                              b->params + at->gain, d->out + from, d->dense + from, gradients + at->gain,
+                              gradients + at->shift);
+    if (at->dense != WEIR_NN_NO_TENSOR) {
+        b->k->bias_back(count, hidden, d->dense + from, gradients + at->dense_bias);
+        backward_dweight(b, count, hidden, hidden, t->relu + from, d->dense + from, at->dense);
+        backward_dx(b, count, hidden, hidden, d->dense + from, at->dense, 0, d->sum + from);
+    }
+    b->k->relu_back((size_t)count * hidden, t->relu + from, d->sum + from);
+    b->k->bias_back(count, hidden, d->sum + from, gradients + at->bias);
+}
+
+/* One type of one hop, in pieces that stay in a cache, to d->sum, and through the layer's own weight to dbelow. below:
+ * what the layer saw of the range. */
 static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type, weir_block_range range,
-                           const weir_real *below, const weir_real *dout, weir_real *dsum, weir_real *dbelow) {
+                           const weir_real *below, const backward_rows *d, weir_real *dbelow) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     const weir_nn_type_slots *at = &b->plan->types[(layer - 1) * b->types + type];
-    uint32_t rows = range.end - range.begin, hidden = b->hidden, piece = weir_kernels_piece(b->k, hidden);
-    const uint32_t width = weir_nn_width(b->shape, layer);
-    const bool answers = weir_nn_answers(b->shape, layer), normless = weir_nn_normless(b->shape);
-    if (answers) b->k->bias_back(rows, width, dsum, b->gradients + at->bias);
+    const uint32_t rows = range.end - range.begin, hidden = b->hidden, width = weir_nn_width(b->shape, layer);
+    const uint32_t piece = weir_kernels_piece(b->k, hidden);
+    const bool answers = weir_nn_answers(b->shape, layer);
+    if (answers) b->k->bias_back(rows, width, d->sum, b->gradients + at->bias);
     for (uint32_t done = 0, count; done < rows && !answers; done += count) {
         count = rows - done < piece ? rows - done : piece;
-        size_t row = (size_t)range.begin + done, from = row * hidden;
-        if (!normless)
-            b->k->layer_norm_back(count, hidden, t->relu + from, t->stats + row * 2, b->params + at->gain, dout + from,
-                                  dsum + from, b->gradients + at->gain, b->gradients + at->shift);
-        b->k->relu_back((size_t)count * hidden, t->relu + from, dsum + from);
-        b->k->bias_back(count, hidden, dsum + from, b->gradients + at->bias);
+        backward_finish_rows(b, t, at, d, (size_t)range.begin + done, count);
     }
     if (at->self == WEIR_NN_NO_TENSOR) return;
     const bool ends = backward_ends_at(b, layer, type);
-    dsum += (size_t)range.begin * width;
+    const weir_real *dsum = d->sum + (size_t)range.begin * width;
     backward_dweight(b, rows, ends ? weir_nn_below(b->shape, type) : hidden, width, below, dsum, at->self);
     if (!ends) backward_dx(b, rows, hidden, width, dsum, at->self, 1, dbelow + (size_t)range.begin * hidden);
 }
@@ -161,8 +180,10 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
         all_end = all_end && backward_ends_at(b, layer, type);
     weir_nn_steps(b->shape, &steps);
     weir_dropout dropout = weir_nn_dropout_of(&b->tape->drop, layer);
-    const bool answers = weir_nn_answers(b->shape, layer);
-    weir_real *dsum = answers || weir_nn_normless(b->shape) ? dout : backward_reals(b, t->nodes, b->hidden);
+    const bool answers = weir_nn_answers(b->shape, layer), normless = weir_nn_normless(b->shape);
+    backward_rows d = {dout, dout, dout}; /* where two arrays are needed, they take turns */
+    if (!answers && (!normless || t->dense)) d.dense = d.sum = backward_reals(b, t->nodes, b->hidden);
+    if (t->dense) *(normless ? &d.dense : &d.sum) = dout;
     weir_real *dself = all_end ? NULL : backward_zeros(b, seen, b->hidden), *dbelow = dself;
     if (layer == 1 && !all_end) dbelow = backward_zeros(b, b->block->inputs, b->hidden);
     if (b->starved) return NULL;
@@ -173,12 +194,12 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
             weir_block_range range = b->block->ranges[(size_t)hop * b->types + type];
             WEIR_ASSERT(range.begin <= range.end && range.end <= t->nodes);
             if (range.begin == range.end) continue;
-            backward_range(b, layer, type, range, below, dout, dsum, dself);
+            backward_range(b, layer, type, range, below, &d, dself);
             below += (size_t)(range.end - range.begin) * (layer == 1 ? weir_nn_below(b->shape, type) : b->hidden);
         }
     }
     for (uint32_t s = 0; s < steps && !b->starved; s++)
-        backward_step(b, layer, s, steps, dsum, dbelow, dself);
+        backward_step(b, layer, s, steps, d.sum, dbelow, dself);
     if (dself != dbelow) /* layer 1 took its own rows out of layer 0's, once a node */
         b->k->scatter_add_rows(t->nodes, b->hidden, dself, b->tape->input_of, dbelow);
     return dbelow;

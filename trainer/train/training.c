@@ -191,6 +191,7 @@ static weir_err training_shape_open(weir_trained *t) {
                          .step_count = count,
                          .bare = o->bare,
                          .residual = o->residual,
+                         .feed_forward = o->feed_forward,
                          .headless = o->headless,
                          .normless = o->normless,
                          .jump = o->jump,

@@ -87,6 +87,8 @@ static void n7_what_passes_gives_numbers(void **state) {
     n7_of(NN_MOST, WEIR_NN_MEAN);
     n7_of(NN_HEADLESS, WEIR_NN_GCN);
     n7_of(NN_PLAIN, WEIR_NN_MEAN);
+    n7_of(NN_DENSE, WEIR_NN_MEAN);
+    n7_of(NN_PLAIN_DENSE, WEIR_NN_MEAN);
     n7_of(NN_PLAIN, WEIR_NN_GAT);
     n7_of(NN_HEADLESS, WEIR_NN_GAT);
     for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++) {

@@ -158,6 +158,12 @@ static void forward_without_a_head_is_the_naive_network(void **state) {
     }
 }
 
+static void forward_of_two_dense_layers_is_the_naive_network(void **state) {
+    (void)state;
+    compare_with_naive("find", NN_DENSE, 13);
+    compare_with_naive("sort", NN_PLAIN_DENSE, 13);
+}
+
 static void forward_of_each_network_is_the_naive_one(void **state) {
     (void)state;
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
@@ -190,6 +196,8 @@ static void n4_a_tape_changes_no_bit(void **state) {
     n4_of(NN_MOST, WEIR_NN_MEAN);
     n4_of(NN_HEADLESS, WEIR_NN_GAT);
     n4_of(NN_PLAIN, WEIR_NN_MEAN);
+    n4_of(NN_DENSE, WEIR_NN_MEAN);
+    n4_of(NN_PLAIN_DENSE, WEIR_NN_MEAN);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         n4_of(NN_OF_CATEGORIES, network);
         n4_of(NN_RESIDUAL, network);
@@ -226,6 +234,7 @@ static void n5_a_target_alone_is_the_target_in_a_batch(void **state) {
     n5_of(NN_MOST, WEIR_NN_MEAN);
     n5_of(NN_HEADLESS, WEIR_NN_GAT);
     n5_of(NN_PLAIN, WEIR_NN_MEAN);
+    n5_of(NN_DENSE, WEIR_NN_MEAN);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         n5_of(NN_OF_CATEGORIES, network);
         n5_of(NN_RESIDUAL, network);
@@ -356,7 +365,7 @@ static void every_allocation_of_a_pass_may_fail(void **state) {
         weir_test_every_allocation(attempt_forward, &f);
         nn_close(&f);
     }
-    static const nn_encoders others[] = {NN_MOST, NN_HEADLESS, NN_PLAIN};
+    static const nn_encoders others[] = {NN_MOST, NN_HEADLESS, NN_PLAIN, NN_DENSE, NN_PLAIN_DENSE};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         nn_fixture f;
         nn_open_as(&f, 1, "find", 8, others[i]);
@@ -395,9 +404,10 @@ WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(inner_vertices_are
            WEIR_CASE(forward_of_classes_is_the_naive_network), WEIR_CASE(forward_without_encoders_is_the_naive_network),
            WEIR_CASE(forward_of_layers_that_add_is_the_naive_network),
            WEIR_CASE(forward_of_a_head_that_sees_all_layers_is_the_naive_network),
-           WEIR_CASE(forward_without_a_head_is_the_naive_network), WEIR_CASE(forward_of_each_network_is_the_naive_one),
-           WEIR_CASE(n4_a_tape_changes_no_bit), WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch),
-           WEIR_CASE(n6_a_tensor_begins_by_its_name), WEIR_CASE(init_is_glorot),
-           WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one), WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor),
-           WEIR_CASE(another_block_is_refused), WEIR_CASE(every_allocation_of_a_pass_may_fail),
-           WEIR_CASE(every_allocation_of_open_may_fail))
+           WEIR_CASE(forward_without_a_head_is_the_naive_network),
+           WEIR_CASE(forward_of_two_dense_layers_is_the_naive_network),
+           WEIR_CASE(forward_of_each_network_is_the_naive_one), WEIR_CASE(n4_a_tape_changes_no_bit),
+           WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch), WEIR_CASE(n6_a_tensor_begins_by_its_name),
+           WEIR_CASE(init_is_glorot), WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one),
+           WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor), WEIR_CASE(another_block_is_refused),
+           WEIR_CASE(every_allocation_of_a_pass_may_fail), WEIR_CASE(every_allocation_of_open_may_fail))

@@ -115,8 +115,9 @@ static void print_batch(const nn_fixture *f, const weir_real *logits, size_t log
     text(&json, "network", weir_nn_network_word(f->network));
     number(&json, "heads", weir_nn_heads(f->shape));
     number(&json, "residual", weir_nn_residual(f->shape));
-    number(&json, "headless", f->encoders == NN_HEADLESS || f->encoders == NN_PLAIN);
-    number(&json, "normless", f->encoders == NN_PLAIN);
+    number(&json, "feed_forward", nn_feeds_forward(f->encoders));
+    number(&json, "headless", nn_headless(f->encoders));
+    number(&json, "normless", nn_normless(f->encoders));
     text(&json, "jump", weir_nn_jump_word(weir_nn_jump_of(f->shape)));
     print_block(&json, f);
     weir_json_key(&json, "types");
@@ -180,6 +181,8 @@ static void forward_is_that_of_numpy(void **state) {
         one_network(NN_ALL, network);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++)
         one_network(network % 2 ? NN_HEADLESS : NN_PLAIN, network);
+    one_network(NN_DENSE, WEIR_NN_ATTENTION);
+    one_network(NN_PLAIN_DENSE, WEIR_NN_MEAN);
     one_network(NN_CONCAT, WEIR_NN_MEAN);
     one_network(NN_MOST, WEIR_NN_GAT);
 }

@@ -226,6 +226,7 @@ static void n1_text_and_back_are_the_same(void **state) {
     n1_of(NN_MOST, WEIR_NN_MEAN);
     n1_of(NN_HEADLESS, WEIR_NN_GAT);
     n1_of(NN_PLAIN, WEIR_NN_MEAN);
+    n1_of(NN_DENSE, WEIR_NN_MEAN);
     for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++)
         n1_of(NN_ALL, network);
 }
@@ -395,35 +396,29 @@ static void shipped_schemas_have_a_shape(void **state) {
     }
 }
 
+typedef struct wrong_text {
+    const char *from, *to, *sentence;
+} wrong_text;
+
+static void all_are_refused(const char *text, const wrong_text *wrong, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        weir_nn_shape *shape = NULL;
+        char *changed = replaced(text, wrong[i].from, wrong[i].to);
+        assert_err(weir_nn_shape_read("model.json", changed, strlen(changed), &shape), WEIR_EDATA, wrong[i].sentence);
+        assert_null(shape);
+        free(changed);
+    }
+}
+
 static void wrong_texts_are_refused_with_a_sentence(void **state) {
     (void)state;
-    static const struct {
-        const char *from, *to, *sentence;
-    } wrong[] = {
+    static const wrong_text wrong[] = {
         {"\"version\":1", "\"version\":2", "version"},
         {"\"hidden\":8", "\"hidden\":0", "hidden"},
         {"\"hidden\":8", "\"hidden\":99999", "1024"},
         {"\"hidden\":8", "\"hidden\":8,\"hidden\":9", "hidden"},
         {"\"hidden\":8", "\"hidden\":8,\"extra\":9", "extra"},
         {"\"hidden\":8", "\"hidden\":\"eight\"", "hidden"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"transformer\"", "newer"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":1", "network"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\"", "heads"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\",\"heads\":0", "heads"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\",\"heads\":3", "do not divide"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":16,\"loops\":true", "do not divide"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2", "train it again"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2,\"loops\":false", "loops"},
-        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2,\"loops\":1", "loops"},
-        {"\"hidden\":8", "\"hidden\":8,\"loops\":true", "loops"},
-        {"\"hidden\":8", "\"hidden\":8,\"heads\":2", "has no heads"},
-        {"\"hidden\":8", "\"hidden\":8,\"jump\":\"lstm\"", "newer"},
-        {"\"hidden\":8", "\"hidden\":8,\"jump\":true", "jump"},
-        {"\"hidden\":8", "\"hidden\":8,\"head\":\"deep\"", "newer"},
-        {"\"hidden\":8", "\"hidden\":8,\"head\":false", "head"},
-        {"\"hidden\":8", "\"hidden\":8,\"norm\":\"batch\"", "newer"},
-        {"\"hidden\":8", "\"hidden\":8,\"norm\":1", "norm"},
-        {"\"hidden\":8", "\"hidden\":8,\"head\":\"none\",\"jump\":\"max\"", "jump"},
         {"\"target\":\"a\"", "\"target\":\"nobody\"", "nobody"},
         {"\"hop\":1", "\"hop\":2", "hops begin at 1"},
         {"\"hop\":1", "\"hop\":9", "hop"},
@@ -446,22 +441,47 @@ static void wrong_texts_are_refused_with_a_sentence(void **state) {
     weir_buf text = {0};
     nn_open(&f, 1, "find", 8);
     print(f.shape, &text);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        weir_nn_shape *shape = NULL;
-        char *changed = replaced(text.bytes, wrong[i].from, wrong[i].to);
-        assert_err(weir_nn_shape_read("model.json", changed, strlen(changed), &shape), WEIR_EDATA, wrong[i].sentence);
-        assert_null(shape);
-        free(changed);
-    }
-    assert_null(strstr(text.bytes, "network")); /* as before there were others */
-    assert_null(strstr(text.bytes, "heads"));
-    assert_null(strstr(text.bytes, "jump"));
-    assert_null(strstr(text.bytes, "head"));
-    assert_null(strstr(text.bytes, "\"norm\""));
+    all_are_refused(text.bytes, wrong, sizeof wrong / sizeof *wrong);
     for (size_t length = 0; length < text.length; length += 7) { /* torn anywhere */
         weir_nn_shape *shape = NULL;
         assert_err(weir_nn_shape_read("model.json", text.bytes, length, &shape), WEIR_EDATA, "model.json");
     }
+    weir_buf_free(&text);
+    nn_close(&f);
+}
+
+/* What a network is beyond means: words that a plain one does not have, as it was before there were others. */
+static void wrong_words_of_a_network_are_refused(void **state) {
+    (void)state;
+    static const wrong_text wrong[] = {
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"transformer\"", "newer"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":1", "network"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\"", "heads"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\",\"heads\":0", "heads"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"attention\",\"heads\":3", "do not divide"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":16,\"loops\":true", "do not divide"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2", "train it again"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2,\"loops\":false", "loops"},
+        {"\"hidden\":8", "\"hidden\":8,\"network\":\"gat\",\"heads\":2,\"loops\":1", "loops"},
+        {"\"hidden\":8", "\"hidden\":8,\"loops\":true", "loops"},
+        {"\"hidden\":8", "\"hidden\":8,\"heads\":2", "has no heads"},
+        {"\"hidden\":8", "\"hidden\":8,\"jump\":\"lstm\"", "newer"},
+        {"\"hidden\":8", "\"hidden\":8,\"jump\":true", "jump"},
+        {"\"hidden\":8", "\"hidden\":8,\"head\":\"deep\"", "newer"},
+        {"\"hidden\":8", "\"hidden\":8,\"head\":false", "head"},
+        {"\"hidden\":8", "\"hidden\":8,\"norm\":\"batch\"", "newer"},
+        {"\"hidden\":8", "\"hidden\":8,\"norm\":1", "norm"},
+        {"\"hidden\":8", "\"hidden\":8,\"feed_forward\":1", "feed_forward"},
+        {"\"hidden\":8", "\"hidden\":8,\"head\":\"none\",\"jump\":\"max\"", "jump"},
+    };
+    static const char *const words[] = {"network", "heads", "jump", "head", "\"norm\"", "feed_forward"};
+    nn_fixture f;
+    weir_buf text = {0};
+    nn_open(&f, 1, "find", 8);
+    print(f.shape, &text);
+    all_are_refused(text.bytes, wrong, sizeof wrong / sizeof *wrong);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        assert_null(strstr(text.bytes, words[i]));
     weir_buf_free(&text);
     nn_close(&f);
 }
@@ -606,6 +626,6 @@ WEIR_TESTS(WEIR_CASE(n1_text_and_back_are_the_same), WEIR_CASE(n2_row_and_values
            WEIR_CASE(matrices_stand_behind_the_numbers), WEIR_CASE(known_vertices_stand_behind_the_categories),
            WEIR_CASE(rows_of_a_matrix_become_floats), WEIR_CASE(wrong_matrices_are_refused),
            WEIR_CASE(shipped_schemas_have_a_shape), WEIR_CASE(wrong_texts_are_refused_with_a_sentence),
-           WEIR_CASE(another_schema_does_not_fit), WEIR_CASE(too_many_parameters_are_refused),
-           WEIR_CASE(the_largest_network_that_is_taken_can_be_made), WEIR_CASE(every_allocation_of_reading_may_fail),
-           WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))
+           WEIR_CASE(wrong_words_of_a_network_are_refused), WEIR_CASE(another_schema_does_not_fit),
+           WEIR_CASE(too_many_parameters_are_refused), WEIR_CASE(the_largest_network_that_is_taken_can_be_made),
+           WEIR_CASE(every_allocation_of_reading_may_fail), WEIR_CASE(tasks_that_cannot_be_learnt_are_refused))

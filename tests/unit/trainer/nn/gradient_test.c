@@ -48,6 +48,13 @@ static void b1_without_head(void **state) {
     gradient_run_network("sort", &drop, NN_HEADLESS, WEIR_NN_GAT);
 }
 
+static void b1_feed_forward(void **state) {
+    (void)state;
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run("find", &drop, NN_DENSE);
+    gradient_run("sort", &drop, NN_PLAIN_DENSE);
+}
+
 static void b1_attention(void **state) {
     (void)state;
     gradient_run_both(WEIR_NN_ATTENTION);
@@ -80,4 +87,5 @@ static void b1_pna(void **state) {
 
 WEIR_TESTS(WEIR_CASE(b1_max), WEIR_CASE(b1_gin), WEIR_CASE(b1_pna), WEIR_CASE(b1_gcn), WEIR_CASE(b1_attention),
            WEIR_CASE(b1_gat), WEIR_CASE(b1_residual), WEIR_CASE(b1_jump), WEIR_CASE(b1_without_head),
-           WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout), WEIR_CASE(b1_without_encoders))
+           WEIR_CASE(b1_feed_forward), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout),
+           WEIR_CASE(b1_without_encoders))

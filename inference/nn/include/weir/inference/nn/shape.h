@@ -103,10 +103,11 @@ typedef struct weir_nn_opts {
     uint32_t matrix_count;
     const weir_nn_known *known; /* at most one a type; copied                                  */
     uint32_t known_count;
-    bool bare;     /* no encoder where none is needed: types that have numbers, and nothing that is looked up    */
-    bool residual; /* a layer adds to what it saw of a vertex, from the second one on */
-    bool headless; /* the last layer says the logits: as wide as these, one head, nothing behind its bias */
-    bool normless; /* a layer ends with its relu, and no layer norm */
+    bool bare;         /* no encoder where none is needed: types that have numbers, and nothing that is looked up    */
+    bool residual;     /* a layer adds to what it saw of a vertex, from the second one on */
+    bool feed_forward; /* a layer has a second dense layer behind its relu */
+    bool headless;     /* the last layer says the logits: as wide as these, one head, nothing behind its bias */
+    bool normless;     /* a layer ends with its relu, and no layer norm */
     weir_nn_jump jump;
     weir_nn_network network;
     uint32_t heads; /* of a network with attention: parts of the width with scores of their own; 0: 4 */
@@ -180,6 +181,7 @@ weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
 uint32_t weir_nn_hidden(const weir_nn_shape *shape);
 uint32_t weir_nn_layers(const weir_nn_shape *shape);
 bool weir_nn_residual(const weir_nn_shape *shape);
+bool weir_nn_feeds_forward(const weir_nn_shape *shape);
 bool weir_nn_normless(const weir_nn_shape *shape);
 /* Whether the layer says the logits; columns of the rows that it makes; and the heads by which it mixes. */
 bool weir_nn_answers(const weir_nn_shape *shape, uint32_t layer);

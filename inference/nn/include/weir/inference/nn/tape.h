@@ -15,9 +15,10 @@ extern "C" {
 #define WEIR_NN_NO_TENSOR UINT64_MAX
 
 /* Where a type's tensors of one layer begin in the flat array; NO_TENSOR: the layer does not have them. A GCN and a
- * GAT may have all of a type but self; without a layer norm there is neither gain nor shift. */
+ * GAT may have all of a type but self; without a layer norm there is neither gain nor shift, and
+ * without feeding forward no dense. */
 typedef struct weir_nn_type_slots {
-    uint64_t self, bias, gain, shift;
+    uint64_t self, bias, dense, dense_bias, gain, shift; /* dense: of the second layer of one that feeds forward */
 } weir_nn_type_slots;
 
 typedef struct weir_nn_encode_slots {
@@ -70,6 +71,7 @@ typedef struct weir_nn_layer_tape {
     /* One a step; without a meaning where the layer does not look so far, or there are no parents. */
     const weir_nn_kept *kept;
     weir_real *relu;  /* nodes x hidden */
+    weir_real *dense; /* the same, behind the second dense layer; NULL: there is none */
     weir_real *stats; /* nodes x 2      */
     weir_real *out;   /* nodes x hidden */
     uint32_t nodes;

@@ -143,6 +143,7 @@ typedef struct weir_train_opts {
     uint32_t hidden;   /* width of the layers                          */
     bool bare;         /* no encoder where none is needed (shape.h)    */
     bool residual;     /* layers add to what they saw (shape.h)        */
+    bool feed_forward; /* layers have a second dense layer (shape.h) */
     bool headless;     /* the last layer says the logits (shape.h) */
     bool normless;     /* no layer norms (shape.h) */
     weir_nn_jump jump; /* what the head sees of a target (shape.h) */
