@@ -5,7 +5,8 @@
  * Each weight may be finite and their sums not: 3e38 twice is infinite, and a layer norm of it is NaN. The inputs
  * have a bound (encode.c), and so has what a layer norm gives, whatever comes in; so each stage can be bounded by the
  * sums of its weights' absolute values alone. The bounds are coarse, by a factor of the number of steps perhaps, and
- * may be: the weights that training leaves lie ten orders of magnitude below them.
+ * may be: the weights that training leaves lie ten orders of magnitude below them. Without layer norms they multiply
+ * from layer to layer; ten layers and more can then be refused as they begin.
  */
 #include <float.h>
 #include <math.h>
@@ -68,8 +69,9 @@ static weir_err bound_check(const weir_nn_bounds *b, double reached, double limi
     if (reached <= limit) return WEIR_OK;
     return WEIR_ERR(WEIR_EDATA,
                     "the weights of '%s' are too large (%.3g): sums of them could pass what a number holds; train the "
-                    "model again with a lower rate, or serve an older one",
-                    b->culprit->name, b->largest);
+                    "model again with a lower rate%s, or serve an older one",
+                    b->culprit->name, b->largest,
+                    b->nn->shape->norm == WEIR_NN_NORM_NONE ? ", with layer norms, or with fewer layers" : "");
 }
 
 static double bound_encode_most(weir_nn_bounds *b) {
@@ -149,29 +151,43 @@ static double bound_norm_most(weir_nn_bounds *b, uint32_t layer) {
     return most;
 }
 
+/* What a layer adds to the rows that it gives: its sums, and what stands behind them. */
+static weir_err bound_made_most(weir_nn_bounds *b, uint32_t layer, double below, double limit, double *madep) {
+    *madep = bound_layer_most(b, layer, below);
+    weir_err err = bound_check(b, *madep, limit);
+    if (err || weir_nn_answers(b->nn->shape, layer) || !b->nn->shape->feed_forward) return err;
+    *madep = bound_dense_most(b, layer, *madep);
+    return bound_check(b, *madep, limit);
+}
+
 weir_err weir_nn_bound(const weir_nn *nn, const weir_real *params, double *logit_maxp) {
+    const weir_nn_shape *shape = nn->shape;
     weir_nn_bounds b = {.nn = nn, .params = params};
-    /* A layer norm squares a row and sums it; half of that leaves room for rounding. */
-    double row_max = sqrt((double)FLT_MAX / nn->shape->hidden) / 2;
-    double most = bound_encode_most(&b), head = 0;
+    const bool norms = shape->norm != WEIR_NN_NORM_NONE;
+    /* A layer norm squares a row and sums it, and a mean sums its children; half of that leaves room for rounding. */
+    const double row_max =
+        (norms ? sqrt((double)FLT_MAX / shape->hidden) : (double)FLT_MAX / WEIR_SAMPLE_WINDOW_MAX) / 2;
+    double most = bound_encode_most(&b), head = 0, stream = 0;
     *logit_maxp = 0;
     weir_err err = bound_check(&b, most, row_max);
-    for (uint32_t layer = 1; !err && layer <= nn->shape->layers; layer++) {
-        const bool answers = weir_nn_answers(nn->shape, layer), normed = !answers && !nn->shape->normless;
-        const double before = bound_layer_most(&b, layer, most);
-        err = bound_check(&b, before, normed ? row_max : (double)FLT_MAX / 2);
-        if (!err && answers) *logit_maxp = before; // NN-N7
+    for (uint32_t layer = 1; !err && layer <= shape->layers; layer++) {
+        const bool answers = weir_nn_answers(shape, layer), adds = shape->residual && layer > 1;
+        double made;
+        err = bound_made_most(&b, layer, most, answers ? (double)FLT_MAX / 2 : row_max, &made);
+        if (!err && answers) *logit_maxp = made; // NN-N7
         if (err || answers) return err;
-        const double summed = nn->shape->feed_forward ? bound_dense_most(&b, layer, before) : before;
-        err = bound_check(&b, summed, normed ? row_max : (double)FLT_MAX / 2);
-        if (err) return err;
-        const double rows = normed ? bound_norm_most(&b, layer) : summed;
-        most = rows + (nn->shape->residual && layer > 1 ? most : 0);
-        err = bound_check(&b, most, row_max);
-        head = nn->shape->jump ? fmax(head, most) : most;
+        if (shape->norm == WEIR_NN_NORM_STREAM) {
+            stream = made + (adds ? stream : 0);
+            err = bound_check(&b, stream, row_max);
+            most = bound_norm_most(&b, layer);
+        } else {
+            most = (norms ? bound_norm_most(&b, layer) : made) + (adds ? most : 0);
+        }
+        if (!err) err = bound_check(&b, most, row_max);
+        head = shape->jump ? fmax(head, most) : most;
     }
     if (err) return err;
-    *logit_maxp = head * weir_nn_bounds_column_sum(&b, nn->plan.head_weight, 0, weir_nn_head_rows(nn->shape)) +
+    *logit_maxp = head * weir_nn_bounds_column_sum(&b, nn->plan.head_weight, 0, weir_nn_head_rows(shape)) +
                   weir_nn_bounds_largest_entry(&b, nn->plan.head_bias);
     return bound_check(&b, *logit_maxp, (double)FLT_MAX / 2); // NN-N7
 }

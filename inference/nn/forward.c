@@ -311,6 +311,11 @@ static void forward_layer_bias(forward_pass *p, uint32_t layer) {
     p->k->bias(p->block->targets, p->shape->outputs, p->params + at->bias, p->tape->layers[layer - 1].out);
 }
 
+/* What a layer makes before anything is dropped of it or added to it. */
+static weir_real *forward_made(const weir_nn_layer_tape *t) {
+    return t->stream ? t->stream : t->out;
+}
+
 /* What stands behind a layer's sums, of the rows of one type from `row` on. */
 static void forward_finish_rows(const forward_pass *p, const weir_nn_layer_tape *t, const weir_nn_type_slots *at,
                                 size_t row, uint32_t count) {
@@ -323,12 +328,13 @@ static void forward_finish_rows(const forward_pass *p, const weir_nn_layer_tape 
         p->k->bias(count, hidden, p->params + at->dense_bias, t->dense + from);
         rows = t->dense + from;
     }
-    if (!p->shape->normless) {
+    if (p->shape->norm == WEIR_NN_NORM_LAYER) {
         p->k->layer_norm(count, hidden, rows, p->params + at->gain, p->params + at->shift, t->out + from,
                          t->stats + row * 2);
-    } else if (rows != t->out + from) {
-        p->k->zero(t->out + from, (size_t)count * hidden * sizeof *t->out);
-        p->k->add((size_t)count * hidden, rows, t->out + from);
+    } else if (!t->dense) {
+        weir_real *made = forward_made(t) + from;
+        p->k->zero(made, (size_t)count * hidden * sizeof *made);
+        p->k->add((size_t)count * hidden, rows, made);
     }
 }
 
@@ -346,6 +352,25 @@ static void forward_layer_finish(forward_pass *p, uint32_t layer) {
                 forward_finish_rows(p, t, at, (size_t)range.begin + done, count);
             }
         }
+    }
+}
+
+/* What is dropped, what the layers below have added up, and the norm of that where it stands there. */
+static void forward_layer_add(forward_pass *p, uint32_t layer) {
+    const weir_nn_layer_tape *t = &p->tape->layers[layer - 1];
+    const weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
+    const uint32_t hidden = p->shape->hidden;
+    weir_real *made = forward_made(t);
+    if (dropout.rate > 0) p->k->dropout(t->nodes, hidden, &dropout, made);
+    if (p->shape->residual && layer > 1)
+        p->k->add((size_t)t->nodes * hidden, t->stream ? t[-1].stream : t->below, made);
+    for (uint32_t i = 0; t->stream && i < (p->shape->layers - layer + 1) * p->shape->types; i++) {
+        const weir_block_range range = p->block->ranges[i];
+        const weir_nn_type_slots *at = &p->nn->plan.types[(layer - 1) * p->shape->types + i % p->shape->types];
+        const size_t from = (size_t)range.begin * hidden;
+        if (range.begin < range.end)
+            p->k->layer_norm(range.end - range.begin, hidden, t->stream + from, p->params + at->gain,
+                             p->params + at->shift, t->out + from, t->stats + (size_t)range.begin * 2);
     }
 }
 
@@ -368,11 +393,13 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     const bool answers = weir_nn_answers(p->shape, layer);
     WEIR_ASSERT(layer >= 1 && layer <= p->shape->layers && nodes >= p->block->targets && nodes <= p->block->nodes);
     *t = (weir_nn_layer_tape){.nodes = nodes, .kept = p->w->kept[layer - 1]};
-    t->out = forward_reals(p, nodes, width); /* first: without a tape, all that comes after it is given back */
+    t->out = forward_reals(p, nodes, width); /* first: without a tape, all that comes after these is given back */
+    if (p->shape->norm == WEIR_NN_NORM_STREAM && !answers) t->stream = forward_reals(p, nodes, width);
     size_t mark = weir_nn_workspace_mark(p->w);
     t->relu = answers ? t->out : forward_reals(p, nodes, width);
-    if (p->shape->feed_forward && !answers) t->dense = p->shape->normless ? t->out : forward_reals(p, nodes, width);
-    t->stats = forward_reals(p, nodes, 2);
+    if (p->shape->feed_forward && !answers)
+        t->dense = p->shape->norm == WEIR_NN_NORM_LAYER ? forward_reals(p, nodes, width) : forward_made(t);
+    if (p->shape->norm != WEIR_NN_NORM_NONE && !answers) t->stats = forward_reals(p, nodes, 2);
     t->below = layer > 1 ? t[-1].out : forward_gather(p, nodes);
     if (p->starved) return;
 
@@ -380,13 +407,12 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
     for (uint32_t s = 0; s < p->shape->step_count && !p->starved; s++)
         if (weir_nn_layer_steps(p->shape, layer, s)) forward_layer_neighbors(p, layer, s);
     if (p->starved) return;
-    if (answers)
+    if (answers) {
         forward_layer_bias(p, layer);
-    else
+    } else {
         forward_layer_finish(p, layer);
-    weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
-    if (dropout.rate > 0 && !answers) p->k->dropout(nodes, width, &dropout, t->out);
-    if (p->shape->residual && layer > 1 && !answers) p->k->add((size_t)nodes * width, t->below, t->out);
+        forward_layer_add(p, layer);
+    }
     if (!p->w->keeps_tape) weir_nn_workspace_back(p->w, mark); /* the one thing that a tape changes: NN-N4 */
 }
 

@@ -85,7 +85,7 @@ static void nn_plan_type(weir_nn *nn, uint32_t layer, uint32_t type, weir_nn_typ
         slots->dense = nn_add_tensor(nn, hidden, hidden, WEIR_NN_WEIGHT, "layer%u.%s.dense.weight", layer, name);
         slots->dense_bias = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.dense.bias", layer, name);
     }
-    if (nn->shape->normless) return;
+    if (nn->shape->norm == WEIR_NN_NORM_NONE) return;
     slots->gain = nn_add_tensor(nn, 1, hidden, WEIR_NN_GAIN, "layer%u.%s.norm.gain", layer, name);
     slots->shift = nn_add_tensor(nn, 1, hidden, WEIR_NN_BIAS, "layer%u.%s.norm.bias", layer, name);
 }

@@ -265,7 +265,7 @@ weir_err weir_nn_shape_finish(weir_nn_shape *shape) {
         any = any || inputs->bare;
     }
     shape->bare = any; /* else it is the network that it would be without, and is written as that */
-    shape->residual = shape->residual && shape->layers > 1; /* so here */
+    shape->residual = shape->residual && shape->layers > (shape->headless ? 2 : 1); /* so here */
     if (shape->layers == 1) shape->jump = WEIR_NN_JUMP_NONE;
     weir_err err = shape_check_size(shape);
     if (err) return err;
@@ -352,7 +352,7 @@ weir_err weir_nn_shape_open(const weir_schema *schema, const weir_nn_opts *opts,
     shape->residual = opts->residual;
     shape->feed_forward = opts->feed_forward;
     shape->headless = opts->headless;
-    shape->normless = opts->normless;
+    shape->norm = opts->norm;
     shape->jump = opts->jump;
     shape->network = opts->network;
     shape->heads = opts->heads || !weir_nn_network_has_heads(opts->network) ? opts->heads : WEIR_NN_HEADS_DEFAULT;
@@ -396,12 +396,13 @@ bool weir_nn_residual(const weir_nn_shape *shape) {
     return shape->residual;
 }
 
-bool weir_nn_feeds_forward(const weir_nn_shape *shape) {
-    return shape->feed_forward;
+weir_nn_norm weir_nn_norm_of(const weir_nn_shape *shape) {
+    return shape->norm;
 }
 
-bool weir_nn_normless(const weir_nn_shape *shape) {
-    return shape->normless;
+const char *weir_nn_norm_word(weir_nn_norm norm) {
+    WEIR_ASSERT(norm < WEIR_NN_NORMS);
+    return weir_nn_norm_words[norm];
 }
 
 bool weir_nn_answers(const weir_nn_shape *shape, uint32_t layer) {

@@ -9,7 +9,7 @@ extern const char *const weir_nn_strategy_words[];
 extern const char *const weir_nn_direction_words[];
 extern const char *const weir_nn_rows_words[];
 extern const char *const weir_nn_encoder_words[]; /* by weir_nn_opts.bare */
-extern const char *const weir_nn_norm_words[];    /* by weir_nn_opts.normless */
+extern const char *const weir_nn_norm_words[];    /* by weir_nn_norm */
 extern const char *const weir_nn_head_words[];    /* by weir_nn_opts.headless */
 extern const char *const weir_nn_jump_words[];
 

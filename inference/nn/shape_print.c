@@ -9,9 +9,9 @@ const char *const weir_nn_strategy_words[] = {"recent", "uniform", "weighted", "
 const char *const weir_nn_direction_words[] = {"out", "in", NULL};
 const char *const weir_nn_rows_words[] = {"as-is", "unit", NULL}; /* by weir_nn_matrix.unit */
 const char *const weir_nn_encoder_words[] = {"layer", "none", NULL};
-const char *const weir_nn_norm_words[] = {"layer", "none", NULL};         /* by weir_nn_opts.normless */
-const char *const weir_nn_head_words[] = {"linear", "none", NULL};        /* by weir_nn_opts.headless */
-const char *const weir_nn_jump_words[] = {"none", "concat", "max", NULL}; /* by weir_nn_jump */
+const char *const weir_nn_norm_words[] = {"layer", "stream", "none", NULL}; /* by weir_nn_norm */
+const char *const weir_nn_head_words[] = {"linear", "none", NULL};          /* by weir_nn_opts.headless */
+const char *const weir_nn_jump_words[] = {"none", "concat", "max", NULL};   /* by weir_nn_jump */
 
 static void shape_print_scale(weir_json *json, const weir_nn_number *number) {
     const weir_nn_scale *s = &number->scale;
@@ -107,7 +107,7 @@ void weir_nn_shape_print(const weir_nn_shape *shape, weir_json *json) {
         weir_json_key_string(json, "encoder", weir_nn_encoder_words[shape->bare]);
     if (shape->residual) weir_json_key_bool(json, "residual", true);
     if (shape->feed_forward) weir_json_key_bool(json, "feed_forward", true);
-    if (shape->normless) weir_json_key_string(json, "norm", weir_nn_norm_words[shape->normless]);
+    if (shape->norm) weir_json_key_string(json, "norm", weir_nn_norm_words[shape->norm]);
     if (shape->headless) weir_json_key_string(json, "head", weir_nn_head_words[shape->headless]);
     if (shape->jump) weir_json_key_string(json, "jump", weir_nn_jump_words[shape->jump]);
     if (shape->network != WEIR_NN_MEAN) weir_json_key_string(json, "network", weir_nn_network_word(shape->network));

@@ -16,7 +16,8 @@ struct weir_nn_shape {
     const char *task;
     uint32_t hidden, layers, outputs, target_type, window;
     uint32_t types, relations, step_count;
-    bool bare, residual, feed_forward, headless, normless; /* as weir_nn_opts has them */
+    bool bare, residual, feed_forward, headless; /* as weir_nn_opts has them */
+    weir_nn_norm norm;
     weir_nn_jump jump;
     weir_nn_network network;
     uint32_t heads;

@@ -291,9 +291,9 @@ static weir_err shape_read_sizes(weir_nn_shape *shape, const weir_json_node *roo
     uint32_t encoder = 0;
     if (!err && weir_json_find(root, "encoder")) err = shape_get_word(root, "encoder", weir_nn_encoder_words, &encoder);
     shape->bare = encoder > 0;
-    uint32_t norm = 0;
+    uint32_t norm = WEIR_NN_NORM_LAYER;
     if (!err && weir_json_find(root, "norm")) err = shape_get_word(root, "norm", weir_nn_norm_words, &norm);
-    shape->normless = norm > 0;
+    shape->norm = norm;
     uint32_t head = 0;
     if (!err && weir_json_find(root, "head")) err = shape_get_word(root, "head", weir_nn_head_words, &head);
     shape->headless = head > 0;

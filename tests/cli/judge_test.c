@@ -186,8 +186,9 @@ static void networks_stay_what_they_are(void **state) {
               {"mean --jump concat", "\"jump\":\"concat\""},
               {"mean --jump max", "\"jump\":\"max\""},
               {"mean --norm none", "\"norm\":\"none\""},
+              {"mean --norm stream --residual", "\"residual\":true,\"norm\":\"stream\""},
               {"mean --residual --feed-forward", "\"feed_forward\":true"},
-              {"gat --head none --residual", "\"residual\":true,\"head\":\"none\",\"network\":\"gat\""}};
+              {"gat --head none --residual", "\"window\":[0-9]*,\"head\":\"none\",\"network\":\"gat\""}};
     char line[512];
     weir_test_output output;
     (void)state;
@@ -236,6 +237,7 @@ static void networks_stay_what_they_are(void **state) {
         {"weir train old --norm none --model trees", "--norm is of a network"},
         {"weir train old --head none --jump max", "--head none has none"},
         {"weir train old --head none --fanouts 4", "take two layers"},
+        {"weir train old --head none --fanouts 4 --check", "take two layers"},
         {"weir train old --rate-end 0.1", "--rate-end is where --schedule cosine falls to"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         cli_bash(weir_test_folder(), wrong[i][0], &output);

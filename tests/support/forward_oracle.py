@@ -116,6 +116,12 @@ def answers(batch, number):
     return batch["headless"] and number == len(batch["hop_end"]) - 1
 
 
+def norm(batch, tensors, number, node, x):
+    own = f"layer{number}.{batch['types'][batch['node_types'][node]]['name']}.norm."
+    x = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    return x * tensors[own + "gain"][0] + tensors[own + "bias"][0]
+
+
 def layer(batch, tensors, number, nodes, h):
     out = []
     for node in range(nodes):
@@ -130,9 +136,8 @@ def layer(batch, tensors, number, nodes, h):
             x = np.maximum(0, x)
             if batch["feed_forward"]:
                 x = x @ tensors[f"layer{number}.{name}.dense.weight"] + tensors[f"layer{number}.{name}.dense.bias"][0]
-        if not answers(batch, number) and not batch["normless"]:
-            x = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
-            x = x * tensors[f"layer{number}.{name}.norm.gain"][0] + tensors[f"layer{number}.{name}.norm.bias"][0]
+        if not answers(batch, number) and batch["norm"] == "layer":
+            x = norm(batch, tensors, number, node, x)
         out.append(x)
     return np.array(out)
 
@@ -146,7 +151,9 @@ def main():
     for number in range(1, layers + 1):
         below, h = h, layer(batch, tensors, number, batch["hop_end"][layers - number], h)
         if batch["residual"] and number > 1 and not answers(batch, number):
-            h = h + below[: len(h)]
+            h = h + (stream if batch["norm"] == "stream" else below)[: len(h)]
+        if batch["norm"] == "stream" and not answers(batch, number):
+            stream, h = h, np.array([norm(batch, tensors, number, node, x) for node, x in enumerate(h)])
         rows.append(h[: batch["hop_end"][0]])  # targets are the first nodes
     if batch["headless"]:
         logits = rows[-1]

@@ -46,7 +46,7 @@ static inline void naive_relu(uint32_t n, const double *bias, double *y) {
 /* What layer 1 sees of a type without an encoder is its numbers. */
 static inline uint32_t naive_cols(const nn_fixture *f, uint32_t layer, uint32_t type) {
     const weir_nn_inputs *inputs = weir_nn_vertex(f->shape, type);
-    assert_int_equal(inputs->bare, f->encoders == NN_NONE || (f->encoders == NN_OF_CATEGORIES && type == 1));
+    assert_int_equal(inputs->bare, nn_bare(f->encoders) || (f->encoders == NN_OF_CATEGORIES && type == 1));
     assert_true(inputs->width <= NN_WIDEST);
     return layer == 1 && inputs->bare ? inputs->width : weir_nn_hidden(f->shape);
 }
@@ -342,6 +342,14 @@ static inline void naive_norm(uint32_t n, const double *gain, const double *shif
         y[i] = (y[i] - mean) / sqrt(variance + 1e-5) * gain[i] + shift[i];
 }
 
+static inline void naive_norm_of(const nn_fixture *f, const double *params, uint32_t layer, uint32_t node, double *y) {
+    uint32_t hop = 0, type = 0;
+    naive_where(f->batch.block, node, &hop, &type);
+    const char *name = weir_nn_vertex(f->shape, type)->name;
+    const double *gain = NAIVE(f, params, "layer%u.%s.norm.gain", layer, name);
+    naive_norm(weir_nn_hidden(f->shape), gain, NAIVE(f, params, "layer%u.%s.norm.bias", layer, name), y);
+}
+
 static inline void naive_layer(const nn_fixture *f, const double *params, uint32_t layer, uint32_t node,
                                const double *below, double *out) {
     uint32_t hop = 0, type = 0, hidden = naive_width(f, layer);
@@ -366,9 +374,7 @@ static inline void naive_layer(const nn_fixture *f, const double *params, uint32
         naive_apply(1, hidden, &one, NAIVE(f, params, "layer%u.%s.dense.bias", layer, name), dense);
         memcpy(out, dense, hidden * sizeof *out);
     }
-    if (nn_normless(f->encoders)) return;
-    const double *gain = NAIVE(f, params, "layer%u.%s.norm.gain", layer, name);
-    naive_norm(hidden, gain, NAIVE(f, params, "layer%u.%s.norm.bias", layer, name), out);
+    if (!nn_normless(f->encoders) && !nn_has_stream(f->encoders)) naive_norm_of(f, params, layer, node, out);
 }
 
 /* The mask is the kernel's own: what is dropped is tested apart, that it is dropped both ways here. */
@@ -389,7 +395,7 @@ static inline void naive_dropout(const nn_fixture *f, const weir_nn_drop *drop, 
 static inline double *naive_layers(const nn_fixture *f, const double *params, const weir_nn_drop *drop,
                                    uint32_t layers) {
     const weir_block_view *v = f->batch.block;
-    double *below = fixture_array((size_t)v->nodes * naive_stride(f, 1), sizeof *below);
+    double *below = fixture_array((size_t)v->nodes * naive_stride(f, 1), sizeof *below), *stream = NULL;
     for (uint32_t n = 0; n < v->nodes; n++)
         naive_encode(f, params, n, below + n * naive_stride(f, 1));
     for (uint32_t layer = 1; layer <= layers; layer++) {
@@ -399,11 +405,20 @@ static inline double *naive_layers(const nn_fixture *f, const double *params, co
             naive_layer(f, params, layer, n, below, out + n * width);
         if (drop && !naive_answers(f, layer)) naive_dropout(f, drop, layer, nodes, out);
         const bool adds = nn_adds(f->encoders) && layer > 1 && !naive_answers(f, layer);
+        const double *added = stream ? stream : below;
         for (size_t i = 0; adds && i < nodes * width; i++)
-            out[i] += below[i];
+            out[i] += added[i];
         free(below);
         below = out;
+        free(stream);
+        stream = NULL;
+        if (!nn_has_stream(f->encoders) || naive_answers(f, layer)) continue;
+        stream = fixture_array((size_t)v->nodes * width, sizeof *stream);
+        memcpy(stream, out, (size_t)nodes * width * sizeof *stream);
+        for (uint32_t n = 0; n < nodes; n++)
+            naive_norm_of(f, params, layer, n, out + n * width);
     }
+    free(stream);
     return below;
 }
 
@@ -421,12 +436,12 @@ static inline void naive_forward(const nn_fixture *f, const double *params, cons
     memset(logits, 0, v->targets * outputs * sizeof *logits);
     for (uint32_t layer = 1; layer <= v->hops; layer++) {
         const double *weight = NAIVE(f, params, "head.weight");
-        if (layer < v->hops && f->encoders != NN_CONCAT && f->encoders != NN_MOST) continue;
+        if (layer < v->hops && !nn_concat(f->encoders) && f->encoders != NN_MOST) continue;
         double *rows = naive_layers(f, params, drop, layer);
-        if (f->encoders == NN_CONCAT) weight += (layer - 1) * hidden * outputs;
+        if (nn_concat(f->encoders)) weight += (layer - 1) * hidden * outputs;
         for (uint32_t i = 0; i < v->targets * hidden; i++)
             most[i] = layer > 1 && f->encoders == NN_MOST ? fmax(most[i], rows[i]) : rows[i];
-        for (uint32_t t = 0; (layer == v->hops || f->encoders == NN_CONCAT) && t < v->targets; t++)
+        for (uint32_t t = 0; (layer == v->hops || nn_concat(f->encoders)) && t < v->targets; t++)
             naive_apply(hidden, outputs, most + t * hidden, weight, logits + t * outputs);
         free(rows);
     }

@@ -54,37 +54,52 @@ static const char nn_schema_text[] =
     NN_SCHEMA("      c: {kind: category, values: [p, q, r]}\n", "      d: {kind: category, buckets: 5}\n");
 static const char nn_schema_of_numbers[] = NN_SCHEMA("", "");
 
-/* Which types have an encoder: all; a, with its categories, but not b; neither, of the schema without categories; all,
- * of a network whose layers add; all, where the head sees the layers side by side; all, of layers that add, where the
- * head sees the most of them; all, of layers that add but for the last one, which answers without a head; the same
- * without layer norms; all, of layers that add and feed forward; the same without a head and without layer norms. */
+/* How a network is built beside the way it gathers. Where nothing else is said all types have an encoder and layers
+ * end with a norm. */
 typedef enum nn_encoders {
     NN_ALL,
-    NN_OF_CATEGORIES,
-    NN_NONE,
-    NN_RESIDUAL,
-    NN_CONCAT,
-    NN_MOST,
-    NN_HEADLESS,
-    NN_PLAIN,
-    NN_DENSE,
-    NN_PLAIN_DENSE
+    NN_OF_CATEGORIES,   /* but b has no encoder                              */
+    NN_NONE,            /* neither has                                       */
+    NN_RESIDUAL,        /* three layers that add                             */
+    NN_CONCAT,          /* a head that sees the layers side by side          */
+    NN_MOST,            /* three layers that add, and of which it sees most  */
+    NN_HEADLESS,        /* three layers that add, but for the last: no head  */
+    NN_PLAIN,           /* the same without norms                            */
+    NN_DENSE,           /* three layers that add and feed forward            */
+    NN_PLAIN_DENSE,     /* the same without norms and head                   */
+    NN_STREAM,          /* the same with norms of what is added up, a head   */
+    NN_STREAM_HEADLESS, /* three layers that add, norms of that, and no head */
+    NN_FLAT,            /* no encoders, norms or head; feeds forward         */
+    NN_FLAT_CONCAT      /* as NN_CONCAT without norms                        */
 } nn_encoders;
 
+static inline bool nn_bare(nn_encoders encoders) {
+    return encoders == NN_NONE || encoders == NN_FLAT;
+}
+
+static inline bool nn_concat(nn_encoders encoders) {
+    return encoders == NN_CONCAT || encoders == NN_FLAT_CONCAT;
+}
+
 static inline bool nn_adds(nn_encoders encoders) {
-    return encoders == NN_RESIDUAL || encoders >= NN_MOST;
+    return encoders == NN_RESIDUAL || (encoders >= NN_MOST && encoders < NN_FLAT);
 }
 
 static inline bool nn_feeds_forward(nn_encoders encoders) {
-    return encoders == NN_DENSE || encoders == NN_PLAIN_DENSE;
+    return encoders == NN_DENSE || encoders == NN_PLAIN_DENSE || encoders == NN_STREAM || encoders == NN_FLAT;
 }
 
 static inline bool nn_normless(nn_encoders encoders) {
-    return encoders == NN_PLAIN || encoders == NN_PLAIN_DENSE;
+    return encoders == NN_PLAIN || encoders == NN_PLAIN_DENSE || encoders >= NN_FLAT;
+}
+
+static inline bool nn_has_stream(nn_encoders encoders) {
+    return encoders == NN_STREAM || encoders == NN_STREAM_HEADLESS;
 }
 
 static inline bool nn_headless(nn_encoders encoders) {
-    return encoders == NN_HEADLESS || nn_normless(encoders);
+    return encoders == NN_HEADLESS || encoders == NN_STREAM_HEADLESS ||
+           (nn_normless(encoders) && encoders != NN_FLAT_CONCAT);
 }
 
 /* Two hops; and a third, of layers that add: so one adds to what another has added. */
@@ -142,7 +157,7 @@ static inline void nn_open_network(nn_fixture *f, uint64_t seed, const char *tas
                                    nn_encoders encoders, weir_nn_network network, uint32_t heads) {
     *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0), .network = network, .each = 1};
     fixture_random(&f->graph, &f->rng, 50, 500, (uint64_t)NN_LAST_US);
-    const char *text = encoders == NN_NONE ? nn_schema_of_numbers : nn_schema_text;
+    const char *text = nn_bare(encoders) ? nn_schema_of_numbers : nn_schema_text;
     assert_ok(weir_schema_parse("tiny.yaml", text, strlen(text), &f->schema));
     f->encoders = encoders;
     weir_nn_opts opts = {.task = weir_schema_task_find(f->schema, task), .hidden = hidden, .window = 20};
@@ -153,13 +168,13 @@ static inline void nn_open_network(nn_fixture *f, uint64_t seed, const char *tas
     opts.residual = nn_adds(encoders);
     opts.feed_forward = nn_feeds_forward(encoders);
     opts.headless = nn_headless(encoders);
-    opts.normless = nn_normless(encoders);
-    opts.jump = encoders == NN_CONCAT ? WEIR_NN_JUMP_CONCAT
-                : encoders == NN_MOST ? WEIR_NN_JUMP_MAX
-                                      : WEIR_NN_JUMP_NONE;
+    opts.norm = nn_has_stream(encoders) ? WEIR_NN_NORM_STREAM
+                : nn_normless(encoders) ? WEIR_NN_NORM_NONE
+                                        : WEIR_NN_NORM_LAYER;
+    opts.jump = nn_concat(encoders) ? WEIR_NN_JUMP_CONCAT : encoders == NN_MOST ? WEIR_NN_JUMP_MAX : WEIR_NN_JUMP_NONE;
     opts.network = network;
     opts.heads = heads;
-    opts.known_count = encoders != NN_OF_CATEGORIES && encoders != NN_NONE;
+    opts.known_count = encoders != NN_OF_CATEGORIES && !nn_bare(encoders);
     opts.bare = !opts.known_count;
     assert_ok(weir_nn_shape_open(f->schema, &opts, &f->shape));
     assert_ok(weir_nn_open(f->shape, weir_kernels_cpu(), &f->nn));

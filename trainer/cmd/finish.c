@@ -178,6 +178,7 @@ static void report_write_provenance(report *f) {
     if (c->opts.schedule == WEIR_TRAIN_COSINE) weir_json_key_f64(&json, "rate_end", c->opts.rate_end);
     if (c->opts.rate_rise) weir_json_key_u64(&json, "rate_rise", c->opts.rate_rise);
     weir_json_key_f64(&json, "decay", c->opts.decay);
+    if (c->opts.l2 > 0) weir_json_key_f64(&json, "l2", c->opts.l2);
     weir_json_key_f64(&json, "dropout", c->opts.dropout);
     if (c->opts.edge_dropout > 0) weir_json_key_f64(&json, "edge_dropout", c->opts.edge_dropout);
     if (c->opts.attention_dropout > 0) weir_json_key_f64(&json, "attention_dropout", c->opts.attention_dropout);
@@ -294,6 +295,8 @@ static weir_err report_add_model(report *f, const weir_trained *trained) {
     if (!err && nn) err = weir_trained_params(trained, host); /* with all ranks, whatever will answer */
     opts.params = host;
     opts.key = key;
+    double logit_max;
+    if (!err && nn) err = weir_err_prefix(weir_nn_bound(nn, host, &logit_max), "nobody could serve this model");
     if (!err) err = weir_pack_draft_open(&opts, &draft);
     if (!err) err = weir_models_open(c->models, weir_clock_system(), &models);
     if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), f->id);

@@ -17,6 +17,9 @@ static weir_err learning_read_network(const weir_cli *cli, weir_train_opts *o) {
     const char *word = weir_cli_text(cli, "network");
     for (weir_nn_network n = 0; word && n < WEIR_NN_NETWORKS; n++)
         if (strcmp(word, weir_nn_network_word(n)) == 0) o->network = n;
+    const char *norm = weir_cli_text(cli, "norm");
+    for (weir_nn_norm n = 0; norm && n < WEIR_NN_NORMS; n++)
+        if (strcmp(norm, weir_nn_norm_word(n)) == 0) o->norm = n;
     const char *jump = weir_cli_text(cli, "jump");
     for (weir_nn_jump j = 0; jump && j < WEIR_NN_JUMPS; j++)
         if (strcmp(jump, weir_nn_jump_word(j)) == 0) o->jump = j;
@@ -60,7 +63,6 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     o->bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
     o->residual = weir_cli_given(cli, "residual");
     o->feed_forward = weir_cli_given(cli, "feed-forward");
-    o->normless = weir_cli_given(cli, "norm") && strcmp(weir_cli_text(cli, "norm"), "none") == 0;
     o->headless = weir_cli_given(cli, "head") && strcmp(weir_cli_text(cli, "head"), "none") == 0;
     o->again = !times || strcmp(times, "twice") == 0;
     weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);

@@ -19,8 +19,10 @@ typedef struct backward_pass {
     const weir_kernels *k;
     const weir_real *params;
     weir_real *gradients;
-    weir_real *dhead; /* of the logits; of what the head sees, where that is the most of all layers */
+    weir_real *dhead;   /* of the logits; of what the head sees, where that is the most of all layers */
+    weir_real *dstream; /* of what the layers below have added up, as the layer above left it; NULL: there is none */
     weir_nn_workspace *w;
+    weir_nn_norm norm;
     uint32_t hidden, layers, types;
     bool starved;
 } backward_pass;
@@ -110,7 +112,7 @@ static void backward_finish_rows(const backward_pass *b, const weir_nn_layer_tap
     const uint32_t hidden = b->hidden;
     const size_t from = row * hidden;
     weir_real *gradients = b->gradients;
-    if (at->gain != WEIR_NN_NO_TENSOR)
+    if (b->norm == WEIR_NN_NORM_LAYER)
         b->k->layer_norm_back(count, hidden, (t->dense ? t->dense : t->relu) + from, t->stats + row * 2,
                               b->params + at->gain, d->out + from, d->dense + from, gradients + at->gain,
                               gradients + at->shift);
@@ -132,14 +134,14 @@ static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type
     const uint32_t rows = range.end - range.begin, hidden = b->hidden, width = weir_nn_width(b->shape, layer);
     const uint32_t piece = weir_kernels_piece(b->k, hidden);
     const bool answers = weir_nn_answers(b->shape, layer);
-    if (answers) b->k->bias_back(rows, width, d->sum, b->gradients + at->bias);
+    const weir_real *dsum = d->sum + (size_t)range.begin * width;
+    if (answers) b->k->bias_back(rows, width, dsum, b->gradients + at->bias);
     for (uint32_t done = 0, count; done < rows && !answers; done += count) {
         count = rows - done < piece ? rows - done : piece;
         backward_finish_rows(b, t, at, d, (size_t)range.begin + done, count);
     }
     if (at->self == WEIR_NN_NO_TENSOR) return;
     const bool ends = backward_ends_at(b, layer, type);
-    const weir_real *dsum = d->sum + (size_t)range.begin * width;
     backward_dweight(b, rows, ends ? weir_nn_below(b->shape, type) : hidden, width, below, dsum, at->self);
     if (!ends) backward_dx(b, rows, hidden, width, dsum, at->self, 1, dbelow + (size_t)range.begin * hidden);
 }
@@ -169,6 +171,31 @@ static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint3
                      weight + (uint64_t)weir_nn_gather_rows(b->nn, layer, step) * width);
 }
 
+/* From the gradient of what a layer has normed to that of what it has added to the stream; what it is to the layers
+ * below, too, stays behind in b->dstream. NULL: no memory. */
+static weir_real *backward_stream(backward_pass *b, uint32_t layer, const weir_real *dout) {
+    const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
+    const uint32_t hidden = b->hidden;
+    const size_t count = (size_t)t->nodes * hidden;
+    const bool goes_on = weir_nn_residual(b->shape) && layer > 1;
+    weir_real *d = backward_reals(b, t->nodes, hidden);
+    weir_real *dbelow = goes_on ? backward_zeros(b, t->nodes, hidden) : NULL;
+    if (b->starved) return NULL;
+    for (uint32_t i = 0; i < (b->layers - layer + 1) * b->types; i++) {
+        const weir_block_range range = b->block->ranges[i];
+        const weir_nn_type_slots *at = &b->plan->types[(layer - 1) * b->types + i % b->types];
+        const size_t from = (size_t)range.begin * hidden;
+        if (range.begin < range.end)
+            b->k->layer_norm_back(range.end - range.begin, hidden, t->stream + from, t->stats + (size_t)range.begin * 2,
+                                  b->params + at->gain, dout + from, d + from, b->gradients + at->gain,
+                                  b->gradients + at->shift);
+    }
+    if (b->dstream) b->k->add((size_t)t[1].nodes * hidden, b->dstream, d); /* a layer above has the first nodes alone */
+    if (goes_on) b->k->add(count, d, dbelow);
+    b->dstream = dbelow;
+    return d;
+}
+
 /* Returns the gradient of what the layer saw; dout is used up. NN-B1 rests on the order: what was done last is undone
  * first. */
 static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *dout) {
@@ -180,14 +207,16 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
         all_end = all_end && backward_ends_at(b, layer, type);
     weir_nn_steps(b->shape, &steps);
     weir_dropout dropout = weir_nn_dropout_of(&b->tape->drop, layer);
-    const bool answers = weir_nn_answers(b->shape, layer), normless = weir_nn_normless(b->shape);
-    backward_rows d = {dout, dout, dout}; /* where two arrays are needed, they take turns */
-    if (!answers && (!normless || t->dense)) d.dense = d.sum = backward_reals(b, t->nodes, b->hidden);
-    if (t->dense) *(normless ? &d.dense : &d.sum) = dout;
+    const bool answers = weir_nn_answers(b->shape, layer), normed = b->norm == WEIR_NN_NORM_LAYER;
+    if (t->stream) dout = backward_stream(b, layer, dout);
+    weir_real *other = !answers && (normed || t->dense) ? backward_reals(b, t->nodes, b->hidden) : dout;
+    backward_rows d = {.out = dout, .dense = normed && !answers ? other : dout};
+    d.sum = !t->dense ? d.dense : normed ? dout : other; /* the two arrays take turns */
     weir_real *dself = all_end ? NULL : backward_zeros(b, seen, b->hidden), *dbelow = dself;
     if (layer == 1 && !all_end) dbelow = backward_zeros(b, b->block->inputs, b->hidden);
     if (b->starved) return NULL;
-    if (weir_nn_residual(b->shape) && layer > 1 && !answers) b->k->add((size_t)t->nodes * b->hidden, dout, dbelow);
+    if (weir_nn_residual(b->shape) && layer > 1 && !answers && !t->stream)
+        b->k->add((size_t)t->nodes * b->hidden, dout, dbelow);
     if (dropout.rate > 0 && !answers) b->k->dropout(t->nodes, b->hidden, &dropout, dout);
     for (uint32_t hop = 0; hop <= b->layers - layer; hop++) {
         for (uint32_t type = 0; type < b->types; type++) {
@@ -254,6 +283,7 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
     b.params = params;
     b.gradients = gradients;
     b.hidden = weir_nn_hidden(shape);
+    b.norm = weir_nn_norm_of(shape);
     b.layers = weir_nn_layers(shape);
     b.types = weir_nn_types(shape);
     weir_real *d = backward_head(&b, dlogits);

@@ -61,6 +61,7 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     if (!err) err = training_check_range("rate", o->rate, 1e-9, 10);
     if (!err) err = training_check_range("the rate's share at the end", o->rate_end, 0, 1);
     if (!err) err = training_check_range("decay", o->decay, 0, 10);
+    if (!err) err = training_check_range("l2", o->l2, 0, 10);
     if (!err) err = training_check_range("dropout", o->dropout, 0, 0.95);
     if (!err) err = training_check_range("input dropout", o->input_dropout, 0, 0.99);
     if (!err) err = training_check_range("attention dropout", o->attention_dropout, 0, 0.95);
@@ -70,6 +71,10 @@ static weir_err training_check_opts(const weir_train_opts *o) {
     if (!err && o->embedding_rate > 0) err = training_check_range("embedding rate", o->embedding_rate, 1e-9, 10);
     if (!err) err = training_check_range("focal", o->focal, 0, 10);
     if (!err) err = training_check_range("positive weight", o->positive_weight, 0, 1e6);
+    if (!err && o->headless && o->reach.layers == 1)
+        err = WEIR_ERR(WEIR_EINVAL, "a network of one layer and no head has no embeddings; take two layers, or a head");
+    if (!err && o->headless && o->jump)
+        err = WEIR_ERR(WEIR_EINVAL, "what a jump makes is for a head, and there is none; omit one of them");
     return err;
 }
 
@@ -193,7 +198,7 @@ static weir_err training_shape_open(weir_trained *t) {
                          .residual = o->residual,
                          .feed_forward = o->feed_forward,
                          .headless = o->headless,
-                         .normless = o->normless,
+                         .norm = o->norm,
                          .jump = o->jump,
                          .network = o->network,
                          .heads = o->heads};
@@ -328,10 +333,12 @@ static weir_err training_begin(weir_trained *t) {
     uint64_t count = weir_nn_parameter_count(t->nn);
     weir_real *host = weir_calloc(count, sizeof *host);
     if (!host) return WEIR_NOMEM(TRAINING_NO_MEMORY);
+    double logit_max;
     weir_nn_init(t->nn, t->opts.seed, host);
     k->to_device(t->params, host, count * sizeof *host);
     t->state.best = -INFINITY;
-    weir_err err = t->opts.resume ? weir_training_state_load(t) : WEIR_OK;
+    weir_err err = weir_err_prefix(weir_nn_bound(t->nn, host, &logit_max), "as this network begins");
+    if (!err && t->opts.resume) err = weir_training_state_load(t);
     if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
     if (!err && t->opts.resume) {
         k->to_host(host, t->params, count * sizeof *host);

@@ -88,6 +88,7 @@ static void n7_what_passes_gives_numbers(void **state) {
     n7_of(NN_HEADLESS, WEIR_NN_GCN);
     n7_of(NN_PLAIN, WEIR_NN_MEAN);
     n7_of(NN_DENSE, WEIR_NN_MEAN);
+    n7_of(NN_STREAM, WEIR_NN_MEAN);
     n7_of(NN_PLAIN_DENSE, WEIR_NN_MEAN);
     n7_of(NN_PLAIN, WEIR_NN_GAT);
     n7_of(NN_HEADLESS, WEIR_NN_GAT);

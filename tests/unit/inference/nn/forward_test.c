@@ -162,6 +162,14 @@ static void forward_of_two_dense_layers_is_the_naive_network(void **state) {
     (void)state;
     compare_with_naive("find", NN_DENSE, 13);
     compare_with_naive("sort", NN_PLAIN_DENSE, 13);
+    compare_with_naive("sort", NN_FLAT, 13);
+    compare_with_naive("find", NN_FLAT_CONCAT, 13);
+}
+
+static void forward_with_norms_of_a_stream_is_the_naive_network(void **state) {
+    (void)state;
+    compare_with_naive("find", NN_STREAM, 13);
+    compare_with_naive("sort", NN_STREAM_HEADLESS, 13);
 }
 
 static void forward_of_each_network_is_the_naive_one(void **state) {
@@ -198,6 +206,7 @@ static void n4_a_tape_changes_no_bit(void **state) {
     n4_of(NN_PLAIN, WEIR_NN_MEAN);
     n4_of(NN_DENSE, WEIR_NN_MEAN);
     n4_of(NN_PLAIN_DENSE, WEIR_NN_MEAN);
+    n4_of(NN_STREAM, WEIR_NN_MEAN);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         n4_of(NN_OF_CATEGORIES, network);
         n4_of(NN_RESIDUAL, network);
@@ -235,6 +244,7 @@ static void n5_a_target_alone_is_the_target_in_a_batch(void **state) {
     n5_of(NN_HEADLESS, WEIR_NN_GAT);
     n5_of(NN_PLAIN, WEIR_NN_MEAN);
     n5_of(NN_DENSE, WEIR_NN_MEAN);
+    n5_of(NN_STREAM, WEIR_NN_MEAN);
     for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
         n5_of(NN_OF_CATEGORIES, network);
         n5_of(NN_RESIDUAL, network);
@@ -365,7 +375,7 @@ static void every_allocation_of_a_pass_may_fail(void **state) {
         weir_test_every_allocation(attempt_forward, &f);
         nn_close(&f);
     }
-    static const nn_encoders others[] = {NN_MOST, NN_HEADLESS, NN_PLAIN, NN_DENSE, NN_PLAIN_DENSE};
+    static const nn_encoders others[] = {NN_MOST, NN_HEADLESS, NN_PLAIN, NN_DENSE, NN_PLAIN_DENSE, NN_STREAM, NN_FLAT};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         nn_fixture f;
         nn_open_as(&f, 1, "find", 8, others[i]);
@@ -406,6 +416,7 @@ WEIR_TESTS(WEIR_CASE(forward_is_the_naive_network), WEIR_CASE(inner_vertices_are
            WEIR_CASE(forward_of_a_head_that_sees_all_layers_is_the_naive_network),
            WEIR_CASE(forward_without_a_head_is_the_naive_network),
            WEIR_CASE(forward_of_two_dense_layers_is_the_naive_network),
+           WEIR_CASE(forward_with_norms_of_a_stream_is_the_naive_network),
            WEIR_CASE(forward_of_each_network_is_the_naive_one), WEIR_CASE(n4_a_tape_changes_no_bit),
            WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch), WEIR_CASE(n6_a_tensor_begins_by_its_name),
            WEIR_CASE(init_is_glorot), WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one),

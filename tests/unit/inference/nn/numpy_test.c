@@ -117,7 +117,7 @@ static void print_batch(const nn_fixture *f, const weir_real *logits, size_t log
     number(&json, "residual", weir_nn_residual(f->shape));
     number(&json, "feed_forward", nn_feeds_forward(f->encoders));
     number(&json, "headless", nn_headless(f->encoders));
-    number(&json, "normless", nn_normless(f->encoders));
+    text(&json, "norm", weir_nn_norm_word(weir_nn_norm_of(f->shape)));
     text(&json, "jump", weir_nn_jump_word(weir_nn_jump_of(f->shape)));
     print_block(&json, f);
     weir_json_key(&json, "types");
@@ -183,6 +183,8 @@ static void forward_is_that_of_numpy(void **state) {
         one_network(network % 2 ? NN_HEADLESS : NN_PLAIN, network);
     one_network(NN_DENSE, WEIR_NN_ATTENTION);
     one_network(NN_PLAIN_DENSE, WEIR_NN_MEAN);
+    one_network(NN_STREAM, WEIR_NN_GAT);
+    one_network(NN_STREAM_HEADLESS, WEIR_NN_MEAN);
     one_network(NN_CONCAT, WEIR_NN_MEAN);
     one_network(NN_MOST, WEIR_NN_GAT);
 }

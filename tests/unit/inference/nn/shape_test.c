@@ -227,6 +227,7 @@ static void n1_text_and_back_are_the_same(void **state) {
     n1_of(NN_HEADLESS, WEIR_NN_GAT);
     n1_of(NN_PLAIN, WEIR_NN_MEAN);
     n1_of(NN_DENSE, WEIR_NN_MEAN);
+    n1_of(NN_STREAM, WEIR_NN_MEAN);
     for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++)
         n1_of(NN_ALL, network);
 }
@@ -581,9 +582,15 @@ static void too_many_parameters_are_refused(void **state) {
 }
 
 /* Everything of this network is in reach, so that the bound has no room left: what it lets pass must be possible. */
-static weir_err open_with_buckets(uint32_t buckets, weir_nn_network network) {
-    const weir_sample_step step = {.hop = 1, .fanout = 1, .relation = 0, .strategy = WEIR_SAMPLE_RECENT};
-    const weir_nn_opts opts = {.hidden = 1024, .steps = &step, .step_count = 1, .network = network};
+static weir_err open_with_buckets(uint32_t buckets, weir_nn_network network, bool headless) {
+    static const weir_sample_step steps[] = {{.hop = 1, .fanout = 1, .strategy = WEIR_SAMPLE_RECENT},
+                                             {.hop = 2, .fanout = 1, .strategy = WEIR_SAMPLE_RECENT}};
+    const weir_nn_opts opts = {.hidden = 1024,
+                               .steps = steps,
+                               .step_count = headless ? 2 : 1,
+                               .network = network,
+                               .headless = headless,
+                               .feed_forward = headless};
     char text[512];
     weir_schema *schema = NULL;
     weir_nn_shape *shape = NULL;
@@ -608,13 +615,15 @@ static weir_err open_with_buckets(uint32_t buckets, weir_nn_network network) {
 
 static void the_largest_network_that_is_taken_can_be_made(void **state) {
     (void)state;
-    for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
+    for (uint32_t kind = 0; kind < 2 * WEIR_NN_NETWORKS; kind++) {
+        const weir_nn_network network = kind / 2;
+        const bool headless = kind % 2;
         uint32_t taken = 1, refused = (uint32_t)(WEIR_NN_PARAMETERS_MAX / 1024);
-        assert_ok(open_with_buckets(taken, network));
-        assert_err(open_with_buckets(refused, network), WEIR_ELIMIT, "lower hidden");
+        assert_ok(open_with_buckets(taken, network, headless));
+        assert_err(open_with_buckets(refused, network, headless), WEIR_ELIMIT, "lower hidden");
         while (refused - taken > 1) {
             uint32_t middle = taken + (refused - taken) / 2;
-            *(open_with_buckets(middle, network) ? &refused : &taken) = middle;
+            *(open_with_buckets(middle, network, headless) ? &refused : &taken) = middle;
         }
         assert_true(taken > 1000000);
     }

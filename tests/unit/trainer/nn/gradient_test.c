@@ -44,8 +44,10 @@ static void b1_without_head(void **state) {
     weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
     gradient_run("find", &drop, NN_HEADLESS);
     gradient_run("sort", &drop, NN_PLAIN);
-    gradient_run_network("sort", NULL, NN_PLAIN, WEIR_NN_GCN);
-    gradient_run_network("sort", &drop, NN_HEADLESS, WEIR_NN_GAT);
+    for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++)
+        gradient_run_network("sort", network % 2 ? &drop : NULL, network % 3 ? NN_HEADLESS : NN_PLAIN, network);
+    gradient_run("sort", &drop, NN_FLAT);
+    gradient_run("find", &drop, NN_FLAT_CONCAT);
 }
 
 static void b1_feed_forward(void **state) {
@@ -53,6 +55,13 @@ static void b1_feed_forward(void **state) {
     weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
     gradient_run("find", &drop, NN_DENSE);
     gradient_run("sort", &drop, NN_PLAIN_DENSE);
+}
+
+static void b1_stream(void **state) {
+    (void)state;
+    weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
+    gradient_run("find", &drop, NN_STREAM);
+    gradient_run("sort", &drop, NN_STREAM_HEADLESS);
 }
 
 static void b1_attention(void **state) {
@@ -87,5 +96,5 @@ static void b1_pna(void **state) {
 
 WEIR_TESTS(WEIR_CASE(b1_max), WEIR_CASE(b1_gin), WEIR_CASE(b1_pna), WEIR_CASE(b1_gcn), WEIR_CASE(b1_attention),
            WEIR_CASE(b1_gat), WEIR_CASE(b1_residual), WEIR_CASE(b1_jump), WEIR_CASE(b1_without_head),
-           WEIR_CASE(b1_feed_forward), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax), WEIR_CASE(b1_dropout),
-           WEIR_CASE(b1_without_encoders))
+           WEIR_CASE(b1_feed_forward), WEIR_CASE(b1_stream), WEIR_CASE(b1_binary), WEIR_CASE(b1_softmax),
+           WEIR_CASE(b1_dropout), WEIR_CASE(b1_without_encoders))

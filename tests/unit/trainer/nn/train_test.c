@@ -510,6 +510,14 @@ static void every_allocation_of_the_way_back_may_fail(void **state) {
         weir_test_every_allocation(attempt_back, &f);
         nn_close(&f);
     }
+    static const nn_encoders others[] = {NN_HEADLESS, NN_DENSE, NN_STREAM, NN_FLAT};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        nn_fixture f;
+        nn_open_as(&f, 1, "find", 8, others[i]);
+        nn_random_batch(&f);
+        weir_test_every_allocation(attempt_back, &f);
+        nn_close(&f);
+    }
 }
 
 WEIR_TESTS(WEIR_CASE(every_allocation_of_the_way_back_may_fail), WEIR_CASE(binary_loss_by_hand),

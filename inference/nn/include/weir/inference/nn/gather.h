@@ -22,8 +22,10 @@ typedef struct weir_nn_gather {
     const weir_nn *nn;
     const weir_kernels *k;
     const weir_real *params;
-    uint32_t layer, step, hidden, heads;
-    uint64_t weight;        /* of the relation and direction */
+    uint32_t layer, step;
+    uint32_t hidden,
+        heads;       /* columns of what the layer makes, which in one that answers are the logits; and its heads */
+    uint64_t weight; /* of the relation and direction */
     const uint64_t *extra;  /* the way's own tensors         */
     weir_segments children; /* of each parent; its entries are rows of x */
     uint32_t entries;

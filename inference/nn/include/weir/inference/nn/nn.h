@@ -5,8 +5,8 @@
  *   encode, per vertex type T     h0 = relu(numbers · W_T + sum over categories of embed[slot] + own[vertex] + b_T)
  *   layer l = 1 … L, per type T   r  = relu(h · Wself + sum over the steps from T of (c + e · Wedges) + b)
  *                                 h' = dropout(layer norm(r)), and with weir_nn_opts.residual, from l = 2 on, + h;
- *                                 with weir_nn_opts.normless without the layer norm, and with feed_forward r is first
- *                                 made r · Wdense + bdense
+ *                                 with feed_forward r is first made r · Wdense + bdense; norm says where layer norms
+ *                                 stand: as here, or nowhere, or s' = dropout(r) + s, h' = layer norm(s')
  *     e = [mean of the edges' numbers | mean of the time codes | log(1 + children)]
  *     c, of the children's h_j and the parent's h_i, as weir_nn_opts.network says; 0 for no children:
  *       mean        mean of h_j · W, which is GraphSAGE's

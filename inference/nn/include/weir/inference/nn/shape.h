@@ -93,6 +93,14 @@ typedef enum weir_nn_jump {
     WEIR_NN_JUMPS
 } weir_nn_jump;
 
+/* Where the layer norms stand. */
+typedef enum weir_nn_norm {
+    WEIR_NN_NORM_LAYER,  /* behind what a layer makes                                                    */
+    WEIR_NN_NORM_STREAM, /* behind what residual layers add up, which goes on to the next one without it */
+    WEIR_NN_NORM_NONE,   /* nowhere                                                                      */
+    WEIR_NN_NORMS
+} weir_nn_norm;
+
 typedef struct weir_nn_opts {
     uint32_t task;                 /* of the schema: a classification of vertices             */
     uint32_t hidden;               /* width; 0: 64                                            */
@@ -105,9 +113,9 @@ typedef struct weir_nn_opts {
     uint32_t known_count;
     bool bare;         /* no encoder where none is needed: types that have numbers, and nothing that is looked up    */
     bool residual;     /* a layer adds to what it saw of a vertex, from the second one on */
-    bool feed_forward; /* a layer has a second dense layer behind its relu */
+    bool feed_forward; /* a layer that does not answer has a second dense layer behind its relu */
     bool headless;     /* the last layer says the logits: as wide as these, one head, nothing behind its bias */
-    bool normless;     /* a layer ends with its relu, and no layer norm */
+    weir_nn_norm norm;
     weir_nn_jump jump;
     weir_nn_network network;
     uint32_t heads; /* of a network with attention: parts of the width with scores of their own; 0: 4 */
@@ -181,8 +189,8 @@ weir_err weir_nn_shape_serves(const weir_nn_shape *shape);
 uint32_t weir_nn_hidden(const weir_nn_shape *shape);
 uint32_t weir_nn_layers(const weir_nn_shape *shape);
 bool weir_nn_residual(const weir_nn_shape *shape);
-bool weir_nn_feeds_forward(const weir_nn_shape *shape);
-bool weir_nn_normless(const weir_nn_shape *shape);
+weir_nn_norm weir_nn_norm_of(const weir_nn_shape *shape);
+const char *weir_nn_norm_word(weir_nn_norm norm); /* in the JSON and in commands */
 /* Whether the layer says the logits; columns of the rows that it makes; and the heads by which it mixes. */
 bool weir_nn_answers(const weir_nn_shape *shape, uint32_t layer);
 uint32_t weir_nn_width(const weir_nn_shape *shape, uint32_t layer);

@@ -41,7 +41,8 @@ typedef struct weir_nn_plan {
     const uint64_t *neighbors;          /* [(layer - 1) * steps + step]: shared by equal (relation, direction) */
     const weir_nn_extra_slots *extras;  /* as neighbors */
     uint64_t head_weight, head_bias;
-    const uint64_t *begins; /* of the tensors of each layer; [0]: of the encoders, [layers + 1]: of the head */
+    const uint64_t *
+        begins; /* of the tensors of each layer; [0]: of the encoders, [layers + 1]: of the head, the end without one */
 } weir_nn_plan;
 
 const weir_nn_plan *weir_nn_plan_of(const weir_nn *nn);
@@ -70,10 +71,13 @@ typedef struct weir_nn_layer_tape {
     const weir_real *below;
     /* One a step; without a meaning where the layer does not look so far, or there are no parents. */
     const weir_nn_kept *kept;
-    weir_real *relu;  /* nodes x hidden */
-    weir_real *dense; /* the same, behind the second dense layer; NULL: there is none */
-    weir_real *stats; /* nodes x 2      */
-    weir_real *out;   /* nodes x hidden */
+    /* nodes x hidden each; of a layer that answers nodes x outputs, and relu is out. */
+    weir_real *relu;
+    weir_real *stream; /* what layers have added up, where the norm stands behind that; NULL: it does not */
+    weir_real *dense;  /* behind the second dense layer, NULL: there is none; what is added up or out where no norm
+                          stands between them: then it is no more what it was once the layer has ended */
+    weir_real *out;
+    weir_real *stats; /* of the norm, nodes x 2; NULL: there is none */
     uint32_t nodes;
 } weir_nn_layer_tape;
 

@@ -145,7 +145,7 @@ typedef struct weir_train_opts {
     bool residual;     /* layers add to what they saw (shape.h)        */
     bool feed_forward; /* layers have a second dense layer (shape.h) */
     bool headless;     /* the last layer says the logits (shape.h) */
-    bool normless;     /* no layer norms (shape.h) */
+    weir_nn_norm norm; /* where layer norms stand (shape.h) */
     weir_nn_jump jump; /* what the head sees of a target (shape.h) */
     weir_nn_network network;
     uint32_t heads; /* of a network with attention; 0: as shape.h says */
