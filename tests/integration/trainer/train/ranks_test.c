@@ -102,7 +102,6 @@ static void same_history(const history *one, const history *many) {
     }
 }
 
-/* more ends with NULL, or is NULL. */
 static void r1_as_one_rank(unsigned ranks, const char *const *more) {
     static history one, many;
     char alone[4096], together[4096];
