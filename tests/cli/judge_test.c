@@ -218,6 +218,8 @@ static void networks_stay_what_they_are(void **state) {
         {"weir train old --network gin --heads 2", "--heads is of --network attention and gat"},
         {"weir train old --network gat --hidden 10", "4 heads do not divide --hidden 10"},
         {"weir train old --network gat --model trees", "--model trees has none"},
+        {"weir train old --residual --model trees", "--residual is of a network"},
+        {"weir train old --encoder none --model trees", "--encoder is of a network"},
         {"weir train old --schedule cosine --model trees", "--schedule is of a network, and --model trees has none"},
         {"weir train old --edge-dropout 0.1 --model trees", "--edge-dropout is of a network"},
         {"weir train old --edge-dropout 1", "--edge-dropout"},
