@@ -44,8 +44,9 @@ static void b1_without_head(void **state) {
     weir_nn_drop drop = {.rate = 0.3, .seed = 5, .step = 9};
     gradient_run("find", &drop, NN_HEADLESS);
     gradient_run("sort", &drop, NN_PLAIN);
-    for (weir_nn_network network = 1; network < WEIR_NN_NETWORKS; network++)
-        gradient_run_network("sort", network % 2 ? &drop : NULL, network % 3 ? NN_HEADLESS : NN_PLAIN, network);
+    /* Another one each time: all of them take minutes under a sanitizer. */
+    const weir_nn_network network = 1 + (weir_nn_network)(weir_test_seed() % (WEIR_NN_NETWORKS - 1));
+    gradient_run_network("sort", network % 2 ? &drop : NULL, network % 3 ? NN_HEADLESS : NN_PLAIN, network);
     gradient_run("sort", &drop, NN_FLAT);
     gradient_run("find", &drop, NN_FLAT_CONCAT);
 }
