@@ -201,7 +201,8 @@ static void it_is_so_when_files_were_merged_and_after_a_start(void **state) {
     world_close(&w);
 }
 
-/* Vertices that are asked for in vain lie in the midst of the others here, so that only filters know. */
+/* Vertices that are asked for in vain lie in the midst of the others here, so that only filters know. They are of many
+ * names: files have the same vertices, so a name that one filter is mistaken about, the others are too. */
 static void filters_pass_over_files(void **state) {
     (void)state;
     unsigned taken[2] = {0};
@@ -221,7 +222,7 @@ static void filters_pass_over_files(void **state) {
             uint8_t key[KEY_BYTES];
             uint64_t rank;
             make_key((uint32_t)weir_rng_below(&w.rng, VERTICES), 0, 0, key);
-            key[WEIR_ENGINE_PREFIX_BYTES - 1] = 'x';
+            key[WEIR_ENGINE_PREFIX_BYTES - 1] = (uint8_t)('9' + 1 + weir_rng_below(&w.rng, UINT8_MAX - '9'));
             assert_ok(weir_engine_cursor_open_files(w.engine, key, 0, &cursor));
             while (weir_engine_cursor_next_file(cursor, &rank)) {
                 taken[room]++;
@@ -234,7 +235,7 @@ static void filters_pass_over_files(void **state) {
         world_close(&w);
     }
     assert_true(taken[0] > ROUNDS);
-    assert_true(taken[1] < taken[0] / 10);
+    assert_true(taken[1] < taken[0] / 25);
     assert_true(held[1] >
                 held[0] + 100 * live_files); /* each that has a filter has an index: RocksDB does not read it */
 }
