@@ -264,6 +264,11 @@ static double aggregate_ratio(float own, double found) {
 
 /* --- groups --------------------------------------------------------------------------------------------------- */
 
+static bool aggregate_shares_alike(const weir_schema_aggregate *x, const weir_schema_aggregate *y) {
+    const weir_schema_share *a = &x->share, *b = &y->share;
+    return a->of == b->of && a->least >= b->least && a->least <= b->least && a->most >= b->most && a->most <= b->most;
+}
+
 /* Whether two meet the same vertices, which depend on the window. */
 static bool aggregate_walks_alike(const weir_schema_aggregate *x, const weir_schema_aggregate *y) {
     if (x->through_count != y->through_count) return false;
@@ -271,7 +276,7 @@ static bool aggregate_walks_alike(const weir_schema_aggregate *x, const weir_sch
         if (x->through[i].relation != y->through[i].relation || x->through[i].direction != y->through[i].direction)
             return false;
     return x->through_count == 0 || (x->crowd == y->crowd && x->ordered == y->ordered && x->window_us == y->window_us &&
-                                     x->resolution_us == y->resolution_us);
+                                     x->resolution_us == y->resolution_us && aggregate_shares_alike(x, y));
 }
 
 /* Whether two are read from the same windows. */
@@ -563,22 +568,27 @@ static weir_err aggregate_read_pairs(weir_aggregates *a, const weir_schema_aggre
 
 /* Of the windows of those whom a walk has met one window: the edges since then, of a pair those to its second end, as
  * they are met. What counts as the neighbour of such an edge is the one met. */
-static weir_err aggregate_join(weir_aggregates *a, const weir_walk_met *met, const weir_vertex *second,
-                               weir_sample_window *joined) {
+static weir_err aggregate_join(weir_aggregates *a, const weir_schema_share *share, const weir_sample_ask *ask,
+                               const weir_walk_met *met, const weir_vertex *second, weir_sample_window *joined) {
     const weir_sample_window *windows = a->scratch->windows;
+    const bool compared = share->of != WEIR_SCHEMA_NONE;
+    float *numbers = a->scratch->numbers;
+    weir_err err = WEIR_OK;
     aggregate_keep_begin(a);
-    for (uint32_t i = 0; i < met->count; i++) {
+    for (uint32_t i = 0; !err && i < met->count; i++) {
         const weir_vertex who = met->ids ? met->ids[i] : met->vertices[i];
-        for (uint32_t e = 0; e < windows[i].count; e++) {
+        if (compared) err = a->source->numbers(a->source, ask, &windows[i], share->of, numbers);
+        for (uint32_t e = 0; !err && e < windows[i].count; e++) {
             const int64_t time_us = weir_aggregate_time_at(&windows[i], e);
             WEIR_ASSERT(time_us < met->before_us[i]); /* AGGREGATE-G1 */
             if (time_us < met->since_us[i]) break;
             if (time_us > met->upto_us[i]) continue;
+            if (compared && !weir_walk_leads(share, met->numbers[i], numbers[e])) continue;
             if (second && weir_aggregate_neighbor_at(a->source, &windows[i], e) != *second) continue;
             aggregate_keep_edge(a, &windows[i], e, who);
         }
     }
-    return aggregate_kept(a, a->source->wide, joined);
+    return err ? err : aggregate_kept(a, a->source->wide, joined);
 }
 
 /* Of each target's end the walk, and the aggregates of the edges of those whom it meets (AGGREGATE-G5). */
@@ -604,7 +614,7 @@ static weir_err aggregate_read_through(weir_aggregates *a, const weir_schema_agg
                                      .type = met.type,
                                      .direction = aggregate_direction(first->direction)};
         if (!err && met.count > 0) err = a->source->windows(a->source, &ask, a->scratch->windows);
-        if (!err) err = aggregate_join(a, &met, both ? &pairs->seconds[i] : NULL, &joined);
+        if (!err) err = aggregate_join(a, &first->share, &ask, &met, both ? &pairs->seconds[i] : NULL, &joined);
         const aggregate_reading r = {a, &ask, &joined, before_us, met.steps, pairs->rows[i]};
         if (!err) err = aggregate_evaluate_group(&r, first, values + (size_t)pairs->rows[i] * columns);
     }

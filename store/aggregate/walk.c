@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "walk.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include <weir/store/base/alloc.h>
@@ -11,6 +12,7 @@
 typedef struct walk_found {
     weir_vertex vertex;
     int64_t time_us;
+    float number;
     uint32_t order; /* in which they are met: newest edge first, vertex after vertex */
 } walk_found;
 
@@ -18,6 +20,7 @@ typedef struct walk_found {
 typedef struct walk_step {
     weir_vertex vertices[WEIR_AGGREGATE_WALK];
     int64_t times_us[WEIR_AGGREGATE_WALK]; /* of the newest edge to each */
+    float numbers[WEIR_AGGREGATE_WALK];    /* with a share, what the next edge is compared with; NaN: nothing yet */
     uint32_t count;
     uint16_t type;
 } walk_step;
@@ -30,6 +33,7 @@ struct weir_walk {
     uint64_t indices[WEIR_AGGREGATE_WALK]; /* of the step at hand, over arrays */
     int64_t before_us[WEIR_AGGREGATE_WALK], since_us[WEIR_AGGREGATE_WALK], upto_us[WEIR_AGGREGATE_WALK];
     weir_sample_window windows[WEIR_AGGREGATE_WALK];
+    float numbers[WEIR_AGGREGATE_WALK_EDGES]; /* of the window at hand */
     walk_found found[WEIR_AGGREGATE_WALK * WEIR_SCHEMA_CROWD_MAX];
     uint32_t found_count;
 };
@@ -39,25 +43,32 @@ _Static_assert((WEIR_AGGREGATE_WALK * WEIR_SCHEMA_CROWD_MAX + WALK_STEPS * WEIR_
                    WEIR_AGGREGATE_SET_SLOTS,
                "the set has room for whom a step finds, and for whom the walk has met");
 
-/* The different neighbours of one vertex since then, unless they are a crowd. */
-static void walk_find_neighbors(weir_walk *w, const weir_sample_window *window, int64_t since_us, int64_t upto_us,
-                                uint32_t crowd) {
+/* The different neighbours of the i-th vertex of a step, unless they are a crowd. Where edges are compared, those are
+ * that the ask is for: others hand on what the last one said. */
+static weir_err walk_find_neighbors(weir_walk *w, const weir_schema_aggregate *aggregate, const weir_sample_ask *ask,
+                                    const weir_walk_met *from, uint32_t i) {
+    const weir_sample_window *window = &w->windows[i];
+    const bool compared = aggregate->share.of != WEIR_SCHEMA_NONE && ask->relation == aggregate->relation;
     const uint32_t begin = w->found_count;
     WEIR_ASSERT(window->count <= WEIR_AGGREGATE_WALK_EDGES); /* AGGREGATE-G5 */
+    weir_err err = compared ? w->source->numbers(w->source, ask, window, aggregate->share.of, w->numbers) : WEIR_OK;
     weir_aggregate_set_begin(w->set, window->count);
-    for (uint32_t i = 0; i < window->count; i++) {
-        const weir_vertex neighbor = weir_aggregate_neighbor_at(w->source, window, i);
-        const int64_t time_us = weir_aggregate_time_at(window, i);
-        if (time_us < since_us) return; /* times fall */
-        if (time_us > upto_us) continue;
+    for (uint32_t e = 0; !err && e < window->count; e++) {
+        const weir_vertex neighbor = weir_aggregate_neighbor_at(w->source, window, e);
+        const int64_t time_us = weir_aggregate_time_at(window, e);
+        if (time_us < from->since_us[i]) break; /* times fall */
+        if (time_us > from->upto_us[i]) continue;
+        if (compared && !weir_walk_leads(&aggregate->share, from->numbers[i], w->numbers[e])) continue;
         if (!weir_aggregate_set_add(w->set, neighbor)) continue;
-        if (w->found_count - begin == crowd) {
+        if (w->found_count - begin == aggregate->crowd) {
             w->found_count = begin;
-            return;
+            break;
         }
-        w->found[w->found_count] = (walk_found){neighbor, time_us, w->found_count};
+        w->found[w->found_count] =
+            (walk_found){neighbor, time_us, compared ? w->numbers[e] : from->numbers[i], w->found_count};
         w->found_count++;
     }
+    return err;
 }
 
 static int walk_newest_first(const void *a, const void *b) {
@@ -78,6 +89,7 @@ static void walk_meet(weir_walk *w, uint32_t step) {
     for (uint32_t i = 0; i < w->found_count && next->count < WEIR_AGGREGATE_WALK; i++)
         if (weir_aggregate_set_add(w->set, w->found[i].vertex)) {
             next->vertices[next->count] = w->found[i].vertex;
+            next->numbers[next->count] = w->found[i].number;
             next->times_us[next->count++] = w->found[i].time_us;
         }
 }
@@ -97,6 +109,7 @@ static weir_walk_met walk_met_of(weir_walk *w, const weir_schema_aggregate *aggr
                            .before_us = w->before_us,
                            .since_us = w->since_us,
                            .upto_us = w->upto_us,
+                           .numbers = s->numbers,
                            .count = s->count,
                            .type = s->type};
 }
@@ -119,7 +132,7 @@ static weir_err walk_take_step(weir_walk *w, const weir_schema_aggregate *aggreg
     w->steps[step].type = (uint16_t)(out ? relation->to : relation->from);
     weir_err err = from.count ? w->source->windows(w->source, &ask, w->windows) : WEIR_OK;
     for (uint32_t i = 0; !err && i < from.count; i++)
-        walk_find_neighbors(w, &w->windows[i], from.since_us[i], from.upto_us[i], aggregate->crowd);
+        err = walk_find_neighbors(w, aggregate, &ask, &from, i);
     if (!err) walk_meet(w, step);
     return err;
 }
@@ -138,6 +151,7 @@ weir_err weir_walk_go(weir_walk *w, const weir_schema_aggregate *aggregate, weir
     w->steps[0] = (walk_step){.count = 1,
                               .type = (uint16_t)(first->direction == WEIR_SCHEMA_OUT ? relation->from : relation->to)};
     w->steps[0].vertices[0] = from;
+    w->steps[0].numbers[0] = NAN;
     weir_err err = WEIR_OK;
     uint32_t steps = 0;
     for (uint32_t step = 1; !err && step <= aggregate->through_count; step++) {

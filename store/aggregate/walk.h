@@ -8,12 +8,16 @@
  *   those of the newest edges, of one time as they are met.
  *   An ordered walk goes back in time: of a vertex that was met by an edge of time m, those edges lead on that are of
  *   m - window <= time <= m; of several edges by which it was met the newest counts. They are looked for as of the
- *   target's time, too, so that what was deleted since, or is forgotten, is not seen.
+ *   target's time, too, so that what was deleted since, or is forgotten, is not seen. With a share, of the edges of the
+ *   aggregate's relation only those lead on of which the newer one, by which the walk came there, has that share; one
+ *   without the number leads nowhere.
  *
  * THREADS: [owner], as the source is.
  */
 #ifndef WEIR_STORE_AGGREGATE_WALK_H
 #define WEIR_STORE_AGGREGATE_WALK_H
+
+#include <math.h>
 
 #include "set.h"
 
@@ -45,10 +49,17 @@ typedef struct weir_walk_met {
     const weir_vertex *ids;   /* over a graph                        */
     const int64_t *before_us, *since_us;
     const int64_t *upto_us; /* newer edges do not count */
+    const float *numbers;   /* with a share, of the edge by which the walk came to each; NaN: of none yet */
     uint32_t count;         /* at most WEIR_AGGREGATE_WALK */
     uint32_t steps;         /* that have met anybody */
     uint16_t type;
 } weir_walk_met;
+
+/* Whether an edge of this number leads on from one of that; newer: NaN: it is the first. */
+static inline bool weir_walk_leads(const weir_schema_share *share, float newer, float older) {
+    if (isnan(newer)) return !isnan(older);
+    return (double)newer >= share->least * (double)older && (double)newer <= share->most * (double)older;
+}
 
 /* All are borrowed; a walk begins rounds of its own in the set.  WEIR_ENOMEM. */
 weir_err weir_walk_open(const weir_schema *schema, weir_sample_source *source, weir_aggregate_set *set,

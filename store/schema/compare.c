@@ -178,10 +178,19 @@ static const char *compare_end_name(const weir_schema *schema, uint32_t relation
     return relation == WEIR_SCHEMA_NONE ? "nothing" : compare_relation_name(schema, relation);
 }
 
+static bool compare_same_shares(const comparer *c, const weir_schema_aggregate *stored,
+                                const weir_schema_aggregate *offered) {
+    const weir_schema_share *x = &stored->share, *y = &offered->share;
+    if (x->of == WEIR_SCHEMA_NONE || y->of == WEIR_SCHEMA_NONE) return x->of == y->of;
+    return x->least >= y->least && x->least <= y->least && x->most >= y->most && x->most <= y->most &&
+           strcmp(weir_schema_relation_at(c->stored, stored->relation)->features[x->of].name,
+                  weir_schema_relation_at(c->offered, offered->relation)->features[y->of].name) == 0;
+}
+
 static bool compare_same_walks(const comparer *c, const weir_schema_aggregate *stored,
                                const weir_schema_aggregate *offered) {
     bool same = stored->through_count == offered->through_count && stored->crowd == offered->crowd &&
-                stored->ordered == offered->ordered;
+                stored->ordered == offered->ordered && compare_same_shares(c, stored, offered);
     for (uint32_t i = 0; same && i < stored->through_count; i++)
         same = stored->through[i].direction == offered->through[i].direction &&
                strcmp(compare_relation_name(c->stored, stored->through[i].relation),
@@ -224,7 +233,7 @@ static weir_err compare_aggregate(comparer *c, const char *what, uint32_t stored
         err = compare_word(c, what, ends, compare_end_name(c->stored, stored->between[i]),
                            compare_end_name(c->offered, offered->between[i]));
     if (!err && !compare_same_walks(c, stored, offered))
-        err = compare_say(c, true, "'through', 'crowd' or 'ordered' of %s leads elsewhere", what);
+        err = compare_say(c, true, "'through', 'crowd', 'ordered' or 'share' of %s leads elsewhere", what);
     if (!err)
         err = compare_word(c, what, "direction", weir_schema_direction_words[stored->direction],
                            weir_schema_direction_words[offered->direction]);

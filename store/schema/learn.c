@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn.c - what models see and learn beside the raw features: aggregates, labels and tasks. */
+#include <math.h>
 #include <string.h>
 
 #include <weir/store/base/assert.h>
@@ -117,7 +118,8 @@ static weir_err aggregate_name_through(const weir_schema_def *def, weir_schema_a
     aggregate->ordered = false;
     if (!node) {
         weir_err err = weir_schema_refuse(def, "crowd", "without 'through', along which it is asked");
-        return err ? err : weir_schema_refuse(def, "ordered", "without 'through', whose steps it puts in order");
+        if (!err) err = weir_schema_refuse(def, "ordered", "without 'through', whose steps it puts in order");
+        return err ? err : weir_schema_refuse(def, "share", "without 'through', along which edges are compared");
     }
     if (aggregate->between[0] == WEIR_SCHEMA_NONE)
         return WEIR_YAML_ERR(
@@ -218,6 +220,37 @@ static weir_err aggregate_read_ratio(const weir_schema_def *def, weir_schema_agg
                          weir_schema_kind_words[end->features[aggregate->ratio].kind]);
 }
 
+static weir_err aggregate_read_share(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
+    static const char *const keys[] = {"of", "least", "most", NULL};
+    const weir_yaml_node *node = weir_schema_get(def, "share"), *of = NULL, *least = NULL, *most = NULL;
+    const weir_schema_relation *relation = learn_relation(def, aggregate->relation);
+    weir_schema_share *share = &aggregate->share;
+    *share = (weir_schema_share){.of = WEIR_SCHEMA_NONE};
+    if (!node) return WEIR_OK;
+    if (!aggregate->ordered)
+        return weir_schema_refuse(def, "share", "without 'ordered: true', which says what comes before what");
+    if (weir_yaml_node_kind(node) != WEIR_YAML_MAPPING)
+        return WEIR_YAML_ERR(node, "%s: 'share' is {of: NUMBER, least: X, most: Y}", def->what);
+    weir_schema_def inner = {.schema = def->schema, .place = node, .map = node};
+    memcpy(inner.what, def->what, sizeof inner.what);
+    weir_err err = weir_schema_only_keys(&inner, keys);
+    if (!err) err = weir_schema_need(&inner, "of", &of);
+    if (!err) err = weir_schema_need(&inner, "least", &least);
+    if (!err) err = weir_schema_need(&inner, "most", &most);
+    if (!err) err = weir_yaml_f64(least, &share->least);
+    if (!err) err = weir_yaml_f64(most, &share->most);
+    if (!err)
+        err = weir_schema_read_feature_reference(&inner, "of", of, relation->name, relation->features,
+                                                 relation->feature_count, &share->of);
+    if (err) return err;
+    if (relation->features[share->of].kind != WEIR_SCHEMA_NUMBER)
+        return WEIR_YAML_ERR(of, "%s: '%s' of relation '%s' is a %s; 'share' takes a number", def->what,
+                             relation->features[share->of].name, relation->name,
+                             weir_schema_kind_words[relation->features[share->of].kind]);
+    if (share->least >= 0 && share->least <= share->most && isfinite(share->most)) return WEIR_OK;
+    return WEIR_YAML_ERR(least, "%s: 'least' of a 'share' is 0 or more, and 'most' not less than that", def->what);
+}
+
 /* Which of the edges count: those whose neighbour was told to be one of these values. Of a pair all edges lead to one
  * and the same neighbour, which there is nothing to choose from. */
 static weir_err aggregate_read_label(const weir_schema_def *def, weir_schema_aggregate *aggregate) {
@@ -274,9 +307,9 @@ static weir_err aggregate_read_window(const weir_schema_def *def, weir_schema_ag
 }
 
 weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
-    static const char *const keys[] = {"vertex",   "between",   "end",        "through",   "crowd", "ordered",
-                                       "relation", "direction", "function",   "of",        "ratio", "label",
-                                       "is",       "window",    "resolution", "normalise", NULL};
+    static const char *const keys[] = {"vertex", "between",  "end",       "through",    "crowd",     "ordered",
+                                       "share",  "relation", "direction", "function",   "of",        "ratio",
+                                       "label",  "is",       "window",    "resolution", "normalise", NULL};
     weir_schema_aggregate *aggregate = slot;
     const weir_yaml_node *node = NULL;
     uint32_t function = 0, normalise = WEIR_SCHEMA_NORMALISE_STANDARD;
@@ -297,6 +330,7 @@ weir_err weir_schema_read_aggregate(weir_schema_def *def, void *slot) {
     aggregate->function = (weir_schema_function)function;
     if (!err) err = aggregate_read_of(def, aggregate);
     if (!err) err = aggregate_read_ratio(def, aggregate);
+    if (!err) err = aggregate_read_share(def, aggregate);
     if (!err) err = aggregate_read_label(def, aggregate);
     if (!err) err = aggregate_read_window(def, aggregate);
     if (!err) err = weir_schema_read_choice(def, "normalise", weir_schema_normalise_words, &normalise);

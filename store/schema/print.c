@@ -150,6 +150,16 @@ static void schema_print_through(const schema_printer *p, const weir_schema_aggr
     weir_buf_text(p->out, "]\n");
     weir_buf_printf(p->out, "    crowd: %u\n", aggregate->crowd);
     if (aggregate->ordered) weir_buf_text(p->out, "    ordered: true\n");
+    const weir_schema_share *share = &aggregate->share;
+    if (share->of == WEIR_SCHEMA_NONE) return;
+    weir_buf_text(p->out, "    share: {of: ");
+    schema_print_text(p->out, weir_schema_relation_at(p->schema, aggregate->relation)->features[share->of].name);
+    weir_buf_text(p->out, ", least: ");
+    weir_json least = weir_json_begin(p->out), most = least;
+    weir_json_f64(&least, share->least);
+    weir_buf_text(p->out, ", most: ");
+    weir_json_f64(&most, share->most);
+    weir_buf_text(p->out, "}\n");
 }
 
 static void schema_print_aggregate(const schema_printer *p, uint32_t id) {

@@ -8,7 +8,7 @@
 
 #include <weir/store/aggregate/aggregate.h>
 
-#define COLUMNS 18u
+#define COLUMNS 22u
 #define ROWS    40u
 #define HOURS   40u
 #define HOUR_US ((int64_t)3600 * 1000000)
@@ -52,6 +52,15 @@ static const char text[] =
     "           function: depth, window: 20h}\n"
     "  spread: {vertex: a, between: [ab, ab], through: [ab], relation: ab, function: deviation, of: x,\n"
     "           window: 35h}\n"
+    "  kept: {vertex: a, end: aa, through: [{relation: aa, direction: in}, {relation: aa, direction: in},\n"
+    "          {relation: aa, direction: in}], ordered: true, share: {of: x, least: 0.25, most: 1.5}, relation: aa,\n"
+    "          direction: in, function: depth, window: 6h}\n"
+    "  kept_sum: {vertex: a, end: ab, through: [ab, ab, ab], crowd: 40, ordered: true, relation: ab,\n"
+    "             share: {of: x, least: 0, most: 1.5}, ratio: x, function: sum, of: x, window: 9h}\n"
+    "  kept_on: {vertex: a, end: ab, through: [ab, {relation: aa, direction: in}, ab, ab], ordered: true,\n"
+    "            share: {of: x, least: 0.5, most: 1}, relation: ab, function: depth, window: 8h}\n"
+    "  kept_pair: {vertex: a, between: [aa, ab], through: [ab, ab], ordered: true,\n"
+    "              share: {of: x, least: 0.5, most: 4}, relation: ab, function: count, window: 30h}\n"
     "sources:\n"
     "  s: {topic: s, format: json, id: id, time: time, mutations: [{put_vertex: a, key: id}]}\n";
 
@@ -89,12 +98,14 @@ static void read_one(const world *w, uint64_t vertex, uint64_t event, int64_t be
 typedef struct met {
     uint64_t who[MET_MAX];
     int64_t time_us[MET_MAX]; /* of the newest edge to each; of the beginning the target's, exclusive */
+    double x[MET_MAX];        /* of the last edge of the aggregate's relation on the way to each; negative: none yet */
     uint32_t count, type;
 } met;
 
 typedef struct seen {
     uint64_t who;
     int64_t time_us;
+    double x;
     bool gone; /* met already */
 } seen;
 
@@ -136,6 +147,12 @@ static bool naive_has(const met *steps, uint32_t count, uint32_t type, uint64_t 
     return false;
 }
 
+/* Of what the older edge said, the newer one has this share. */
+static bool naive_leads(const weir_schema_aggregate *a, double newer, const plain_edge *older) {
+    if (a->share.of == WEIR_SCHEMA_NONE || newer < 0) return true;
+    return a->share.least * (double)older->weight <= newer && a->share.most * (double)older->weight >= newer;
+}
+
 /* The edges of one whom a step has met that count: of the window before the target, or, ordered, before it was met. */
 static uint32_t naive_edges(const world *w, const weir_schema_aggregate *a, const weir_schema_walk *along,
                             const met *step, bool first, uint32_t i, int64_t before_us, uint32_t limit,
@@ -146,7 +163,9 @@ static uint32_t naive_edges(const world *w, const weir_schema_aggregate *a, cons
                                       before_us, limit, edges);
     uint32_t count = 0;
     for (uint32_t e = 0; e < all; e++)
-        if (!back || edges[e]->time_us <= step->time_us[i]) edges[count++] = edges[e];
+        if ((!back || edges[e]->time_us <= step->time_us[i]) &&
+            (along->relation != a->relation || naive_leads(a, step->x[i], edges[e])))
+            edges[count++] = edges[e];
     return count;
 }
 
@@ -167,7 +186,8 @@ static void naive_step(const world *w, const weir_schema_aggregate *a, int64_t b
             bool known = false;
             for (uint32_t k = begin; k < found_count; k++)
                 known = known || found[k].who == who;
-            if (!known) found[found_count] = (seen){who, edges[e]->time_us, false};
+            const double x = walk->relation == a->relation ? (double)edges[e]->weight : from->x[i];
+            if (!known) found[found_count] = (seen){who, edges[e]->time_us, x, false};
             found_count += !known;
         }
         if (found_count - begin > a->crowd) found_count = begin;
@@ -180,6 +200,7 @@ static void naive_step(const world *w, const weir_schema_aggregate *a, int64_t b
             if (!found[k].gone && (!last || found[k].time_us > last->time_us)) last = &found[k];
         if (!last) return;
         const uint64_t who = to->who[to->count] = last->who;
+        to->x[to->count] = last->x;
         to->time_us[to->count++] = last->time_us;
         for (uint32_t k = 0; k < found_count; k++)
             found[k].gone = found[k].gone || found[k].who == who;
@@ -188,7 +209,7 @@ static void naive_step(const world *w, const weir_schema_aggregate *a, int64_t b
 
 /* The newest edge that a target sees, which has event 0 or that of an edge of its own time. */
 static bool naive_end(const world *w, uint32_t relation, uint64_t vertex, uint64_t event, int64_t before_us,
-                      uint64_t *endp) {
+                      uint64_t *endp, double *xp) {
     const plain_edge *newest = NULL;
     for (size_t i = 0; i < w->f.plain_count[relation]; i++) {
         const plain_edge *e = &w->f.plain[relation][i];
@@ -198,20 +219,21 @@ static bool naive_end(const world *w, uint32_t relation, uint64_t vertex, uint64
         if (e->from == vertex && is_seen && newer) newest = e;
     }
     if (newest) *endp = newest->to;
+    if (newest) *xp = (double)newest->weight;
     return newest != NULL;
 }
 
 static double naive_value(const world *w, const weir_schema_aggregate *a, uint64_t vertex, uint64_t event,
                           int64_t before_us, uint32_t *mostp) {
     static const plain_edge *edges[EDGES_MAX];
-    met steps[WEIR_SCHEMA_THROUGH_MAX + 1] = {{.count = 1}};
+    met steps[WEIR_SCHEMA_THROUGH_MAX + 1] = {{.count = 1, .x = {-1}}};
     uint64_t second = UINT64_MAX;
-    double sum = 0, squares = 0, most = -INFINITY, latest = (double)NAN;
+    double sum = 0, squares = 0, most = -INFINITY, latest = (double)NAN, own, other;
     int64_t newest_us = INT64_MIN, oldest_us = INT64_MAX;
     uint32_t count = 0, different = 0;
     steps[0].type = w->f.ends[a->between[0]].to;
-    if (!naive_end(w, a->between[0], vertex, event, before_us, &steps[0].who[0])) return (double)NAN;
-    if (a->between[1] != WEIR_SCHEMA_NONE && !naive_end(w, a->between[1], vertex, event, before_us, &second))
+    if (!naive_end(w, a->between[0], vertex, event, before_us, &steps[0].who[0], &own)) return (double)NAN;
+    if (a->between[1] != WEIR_SCHEMA_NONE && !naive_end(w, a->between[1], vertex, event, before_us, &second, &other))
         return (double)NAN;
     for (uint32_t i = 0; i < a->through_count; i++)
         naive_step(w, a, before_us, steps, i + 1);
@@ -219,8 +241,8 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     if (last->count > *mostp) *mostp = last->count;
     const uint32_t share = 4096 / (last->count ? last->count : 1);
     for (uint32_t i = 0; i < last->count; i++) {
-        const weir_schema_walk own = {a->relation, a->direction};
-        const uint32_t all = naive_edges(w, a, &own, last, false, i, before_us, share < 256 ? share : 256, edges),
+        const weir_schema_walk along = {a->relation, a->direction};
+        const uint32_t all = naive_edges(w, a, &along, last, false, i, before_us, share < 256 ? share : 256, edges),
                        before = count;
         for (uint32_t e = 0; e < all; e++) {
             if (second != UINT64_MAX && plain_other(edges[e], direction_of(a->direction)) != second) continue;
@@ -243,6 +265,7 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     }
     if (a->function == WEIR_SCHEMA_COUNT) return count;
     if (a->function == WEIR_SCHEMA_DISTINCT) return different;
+    if (a->ratio != WEIR_SCHEMA_NONE) return sum > 0 ? own / sum : (double)NAN; /* which are of sums here */
     if (a->function == WEIR_SCHEMA_SUM) return sum;
     if (a->function == WEIR_SCHEMA_NEWEST) return latest;
     if (a->function == WEIR_SCHEMA_MAX) return count ? most : (double)NAN;

@@ -36,7 +36,7 @@ static void check(void **state) {
     run(&output, "check", "payments", NULL);
     expect(
         &output, 0,
-        "payments: schema payments is valid, 5 vertex types, 7 relations, 21 aggregates, 1 label, 1 task, 2 sources\n",
+        "payments: schema payments is valid, 5 vertex types, 8 relations, 25 aggregates, 1 label, 1 task, 2 sources\n",
         "");
     assert_string_equal(output.err, "");
     weir_test_output_free(&output);

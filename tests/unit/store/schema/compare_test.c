@@ -125,7 +125,18 @@ static void h4_aggregates(void **state) {
           true, "'between' of aggregate 'g' was 'nothing' and is 'q'");
     check(HEAD V R A_WITH(
               "vertex: a, end: q, through: [r], relation: r, function: sum, of: s, window: 1d, resolution: 1h") L T S,
-          true, "'through', 'crowd' or 'ordered' of aggregate 'g' leads elsewhere");
+          true, "'through', 'crowd', 'ordered' or 'share' of aggregate 'g' leads elsewhere");
+    static const char *const shares[] = {"{of: s, least: 0.5, most: 1}", "{of: m, least: 0.5, most: 1}",
+                                         "{of: s, least: 0.25, most: 1}", "{of: s, least: 0.5, most: 2}"};
+    for (unsigned i = 1; i < 4; i++) {
+        char stored[1024], offered[1024];
+        static const char *const way =
+            HEAD V R "aggregates: {g: {vertex: a, end: r, through: [r], ordered: true, share: %s, relation: r, "
+                     "function: depth, window: 1d}}\n" L T S;
+        snprintf(stored, sizeof stored, way, shares[0]);
+        snprintf(offered, sizeof offered, way, shares[i]);
+        check_from(stored, offered, true, "'through', 'crowd', 'ordered' or 'share' of aggregate 'g' leads elsewhere");
+    }
     check(HEAD V R A_WITH("vertex: a, relation: r, function: mean, of: s, window: 1d, resolution: 1h") L T S, true,
           "'function' of aggregate 'g' was 'sum' and is 'mean'");
     check(HEAD V R A_WITH("vertex: a, relation: r, function: sum, of: m, window: 1d, resolution: 1h") L T S, true,

@@ -174,6 +174,8 @@ static void relations(void **state) {
 }
 
 #define AGGREGATE GRAPH "aggregates:\n  g: "
+#define SHARE     "{vertex: acc, end: paid, through: [paid], ordered: true, share: "
+#define KEPT      "relation: paid, function: depth, window: 1h}\n"
 
 static void aggregates(void **state) {
     (void)state;
@@ -322,6 +324,31 @@ static void aggregates_through_others(void **state) {
         {LABELS "aggregates:\n  g: {vertex: acc, end: paid, relation: paid, function: count, window: 1h, "
                 "label: fraud, is: yes}\n",
          "7:25", "'end' has no meaning beside 'label', which chooses among the neighbours of a vertex; remove it"},
+    };
+    CHECK_RULES(rules);
+}
+
+static void aggregates_of_what_is_handed_on_in_part(void **state) {
+    (void)state;
+    static const rule rules[] = {
+        {AGGREGATE "{vertex: acc, end: paid, share: {of: sum, least: 0, most: 1}, relation: paid, function: count, "
+                   "window: 1h}\n",
+         "6:38", "'share' has no meaning without 'through', along which edges are compared; remove it"},
+        {AGGREGATE "{vertex: acc, end: paid, through: [paid], share: {of: sum, least: 0, most: 1}, relation: paid, "
+                   "function: count, window: 1h}\n",
+         "6:55", "'share' has no meaning without 'ordered: true', which says what comes before what; remove it"},
+        {AGGREGATE SHARE "0.5, " KEPT, "6:70", "'share' is {of: NUMBER, least: X, most: Y}"},
+        {AGGREGATE SHARE "{of: sum, least: 1}, " KEPT, "6:70", "aggregate 'g' needs 'most'; add it"},
+        {AGGREGATE SHARE "{of: sum, least: 1, most: x}, " KEPT, "6:96", "'x'"},
+        {AGGREGATE SHARE "{of: sum, least: 1, most: 0.5}, " KEPT, "6:87",
+         "'least' of a 'share' is 0 or more, and 'most' not less than that"},
+        {AGGREGATE SHARE "{of: sum, least: -1, most: 0.5}, " KEPT, "6:87",
+         "'least' of a 'share' is 0 or more, and 'most' not less than that"},
+        {AGGREGATE SHARE "{of: cat, least: 0, most: 1}, " KEPT, "6:75",
+         "'cat' of relation 'paid' is a category; 'share' takes a number"},
+        {AGGREGATE SHARE "{of: suum, least: 0, most: 1}, " KEPT, "6:75",
+         "'of' has 'suum', but 'paid' declares no such feature"},
+        {AGGREGATE SHARE "{of: sum, least: 0, mist: 1}, " KEPT, "6:90", "'mist'"},
     };
     CHECK_RULES(rules);
 }
@@ -583,5 +610,6 @@ static void order_of_sections_is_free(void **state) {
 
 WEIR_TESTS(WEIR_CASE(common_texts_are_valid), WEIR_CASE(head), WEIR_CASE(vertices_and_features), WEIR_CASE(relations),
            WEIR_CASE(aggregates), WEIR_CASE(aggregates_of_pairs), WEIR_CASE(aggregates_through_others),
-           WEIR_CASE(aggregates_with_labels), WEIR_CASE(labels), WEIR_CASE(tasks), WEIR_CASE(sources), WEIR_CASE(verbs),
-           WEIR_CASE(conditions), WEIR_CASE(assignments), WEIR_CASE(order_of_sections_is_free))
+           WEIR_CASE(aggregates_of_what_is_handed_on_in_part), WEIR_CASE(aggregates_with_labels), WEIR_CASE(labels),
+           WEIR_CASE(tasks), WEIR_CASE(sources), WEIR_CASE(verbs), WEIR_CASE(conditions), WEIR_CASE(assignments),
+           WEIR_CASE(order_of_sections_is_free))

@@ -37,7 +37,7 @@ static const struct {
     const char *input, *canonical;
     uint64_t hash;
 } goldens[] = {
-    {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0x23f1989583d051c6},
+    {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0x5a75a0ce893b3427},
     {"store/schema/schemas/clicks.yaml", "tests/golden/schema/clicks.canonical.yaml", 0x7cdfd54a14387773},
     {"tests/golden/schema/edges.yaml", "tests/golden/schema/edges.canonical.yaml", 0x4df31ed510566add},
     {"tests/golden/schema/labelled.yaml", "tests/golden/schema/labelled.canonical.yaml", 0x4ed0b4e11dedd806},
@@ -225,6 +225,12 @@ static void h1_a_walk_is_printed_where_there_is_one(void **state) {
         {"end: r, through: [r], relation: r", "    end: r\n    through: [{relation: r, direction: in}]\n    crowd: "
                                               "16\n    relation: r\n    direction: out\n"},
         {"end: r, through: [r], ordered: true, relation: r", "    crowd: 16\n    ordered: true\n    relation: r\n"},
+        {"end: r, through: [r], ordered: true, share: {of: x, least: 0.1, most: 1}, relation: r",
+         "    ordered: true\n    share: {of: x, least: 0.1, most: 1}\n    relation: r\n"},
+        {"end: r, through: [r], ordered: true, share: {most: 2, of: x, least: 0.1}, relation: r",
+         "    share: {of: x, least: 0.1, most: 2}\n"},
+        {"end: r, through: [r], ordered: true, share: {most: 2, of: y, least: 0.1}, relation: r",
+         "    share: {of: \"y\", least: 0.1, most: 2}\n"},
         {"end: s, through: [{relation: s, direction: in}, r], crowd: 7, relation: r",
          "    end: s\n    through: [{relation: s, direction: in}, {relation: r, direction: out}]\n    crowd: 7\n"},
         {"between: [s, r], through: [{direction: out, relation: s}], relation: r",
@@ -235,11 +241,12 @@ static void h1_a_walk_is_printed_where_there_is_one(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[512];
         weir_buf printed = {0}, again = {0};
-        snprintf(text, sizeof text,
-                 "version: 1\nname: t\nvertices: {a: {}, b: {}}\n"
-                 "relations: {r: {from: a, to: b}, s: {from: a, to: a}}\n"
-                 "aggregates: {g: {vertex: a, function: count, window: 1h, %s}}\n",
-                 rows[i].written);
+        snprintf(
+            text, sizeof text,
+            "version: 1\nname: t\nvertices: {a: {}, b: {}}\n"
+            "relations: {r: {from: a, to: b, features: {x: {kind: number}, y: {kind: number}}}, s: {from: a, to: a}}\n"
+            "aggregates: {g: {vertex: a, function: count, window: 1h, %s}}\n",
+            rows[i].written);
         weir_schema *schema = parse(text);
         weir_schema_print(schema, &printed);
         weir_schema *second = parse(printed.bytes);

@@ -144,6 +144,13 @@ typedef struct weir_schema_walk {
     weir_schema_direction direction;
 } weir_schema_walk;
 
+/* Of an ordered walk, which edges of the aggregate's relation lead on: those of which the next newer one of that
+ * relation, if the walk has gone along any, has from `least` to `most` times the number. */
+typedef struct weir_schema_share {
+    uint32_t of; /* feature of the relation; NONE: all lead on */
+    double least, most;
+} weir_schema_share;
+
 /* A function of (vertex, relation, time t): over the edges with t - window <= time < t, of very many of them over the
  * newest (aggregate.h). With a label, over those of them whose neighbour was told before t to be one of `is`. */
 typedef struct weir_schema_aggregate {
@@ -159,6 +166,7 @@ typedef struct weir_schema_aggregate {
     uint32_t through_count; /* 0: no walk */
     /* Edges of a step are not newer than the one by which their vertex was met, and at most a window older. */
     bool ordered;
+    weir_schema_share share;
     uint32_t crowd;
     uint32_t relation;
     weir_schema_direction direction;
