@@ -112,15 +112,24 @@ static weir_err recommend_read_relations(const weir_cli *cli, const weir_schema 
     return WEIR_OK;
 }
 
+static const char *const recommend_losses[] = {
+    [WEIR_RECOMMEND_SOFTMAX] = "softmax", [WEIR_RECOMMEND_PRODUCTS] = "products", [WEIR_RECOMMEND_BPR] = "bpr"};
+
 static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, weir_recommend_opts *o) {
     const char *loss = weir_cli_text(cli, "loss"), *drawn = weir_cli_text(cli, "drawn");
     *o = weir_recommend_defaults(c->opts.snapshot, c->opts.task);
     o->seed = c->opts.seed;
     o->again = weir_cli_given(cli, "learn") && c->opts.again;
     if (loss && strcmp(loss, "bpr") == 0 && (weir_cli_given(cli, "negatives") || weir_cli_given(cli, "temperature")))
-        return WEIR_ERR(WEIR_EUSAGE, "--negatives and --temperature are of --loss softmax; omit them with bpr");
-    o->loss = loss && strcmp(loss, "bpr") == 0 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--negatives and --temperature are of --loss softmax and products; omit them with bpr");
+    for (unsigned l = 0; loss && l < sizeof recommend_losses / sizeof recommend_losses[0]; l++)
+        if (strcmp(loss, recommend_losses[l]) == 0) o->loss = (weir_recommend_loss)l;
     if (o->loss == WEIR_RECOMMEND_BPR) o->decay = 1e-4;
+    if (o->loss == WEIR_RECOMMEND_PRODUCTS) { /* which grow without an end */
+        o->temperature = 1;
+        o->decay = 0.1;
+    }
     weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = weir_cmd_train_u32(cli, "batch", 1, 1u << 20, &o->batch);
     if (!err) err = weir_cmd_train_u32(cli, "hidden", 1, WEIR_RECOMMEND_WIDTH_MAX, &o->width);
@@ -176,11 +185,12 @@ static void recommend_put_provenance(weir_buf *out, const weir_cmd_train *c, con
     weir_json_key_string(&json, "snapshot", c->snapshot_folder);
     weir_json_key_time(&json, "as_of", weir_snapshot_as_of_us(o->snapshot));
     weir_json_key_u64(&json, "seed", o->seed);
-    weir_json_key_string(&json, "loss", o->loss == WEIR_RECOMMEND_BPR ? "bpr" : "softmax");
+    weir_json_key_string(&json, "loss", recommend_losses[o->loss]);
     weir_json_key_string(&json, "drawn", o->uniform ? "evenly" : "as-met");
     weir_json_key_u64(&json, "batch", o->batch);
     weir_json_key_u64(&json, "negatives", o->negatives);
     weir_json_key_u64(&json, "horizons", o->horizons);
+    if (o->loss != WEIR_RECOMMEND_BPR) weir_json_key_f64(&json, "temperature", o->temperature);
     weir_json_key_f64(&json, "rate", o->rate);
     weir_json_key_f64(&json, "decay", o->decay);
     weir_json_object_end(&json);

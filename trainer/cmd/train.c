@@ -432,13 +432,15 @@ static const weir_option options[] = {
      "relation between the same types, 1)",
      NULL},
     {"loss", 0, "NAME",
-     "of a task that recommends: softmax of cosines, or pairs of products as LightGCN was published (default: softmax)",
-     "softmax|bpr"},
+     "of a task that recommends: softmax of cosines, or of products, or pairs of products as LightGCN was published "
+     "(default: softmax)",
+     "softmax|products|bpr"},
     {"drawn", 0, "HOW",
      "of a task that recommends: items to compare with are drawn as often as they are met, or evenly (default: as-met; "
      "evenly where edges do not fade, and of bpr)",
      "as-met|evenly"},
-    {"temperature", 0, "X", "of a task that recommends: by which cosines are divided (default: 0.15)", NULL},
+    {"temperature", 0, "X", "of a task that recommends: by which cosines are divided, or products (default: 0.15, 1)",
+     NULL},
     {"horizons", 0, "N", "of a task that recommends: how many horizons validation and test have each (default: 1)",
      NULL},
     {"threads", 0, "N", "of a task that recommends: threads that learn (default: one a core)", NULL},

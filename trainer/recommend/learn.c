@@ -100,9 +100,8 @@ static weir_err learn_check(const weir_recommend_opts *o) {
     const bool right = o->width > 0 && o->width <= WEIR_RECOMMEND_WIDTH_MAX && o->layers > 0 &&
                        o->layers <= WEIR_RECOMMEND_LAYERS_MAX && o->epochs > 0 && o->epochs < UINT32_MAX &&
                        o->batch > 0 && o->batch <= (1u << 20) && o->negatives > 0 && o->negatives <= (1u << 20) &&
-                       (o->loss == WEIR_RECOMMEND_SOFTMAX || o->loss == WEIR_RECOMMEND_BPR) && o->rate > 0 &&
-                       isfinite(o->rate) && o->decay >= 0 && isfinite(o->decay) && o->temperature >= 1e-3 &&
-                       o->temperature <= 1e3 && learn_can_judge(o) &&
+                       o->loss <= WEIR_RECOMMEND_BPR && o->rate > 0 && isfinite(o->rate) && o->decay >= 0 &&
+                       isfinite(o->decay) && o->temperature >= 1e-3 && o->temperature <= 1e3 && learn_can_judge(o) &&
                        learn_rule_fits(weir_snapshot_schema(o->snapshot), o->task, &o->rule);
     return right ? WEIR_OK : WEIR_ERR(WEIR_EINVAL, "an option of the training is out of range");
 }

@@ -57,9 +57,11 @@ struct weir_recommend_step {
 
 /* --- vectors ------------------------------------------------------------------------------------------------------ */
 
-/* To length 1; returns the length that it had. */
-static float step_unit(uint32_t width, float *row) {
+/* To length 1 where cosines count; returns the length that it had. */
+static float step_unit(const weir_recommend_step *s, float *row) {
+    const uint32_t width = s->opts->width;
     double square = 0;
+    if (s->opts->loss != WEIR_RECOMMEND_SOFTMAX) return 1;
     for (uint32_t c = 0; c < width; c++)
         square += (double)row[c] * (double)row[c];
     const double length = sqrt(square) + STEP_SHORTEST;
@@ -69,8 +71,10 @@ static float step_unit(uint32_t width, float *row) {
 }
 
 /* From the gradient of a unit vector to that of the vector that it was made of. */
-static void step_unit_back(uint32_t width, const float *unit, float length, float *move) {
+static void step_unit_back(const weir_recommend_step *s, const float *unit, float length, float *move) {
+    const uint32_t width = s->opts->width;
     double along = 0;
+    if (s->opts->loss != WEIR_RECOMMEND_SOFTMAX) return;
     for (uint32_t c = 0; c < width; c++)
         along += (double)unit[c] * (double)move[c];
     for (uint32_t c = 0; c < width; c++)
@@ -121,8 +125,8 @@ static void step_softmax_part(weir_recommend_step *s, step_part *p, uint32_t beg
     const uint32_t width = s->opts->width, negatives = s->negatives;
     float own[STEP_PAIRS];
     for (uint32_t i = 0; i < count; i++) {
-        p->user_lengths[i] = step_unit(width, p->users + (size_t)i * width);
-        p->item_lengths[i] = step_unit(width, p->items + (size_t)i * width);
+        p->user_lengths[i] = step_unit(s, p->users + (size_t)i * width);
+        p->item_lengths[i] = step_unit(s, p->items + (size_t)i * width);
         own[i] = step_product(width, p->users + (size_t)i * width, p->items + (size_t)i * width);
     }
     kernels->gemm(&(weir_gemm){.m = count,
@@ -163,8 +167,8 @@ static void step_softmax_part(weir_recommend_step *s, step_part *p, uint32_t beg
             user_move[c] += own[i] * items[c];
             item_move[c] = own[i] * users[c];
         }
-        step_unit_back(width, users, p->user_lengths[i], user_move);
-        step_unit_back(width, items, p->item_lengths[i], item_move);
+        step_unit_back(s, users, p->user_lengths[i], user_move);
+        step_unit_back(s, items, p->item_lengths[i], item_move);
     }
 }
 
@@ -218,7 +222,7 @@ static void step_draw(weir_recommend_step *s, uint64_t draw) {
         if (bpr) continue;
         float *row = s->compared + (size_t)n * s->opts->width;
         memcpy(row, step_vector(s, true, s->drawn[n]), s->opts->width * sizeof *row);
-        s->compared_lengths[n] = step_unit(s->opts->width, row);
+        s->compared_lengths[n] = step_unit(s, row);
     }
 }
 
@@ -242,7 +246,7 @@ static void step_gather(weir_recommend_step *s, uint32_t parts) {
     }
     for (uint32_t n = 0; !bpr && n < s->negatives; n++) {
         float *move = s->parts[0].negative_moves + (size_t)n * width;
-        step_unit_back(width, s->compared + (size_t)n * width, s->compared_lengths[n], move);
+        step_unit_back(s, s->compared + (size_t)n * width, s->compared_lengths[n], move);
         kernels->add(width, move, s->vector_moves + items_at + (size_t)s->drawn[n] * width);
     }
 }

@@ -332,10 +332,10 @@ static void a_finished_model_is_judged_as_it_was(void **state) {
     shop_world w;
     weir_recommend_metrics m;
     weir_snapshot *snapshot = plant_make(&w, &p);
-    for (unsigned bpr = 0; bpr < 2; bpr++) {
+    for (weir_recommend_loss loss = 0; loss <= WEIR_RECOMMEND_BPR; loss++) {
         weir_recommended *learnt;
         weir_recommend_opts o = plant_opts(snapshot);
-        o.loss = bpr ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
+        o.loss = loss;
         assert_ok(weir_recommend_learn(&o, &learnt));
         const weir_recommended_view v = weir_recommended_look(learnt);
         weir_recommend_model *model = finished(learnt, weir_snapshot_schema(snapshot));

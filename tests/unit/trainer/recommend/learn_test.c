@@ -13,12 +13,13 @@ static void a_planted_taste_is_learnt(void **state) {
     const plant p = {.seed = weir_test_seed()};
     shop_world w;
     weir_snapshot *snapshot = plant_make(&w, &p);
-    for (unsigned kind = 0; kind < 3; kind++) {
+    for (unsigned kind = 0; kind < 4; kind++) {
         weir_recommend_opts o = plant_opts(snapshot);
         said heard = {.count = 0};
         weir_recommended *learnt;
-        o.loss = kind == 2 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
-        o.uniform = kind == 1;
+        o.loss = kind == 3 ? WEIR_RECOMMEND_PRODUCTS : kind == 2 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
+        if (kind == 3) o.temperature = 1;
+        o.uniform = kind % 2;
         o.on_epoch = hear;
         o.context = &heard;
         assert_ok(weir_recommend_learn(&o, &learnt));
@@ -60,10 +61,10 @@ static void l2_any_number_of_threads_learns_the_same(void **state) {
     const plant p = {.seed = weir_test_seed()};
     shop_world w;
     weir_snapshot *snapshot = plant_make(&w, &p);
-    for (unsigned bpr = 0; bpr < 2; bpr++) {
+    for (weir_recommend_loss loss = 0; loss <= WEIR_RECOMMEND_BPR; loss++) {
         weir_recommended *learnt[3];
         weir_recommend_opts o = plant_opts(snapshot);
-        o.loss = bpr ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
+        o.loss = loss;
         o.epochs = 3;
         for (unsigned i = 0; i < 3; i++) {
             o.threads = threads[i];
@@ -287,7 +288,7 @@ static void options_out_of_range_are_refused(void **state) {
     REFUSED(decay, NAN);
     REFUSED(temperature, 1e-4);
     REFUSED(temperature, NAN);
-    REFUSED(loss, (weir_recommend_loss)2);
+    REFUSED(loss, (weir_recommend_loss)(WEIR_RECOMMEND_BPR + 1));
     REFUSED(task, SHOP_TASK_BAD);
     REFUSED(task, 3);
     REFUSED(rule.half_life_us, -1);

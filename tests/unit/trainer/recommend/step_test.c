@@ -148,6 +148,12 @@ static void l3_slopes_of_the_softmax_drawn_evenly(void **state) {
     check_slopes(WEIR_RECOMMEND_SOFTMAX, true);
 }
 
+static void l3_slopes_of_the_softmax_of_products(void **state) {
+    (void)state;
+    check_slopes(WEIR_RECOMMEND_PRODUCTS, false);
+    check_slopes(WEIR_RECOMMEND_PRODUCTS, true);
+}
+
 static void l3_slopes_of_bpr(void **state) {
     (void)state;
     check_slopes(WEIR_RECOMMEND_BPR, false);
@@ -164,7 +170,7 @@ static double dense_loss(const slope *s, const double *parameters) {
         double square = 0;
         for (uint32_t c = 0; c < width; c++)
             square += vectors[row * width + c] * vectors[row * width + c];
-        for (uint32_t c = 0; square > 0 && c < width; c++)
+        for (uint32_t c = 0; s->opts.loss == WEIR_RECOMMEND_SOFTMAX && square > 0 && c < width; c++)
             vectors[row * width + c] /= sqrt(square);
     }
     for (uint32_t n = 0; n < s->count; n++) {
@@ -173,11 +179,11 @@ static double dense_loss(const slope *s, const double *parameters) {
             user++;
         double sum = 0, own = 0;
         for (uint32_t i = 0; i < d->items; i++) {
-            double cosine = 0;
+            double score = 0;
             for (uint32_t c = 0; c < width; c++)
-                cosine += vectors[user * width + c] * vectors[(d->users + i) * width + c];
-            if (i == d->pairs.user_items[s->chosen[n]]) own = cosine;
-            if (d->degrees[i] > 0) sum += exp(cosine / s->opts.temperature);
+                score += vectors[user * width + c] * vectors[(d->users + i) * width + c];
+            if (i == d->pairs.user_items[s->chosen[n]]) own = score;
+            if (d->degrees[i] > 0) sum += exp(score / s->opts.temperature);
         }
         loss += log(sum) - own / s->opts.temperature;
     }
@@ -191,7 +197,8 @@ static void l3_the_softmax_of_all_is_a_formula(void **state) {
     for (uint64_t round = 0; round < weir_test_rounds(6); round++) {
         slope s;
         const float *gradient;
-        slope_open(&s, &rng, WEIR_RECOMMEND_SOFTMAX, true, 1 + (uint32_t)(round % 3));
+        slope_open(&s, &rng, round % 2 ? WEIR_RECOMMEND_PRODUCTS : WEIR_RECOMMEND_SOFTMAX, true,
+                   1 + (uint32_t)(round % 3));
         weir_recommend_step_close(s.step);
         s.opts.negatives = 100;
         assert_ok(weir_recommend_step_open(&s.opts, &s.d.pairs, s.team, s.parameters, &s.step));
@@ -217,10 +224,10 @@ static void l3_the_softmax_of_all_is_a_formula(void **state) {
 static void the_unknown_stay_unknown(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 4, 0);
-    for (unsigned kind = 0; kind < 4; kind++) {
+    for (unsigned kind = 0; kind < 6; kind++) {
         slope s;
         const float *gradient;
-        slope_open(&s, &rng, kind / 2 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX, kind % 2, 2);
+        slope_open(&s, &rng, (weir_recommend_loss)(kind / 2), kind % 2, 2);
         const uint32_t width = s.d.width;
         float *user = s.parameters + (size_t)(s.d.users - 1) * width;
         float *item = s.parameters + (size_t)(s.d.users + s.d.items - 1) * width;
@@ -239,5 +246,6 @@ static void the_unknown_stay_unknown(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(propagation_is_a_product_of_matrices), WEIR_CASE(l3_slopes_of_the_softmax_as_met),
-           WEIR_CASE(l3_slopes_of_the_softmax_drawn_evenly), WEIR_CASE(l3_slopes_of_bpr),
-           WEIR_CASE(l3_the_softmax_of_all_is_a_formula), WEIR_CASE(the_unknown_stay_unknown))
+           WEIR_CASE(l3_slopes_of_the_softmax_drawn_evenly), WEIR_CASE(l3_slopes_of_the_softmax_of_products),
+           WEIR_CASE(l3_slopes_of_bpr), WEIR_CASE(l3_the_softmax_of_all_is_a_formula),
+           WEIR_CASE(the_unknown_stay_unknown))

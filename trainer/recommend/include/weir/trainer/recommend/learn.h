@@ -36,8 +36,9 @@ extern "C" {
 #define WEIR_RECOMMEND_THREADS_MAX 64u
 
 typedef enum weir_recommend_loss {
-    WEIR_RECOMMEND_SOFTMAX, /* of cosines, against sampled items that all pairs of a batch share */
-    WEIR_RECOMMEND_BPR      /* of products, against one item for each pair                       */
+    WEIR_RECOMMEND_SOFTMAX,  /* of cosines, against sampled items that all pairs of a batch share */
+    WEIR_RECOMMEND_PRODUCTS, /* the same of products                                            */
+    WEIR_RECOMMEND_BPR       /* of products, against one item for each pair                       */
 } weir_recommend_loss;
 
 /* A plain value. */
