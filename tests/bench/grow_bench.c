@@ -408,7 +408,7 @@ static void close_all(growing *g, weir_err *errp) {
 static weir_err run_stream(const weir_cli *cli, const char *name, uint64_t records, uint64_t reads, uint32_t per_day,
                            grow_run *run) {
     growing g = {.config = weir_cli_config(cli), .reads = (uint32_t)reads, .run = run};
-    g.records_a_payment = strcmp(name, "foreign") == 0 ? 9.75 : 15.5;
+    g.records_a_payment = strcmp(name, "foreign") == 0 ? 9.75 : 15.7;
     *run = (grow_run){.stream = name};
     weir_err err = weir_bench_folder(&g.folder);
     int length = err ? 0 : snprintf(g.store, sizeof g.store - 16, "%s", g.folder);

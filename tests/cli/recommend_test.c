@@ -60,10 +60,10 @@ static void what_products_are_learnt_with(void **state) {
         "weir train snap --task next_view --epochs 1 --hidden 4 --models products --loss products >/dev/null && cat "
         "products/2*/provenance.json",
         "\"loss\":\"products\".*\"temperature\":1,.*\"decay\":0.1[,}]");
-    cli_must(
-        "weir train snap --task next_view --epochs 1 --hidden 4 --models said --loss products --temperature 2 --decay "
-        "0 >/dev/null && cat said/2*/provenance.json",
-        "\"temperature\":2,.*\"decay\":0[,}]");
+    cli_must("weir train snap --task next_view --epochs 1 --hidden 4 --models said --loss products --temperature 2 "
+             "--schedule cosine --decay "
+             "0 >/dev/null && cat said/2*/provenance.json",
+             "\"temperature\":2,.*\"decay\":0[,}]");
 }
 
 static void runs_and_sweeps_know_its_figure(void **state) {

@@ -53,7 +53,6 @@ static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
                                          "as-served",
                                          "network",
                                          "heads",
-                                         "schedule",
                                          "rate-end",
                                          "rate-rise",
                                          "edge-dropout",
@@ -120,6 +119,7 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     *o = weir_recommend_defaults(c->opts.snapshot, c->opts.task);
     o->seed = c->opts.seed;
     o->again = weir_cli_given(cli, "learn") && c->opts.again;
+    o->falls = c->opts.schedule == WEIR_TRAIN_COSINE;
     if (loss && strcmp(loss, "bpr") == 0 && (weir_cli_given(cli, "negatives") || weir_cli_given(cli, "temperature")))
         return WEIR_ERR(WEIR_EUSAGE,
                         "--negatives and --temperature are of --loss softmax and products; omit them with bpr");
@@ -192,6 +192,7 @@ static void recommend_put_provenance(weir_buf *out, const weir_cmd_train *c, con
     weir_json_key_u64(&json, "horizons", o->horizons);
     if (o->loss != WEIR_RECOMMEND_BPR) weir_json_key_f64(&json, "temperature", o->temperature);
     weir_json_key_f64(&json, "rate", o->rate);
+    if (o->falls) weir_json_key_string(&json, "schedule", "cosine");
     weir_json_key_f64(&json, "decay", o->decay);
     weir_json_object_end(&json);
 }

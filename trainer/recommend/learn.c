@@ -149,6 +149,8 @@ static double learn_epoch(weir_recommended *l, uint32_t epoch) {
     const uint32_t batch = l->opts.batch;
     const double whole = l->opts.rule.relations[0].weight;
     weir_rng rng = weir_rng_stream(l->opts.seed, epoch, LEARN_ORDER);
+    /* Each epoch learns something, the last one, too. */
+    const double fallen = l->opts.falls ? (1 + cos(M_PI * (epoch - 1) / l->opts.epochs)) / 2 : 1;
     uint32_t count = 0;
     double loss = 0;
     for (uint32_t i = 0; i < l->pairs.count; i++)
@@ -165,7 +167,7 @@ static double learn_epoch(weir_recommended *l, uint32_t epoch) {
         const uint32_t pairs = count - begin < batch ? count - begin : batch;
         const uint64_t draw = (uint64_t)epoch << 32 | begin;
         loss += weir_recommend_step_gradient(l->step, l->order + begin, pairs, draw, &gradient) * pairs;
-        weir_recommend_step_move(l->step);
+        weir_recommend_step_move(l->step, fallen);
     }
     return count ? loss / count : 0;
 }

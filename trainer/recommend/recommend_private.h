@@ -63,7 +63,8 @@ void weir_recommend_step_close(weir_recommend_step *step);
 /* The loss of these pairs (positions among the pairs of users), and its gradient, which is the step's. */
 double weir_recommend_step_gradient(weir_recommend_step *step, const uint32_t *pairs, uint32_t count, uint64_t draw,
                                     const float **gradientp);
-void weir_recommend_step_move(weir_recommend_step *step);
+/* By so much of the rate. */
+void weir_recommend_step_move(weir_recommend_step *step, double share);
 
 /* --- judge.c ------------------------------------------------------------------------------------------------------ */
 

@@ -52,6 +52,7 @@ struct weir_recommend_step {
     /* of the step at hand */
     const uint32_t *chosen;
     uint32_t chosen_count;
+    double rate; /* of the step at hand */
     uint64_t steps;
 };
 
@@ -302,7 +303,7 @@ static void step_move_part(void *context, uint32_t part, uint32_t thread) {
     weir_recommend_step *s = context;
     const size_t begin = (size_t)part * STEP_CELLS, left = s->cells - begin;
     const double steps = (double)s->steps;
-    const weir_adamw_step step = {.rate = s->opts->rate,
+    const weir_adamw_step step = {.rate = s->rate,
                                   .beta1 = STEP_BETA1,
                                   .beta2 = STEP_BETA2,
                                   .epsilon = STEP_EPSILON,
@@ -315,8 +316,9 @@ static void step_move_part(void *context, uint32_t part, uint32_t thread) {
                               s->moment2 + begin, s->parameters + begin);
 }
 
-void weir_recommend_step_move(weir_recommend_step *s) {
+void weir_recommend_step_move(weir_recommend_step *s, double share) {
     s->steps++;
+    s->rate = s->opts->rate * share;
     weir_recommend_team_run(s->team, (uint32_t)((s->cells + STEP_CELLS - 1) / STEP_CELLS), step_move_part, s);
 }
 

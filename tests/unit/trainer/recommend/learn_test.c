@@ -55,6 +55,31 @@ static void assert_same_tables(const weir_recommended *one, const weir_recommend
     assert_true(a.shape.trend_weight == b.shape.trend_weight);
 }
 
+/* The first epoch has all of the rate, the last one little, and what is learnt is as good. */
+static void a_rate_falls_from_epoch_to_epoch(void **state) {
+    (void)state;
+    const plant p = {.seed = weir_test_seed()};
+    shop_world w;
+    weir_snapshot *snapshot = plant_make(&w, &p);
+    said heard[2] = {{.count = 0}, {.count = 0}};
+    for (unsigned falls = 0; falls < 2; falls++) {
+        weir_recommend_opts o = plant_opts(snapshot);
+        weir_recommended *learnt;
+        o.falls = falls;
+        o.on_epoch = hear;
+        o.context = &heard[falls];
+        assert_ok(weir_recommend_learn(&o, &learnt));
+        const weir_recommended_view v = weir_recommended_look(learnt);
+        assert_true(v.test.recall > v.test.trend_recall + 0.2);
+        weir_recommended_free(learnt);
+    }
+    assert_true(heard[0].epochs[0].loss <= heard[1].epochs[0].loss &&
+                heard[0].epochs[0].loss >= heard[1].epochs[0].loss);
+    assert_true(heard[0].epochs[EPOCHS - 1].loss < heard[1].epochs[EPOCHS - 1].loss); /* which went less far */
+    weir_snapshot_close(snapshot);
+    shop_close(&w);
+}
+
 static void l2_any_number_of_threads_learns_the_same(void **state) {
     (void)state;
     static const uint32_t threads[] = {1, 2, 5};
@@ -397,8 +422,8 @@ static void every_allocation_may_fail(void **state) {
     shop_close(&w);
 }
 
-WEIR_TESTS(WEIR_CASE(a_planted_taste_is_learnt), WEIR_CASE(l2_any_number_of_threads_learns_the_same),
-           WEIR_CASE(l1_nothing_is_learnt_from_the_validation), WEIR_CASE(l1_nothing_is_chosen_by_the_test),
-           WEIR_CASE(l1_learnt_again_with_the_validation_alone), WEIR_CASE(too_little_is_said),
-           WEIR_CASE(options_out_of_range_are_refused), WEIR_CASE(a_snapshot_is_not_believed),
-           WEIR_CASE(every_allocation_may_fail))
+WEIR_TESTS(WEIR_CASE(a_planted_taste_is_learnt), WEIR_CASE(a_rate_falls_from_epoch_to_epoch),
+           WEIR_CASE(l2_any_number_of_threads_learns_the_same), WEIR_CASE(l1_nothing_is_learnt_from_the_validation),
+           WEIR_CASE(l1_nothing_is_chosen_by_the_test), WEIR_CASE(l1_learnt_again_with_the_validation_alone),
+           WEIR_CASE(too_little_is_said), WEIR_CASE(options_out_of_range_are_refused),
+           WEIR_CASE(a_snapshot_is_not_believed), WEIR_CASE(every_allocation_may_fail))

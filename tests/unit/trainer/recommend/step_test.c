@@ -235,7 +235,7 @@ static void the_unknown_stay_unknown(void **state) {
             user[c] = item[c] = 0;
         for (unsigned i = 0; i < 20; i++) {
             (void)weir_recommend_step_gradient(s.step, s.chosen, s.count, i, &gradient);
-            weir_recommend_step_move(s.step);
+            weir_recommend_step_move(s.step, 1);
         }
         for (uint32_t c = 0; c < width; c++)
             assert_true(user[c] == 0 && item[c] == 0);
@@ -245,7 +245,30 @@ static void the_unknown_stay_unknown(void **state) {
     }
 }
 
+/* The first step of Adam is as long as its rate, in every cell that has a slope. */
+static void a_step_is_as_long_as_its_share_of_the_rate(void **state) {
+    (void)state;
+    static const double shares[] = {1, 0.25, 0};
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 5, 0);
+    for (weir_recommend_loss loss = 0; loss <= WEIR_RECOMMEND_BPR; loss++)
+        for (unsigned i = 0; i < 3; i++) {
+            slope s;
+            const float *gradient;
+            slope_open(&s, &rng, loss, false, 2);
+            s.opts.decay = 0;
+            double most = 0;
+            double *before = doubles_of(s.parameters, dense_cells(&s.d));
+            (void)weir_recommend_step_gradient(s.step, s.chosen, s.count, 1, &gradient);
+            weir_recommend_step_move(s.step, shares[i]);
+            for (size_t c = 0; c < dense_cells(&s.d); c++)
+                most = fmax(most, fabs((double)s.parameters[c] - before[c]));
+            assert_true(fabs(most - shares[i] * s.opts.rate) < 1e-5);
+            free(before);
+            slope_close(&s);
+        }
+}
+
 WEIR_TESTS(WEIR_CASE(propagation_is_a_product_of_matrices), WEIR_CASE(l3_slopes_of_the_softmax_as_met),
            WEIR_CASE(l3_slopes_of_the_softmax_drawn_evenly), WEIR_CASE(l3_slopes_of_the_softmax_of_products),
            WEIR_CASE(l3_slopes_of_bpr), WEIR_CASE(l3_the_softmax_of_all_is_a_formula),
-           WEIR_CASE(the_unknown_stay_unknown))
+           WEIR_CASE(the_unknown_stay_unknown), WEIR_CASE(a_step_is_as_long_as_its_share_of_the_rate))

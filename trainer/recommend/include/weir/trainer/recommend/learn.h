@@ -58,6 +58,7 @@ typedef struct weir_recommend_opts {
     uint32_t horizons; /* of validation, and of test */
     weir_recommend_loss loss;
     bool again;   /* what is kept learns once more, with the validation's edges, as many epochs as were best */
+    bool falls;   /* the rate, along half a cosine from epoch to epoch, to 0 behind the last one */
     bool uniform; /* items to compare with are drawn evenly, and not as often as they are met */
     double rate, temperature, decay;
     uint64_t seed;
