@@ -43,8 +43,8 @@ _Static_assert((WEIR_AGGREGATE_WALK * WEIR_SCHEMA_CROWD_MAX + WALK_STEPS * WEIR_
                    WEIR_AGGREGATE_SET_SLOTS,
                "the set has room for whom a step finds, and for whom the walk has met");
 
-/* The different neighbours of the i-th vertex of a step, unless they are a crowd. Where edges are compared, those are
- * that the ask is for: others hand on what the last one said. */
+/* The different neighbours of the i-th vertex of a step, unless they are a crowd. With a share, only edges
+ * of the aggregate's relation are compared; along others the number of the last of these is carried on. */
 static weir_err walk_find_neighbors(weir_walk *w, const weir_schema_aggregate *aggregate, const weir_sample_ask *ask,
                                     const weir_walk_met *from, uint32_t i) {
     const weir_sample_window *window = &w->windows[i];

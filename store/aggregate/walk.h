@@ -8,9 +8,9 @@
  *   those of the newest edges, of one time as they are met.
  *   An ordered walk goes back in time: of a vertex that was met by an edge of time m, those edges lead on that are of
  *   m - window <= time <= m; of several edges by which it was met the newest counts. They are looked for as of the
- *   target's time, too, so that what was deleted since, or is forgotten, is not seen. With a share, of the edges of the
- *   aggregate's relation only those lead on of which the newer one, by which the walk came there, has that share; one
- *   without the number leads nowhere.
+ *   target's time, too, so that what was deleted since, or is forgotten, is not seen. With a share, an edge of the
+ *   aggregate's relation is compared with the last one of that relation on the way to it, which is newer, and leads
+ *   nowhere if that has another share of its number, or if it has none; then it does not count for a crowd, either.
  *
  * THREADS: [owner], as the source is.
  */
@@ -49,9 +49,10 @@ typedef struct weir_walk_met {
     const weir_vertex *ids;   /* over a graph                        */
     const int64_t *before_us, *since_us;
     const int64_t *upto_us; /* newer edges do not count */
-    const float *numbers;   /* with a share, of the edge by which the walk came to each; NaN: of none yet */
-    uint32_t count;         /* at most WEIR_AGGREGATE_WALK */
-    uint32_t steps;         /* that have met anybody */
+    const float
+        *numbers;   /* with a share, of the last edge of the aggregate's relation on the way to each; NaN: none yet */
+    uint32_t count; /* at most WEIR_AGGREGATE_WALK */
+    uint32_t steps; /* that have met anybody */
     uint16_t type;
 } weir_walk_met;
 

@@ -229,6 +229,14 @@ static weir_err aggregate_read_share(const weir_schema_def *def, weir_schema_agg
     if (!node) return WEIR_OK;
     if (!aggregate->ordered)
         return weir_schema_refuse(def, "share", "without 'ordered: true', which says what comes before what");
+    bool along = false; /* the relation whose edges are compared */
+    for (uint32_t i = 0; i < aggregate->through_count; i++)
+        along = along || aggregate->through[i].relation == aggregate->relation;
+    if (!along)
+        return WEIR_YAML_ERR(node,
+                             "%s: 'share' compares edges of relation '%s' with each other, along which 'through' "
+                             "does not go",
+                             def->what, relation->name);
     if (weir_yaml_node_kind(node) != WEIR_YAML_MAPPING)
         return WEIR_YAML_ERR(node, "%s: 'share' is {of: NUMBER, least: X, most: Y}", def->what);
     weir_schema_def inner = {.schema = def->schema, .place = node, .map = node};

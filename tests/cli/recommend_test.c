@@ -52,18 +52,17 @@ static void how_items_are_drawn(void **state) {
     }
 }
 
-/* Of products a softmax has another temperature, and a decay, unless they are said. */
+/* Products have a decay, unless it is said, and a scale of their own. */
 static void what_products_are_learnt_with(void **state) {
     (void)state;
     shop_make();
     cli_must(
         "weir train snap --task next_view --epochs 1 --hidden 4 --models products --loss products >/dev/null && cat "
         "products/2*/provenance.json",
-        "\"loss\":\"products\".*\"temperature\":1,.*\"decay\":0.1[,}]");
-    cli_must("weir train snap --task next_view --epochs 1 --hidden 4 --models said --loss products --temperature 2 "
-             "--schedule cosine --decay "
-             "0 >/dev/null && cat said/2*/provenance.json",
-             "\"temperature\":2,.*\"decay\":0[,}]");
+        "\"loss\":\"products\".*\"rate\":0.01,\"decay\":0.1\\}");
+    cli_must("weir train snap --task next_view --epochs 1 --hidden 4 --models said --loss products --schedule cosine "
+             "--decay 0 >/dev/null && cat said/2*/provenance.json",
+             "\"schedule\":\"cosine\",\"decay\":0\\}");
 }
 
 static void runs_and_sweeps_know_its_figure(void **state) {
@@ -85,7 +84,8 @@ static void options_of_the_other_kind_are_refused(void **state) {
         {TRAIN " --fanouts 3", "--fanouts is of a network that classifies, and task 'next_view' recommends"},
         {TRAIN " --model trees", "--model is of a network"},
         {TRAIN " --no-baselines", "--no-baselines is of a network"},
-        {TRAIN " --loss bpr --negatives 3", "--negatives and --temperature are of --loss softmax and products"},
+        {TRAIN " --loss bpr --negatives 3", "--negatives is of --loss softmax and products"},
+        {TRAIN " --loss products --temperature 3", "--temperature is of --loss softmax"},
         {TRAIN " --relations opened", "no relation 'opened' between the types of 'viewed'"},
         {TRAIN " --relations viewed=0", "the weight of 'viewed' is a number from"},
         {TRAIN " --relations viewed=1x", "the weight of 'viewed' is a number from"},

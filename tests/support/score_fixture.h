@@ -61,6 +61,8 @@ static const char score_schema_text[] =
     "    function: count, window: 1d}\n"
     "  turns: {vertex: payment, end: paid_at, through: [knows, knows, knows, knows], crowd: 48, ordered: true,\n"
     "    relation: knows, function: depth, window: 2h}\n"
+    "  handed: {vertex: payment, end: paid_by, through: [paid_by, paid_at, paid_at, paid_by], crowd: 48,\n"
+    "    ordered: true, share: {of: amount, least: 0.3, most: 1.5}, relation: paid_by, function: depth, window: 2h}\n"
     "  charged: {vertex: account, relation: paid_by, function: count, label: bad, is: yes, window: 1d}\n"
     "  judged: {vertex: account, relation: paid_by, function: mean, of: amount, label: bad, is: [no, yes], window: "
     "6h}\n"

@@ -120,16 +120,14 @@ static weir_err recommend_read(const weir_cli *cli, const weir_cmd_train *c, wei
     o->seed = c->opts.seed;
     o->again = weir_cli_given(cli, "learn") && c->opts.again;
     o->falls = c->opts.schedule == WEIR_TRAIN_COSINE;
-    if (loss && strcmp(loss, "bpr") == 0 && (weir_cli_given(cli, "negatives") || weir_cli_given(cli, "temperature")))
-        return WEIR_ERR(WEIR_EUSAGE,
-                        "--negatives and --temperature are of --loss softmax and products; omit them with bpr");
     for (unsigned l = 0; loss && l < sizeof recommend_losses / sizeof recommend_losses[0]; l++)
         if (strcmp(loss, recommend_losses[l]) == 0) o->loss = (weir_recommend_loss)l;
+    if (o->loss == WEIR_RECOMMEND_BPR && weir_cli_given(cli, "negatives"))
+        return WEIR_ERR(WEIR_EUSAGE, "--negatives is of --loss softmax and products; omit it with bpr");
+    if (o->loss != WEIR_RECOMMEND_SOFTMAX && weir_cli_given(cli, "temperature"))
+        return WEIR_ERR(WEIR_EUSAGE, "--temperature is of --loss softmax; products have a scale of their own: omit it");
     if (o->loss == WEIR_RECOMMEND_BPR) o->decay = 1e-4;
-    if (o->loss == WEIR_RECOMMEND_PRODUCTS) { /* which grow without an end */
-        o->temperature = 1;
-        o->decay = 0.1;
-    }
+    if (o->loss == WEIR_RECOMMEND_PRODUCTS) o->decay = 0.1; /* they would grow without an end */
     weir_err err = weir_cmd_train_u32(cli, "epochs", 1, 100000, &o->epochs);
     if (!err) err = weir_cmd_train_u32(cli, "batch", 1, 1u << 20, &o->batch);
     if (!err) err = weir_cmd_train_u32(cli, "hidden", 1, WEIR_RECOMMEND_WIDTH_MAX, &o->width);
@@ -190,7 +188,7 @@ static void recommend_put_provenance(weir_buf *out, const weir_cmd_train *c, con
     weir_json_key_u64(&json, "batch", o->batch);
     weir_json_key_u64(&json, "negatives", o->negatives);
     weir_json_key_u64(&json, "horizons", o->horizons);
-    if (o->loss != WEIR_RECOMMEND_BPR) weir_json_key_f64(&json, "temperature", o->temperature);
+    if (o->loss == WEIR_RECOMMEND_SOFTMAX) weir_json_key_f64(&json, "temperature", o->temperature);
     weir_json_key_f64(&json, "rate", o->rate);
     if (o->falls) weir_json_key_string(&json, "schedule", "cosine");
     weir_json_key_f64(&json, "decay", o->decay);

@@ -439,8 +439,7 @@ static const weir_option options[] = {
      "of a task that recommends: items to compare with are drawn as often as they are met, or evenly (default: as-met; "
      "evenly where edges do not fade, and of bpr)",
      "as-met|evenly"},
-    {"temperature", 0, "X", "of a task that recommends: by which cosines are divided, or products (default: 0.15, 1)",
-     NULL},
+    {"temperature", 0, "X", "of a task that recommends: by which cosines are divided (default: 0.15)", NULL},
     {"horizons", 0, "N", "of a task that recommends: how many horizons validation and test have each (default: 1)",
      NULL},
     {"threads", 0, "N", "of a task that recommends: threads that learn (default: one a core)", NULL},

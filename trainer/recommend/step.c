@@ -43,7 +43,7 @@ struct weir_recommend_step {
     uint32_t met_count;
     uint32_t negatives; /* that are drawn in a step */
     uint32_t *drawn;
-    float *compared; /* their vectors, of length 1 */
+    float *compared; /* their vectors, of length 1 where cosines count */
     float *compared_lengths;
     double offset; /* by which a drawn item counts more than itself, as log */
     step_part *parts;
@@ -102,7 +102,8 @@ static uint32_t step_item(const weir_recommend_step *s, uint32_t pair) {
 /* Row by row of scores: the softmax of the pair's own item among the drawn ones. What is left in scores is the
  * gradient of each, and in *ownp that of the own item. */
 static double step_softmax_row(const weir_recommend_step *s, uint32_t item, float own, float *scores, float *ownp) {
-    const double inverse = 1 / s->opts->temperature, scale = inverse / s->chosen_count;
+    const double inverse = s->opts->loss == WEIR_RECOMMEND_SOFTMAX ? 1 / s->opts->temperature : 1;
+    const double scale = inverse / s->chosen_count;
     double most = own * inverse, sum = 0;
     for (uint32_t n = 0; n < s->negatives; n++) {
         scores[n] = s->drawn[n] == item ? -INFINITY : (float)(scores[n] * inverse + s->offset);

@@ -11,7 +11,7 @@
 
 #include "parts_fixture.h"
 
-#define AGGREGATES 5u
+#define AGGREGATES 6u
 
 /* From 0 to 4 hops; of the second type there is none. */
 static const char ends_schema_text[] = PARTS_SCHEMA_WITH(
@@ -26,9 +26,12 @@ static const char ends_schema_text[] = PARTS_SCHEMA_WITH(
     "  chain: {vertex: a, end: fading, through: [{relation: fading, direction: in}, lasting, lasting,\n"
     "          {relation: fading, direction: in}, {relation: fading, direction: in}, lasting, lasting,\n"
     "          {relation: fading, direction: in}], crowd: 40, ordered: true, relation: fading, direction: in,\n"
-    "          function: depth, window: 3ms}\n");
+    "          function: depth, window: 3ms}\n"
+    "  kept: {vertex: a, end: fading, through: [{relation: fading, direction: in}, {relation: fading, direction: in},\n"
+    "         lasting, lasting, {relation: fading, direction: in}], crowd: 40, ordered: true,\n"
+    "         share: {of: w, least: 0.2, most: 2}, relation: fading, direction: in, function: depth, window: 4ms}\n");
 
-static const uint32_t hops[AGGREGATES] = {0, 1, 2, 4, 9};
+static const uint32_t hops[AGGREGATES] = {0, 1, 2, 4, 9, 6};
 
 /* What a snapshot or a part says of one vertex as of a put of its own. */
 static weir_err say(const weir_snapshot *snapshot, uint64_t vertex, int64_t put_us, double values[AGGREGATES]) {
@@ -144,7 +147,7 @@ static void refused_where(const char *text, const char *instead, weir_code code,
 
 static void parts_that_lie_about_it_are_refused(void **state) {
     (void)state;
-    static const char *const listed = "\"aggregates\":[\"of_end\",\"near\",\"far\",\"chain\"]";
+    static const char *const listed = "\"aggregates\":[\"of_end\",\"near\",\"far\",\"chain\",\"kept\"]";
     parts_world w;
     parts_cutting c;
     weir_part *part = NULL;
@@ -158,7 +161,7 @@ static void parts_that_lie_about_it_are_refused(void **state) {
     refused_where(listed, "\"aggregates\":[7]", WEIR_EDATA, "something else than an aggregate");
     refused_where(listed, "\"aggregates\":{}", WEIR_EDATA, "is not an array");
     refused_where(listed, "\"old\":[]", WEIR_EDATA, "'aggregates'");
-    refused_where(listed, "\"aggregates\":[\"near\",\"far\",\"chain\"]", WEIR_EDATA,
+    refused_where(listed, "\"aggregates\":[\"near\",\"far\",\"chain\",\"kept\"]", WEIR_EDATA,
                   "'aggregates' lacks aggregate 'of_end'");
     char *kept = parts_slurp(weir_test_path("p/part-0/vertices/a/lives/aggregate.far.npy"), &length);
     write_over("vertices/a/lives/aggregate.far.npy", kept, length - 8);
@@ -179,7 +182,7 @@ static void parts_that_bring_too_much_are_refused(void **state) {
     parts_uncut(&c);
     char *brought = parts_slurp(weir_test_path("p/part-0/vertices/a/lives/aggregate.chain.npy"), &length);
     write_over("vertices/a/lives/aggregate.far.npy", brought, length);
-    refused_where("\"aggregates\":[\"chain\"]", "\"aggregates\":[\"far\",\"chain\"]", WEIR_EDATA,
+    refused_where("\"aggregates\":[\"chain\",\"kept\"]", "\"aggregates\":[\"far\",\"chain\",\"kept\"]", WEIR_EDATA,
                   "'aggregates' has aggregate 'far', which looks 4 hops far in a part of depth 4");
     weir_free(brought);
     parts_world_close(&w);

@@ -149,7 +149,8 @@ static bool naive_has(const met *steps, uint32_t count, uint32_t type, uint64_t 
 
 /* Of what the older edge said, the newer one has this share. */
 static bool naive_leads(const weir_schema_aggregate *a, double newer, const plain_edge *older) {
-    if (a->share.of == WEIR_SCHEMA_NONE || newer < 0) return true;
+    if (a->share.of == WEIR_SCHEMA_NONE) return true;
+    if (newer < 0) return !isnan(older->weight);
     return a->share.least * (double)older->weight <= newer && a->share.most * (double)older->weight >= newer;
 }
 
@@ -229,8 +230,8 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     met steps[WEIR_SCHEMA_THROUGH_MAX + 1] = {{.count = 1, .x = {-1}}};
     uint64_t second = UINT64_MAX;
     double sum = 0, squares = 0, most = -INFINITY, latest = (double)NAN, own, other;
-    int64_t newest_us = INT64_MIN, oldest_us = INT64_MAX;
-    uint32_t count = 0, different = 0;
+    int64_t newest_us = INT64_MIN, told_us = INT64_MIN, oldest_us = INT64_MAX;
+    uint32_t count = 0, told = 0, different = 0;
     steps[0].type = w->f.ends[a->between[0]].to;
     if (!naive_end(w, a->between[0], vertex, event, before_us, &steps[0].who[0], &own)) return (double)NAN;
     if (a->between[1] != WEIR_SCHEMA_NONE && !naive_end(w, a->between[1], vertex, event, before_us, &second, &other))
@@ -246,12 +247,15 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
                        before = count;
         for (uint32_t e = 0; e < all; e++) {
             if (second != UINT64_MAX && plain_other(edges[e], direction_of(a->direction)) != second) continue;
-            const double x = (double)edges[e]->weight;
+            const double x = isnan(edges[e]->weight) ? 0 : (double)edges[e]->weight;
+            const bool tells = !isnan(edges[e]->weight);
             count++;
+            told += tells;
             sum += x;
             squares += x * x;
-            most = fmax(most, x);
-            if (edges[e]->time_us > newest_us) latest = x;
+            if (tells) most = fmax(most, x);
+            if (tells && edges[e]->time_us > told_us) latest = x;
+            told_us = tells && edges[e]->time_us > told_us ? edges[e]->time_us : told_us;
             newest_us = edges[e]->time_us > newest_us ? edges[e]->time_us : newest_us;
             oldest_us = edges[e]->time_us < oldest_us ? edges[e]->time_us : oldest_us;
         }
@@ -268,10 +272,10 @@ static double naive_value(const world *w, const weir_schema_aggregate *a, uint64
     if (a->ratio != WEIR_SCHEMA_NONE) return sum > 0 ? own / sum : (double)NAN; /* which are of sums here */
     if (a->function == WEIR_SCHEMA_SUM) return sum;
     if (a->function == WEIR_SCHEMA_NEWEST) return latest;
-    if (a->function == WEIR_SCHEMA_MAX) return count ? most : (double)NAN;
+    if (a->function == WEIR_SCHEMA_MAX) return told ? most : (double)NAN;
     if (a->function == WEIR_SCHEMA_SINCE_LAST) return (double)(count ? before_us - newest_us : a->window_us) * 1e-6;
     if (a->function == WEIR_SCHEMA_SINCE_FIRST) return count ? (double)(before_us - oldest_us) * 1e-6 : 0;
-    return count ? sqrt(fmax(0, squares / count - sum / count * (sum / count))) : (double)NAN;
+    return told ? sqrt(fmax(0, squares / told - sum / told * (sum / told))) : (double)NAN;
 }
 
 /* --- cases -------------------------------------------------------------------------------------------------------- */
@@ -289,12 +293,18 @@ static void g5_a_walk_is_that_of_the_plain_list(void **state) {
         const size_t edges = (size_t)(large ? 2000 + weir_rng_below(&rng, 1000) : weir_rng_below(&rng, 500));
         const int64_t grain_us = round % 2 ? 1 : HOUR_US;
         fixture_random_from(&w.f, &rng, vertices, edges, 0, HOURS * (uint64_t)(HOUR_US / grain_us));
+        const float missing = round % 4 == 3 ? 4 : -1;
         for (unsigned i = 0; i < 4; i++)
-            for (uint64_t e = 0; e < w.f.csrs[i].edges; e++)
+            for (uint64_t e = 0; e < w.f.csrs[i].edges; e++) {
                 w.f.times[i][e] *= grain_us;
+                if (w.f.weights[i][e] >= missing && missing > 0) w.f.weights[i][e] = NAN;
+            }
         for (unsigned relation = 0; relation < 2; relation++)
-            for (size_t e = 0; e < w.f.plain_count[relation]; e++)
-                w.f.plain[relation][e].time_us *= grain_us;
+            for (size_t e = 0; e < w.f.plain_count[relation]; e++) {
+                plain_edge *edge = &w.f.plain[relation][e];
+                edge->time_us *= grain_us;
+                if (edge->weight >= missing && missing > 0) edge->weight = NAN;
+            }
         world_start(&w);
         for (unsigned row = 0; row < ROWS; row++) {
             const uint64_t vertex = weir_rng_below(&rng, row % 2 ? 3 : vertices); /* few have most of the edges */

@@ -349,6 +349,9 @@ static void aggregates_of_what_is_handed_on_in_part(void **state) {
         {AGGREGATE SHARE "{of: suum, least: 0, most: 1}, " KEPT, "6:75",
          "'of' has 'suum', but 'paid' declares no such feature"},
         {AGGREGATE SHARE "{of: sum, least: 0, mist: 1}, " KEPT, "6:90", "'mist'"},
+        {AGGREGATE "{vertex: acc, end: sent, through: [{relation: sent, direction: in}], ordered: true, "
+                   "share: {of: sum, least: 0, most: 1}, relation: paid, function: depth, window: 1h}\n",
+         "6:97", "'share' compares edges of relation 'paid' with each other, along which 'through' does not go"},
     };
     CHECK_RULES(rules);
 }

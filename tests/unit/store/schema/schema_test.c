@@ -37,7 +37,7 @@ static const struct {
     const char *input, *canonical;
     uint64_t hash;
 } goldens[] = {
-    {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0x5a75a0ce893b3427},
+    {"store/schema/schemas/payments.yaml", "tests/golden/schema/payments.canonical.yaml", 0x5895f89aaaadd00f},
     {"store/schema/schemas/clicks.yaml", "tests/golden/schema/clicks.canonical.yaml", 0x7cdfd54a14387773},
     {"tests/golden/schema/edges.yaml", "tests/golden/schema/edges.canonical.yaml", 0x4df31ed510566add},
     {"tests/golden/schema/labelled.yaml", "tests/golden/schema/labelled.canonical.yaml", 0x4ed0b4e11dedd806},

@@ -18,7 +18,6 @@ static void a_planted_taste_is_learnt(void **state) {
         said heard = {.count = 0};
         weir_recommended *learnt;
         o.loss = kind == 3 ? WEIR_RECOMMEND_PRODUCTS : kind == 2 ? WEIR_RECOMMEND_BPR : WEIR_RECOMMEND_SOFTMAX;
-        if (kind == 3) o.temperature = 1;
         o.uniform = kind % 2;
         o.on_epoch = hear;
         o.context = &heard;

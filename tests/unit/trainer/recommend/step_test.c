@@ -164,13 +164,15 @@ static void l3_slopes_of_bpr(void **state) {
 static double dense_loss(const slope *s, const double *parameters) {
     const dense *d = &s->d;
     const uint32_t width = d->width;
+    const bool cosines = s->opts.loss == WEIR_RECOMMEND_SOFTMAX;
+    const double temperature = cosines ? s->opts.temperature : 1;
     double *vectors = room_of(dense_cells(d), sizeof *vectors), loss = 0;
     dense_propagate(d, s->opts.layers, parameters, vectors, NULL);
     for (uint32_t row = 0; row < d->users + d->items; row++) {
         double square = 0;
         for (uint32_t c = 0; c < width; c++)
             square += vectors[row * width + c] * vectors[row * width + c];
-        for (uint32_t c = 0; s->opts.loss == WEIR_RECOMMEND_SOFTMAX && square > 0 && c < width; c++)
+        for (uint32_t c = 0; cosines && square > 0 && c < width; c++)
             vectors[row * width + c] /= sqrt(square);
     }
     for (uint32_t n = 0; n < s->count; n++) {
@@ -183,9 +185,9 @@ static double dense_loss(const slope *s, const double *parameters) {
             for (uint32_t c = 0; c < width; c++)
                 score += vectors[user * width + c] * vectors[(d->users + i) * width + c];
             if (i == d->pairs.user_items[s->chosen[n]]) own = score;
-            if (d->degrees[i] > 0) sum += exp(score / s->opts.temperature);
+            if (d->degrees[i] > 0) sum += exp(score / temperature);
         }
-        loss += log(sum) - own / s->opts.temperature;
+        loss += log(sum) - own / temperature;
     }
     free(vectors);
     return loss / s->count;

@@ -30,8 +30,9 @@
  *   AGGREGATE-G5  A walk sees edges with begin <= time < t only, as its value does (an ordered one goes as far back
  *                 from the edge that led to a vertex, and newer ones do not count), all as of t: of a step's at most
  *                 WEIR_AGGREGATE_WALK vertices the newest WEIR_AGGREGATE_WALK_EDGES each. Of those whom it meets so
- *                 many count, too, or, where they are many, an equal share of WEIR_AGGREGATE_EDGES each. Different ones
- *                 are those whom it meets.
+ *                 many count, too, or, where they are many, an equal part of WEIR_AGGREGATE_EDGES each. Different ones
+ *                 are those whom it meets. With a share, edges of the aggregate's relation that do not have it are as
+ *                 if they were not there, in the walk and at its end.
  *
  * THREADS: a handle belongs to one thread at a time, as its source does.
  */

@@ -144,8 +144,8 @@ typedef struct weir_schema_walk {
     weir_schema_direction direction;
 } weir_schema_walk;
 
-/* Of an ordered walk, which edges of the aggregate's relation lead on: those of which the next newer one of that
- * relation, if the walk has gone along any, has from `least` to `most` times the number. */
+/* Of an ordered walk: of an edge's number, how much the edge of the same relation has by which the walk came to it. The
+ * relation is the aggregate's; its edges lead on where that is from `least` to `most`, and where there was none yet. */
 typedef struct weir_schema_share {
     uint32_t of; /* feature of the relation; NONE: all lead on */
     double least, most;

@@ -60,7 +60,8 @@ typedef struct weir_recommend_opts {
     bool again;   /* what is kept learns once more, with the validation's edges, as many epochs as were best */
     bool falls;   /* the rate, along half a cosine from epoch to epoch, to 0 behind the last one */
     bool uniform; /* items to compare with are drawn evenly, and not as often as they are met */
-    double rate, temperature, decay;
+    double rate, decay;
+    double temperature; /* of cosines */
     uint64_t seed;
     weir_err (*on_epoch)(void *context, const weir_recommend_epoch *epoch); /* NULL: nobody is told */
     void *context;
