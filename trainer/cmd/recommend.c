@@ -236,8 +236,12 @@ static weir_err recommend_finish(const weir_cmd_train *c, const weir_recommend_o
     char id[WEIR_MODEL_ID_MAX] = "";
     recommend_put_report(&metrics, weir_snapshot_schema(o->snapshot), &v);
     recommend_put_provenance(&provenance, c, o);
-    weir_buf_printf(&text, "best of epoch %u; what is met lately weighs %.2f, half of it after %.1f h\n", v.best_epoch,
-                    v.shape.trend_weight, (double)v.trend_half_life_us / 3.6e9);
+    weir_buf_printf(&text, "best of epoch %u; what is met lately ", v.best_epoch);
+    if (v.shape.trend_weight > 0)
+        weir_buf_printf(&text, "weighs %.2f, half of it after %.3g h\n", v.shape.trend_weight,
+                        (double)v.trend_half_life_us / 3.6e9);
+    else
+        weir_buf_text(&text, "does not count\n");
     recommend_print_part(&text, "validation", &v.validation, false);
     recommend_print_part(&text, "test", &v.test, true);
     weir_err err = weir_buf_err(&metrics);
