@@ -293,6 +293,27 @@ static void h2_killed_at_each_point_it_ends_as_it_would_have(void **state) {
     }
 }
 
+/* A training writes an epoch's line and its checkpoint; killed between the two it has lost neither. */
+static void h2_killed_between_a_line_and_its_checkpoint(void **state) {
+    static const char *const points[] = {"train.between:1", "train.between:2", "train.between:4"};
+    weir_test_output output;
+    (void)state;
+    days_snapshot();
+    cli_must(SWEEP "whole" PLAN, "^best on validation");
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        char line[1024];
+        snprintf(line, sizeof line, "rm -rf k; WEIR_KILL_AT=%s " SWEEP "k" PLAN, points[i]);
+        cli_bash(weir_test_folder(), line, &output);
+        CLI_ASSERT(output.status == IN_USE, line, &output, "must say that its training was killed");
+        weir_test_output_free(&output);
+        go_on(SWEEP "k" PLAN);
+        cli_must(SAME("k"), "^the same$");
+        cli_must("for t in whole/trials/*; do diff <(grep -o '\"epoch\":[0-9]*' $t/epochs.jsonl) "
+                 "<(grep -o '\"epoch\":[0-9]*' k/trials/${t##*/}/epochs.jsonl); done && echo all lines",
+                 "^all lines$");
+    }
+}
+
 static void run_and_kill(int64_t life_us) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -334,4 +355,5 @@ WEIR_TESTS(WEIR_CASE(a_sweep_finds_the_best_by_validation), WEIR_CASE(h1_more_tr
            WEIR_CASE(a_stopped_look_has_begun_no_training), WEIR_CASE(h2_a_killed_training_is_gone_on_with),
            WEIR_CASE(what_fails_in_the_last_rung_is_never_the_best),
            WEIR_CASE(h2_killed_at_each_point_it_ends_as_it_would_have),
+           WEIR_CASE(h2_killed_between_a_line_and_its_checkpoint),
            WEIR_CASE(h2_killed_at_random_moments_it_ends_as_it_would_have), WEIR_CASE(a_second_one_waits_outside))

@@ -9,6 +9,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
+#include <weir/store/base/fault.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/hash.h>
 #include <weir/store/base/log.h>
@@ -484,8 +485,11 @@ static weir_err training_epoch(weir_trained *t) {
         k->add(weir_nn_parameter_count(t->nn), t->average ? t->average : t->params, t->best_params);
     }
     epoch.elapsed_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
-    err = weir_training_state_save(t);
-    if (!err) err = weir_training_log_epoch(t, &epoch);
+    /* What is ended between the two learns the epoch once more, and writes its line anew; the other way round the line
+     * would be missing for ever. */
+    err = weir_training_log_epoch(t, &epoch);
+    weir_kill_point("train.between");
+    if (!err) err = weir_training_state_save(t);
     if (!err && t->opts.on_epoch) err = t->opts.on_epoch(t->opts.context, &epoch);
     return err;
 }
