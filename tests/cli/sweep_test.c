@@ -275,39 +275,41 @@ static void go_on(const char *line) {
     fail_msg("the trainings of a killed sweep do not end");
 }
 
+/* A sweep that ends so because of a kill at that point ends as it would have when it goes on. */
+static void check_killed_at(const char *point, int status) {
+    weir_test_output output;
+    char line[1024];
+    snprintf(line, sizeof line, "rm -rf k; WEIR_KILL_AT=%s " SWEEP "k" PLAN, point);
+    cli_bash(weir_test_folder(), line, &output);
+    CLI_ASSERT(output.status == status, line, &output, "must be killed there");
+    weir_test_output_free(&output);
+    go_on(SWEEP "k" PLAN);
+    cli_must(SAME("k"), "^the same$");
+}
+
 /* Each point comes in a trial of the first rung and in one of the second. */
 static void h2_killed_at_each_point_it_ends_as_it_would_have(void **state) {
     static const char *const points[] = {"before:3", "trained:3", "saved:4", "before:9", "trained:9", "saved:10"};
-    weir_test_output output;
     (void)state;
     days_snapshot();
     cli_must(SWEEP "whole" PLAN, "^best on validation");
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
-        char line[1024];
-        snprintf(line, sizeof line, "rm -rf k; WEIR_KILL_AT=sweep.%s " SWEEP "k" PLAN, points[i]);
-        cli_bash(weir_test_folder(), line, &output);
-        CLI_ASSERT(output.status == SIGKILLED, line, &output, "must be killed there");
-        weir_test_output_free(&output);
-        go_on(SWEEP "k" PLAN);
-        cli_must(SAME("k"), "^the same$");
+        char point[64];
+        snprintf(point, sizeof point, "sweep.%s", points[i]);
+        check_killed_at(point, SIGKILLED);
     }
 }
 
-/* A training writes an epoch's line and its checkpoint; killed between the two it has lost neither. */
+/* A training writes an epoch's line and its checkpoint; killed between the two it has lost neither. The sweep, whose
+ * trainings are killed, says so. */
 static void h2_killed_between_a_line_and_its_checkpoint(void **state) {
-    static const char *const points[] = {"train.between:1", "train.between:2", "train.between:4"};
-    weir_test_output output;
     (void)state;
     days_snapshot();
     cli_must(SWEEP "whole" PLAN, "^best on validation");
-    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
-        char line[1024];
-        snprintf(line, sizeof line, "rm -rf k; WEIR_KILL_AT=%s " SWEEP "k" PLAN, points[i]);
-        cli_bash(weir_test_folder(), line, &output);
-        CLI_ASSERT(output.status == IN_USE, line, &output, "must say that its training was killed");
-        weir_test_output_free(&output);
-        go_on(SWEEP "k" PLAN);
-        cli_must(SAME("k"), "^the same$");
+    for (unsigned epoch = 1; epoch <= 3; epoch++) {
+        char point[64];
+        snprintf(point, sizeof point, "train.between:%u", epoch);
+        check_killed_at(point, IN_USE);
         cli_must("for t in whole/trials/*; do diff <(grep -o '\"epoch\":[0-9]*' $t/epochs.jsonl) "
                  "<(grep -o '\"epoch\":[0-9]*' k/trials/${t##*/}/epochs.jsonl); done && echo all lines",
                  "^all lines$");
