@@ -49,10 +49,9 @@ typedef struct weir_walk_met {
     const weir_vertex *ids;   /* over a graph                        */
     const int64_t *before_us, *since_us;
     const int64_t *upto_us; /* newer edges do not count */
-    const float
-        *numbers;   /* with a share, of the last edge of the aggregate's relation on the way to each; NaN: none yet */
-    uint32_t count; /* at most WEIR_AGGREGATE_WALK */
-    uint32_t steps; /* that have met anybody */
+    const float *numbers;   /* with a share, of the last edge compared on the way to each; NaN: none yet */
+    uint32_t count;         /* at most WEIR_AGGREGATE_WALK */
+    uint32_t steps;         /* that have met anybody */
     uint16_t type;
 } weir_walk_met;
 
