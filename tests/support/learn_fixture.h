@@ -144,46 +144,36 @@ static inline void learn_put(learn_world *w, uint32_t type, uint64_t n, int64_t 
     learn_put_row(w, type, n, time_us, number ? row : NULL, length);
 }
 
-static inline void learn_edge_of(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us, double number,
-                                 uint64_t event) {
+/* Between any two. number NULL: without a row. */
+static inline void learn_edge_with(learn_world *w, uint16_t relation, weir_vertex from, weir_vertex to, int64_t time_us,
+                                   uint64_t event, const double *number) {
     uint8_t row[64];
-    weir_mutation m[2] = {{.kind = WEIR_PUT_EDGE, .type = LEARN_BY, .vertex = learn_vertex(LEARN_PAY, pay)}};
-    m[0].neighbor = learn_vertex(LEARN_WHO, who);
-    m[0].time_us = time_us;
-    m[0].event = event;
-    m[0].row = row;
-    m[0].row_length = learn_number_row(number, row);
-    m[1] = m[0];
-    m[1].direction = WEIR_IN;
-    m[1].vertex = m[0].neighbor;
-    m[1].neighbor = m[0].vertex;
-    learn_submit(w, m, 2);
-}
-
-/* Of a relation without features. */
-static inline void learn_bare_edge(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us) {
-    weir_mutation m[2] = {{.kind = WEIR_PUT_EDGE, .type = LEARN_BY, .vertex = learn_vertex(LEARN_PAY, pay)}};
-    m[0].neighbor = learn_vertex(LEARN_WHO, who);
-    m[0].time_us = time_us;
-    m[0].event = w->offset + 1;
-    m[1] = m[0];
-    m[1].direction = WEIR_IN;
-    m[1].vertex = m[0].neighbor;
-    m[1].neighbor = m[0].vertex;
-    learn_submit(w, m, 2);
-}
-
-/* Of a relation without features, between any two. */
-static inline void learn_edge_between(learn_world *w, uint16_t relation, weir_vertex from, weir_vertex to,
-                                      int64_t time_us, uint64_t event) {
     weir_mutation m[2] = {{.kind = WEIR_PUT_EDGE, .type = relation, .vertex = from, .time_us = time_us}};
     m[0].neighbor = to;
     m[0].event = event;
+    m[0].row = number ? row : NULL;
+    m[0].row_length = number ? learn_number_row(*number, row) : 0;
     m[1] = m[0];
     m[1].direction = WEIR_IN;
     m[1].vertex = to;
     m[1].neighbor = from;
     learn_submit(w, m, 2);
+}
+
+static inline void learn_edge_of(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us, double number,
+                                 uint64_t event) {
+    learn_edge_with(w, LEARN_BY, learn_vertex(LEARN_PAY, pay), learn_vertex(LEARN_WHO, who), time_us, event, &number);
+}
+
+/* Of a relation without features. */
+static inline void learn_bare_edge(learn_world *w, uint64_t pay, uint64_t who, int64_t time_us) {
+    learn_edge_with(w, LEARN_BY, learn_vertex(LEARN_PAY, pay), learn_vertex(LEARN_WHO, who), time_us, w->offset + 1,
+                    NULL);
+}
+
+static inline void learn_edge_between(learn_world *w, uint16_t relation, weir_vertex from, weir_vertex to,
+                                      int64_t time_us, uint64_t event) {
+    learn_edge_with(w, relation, from, to, time_us, event, NULL);
 }
 
 /* By an event of its own. */

@@ -308,27 +308,41 @@ static const char walk_schema_text[] =
     "tasks: {bad: {kind: classify, label: bad, positive: yes}}\n"
     "sources: {s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}}\n";
 
+static const char share_schema_text[] =
+    "version: 1\n"
+    "name: handed\n"
+    "vertices: {pay: {features: {x: {kind: number}}}, who: {}}\n"
+    "relations: {by: {from: pay, to: who}, at: {from: pay, to: who},\n"
+    "            knows: {from: who, to: who, features: {amount: {kind: number}}}}\n"
+    "aggregates: {near: {vertex: pay, end: by, through: [{relation: knows, direction: out}], ordered: true,\n"
+    "             share: {of: amount, least: 0.5, most: 1}, relation: knows, direction: out, function: count, window: "
+    "1d}}\n"
+    "labels: {bad: {vertex: pay, values: [no, yes], absent: no, lag: 1h}}\n"
+    "tasks: {bad: {kind: classify, label: bad, positive: yes}}\n"
+    "sources: {s: {id: id, time: t, mutations: [{put_edge: by, from: a, to: b}]}}\n";
+
 /* Who a pay is by knows another who knows a third. Of a no one of these two comes never; of a yes all have met by so
- * long after the pay. */
-static void walk_world(learn_world *w, int64_t met_us, bool on_the_way) {
+ * long after the pay. shares: those of a no have met, too, and only how much of what came before is handed on tells. */
+static void walk_world(learn_world *w, int64_t met_us, bool on_the_way, bool shares) {
     for (uint64_t n = 0; n < PAYS; n++) {
         const int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND, before_us = t - 3600 * LEARN_SECOND;
         const double x = weir_rng_normal(&w->rng);
         const bool yes = weir_rng_below(&w->rng, 2);
         const weir_vertex by = learn_vertex(LEARN_WHO, n), known = learn_vertex(LEARN_WHO, PAYS + n);
         const weir_vertex third = learn_vertex(LEARN_WHO, 2 * PAYS + n);
-        learn_edge_between(w, PAIR_KNOWS, on_the_way ? known : by, on_the_way ? third : known, before_us,
-                           w->offset + 1);
+        const double came = 10, handed_on = yes ? 8 : 2;
+        learn_edge_with(w, PAIR_KNOWS, on_the_way ? known : by, on_the_way ? third : known, before_us, w->offset + 1,
+                        shares ? &came : NULL);
         learn_put(w, LEARN_PAY, n, t, &x);
         learn_edge_between(w, PAIR_BY, learn_vertex(LEARN_PAY, n), by, t, w->offset);
-        if (!yes) continue;
-        learn_edge_between(w, PAIR_KNOWS, on_the_way ? by : known, on_the_way ? known : third, t + met_us,
-                           w->offset + 1);
-        learn_label(w, LEARN_BAD, n, "yes", t + LEAK_US);
+        if (!yes && !shares) continue;
+        learn_edge_with(w, PAIR_KNOWS, on_the_way ? by : known, on_the_way ? known : third, t + met_us, w->offset + 1,
+                        shares ? &handed_on : NULL);
+        if (yes) learn_label(w, LEARN_BAD, n, "yes", t + LEAK_US);
     }
 }
 
-static void what_others_do_is_seen(int64_t met_us, bool on_the_way, bool seen) {
+static void what_others_do_is_seen(int64_t met_us, bool on_the_way, bool shares, bool seen) {
     weir_snapshot *snapshot;
     weir_comm *comm = NULL;
     weir_trained *trained = NULL;
@@ -336,8 +350,8 @@ static void what_others_do_is_seen(int64_t met_us, bool on_the_way, bool seen) {
     learn_world w;
     char out[4096];
     snprintf(out, sizeof out, "%s", learn_path("snapshot"));
-    learn_open(&w, walk_schema_text, weir_test_seed());
-    walk_world(&w, met_us, on_the_way);
+    learn_open(&w, shares ? share_schema_text : walk_schema_text, weir_test_seed());
+    walk_world(&w, met_us, on_the_way, shares);
     learn_build(&w, out, LEARN_START_US + (int64_t)PAYS * 60 * LEARN_SECOND + 2 * LEARN_RIPE_US);
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
     assert_ok(weir_comm_start(NULL, NULL, &comm));
@@ -356,20 +370,23 @@ static void what_others_do_is_seen(int64_t met_us, bool on_the_way, bool seen) {
 
 static void what_others_did_before(void **state) {
     (void)state;
-    what_others_do_is_seen(-1, false, true);
-    what_others_do_is_seen(-1, true, true);
+    what_others_do_is_seen(-1, false, false, true);
+    what_others_do_is_seen(-1, true, false, true);
+    what_others_do_is_seen(-1, true, true, true);
 }
 
 static void what_others_do_in_its_moment(void **state) {
     (void)state;
-    what_others_do_is_seen(0, false, false);
-    what_others_do_is_seen(0, true, false);
+    what_others_do_is_seen(0, false, false, false);
+    what_others_do_is_seen(0, true, false, false);
+    what_others_do_is_seen(0, true, true, false);
 }
 
 static void what_others_do_after(void **state) {
     (void)state;
-    what_others_do_is_seen(1, false, false);
-    what_others_do_is_seen(1, true, false);
+    what_others_do_is_seen(1, false, false, false);
+    what_others_do_is_seen(1, true, false, false);
+    what_others_do_is_seen(1, true, true, false);
 }
 
 /* --- what was told of others -------------------------------------------------------------------------------------- */
