@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,30 +42,41 @@ bool weir_bench_quick(const weir_cli *cli) {
 }
 
 /* Another process waits for the end of this one, by whatever signal, and removes what is left of the folder: the pipe
- * between them has an end when all that had its other side open is gone. */
-static weir_err bench_watch_over(const char *folder) {
+ * between them has an end when all that had its other side open is gone. A byte in *callp: it leaves the folder alone. */
+static weir_err bench_watch_over(const char *folder, int *callp) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC)) return WEIR_ERRNO(errno, "cannot make a pipe");
     pid_t watcher = fork();
     if (watcher < 0) return WEIR_ERRNO(errno, "cannot start a process that removes %s in the end", folder);
+    *callp = ends[1];
     if (watcher > 0) return close(ends[0]) ? WEIR_ERRNO(errno, "cannot close a pipe") : WEIR_OK;
     char byte;
+    ssize_t got;
     setsid(); /* ^C is for who measures */
     close(ends[1]);
-    while (read(ends[0], &byte, 1) < 0 && errno == EINTR) {
+    while ((got = read(ends[0], &byte, 1)) < 0 && errno == EINTR) {
     }
-    execl("/bin/rm", "rm", "-rf", "--", folder, (char *)NULL);
+    if (got == 0) execl("/bin/rm", "rm", "-rf", "--", folder, (char *)NULL);
     _exit(1);
 }
 
+/* It is watched over before it is there: who is killed in between leaves nothing. */
 weir_err weir_bench_folder_make(char path[PATH_MAX]) {
-    const char *parent = getenv("WEIR_BENCH_FOLDER");
-    char template[PATH_MAX];
-    weir_err err = weir_path_join(template, sizeof template, parent ? parent : ".", "weir-bench.XXXXXX");
-    if (err) return err;
-    if (!mkdtemp(template)) return WEIR_ERRNO(errno, "cannot make the folder %s", template);
-    if (!realpath(template, path)) return WEIR_ERRNO(errno, "cannot find the folder %s", template);
-    return bench_watch_over(path);
+    const char *given = getenv("WEIR_BENCH_FOLDER"), *parent = given ? given : ".";
+    char whole[PATH_MAX], name[32];
+    uint64_t drawn;
+    int call;
+    if (!realpath(parent, whole)) return WEIR_ERRNO(errno, "cannot find the folder %s", parent);
+    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) return WEIR_ERRNO(errno, "cannot draw a name");
+    snprintf(name, sizeof name, "weir-bench.%016" PRIx64, drawn);
+    weir_err err = weir_path_join(path, PATH_MAX, whole, name);
+    if (!err) err = bench_watch_over(path, &call);
+    if (!err && mkdir(path, S_IRWXU)) {
+        err = WEIR_ERRNO(errno, "cannot make the folder %s", path);
+        ssize_t told = write(call, "", 1); /* it may be somebody else's; a watcher that is gone removes nothing */
+        (void)told;
+    }
+    return err;
 }
 
 weir_err weir_bench_folder(const char **pathp) {
