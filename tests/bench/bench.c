@@ -42,7 +42,8 @@ bool weir_bench_quick(const weir_cli *cli) {
 }
 
 /* Another process waits for the end of this one, by whatever signal, and removes what is left of the folder: the pipe
- * between them has an end when all that had its other side open is gone. A byte in *callp: it leaves the folder alone. */
+ * between them has an end when all that had its other side open is gone. A byte in *callp tells it to leave the folder
+ * alone. */
 static weir_err bench_watch_over(const char *folder, int *callp) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC)) return WEIR_ERRNO(errno, "cannot make a pipe");
