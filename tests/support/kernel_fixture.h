@@ -3,6 +3,7 @@
 #ifndef WEIR_KERNEL_FIXTURE_H
 #define WEIR_KERNEL_FIXTURE_H
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,43 @@ static inline void assert_close(weir_real *actual, double *expected, size_t coun
         double error = fabs((double)actual[i] - expected[i]);
         if (!(error <= TOLERANCE * (1 + fabs(expected[i]))))
             fail_msg("%s[%zu] is %.9g, and should be %.9g", what, i, (double)actual[i], expected[i]);
+    }
+    free(actual);
+    free(expected);
+}
+
+/* What a sum should be, and its size: what it would be if no term cancelled another. */
+typedef struct naive_sum {
+    double sum, size;
+    uint32_t terms;
+} naive_sum;
+
+static inline void naive_add(naive_sum *s, double term) {
+    s->sum += term;
+    s->size += fabs(term);
+    s->terms++;
+}
+
+static inline naive_sum *naive_sums_of(const weir_real *x, size_t count) {
+    naive_sum *sums = array(count, sizeof *sums);
+    for (size_t i = 0; i < count; i++)
+        naive_add(&sums[i], (double)x[i]);
+    return sums;
+}
+
+/* Each addition rounds by at most half a unit of what the sum is then, which is no more than its size; errors of random
+ * sign add up as a random walk does, by the square root of their number. */
+static inline double naive_rounding(double terms) {
+    return 4 * sqrt(terms + 1) * (double)(FLT_EPSILON / 2);
+}
+
+/* Frees both. Rows that many others are added to are compared by this: `assert_close` knows only what is left. */
+static inline void assert_sums(weir_real *actual, naive_sum *expected, size_t count, const char *what) {
+    for (size_t i = 0; i < count; i++) {
+        const naive_sum *s = &expected[i];
+        double error = fabs((double)actual[i] - s->sum);
+        if (!(error <= naive_rounding(s->terms + 2.0) * s->size)) /* a term's two factors are rounded, too */
+            fail_msg("%s[%zu] is %.9g, and should be %.9g", what, i, (double)actual[i], s->sum);
     }
     free(actual);
     free(expected);
