@@ -22,7 +22,7 @@
 #define GRADIENT_NOISE 1e-7
 #endif
 #define ENTRIES_A_TENSOR  6u
-#define ENTRIES_OF_OTHERS 2u /* of networks other than means: they are many, and each entry is seven ways forward */
+#define ENTRIES_OF_OTHERS 2u /* of networks other than means: they are many, and each entry is four ways forward */
 #define DISTANCE          1e-5
 
 typedef struct gradient_check {
@@ -59,25 +59,23 @@ static inline double loss_at(gradient_check *g, uint64_t at, double distance) {
     return naive_loss(g, logits);
 }
 
-static inline double difference(gradient_check *g, uint64_t at, double distance) {
-    return (loss_at(g, at, distance) - loss_at(g, at, -distance)) / (2 * distance);
-}
-
 /* By how much the slopes to either side differ: half as much at half the distance, unless a kink is just here. */
-static inline double bend(gradient_check *g, uint64_t at, double distance) {
-    double here = loss_at(g, at, 0);
-    return fabs(loss_at(g, at, distance) - here - (here - loss_at(g, at, -distance))) / distance;
+static inline double bend(double down, double here, double up, double distance) {
+    return fabs(up - here - (here - down)) / distance;
 }
 
 /* Against the largest of the tensor where the entry itself is nearly none. */
 static inline void check_entry(gradient_check *g, const weir_nn_tensor *tensor, uint64_t at, double largest) {
-    double gradient = (double)g->gradients[at], wide = difference(g, at, DISTANCE);
-    double narrow = difference(g, at, DISTANCE / 2), scale = fmax(fmax(fabs(gradient), fabs(wide)), 1e-2 * largest);
+    const double gradient = (double)g->gradients[at], here = g->loss, half = DISTANCE / 2;
+    const double down = loss_at(g, at, -DISTANCE), up = loss_at(g, at, DISTANCE);
+    const double half_down = loss_at(g, at, -half), half_up = loss_at(g, at, half);
+    const double wide = (up - down) / (2 * DISTANCE), narrow = (half_up - half_down) / (2 * half);
+    const double scale = fmax(fmax(fabs(gradient), fabs(wide)), 1e-2 * largest);
     if (scale < GRADIENT_NOISE)
         return; /* nothing of the batch comes by here, or what adds up to 0, as where all scores
                                            of GAT move alike */
-    double bent = bend(g, at, DISTANCE);
-    bool at_a_kink = bent > 0.2 * GRADIENT_ERROR * scale && bend(g, at, DISTANCE / 2) > 0.75 * bent;
+    const double bent = bend(down, here, up, DISTANCE);
+    bool at_a_kink = bent > 0.2 * GRADIENT_ERROR * scale && bend(half_down, here, half_up, half) > 0.75 * bent;
     if (at_a_kink || fabs(wide - narrow) > 0.2 * GRADIENT_ERROR * scale) {
         g->kinks++;
         return;

@@ -6,20 +6,48 @@
 #ifndef WEIR_NAIVE_NETWORK_H
 #define WEIR_NAIVE_NETWORK_H
 
+#include <stdarg.h>
+
 #include "nn_fixture.h"
 
 #define NN_HIDDEN_MAX 64u /* widest that it computes */
 #define NN_EDGES_MAX  64u /* of one node, along one step */
 
-static inline const double *naive_tensor(const nn_fixture *f, const double *params, const char *name) {
-    const weir_nn_tensor *tensor = weir_nn_tensor_find(f->nn, name);
-    if (!tensor) fail_msg("no tensor %s", name);
-    return params + tensor->offset;
-}
+/* FNV-1a, of more than bytes. */
+#define NN_MIX(key, value) (((key) ^ (uint64_t)(value)) * 0x100000001b3u)
 
-#define NAIVE(f, params, ...) \
-    (snprintf(naive_name, sizeof naive_name, __VA_ARGS__), naive_tensor((f), (params), naive_name))
-static char naive_name[WEIR_NN_TENSOR_NAME_MAX];
+/* The tensor of that name, which printf composes. Each node asks for each of its tensors: what was found is kept by a
+ * hash of the format and its %s and %u, because composing names and comparing them took most of a test. */
+__attribute__((format(printf, 3, 4))) static inline const double *naive_tensor(const nn_fixture *f,
+                                                                               const double *params, const char *format,
+                                                                               ...) {
+    static struct { uint64_t key, offset; } seen[1024];
+    uint64_t key = NN_MIX(0xcbf29ce484222325u, f->serial);
+    va_list args;
+    va_start(args, format);
+    for (const char *at = format; *at; at++) {
+        if (*at != '%')
+            key = NN_MIX(key, *at);
+        else if (*++at == 'u')
+            key = NN_MIX(key, va_arg(args, unsigned));
+        else
+            for (const char *word = va_arg(args, const char *); *word; word++)
+                key = NN_MIX(key, *word);
+    }
+    va_end(args);
+    const size_t slot = (key >> 32) % (sizeof seen / sizeof *seen);
+    if (seen[slot].key != key) {
+        char name[WEIR_NN_TENSOR_NAME_MAX];
+        va_start(args, format);
+        vsnprintf(name, sizeof name, format, args);
+        va_end(args);
+        const weir_nn_tensor *tensor = weir_nn_tensor_find(f->nn, name);
+        if (!tensor) fail_msg("no tensor %s", name);
+        seen[slot].key = key;
+        seen[slot].offset = tensor->offset;
+    }
+    return params + seen[slot].offset;
+}
 
 static inline void naive_where(const weir_block_view *v, uint32_t node, uint32_t *hopp, uint32_t *typep) {
     for (uint32_t i = 0; i < (v->hops + 1) * v->types; i++) {
@@ -83,17 +111,18 @@ static inline void naive_encode(const nn_fixture *f, const double *params, uint3
         memcpy(h, x, inputs->width * sizeof *h);
         return;
     }
-    if (inputs->width) naive_apply(inputs->width, hidden, x, NAIVE(f, params, "encode.%s.weight", inputs->name), h);
+    if (inputs->width)
+        naive_apply(inputs->width, hidden, x, naive_tensor(f, params, "encode.%s.weight", inputs->name), h);
     for (uint32_t c = 0; c < inputs->category_count; c++) {
         double one = 1;
         uint32_t slot = f->slots[type][row * inputs->category_count + c];
         const double *table =
             inputs->categories[c].feature == WEIR_SCHEMA_NONE
-                ? NAIVE(f, params, "encode.%s.embedding", inputs->name)
-                : NAIVE(f, params, "encode.%s.%s.embedding", inputs->name, inputs->categories[c].name);
+                ? naive_tensor(f, params, "encode.%s.embedding", inputs->name)
+                : naive_tensor(f, params, "encode.%s.%s.embedding", inputs->name, inputs->categories[c].name);
         if (slot != WEIR_NO_SLOT) naive_apply(1, hidden, &one, table + slot * hidden, h);
     }
-    naive_relu(hidden, NAIVE(f, params, "encode.%s.bias", inputs->name), h);
+    naive_relu(hidden, naive_tensor(f, params, "encode.%s.bias", inputs->name), h);
 }
 
 /* --- what is gathered along a step --- */
@@ -118,8 +147,8 @@ static inline const double *naive_child(const naive_gather *g, uint32_t i) {
 /* A tensor of the step's relation and direction. */
 static inline const double *naive_own(const naive_gather *g, const char *name) {
     const weir_sample_step *s = &nn_steps[g->step];
-    return NAIVE(g->f, g->params, "layer%u.%s.%s.%s", g->layer, weir_nn_edge(g->f->shape, s->relation)->name,
-                 s->direction == WEIR_OUT ? "out" : "in", name);
+    return naive_tensor(g->f, g->params, "layer%u.%s.%s.%s", g->layer, weir_nn_edge(g->f->shape, s->relation)->name,
+                        s->direction == WEIR_OUT ? "out" : "in", name);
 }
 
 static inline bool naive_same_type(const naive_gather *g) {
@@ -346,8 +375,8 @@ static inline void naive_norm_of(const nn_fixture *f, const double *params, uint
     uint32_t hop = 0, type = 0;
     naive_where(f->batch.block, node, &hop, &type);
     const char *name = weir_nn_vertex(f->shape, type)->name;
-    const double *gain = NAIVE(f, params, "layer%u.%s.norm.gain", layer, name);
-    naive_norm(weir_nn_hidden(f->shape), gain, NAIVE(f, params, "layer%u.%s.norm.bias", layer, name), y);
+    const double *gain = naive_tensor(f, params, "layer%u.%s.norm.gain", layer, name);
+    naive_norm(weir_nn_hidden(f->shape), gain, naive_tensor(f, params, "layer%u.%s.norm.bias", layer, name), y);
 }
 
 static inline void naive_layer(const nn_fixture *f, const double *params, uint32_t layer, uint32_t node,
@@ -358,20 +387,20 @@ static inline void naive_layer(const nn_fixture *f, const double *params, uint32
     const char *name = weir_nn_vertex(f->shape, type)->name;
     if (naive_has_self(f, layer, type))
         naive_apply(naive_cols(f, layer, type), hidden, below + node * naive_stride(f, layer),
-                    NAIVE(f, params, "layer%u.%s.self.weight", layer, name), out);
+                    naive_tensor(f, params, "layer%u.%s.self.weight", layer, name), out);
     for (uint32_t s = 0; s < f->batch.block->steps; s++) {
         const weir_block_edges *e = &f->batch.block->edges[s];
         if (node >= e->parent_begin && node < e->parent_end) naive_step(f, params, layer, s, node, below, out);
     }
     if (naive_answers(f, layer)) {
-        naive_apply(1, hidden, &one, NAIVE(f, params, "layer%u.%s.bias", layer, name), out);
+        naive_apply(1, hidden, &one, naive_tensor(f, params, "layer%u.%s.bias", layer, name), out);
         return;
     }
-    naive_relu(hidden, NAIVE(f, params, "layer%u.%s.bias", layer, name), out);
+    naive_relu(hidden, naive_tensor(f, params, "layer%u.%s.bias", layer, name), out);
     if (nn_feeds_forward(f->encoders)) {
         double dense[NN_HIDDEN_MAX] = {0};
-        naive_apply(hidden, hidden, out, NAIVE(f, params, "layer%u.%s.dense.weight", layer, name), dense);
-        naive_apply(1, hidden, &one, NAIVE(f, params, "layer%u.%s.dense.bias", layer, name), dense);
+        naive_apply(hidden, hidden, out, naive_tensor(f, params, "layer%u.%s.dense.weight", layer, name), dense);
+        naive_apply(1, hidden, &one, naive_tensor(f, params, "layer%u.%s.dense.bias", layer, name), dense);
         memcpy(out, dense, hidden * sizeof *out);
     }
     if (!nn_normless(f->encoders) && !nn_has_stream(f->encoders)) naive_norm_of(f, params, layer, node, out);
@@ -435,7 +464,7 @@ static inline void naive_forward(const nn_fixture *f, const double *params, cons
     double *most = fixture_array((size_t)v->targets * hidden, sizeof *most), one = 1;
     memset(logits, 0, v->targets * outputs * sizeof *logits);
     for (uint32_t layer = 1; layer <= v->hops; layer++) {
-        const double *weight = NAIVE(f, params, "head.weight");
+        const double *weight = naive_tensor(f, params, "head.weight");
         if (layer < v->hops && !nn_concat(f->encoders) && f->encoders != NN_MOST) continue;
         double *rows = naive_layers(f, params, drop, layer);
         if (nn_concat(f->encoders)) weight += (layer - 1) * hidden * outputs;
@@ -446,7 +475,7 @@ static inline void naive_forward(const nn_fixture *f, const double *params, cons
         free(rows);
     }
     for (uint32_t t = 0; t < v->targets; t++)
-        naive_apply(1, outputs, &one, NAIVE(f, params, "head.bias"), logits + t * outputs);
+        naive_apply(1, outputs, &one, naive_tensor(f, params, "head.bias"), logits + t * outputs);
     free(most);
 }
 

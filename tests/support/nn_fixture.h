@@ -122,6 +122,7 @@ static const uint64_t nn_known_ids[] = {3, 17, 18, 1000, 5000000000, UINT64_MAX 
 #define NN_KNOWN ((uint32_t)(sizeof nn_known_ids / sizeof *nn_known_ids))
 
 typedef struct nn_fixture {
+    uint64_t serial; /* differs from that of every other of the program */
     weir_rng rng;
     arrays_fixture graph;
     weir_sample_arrays arrays; /* the graph's, and a type without vertices */
@@ -155,7 +156,8 @@ static inline double nn_normal(nn_fixture *f) {
  * nobody says. */
 static inline void nn_open_network(nn_fixture *f, uint64_t seed, const char *task, uint32_t hidden,
                                    nn_encoders encoders, weir_nn_network network, uint32_t heads) {
-    *f = (nn_fixture){.rng = weir_rng_stream(seed, 7, 0), .network = network, .each = 1};
+    static uint64_t opened;
+    *f = (nn_fixture){.serial = ++opened, .rng = weir_rng_stream(seed, 7, 0), .network = network, .each = 1};
     fixture_random(&f->graph, &f->rng, 50, 500, (uint64_t)NN_LAST_US);
     const char *text = nn_bare(encoders) ? nn_schema_of_numbers : nn_schema_text;
     assert_ok(weir_schema_parse("tiny.yaml", text, strlen(text), &f->schema));

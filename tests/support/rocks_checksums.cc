@@ -2,8 +2,8 @@
 /* rocks_checksums.cc - the same by RocksDB alone: see rocks_checksums.h. */
 #include "rocks_checksums.h"
 
+#include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,8 +20,9 @@ int rocks_checksums(const char *folder) {
     const std::unique_ptr<rocksdb::DB> db(opened);
     db->GetLiveFilesMetaData(&files);
     for (const auto &file : files) {
+        std::string bytes(file.size, '\0');
         std::ifstream from(folder + file.name, std::ios::binary);
-        const std::string bytes((std::istreambuf_iterator<char>(from)), std::istreambuf_iterator<char>());
+        if (!from.read(&bytes[0], static_cast<std::streamsize>(bytes.size())) || from.get() != EOF) return -1;
         auto sum = options.file_checksum_gen_factory->CreateFileChecksumGenerator({});
         sum->Update(bytes.data(), bytes.size());
         sum->Finalize();

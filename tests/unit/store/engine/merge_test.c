@@ -69,8 +69,10 @@ static void world_sort(world *w) {
 
 static void value_of(const record *r, uint8_t *value) {
     weir_rng rng = weir_rng_stream(r->seed, 0, 0);
-    for (uint32_t i = 0; i < r->value_length; i++)
-        value[i] = (uint8_t)weir_rng_below(&rng, UINT8_MAX + 1);
+    for (size_t i = 0; i < r->value_length; i += sizeof(uint64_t)) {
+        const uint64_t word = weir_rng_u64(&rng);
+        memcpy(value + i, &word, r->value_length - i < sizeof word ? r->value_length - i : sizeof word);
+    }
 }
 
 /* Short ones, which lie before all others (engine.h), those that are just a prefix, and long ones, of which some

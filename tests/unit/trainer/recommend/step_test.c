@@ -107,11 +107,11 @@ static double slope_loss(slope *s, size_t cell, float moved) {
     return loss;
 }
 
-/* A loss is rounded to some 10^-7 of its terms, which a difference over 0.02 makes 10^-5 of; what the four points leave
- * out is of the fourth power of 0.02. */
+/* A loss is rounded to some 10^-7 of its terms, which a difference over 0.01 makes 2e-5 of; what the four points leave
+ * out is of the fourth power of 0.01. */
 static void check_slope(slope *s) {
     const size_t cells = dense_cells(&s->d);
-    const float h = 0x1p-6f, *gradient;
+    const float h = 0x1p-7f, *gradient;
     double most = 0;
     (void)weir_recommend_step_gradient(s->step, s->chosen, s->count, 5, &gradient);
     float *kept = room_of(cells, sizeof *kept);
@@ -124,7 +124,9 @@ static void check_slope(slope *s) {
             fail_msg("the slope of cell %zu is %.9g, and should be %.9g", i, (double)kept[i], expected);
         most = fmax(most, fabs(expected));
     }
-    assert_true(most > 0.01);
+    /* Of a pair alone the softmax may be sure. */
+    /* Of a pair alone the softmax may be sure; of many together slopes are far above the tolerance. */
+    if (s->count >= 40) assert_true(most > 30 * 1e-4);
     free(kept);
 }
 
@@ -257,6 +259,8 @@ static void a_step_is_as_long_as_its_share_of_the_rate(void **state) {
             slope s;
             const float *gradient;
             slope_open(&s, &rng, loss, false, 2);
+            for (; s.count < 40; s.count++) /* a pair may have no slope: what it is compared with may be met, too */
+                s.chosen[s.count] = (uint32_t)weir_rng_below(&rng, s.d.pairs.count);
             s.opts.decay = 0;
             double most = 0;
             double *before = doubles_of(s.parameters, dense_cells(&s.d));
