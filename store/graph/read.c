@@ -454,16 +454,20 @@ static weir_err read_take_as_they_are(weir_shard *shard, const weir_list_query *
     return WEIR_OK;
 }
 
-/* Of edges that are asked for again their window gives the answer as it is told. false: by way of entries. */
-static bool read_take_edges(const weir_shard *shard, const weir_list_query *query, weir_arena *arena,
+/* Of edges that are asked for again their window, or what remains of the list, gives the answer as it is told, where no
+ * delta has anything of it. false: by way of entries. */
+static bool read_take_edges(const weir_shard *shard, const weir_list_query *query, bool remains, weir_arena *arena,
                             read_merged *out) {
     const weir_deleted_filter *filter = weir_deleted_filter_of(shard->deleted);
     weir_edge *edges;
     WEIR_ASSERT(WEIR_LIST_KIND(query->list) == WEIR_LIST_KIND_EDGES && !query->hidden_too);
     if (weir_deleted_filter_may_have(filter, query->vertex)) return false;
     const weir_cache_span span = {query->before_us, query->newer_than_us};
-    if (!weir_cache_edges(shard->cache, query->vertex, query->list, span, query->limit, arena, &edges, &out->count))
-        return false;
+    const bool has = remains ? weir_remains_edges(shard->remains, query->vertex, query->list, query->before_us,
+                                                  query->newer_than_us, query->limit, arena, &edges, &out->count)
+                             : weir_cache_edges(shard->cache, query->vertex, query->list, span, query->limit, arena,
+                                                &edges, &out->count);
+    if (!has) return false;
     if (weir_deleted_filter_any(filter)) {
         for (uint32_t i = 0; i < out->count; i++)
             weir_deleted_filter_ahead(filter, edges[i].neighbor);
@@ -495,7 +499,7 @@ static weir_err read_list_once(weir_shard *shard, const weir_list_query *query, 
                                       &s->complete);
         alone = alone && s->count == 0 && s->complete;
     }
-    if (first && alone && out->as_edges && read_take_edges(shard, query, arena, out)) {
+    if (alone && out->as_edges && read_take_edges(shard, query, !first, arena, out)) {
         weir_err err = weir_shard_spend(query->budget, out->count);
         while (query->newer_than_us != INT64_MIN && out->count > 0 &&
                out->edges[out->count - 1].time_us <= query->newer_than_us)

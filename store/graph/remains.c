@@ -160,6 +160,34 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
     return answers;
 }
 
+bool weir_remains_edges(weir_remains *remains, weir_vertex vertex, weir_list list, int64_t before_us,
+                        int64_t newer_than_us, size_t limit, weir_arena *arena, weir_edge **edgesp, uint32_t *countp) {
+    weir_edge *edges = NULL;
+    uint8_t *rows = NULL;
+    size_t count = 0, bytes = 0;
+    weir_mutex_lock(&remains->mutex);
+    remains_block **place = remains_find(remains, vertex, list);
+    const remains_block *b = place ? *place : NULL;
+    if (b && before_us >= b->span.before_us && newer_than_us >= b->span.newer_than_us &&
+        (b->count >= limit || b->span.complete || remains_reach(b, newer_than_us))) {
+        count = b->count < limit ? b->count : limit;
+        bytes = weir_entries_row_bytes(b->entries, count);
+        edges = weir_arena_alloc(arena, count * sizeof *edges);
+        rows = bytes ? weir_arena_alloc_aligned(arena, 1, bytes) : NULL;
+    }
+    const bool answers = edges && (rows || bytes == 0);
+    for (size_t i = 0; answers && i < count; i++) {
+        const weir_entry *e = &b->entries[i];
+        edges[i] = (weir_edge){e->neighbor, e->time_us, e->event, e->row_length ? rows : NULL, e->row_length};
+        if (e->row_length) memcpy(rows, e->row, e->row_length);
+        rows += e->row_length;
+    }
+    weir_mutex_unlock(&remains->mutex);
+    *edgesp = edges;
+    *countp = answers ? (uint32_t)count : 0;
+    return answers;
+}
+
 /* --- what a seal changes ---------------------------------------------------------------------------------------- */
 
 void weir_remains_marks_take(weir_remains *remains, weir_remains_marks *marks) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weir/store/base/arena.h>
+#include <weir/store/base/rng.h>
 
 #include "remains.h"
 
@@ -171,7 +172,57 @@ static void more_than_there_is_room_for_takes_turns(void **state) {
     fixture_close(&f);
 }
 
+/* The short way for edges says what the long one says where that is an answer, and nothing elsewhere. */
+static void edges_are_those_that_are_collected(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    uint8_t bytes[256];
+    unsigned answered = 0;
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)weir_rng_below(&rng, 256);
+    for (uint64_t round = 0; round < weir_test_rounds(400); round++) {
+        fixture f;
+        weir_arena *arena;
+        weir_edge *edges;
+        uint32_t count;
+        fixture_open(&f, 1u << 20);
+        assert_ok(weir_arena_open(1u << 20, &arena));
+        for (size_t i = 0; i < WEIR_REMAINS_MAX; i++) {
+            f.entries[i].neighbor = weir_vertex_make(weir_rng_u64(&rng), i);
+            f.entries[i].row = bytes + weir_rng_below(&rng, 100);
+            f.entries[i].row_length = weir_rng_below(&rng, 3) ? weir_rng_below(&rng, 100) & 0x7fu : 0;
+        }
+        const weir_remains_span span = {(int64_t)weir_rng_below(&rng, 200),
+                                        weir_rng_below(&rng, 2) ? (int64_t)weir_rng_below(&rng, 100) : INT64_MIN,
+                                        INT64_MIN, weir_rng_below(&rng, 2)};
+        weir_remains_fill(f.remains, weir_cache_epoch(f.cache), 1, list, &span, f.entries,
+                          weir_rng_below(&rng, 4) ? weir_rng_below(&rng, WEIR_REMAINS_MAX) : 0);
+        for (unsigned asked = 0; asked < 20; asked++) {
+            const int64_t before_us = (int64_t)weir_rng_below(&rng, 250);
+            const int64_t newer_than_us = weir_rng_below(&rng, 3) ? (int64_t)weir_rng_below(&rng, 130) : INT64_MIN;
+            const size_t limit = 1 + weir_rng_below(&rng, WEIR_REMAINS_MAX);
+            bool answers = weir_remains_collect(f.remains, 1, list, before_us, newer_than_us, f.found, limit, row_of,
+                                                arena, &f.count, &f.span);
+            answers = answers && (f.count == limit || f.span.complete);
+            assert_int_equal(
+                weir_remains_edges(f.remains, 1, list, before_us, newer_than_us, limit, arena, &edges, &count),
+                answers);
+            assert_int_equal(count, answers ? f.count : 0);
+            for (uint32_t i = 0; i < count; i++) {
+                const weir_entry *e = &f.found[i];
+                assert_true(edges[i].neighbor == e->neighbor && edges[i].time_us == e->time_us);
+                assert_true(edges[i].event == e->event && edges[i].row_length == e->row_length);
+                if (e->row_length) assert_memory_equal(edges[i].row, e->row, e->row_length);
+            }
+            answered += answers;
+        }
+        weir_arena_close(arena);
+        fixture_close(&f);
+    }
+    assert_true(answered > 0);
+}
+
 WEIR_TESTS(WEIR_CASE(it_answers_as_of_later_and_for_none_that_is_older),
            WEIR_CASE(s5_what_was_scanned_before_a_seal_is_refused), WEIR_CASE(what_says_no_less_stays),
            WEIR_CASE(readers_of_other_ages_do_not_take_each_others), WEIR_CASE(long_rows_are_kept_as_far_as_they_fit),
-           WEIR_CASE(more_than_there_is_room_for_takes_turns))
+           WEIR_CASE(more_than_there_is_room_for_takes_turns), WEIR_CASE(edges_are_those_that_are_collected))
