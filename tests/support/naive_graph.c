@@ -124,23 +124,26 @@ static int order(const naive_edge *a, const naive_edge *b) {
     return 0;
 }
 
-/* Insertion into what is kept; the same record again replaces the row, because the log goes on. */
+/* Insertion into what is kept, the newest last, where most belong; the same record again replaces the row, because the
+ * log goes on. */
 static size_t insert(naive_edge *kept, size_t count, const naive_edge *e) {
-    size_t at = 0;
-    while (at < count && order(&kept[at], e) < 0)
-        at++;
-    if (at < count && order(&kept[at], e) == 0) {
-        kept[at] = *e;
+    size_t at = count;
+    while (at > 0 && order(&kept[at - 1], e) < 0)
+        at--;
+    if (at > 0 && order(&kept[at - 1], e) == 0) {
+        kept[at - 1] = *e;
         return count;
     }
-    memmove(&kept[at + 1], &kept[at], (count - at) * sizeof *kept);
+    for (size_t i = count; i > at; i--)
+        kept[i] = kept[i - 1];
     kept[at] = *e;
     return count + 1;
 }
 
 static size_t take_newest(naive_edge *all, size_t count, size_t limit, naive_edge *edges) {
     size_t taken = count < limit ? count : limit;
-    memcpy(edges, all, taken * sizeof *edges);
+    for (size_t i = 0; i < taken; i++)
+        edges[i] = all[count - 1 - i];
     free(all);
     return taken;
 }
