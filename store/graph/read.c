@@ -488,6 +488,7 @@ static weir_err read_list_once(weir_shard *shard, const weir_list_query *query, 
     read_source sources[SOURCES];
     weir_entry near[SOURCES * NEAR_ENTRIES];
     bool first = capacity == query->limit, alone = true;
+    WEIR_ASSERT(!out->edges); /* whoever has the answer asks no further */
     for (size_t i = 0; i < SOURCES; i++)
         sources[i] = (read_source){.complete = true};
     for (size_t i = 0; i < COLD; i++) {
@@ -501,6 +502,7 @@ static weir_err read_list_once(weir_shard *shard, const weir_list_query *query, 
     }
     if (alone && out->as_edges && read_take_edges(shard, query, !first, arena, out)) {
         weir_err err = weir_shard_spend(query->budget, out->count);
+        out->lacking = 0; /* another reader has left what remains since the last try */
         while (query->newer_than_us != INT64_MIN && out->count > 0 &&
                out->edges[out->count - 1].time_us <= query->newer_than_us)
             out->count--;

@@ -165,6 +165,8 @@ bool weir_remains_edges(weir_remains *remains, weir_vertex vertex, weir_list lis
     weir_edge *edges = NULL;
     uint8_t *rows = NULL;
     size_t count = 0, bytes = 0;
+    *countp = 0;
+    if (atomic_load_explicit(&remains->count, memory_order_relaxed) == 0) return false;
     weir_mutex_lock(&remains->mutex);
     remains_block **place = remains_find(remains, vertex, list);
     const remains_block *b = place ? *place : NULL;
@@ -179,8 +181,7 @@ bool weir_remains_edges(weir_remains *remains, weir_vertex vertex, weir_list lis
     for (size_t i = 0; answers && i < count; i++) {
         const weir_entry *e = &b->entries[i];
         edges[i] = (weir_edge){e->neighbor, e->time_us, e->event, e->row_length ? rows : NULL, e->row_length};
-        if (e->row_length) memcpy(rows, e->row, e->row_length);
-        rows += e->row_length;
+        if (e->row_length) rows = (uint8_t *)memcpy(rows, e->row, e->row_length) + e->row_length;
     }
     weir_mutex_unlock(&remains->mutex);
     *edgesp = edges;

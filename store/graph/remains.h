@@ -46,8 +46,8 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
                           int64_t newer_than_us, weir_entry *entries, size_t capacity, weir_cache_allocate allocate,
                           void *context, size_t *countp, weir_remains_span *spanp);
 
-/* Up to `limit` edges of the answer in the arena with their rows. false: what is kept does not answer the question, or
- * the arena is full; weir_remains_collect says which.  [any] */
+/* Up to `limit` edges in the arena with their rows; the last of them may be as old as newer_than_us. false: what is
+ * kept does not answer the question, or the arena is full.  [any] */
 bool weir_remains_edges(weir_remains *remains, weir_vertex vertex, weir_list list, int64_t before_us,
                         int64_t newer_than_us, size_t limit, weir_arena *arena, weir_edge **edgesp, uint32_t *countp);
 

@@ -17,7 +17,8 @@
 #define NN_MIX(key, value) (((key) ^ (uint64_t)(value)) * 0x100000001b3u)
 
 /* The tensor of that name, which printf composes. Each node asks for each of its tensors: what was found is kept by a
- * hash of the format and its %s and %u, because composing names and comparing them took most of a test. */
+ * hash of the fixture's number, the format, and its %s and %u, because composing names and comparing them took most of
+ * a test. */
 __attribute__((format(printf, 3, 4))) static inline const double *naive_tensor(const nn_fixture *f,
                                                                                const double *params, const char *format,
                                                                                ...) {

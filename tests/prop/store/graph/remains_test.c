@@ -4,11 +4,14 @@
  * answer is what a naive graph says.
  *
  * Deletions come late, and edges after what deletes them; neighbours and the hub itself are deleted, too. Seals fall
- * anywhere, so that what hides an edge lies in the cold store, in a delta, or in both.
+ * anywhere, so that what hides an edge lies in the cold store, in a delta, or in both. In every other store another
+ * reader asks the same all the time: what it leaves behind is there in the midst of a read that found nothing at first.
  */
 #include "submit.h"
 #include "weir_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +32,7 @@ typedef struct campaign {
     uint32_t source;
     uint64_t offset, events;
     int64_t now_us;
-    bool deletes_vertices;
+    bool deletes_vertices, read_beside; /* by another reader, too: then a seed alone repeats nothing */
     uint64_t read_twice, cheap; /* reads at once after the same, and those of them that took less than a fifth */
 } campaign;
 
@@ -160,6 +163,29 @@ static void read_some(campaign *c) {
     }
 }
 
+typedef struct other_reader {
+    weir_graph *graph;
+    uint64_t seed;
+    atomic_bool ends;
+} other_reader;
+
+/* The newest, as of now: what it says is looked at elsewhere. */
+static void *read_beside(void *context) {
+    other_reader *o = context;
+    weir_rng rng = weir_rng_stream(o->seed, 0, 1);
+    weir_arena *arena;
+    assert_ok(weir_arena_open(64u << 20, &arena));
+    while (!atomic_load(&o->ends)) {
+        const weir_edge *edges;
+        uint32_t count, limit = 1 + (uint32_t)weir_rng_below(&rng, 12);
+        assert_ok(weir_graph_neighbors(o->graph, HUB, 0, WEIR_OUT, WEIR_BEFORE_ALL, limit, arena, &edges, &count));
+        assert_true(count <= limit);
+        weir_arena_reset(arena);
+    }
+    weir_arena_close(arena);
+    return NULL;
+}
+
 static void run(campaign *c, const char *schema) {
     const weir_graph_opts opts = {
         .shards = 1, .memory_bytes = 256u << 20, .create = true, .id_key = &weir_id_key_public};
@@ -168,11 +194,16 @@ static void run(campaign *c, const char *schema) {
     assert_ok(weir_graph_source(c->graph, "log:s", 7, &c->source));
     c->naive = naive_graph_open();
     c->now_us = 1700000000000000;
+    pthread_t thread;
+    other_reader other = {.graph = c->graph, .seed = weir_rng_u64(&c->rng)};
+    if (c->read_beside) assert_int_equal(pthread_create(&thread, NULL, read_beside, &other), 0);
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (uint64_t changes = 1 + below(c, 20); changes > 0; changes--)
             change(c);
         read_some(c);
     }
+    atomic_store(&other.ends, true);
+    if (c->read_beside) assert_int_equal(pthread_join(thread, NULL), 0);
     naive_graph_close(c->naive);
     assert_ok(weir_graph_close(c->graph));
     weir_schema_free(c->schema);
@@ -183,6 +214,7 @@ static void s5_what_remains_is_what_a_whole_read_finds(void **state) {
     uint64_t stores = weir_test_rounds(STORES), read_twice = 0, cheap = 0;
     for (uint64_t i = 0; i < stores; i++) {
         campaign c = {.rng = weir_rng_stream(weir_test_seed(), i, 0), .deletes_vertices = i / 2 % 2};
+        c.read_beside = i % 4 == 1 || i % 4 == 2;
         assert_ok(weir_arena_open(64u << 20, &c.arena));
         run(&c, schemas[i % 2]);
         read_twice += c.read_twice;

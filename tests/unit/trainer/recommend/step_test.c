@@ -124,8 +124,7 @@ static void check_slope(slope *s) {
             fail_msg("the slope of cell %zu is %.9g, and should be %.9g", i, (double)kept[i], expected);
         most = fmax(most, fabs(expected));
     }
-    /* Of a pair alone the softmax may be sure. */
-    /* Of a pair alone the softmax may be sure; of many together slopes are far above the tolerance. */
+    /* Of a pair alone the loss may be sure; of many together slopes are far above the tolerance. */
     if (s->count >= 40) assert_true(most > 30 * 1e-4);
     free(kept);
 }
