@@ -132,6 +132,15 @@ void weir_remains_fill(weir_remains *remains, uint64_t epoch, weir_vertex vertex
     weir_free(b);
 }
 
+/* What is kept of the list, under the lock, where it answers as of before_us for edges newer than newer_than_us; NULL:
+ * nothing does. */
+static const remains_block *remains_answering(weir_remains *r, weir_vertex vertex, weir_list list, int64_t before_us,
+                                              int64_t newer_than_us) {
+    remains_block **place = remains_find(r, vertex, list);
+    const remains_block *b = place ? *place : NULL;
+    return b && before_us >= b->span.before_us && newer_than_us >= b->span.newer_than_us ? b : NULL;
+}
+
 bool weir_remains_may_have(weir_remains *remains, weir_vertex vertex, weir_list list) {
     return atomic_load_explicit(&remains->count, memory_order_relaxed) > 0 &&
            atomic_load_explicit(&remains_set_of(remains, vertex, list)->filled, memory_order_relaxed) > 0;
@@ -143,9 +152,8 @@ bool weir_remains_collect(weir_remains *remains, weir_vertex vertex, weir_list l
     bool answers = false;
     if (atomic_load_explicit(&remains->count, memory_order_relaxed) == 0) return false;
     weir_mutex_lock(&remains->mutex);
-    remains_block **place = remains_find(remains, vertex, list);
-    const remains_block *b = place ? *place : NULL;
-    if (b && before_us >= b->span.before_us && newer_than_us >= b->span.newer_than_us) {
+    const remains_block *b = remains_answering(remains, vertex, list, before_us, newer_than_us);
+    if (b) {
         WEIR_ASSERT(b->count <= WEIR_REMAINS_MAX);
         *countp = b->count < capacity ? b->count : capacity;
         *spanp = b->span;
@@ -168,10 +176,8 @@ bool weir_remains_edges(weir_remains *remains, weir_vertex vertex, weir_list lis
     *countp = 0;
     if (atomic_load_explicit(&remains->count, memory_order_relaxed) == 0) return false;
     weir_mutex_lock(&remains->mutex);
-    remains_block **place = remains_find(remains, vertex, list);
-    const remains_block *b = place ? *place : NULL;
-    if (b && before_us >= b->span.before_us && newer_than_us >= b->span.newer_than_us &&
-        (b->count >= limit || b->span.complete || remains_reach(b, newer_than_us))) {
+    const remains_block *b = remains_answering(remains, vertex, list, before_us, newer_than_us);
+    if (b && (b->count >= limit || b->span.complete || remains_reach(b, newer_than_us))) {
         count = b->count < limit ? b->count : limit;
         bytes = weir_entries_row_bytes(b->entries, count);
         edges = weir_arena_alloc(arena, count * sizeof *edges);

@@ -107,9 +107,9 @@ static double slope_loss(slope *s, size_t cell, float moved) {
     return loss;
 }
 
-/* A loss is rounded to some 10^-7 of its terms, which a difference over 0.01 makes 2e-5 of; what the four points leave
- * out is of the fourth power of 0.01. */
-static void check_slope(slope *s) {
+/* The steepest. A loss is rounded to some 10^-7 of its terms, which a difference over 0.01 makes 2e-5 of; what the
+ * four points leave out is of the fourth power of 0.01. */
+static double check_slope(slope *s) {
     const size_t cells = dense_cells(&s->d);
     const float h = 0x1p-7f, *gradient;
     double most = 0;
@@ -124,19 +124,20 @@ static void check_slope(slope *s) {
             fail_msg("the slope of cell %zu is %.9g, and should be %.9g", i, (double)kept[i], expected);
         most = fmax(most, fabs(expected));
     }
-    /* Of a pair alone the loss may be sure; of many together slopes are far above the tolerance. */
-    if (s->count >= 40) assert_true(most > 30 * 1e-4);
     free(kept);
+    return most;
 }
 
 static void check_slopes(weir_recommend_loss loss, bool uniform) {
     weir_rng rng = weir_rng_stream(weir_test_seed(), 2, 0);
+    double most = 0;
     for (uint64_t round = 0; round < weir_test_rounds(6); round++) {
         slope s;
         slope_open(&s, &rng, loss, uniform, 2 + (uint32_t)(round % 2));
-        check_slope(&s);
+        most = fmax(most, check_slope(&s));
         slope_close(&s);
     }
+    assert_true(most > 0.01); /* of one round the loss may be sure, and have no slope */
 }
 
 static void l3_slopes_of_the_softmax_as_met(void **state) {
