@@ -24,7 +24,7 @@ typedef weir_vertex names_slot;
 typedef struct names_stripe {
     _Alignas(64) weir_mutex mutex; /* guards the rest */
     names_slot *_Atomic young;     /* atomic for weir_names_ahead, which takes no lock */
-    names_slot *old;
+    names_slot *_Atomic old;
     int64_t *young_us, *old_us; /* the times of their names; NULL: not timed */
     size_t count;               /* in young */
 } names_stripe;
@@ -119,11 +119,13 @@ static bool names_known(const weir_names *names, names_stripe *s, weir_vertex ve
     return true;
 }
 
-/* If the table is swapped in between, this fetches in vain: its address is read without the lock, and not followed. */
+/* Both tables, because a vertex that is new, as most are, is looked for in both. If they are swapped in between, this
+ * fetches in vain: their addresses are read without the lock, and not followed. */
 void weir_names_ahead(weir_names *names, weir_vertex vertex) {
     const names_stripe *s = names_stripe_of(names, vertex);
-    const names_slot *young = atomic_load_explicit(&s->young, memory_order_relaxed);
-    __builtin_prefetch(young + ((size_t)names_mix(vertex) & (names->capacity - 1)));
+    const size_t at = (size_t)names_mix(vertex) & (names->capacity - 1);
+    __builtin_prefetch(atomic_load_explicit(&s->young, memory_order_relaxed) + at);
+    __builtin_prefetch(atomic_load_explicit(&s->old, memory_order_relaxed) + at);
 }
 
 bool weir_names_claim(weir_names *names, weir_vertex vertex, int64_t time_us, int64_t renew_us) {
