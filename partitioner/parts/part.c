@@ -57,7 +57,7 @@ static weir_err part_check_ends(const weir_part *p) {
     for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
         const bool further = weir_parts_bring(aggregate, p->manifest.parts, p->manifest.depth);
-        if (further == (weir_snapshot_precomputed(p->snapshot, i) != NULL)) continue;
+        if (further == weir_snapshot_has_precomputed(p->snapshot, i)) continue;
         return WEIR_ERR(
             WEIR_EDATA,
             "%s/manifest.json: 'aggregates' %s aggregate '%s', which looks %u hops far in a part of depth %u; "

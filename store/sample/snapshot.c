@@ -255,9 +255,8 @@ static weir_err snapshot_precomputed(weir_sample_source *source, const weir_samp
                                      double *values, size_t stride, bool *therep) {
     const weir_snapshot *snapshot = snapshot_of(source);
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, of->type);
-    const double *lives = weir_snapshot_precomputed(snapshot, aggregate);
     weir_err err = WEIR_OK;
-    *therep = lives != NULL;
+    *therep = weir_snapshot_has_precomputed(snapshot, aggregate);
     for (uint32_t i = 0; *therep && !err && i < of->count; i++) {
         const uint64_t vertex = of->vertices[i];
         uint64_t life;
@@ -267,7 +266,7 @@ static weir_err snapshot_precomputed(weir_sample_source *source, const weir_samp
         if (!err) err = weir_snapshot_check_list(snapshot, of->type, vertex, "lives", v->lives.indptr, v->lives.count);
         if (err) break;
         if (vertex < v->own && snapshot_life_of_put(&v->lives, vertex, of->before_us[i], &life))
-            values[i * stride] = lives[life];
+            err = weir_snapshot_precomputed(snapshot, aggregate, life, &values[i * stride]);
         else
             err = WEIR_ERR(
                 WEIR_EDATA,

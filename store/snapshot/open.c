@@ -7,6 +7,7 @@
  * it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are checked: they are few, and readers
  * follow them without a check.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,6 +80,25 @@ static weir_err snapshot_map_columns(weir_snapshot *s, const weir_schema_feature
 
 /* --- vertices ---------------------------------------------------------------------------------------------------- */
 
+/* Mapped for as long as it takes to see that it is what the manifest says. */
+static weir_err snapshot_open_precomputed(weir_snapshot *s, const char *folder, uint32_t aggregate, uint64_t lives) {
+    const char *name = weir_schema_aggregate_at(s->description.schema, aggregate)->name;
+    weir_snapshot_numbers *of = &s->precomputed[aggregate];
+    weir_npy_folder *seen = NULL;
+    weir_npy_array array;
+    char path[PATH_MAX];
+    weir_err err = weir_npy_folder_open(s->folder, &seen);
+    if (!err)
+        err = weir_npy_folder_map(seen, WEIR_NPY_F64, lives, 0, &array, "%s/lives/aggregate.%s.npy", folder, name);
+    weir_npy_folder_close(seen);
+    if (err) return err;
+    const int length = snprintf(path, sizeof path, "%s/%s/lives/aggregate.%s.npy", s->folder, folder, name);
+    if (length >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
+    err = weir_file_open(path, WEIR_FILE_READ, &of->file);
+    if (!err) of->begin = weir_file_length(of->file) - lives * sizeof(double);
+    return err;
+}
+
 static weir_err snapshot_map_spans(weir_snapshot *s, const char *folder, const char *name, const char *times,
                                    uint64_t vertices, uint64_t count, weir_snapshot_spans *spans) {
     weir_npy_array array;
@@ -122,9 +142,7 @@ static weir_err snapshot_map_vertices(weir_snapshot *s, uint32_t type) {
     for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(s->description.schema); i++) {
         const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(s->description.schema, i);
         if (aggregate->vertex != type || !s->description.precomputed[i]) continue;
-        err = weir_npy_folder_map(s->arrays, WEIR_NPY_F64, v->lives.count, 0, &array, "%s/lives/aggregate.%s.npy",
-                                  folder, aggregate->name);
-        s->precomputed[i] = array.data;
+        err = snapshot_open_precomputed(s, folder, i, v->lives.count);
     }
     if (err) return err;
     v->extra_count = s->description.extra_counts[type];
@@ -234,6 +252,8 @@ void weir_snapshot_close(weir_snapshot *s) {
     weir_free(s->vertices);
     weir_free(s->edges);
     weir_free(s->labels);
+    for (uint32_t i = 0; s->precomputed && i < weir_schema_aggregate_count(s->description.schema); i++)
+        (void)weir_file_close(s->precomputed[i].file); /* it was only read */
     weir_free(s->precomputed);
     weir_snapshot_description_free(&s->description);
     weir_free(s->folder);
@@ -258,9 +278,19 @@ int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot) {
     return snapshot->description.as_of_us;
 }
 
-const double *weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate) {
+bool weir_snapshot_has_precomputed(const weir_snapshot *snapshot, uint32_t aggregate) {
     WEIR_ASSERT(aggregate < weir_schema_aggregate_count(snapshot->description.schema));
-    return snapshot->precomputed[aggregate];
+    return snapshot->precomputed[aggregate].file != NULL;
+}
+
+weir_err weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate, uint64_t life, double *valuep) {
+    size_t got;
+    WEIR_ASSERT(weir_snapshot_has_precomputed(snapshot, aggregate));
+    const weir_snapshot_numbers *of = &snapshot->precomputed[aggregate];
+    weir_err err = weir_file_read_at(of->file, of->begin + life * sizeof *valuep, valuep, sizeof *valuep, &got);
+    if (!err && got < sizeof *valuep)
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s has become shorter; take another copy", weir_file_path(of->file));
+    return err;
 }
 
 int64_t weir_snapshot_from_us(const weir_snapshot *snapshot) {

@@ -3,6 +3,8 @@
 #ifndef WEIR_STORE_SNAPSHOT_PRIVATE_H
 #define WEIR_STORE_SNAPSHOT_PRIVATE_H
 
+#include <weir/store/base/file.h>
+
 #include "files.h"
 
 #define WEIR_SNAPSHOT_PATH_MAX     4096u
@@ -29,14 +31,20 @@ weir_err weir_snapshot_describe(const char *name, const char *text, size_t lengt
                                 weir_snapshot_description *descriptionp);
 void weir_snapshot_description_free(weir_snapshot_description *description);
 
+/* The numbers of a file, at its end. */
+typedef struct weir_snapshot_numbers {
+    weir_file *file; /* NULL: there are none */
+    uint64_t begin;
+} weir_snapshot_numbers;
+
 struct weir_snapshot {
     char *folder;
     weir_snapshot_description description;
     weir_npy_folder *arrays;
-    weir_snapshot_vertices *vertices; /* one a type                */
-    weir_snapshot_edges *edges;       /* relation * 2 + direction  */
-    weir_snapshot_labels *labels;     /* one a label               */
-    const double **precomputed;       /* one an aggregate, or NULL */
+    weir_snapshot_vertices *vertices;   /* one a type                */
+    weir_snapshot_edges *edges;         /* relation * 2 + direction  */
+    weir_snapshot_labels *labels;       /* one a label               */
+    weir_snapshot_numbers *precomputed; /* one an aggregate         */
 };
 
 /* load.c: pairs of all relations, in large pages.  WEIR_ENOMEM. */

@@ -204,16 +204,20 @@ weir_err weir_snapshot_check(const weir_snapshot *snapshot);
 
 const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot);
 int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot);
-uint64_t weir_snapshot_bytes(const weir_snapshot *snapshot); /* of its arrays' files */
+uint64_t weir_snapshot_bytes(const weir_snapshot *snapshot); /* of its arrays' files, as far as they are mapped */
 /* Gives the memory of what was read of these files back to the kernel; what is read again comes back.  [any] */
 void weir_snapshot_give_back(const weir_snapshot *snapshot);
 const weir_snapshot_vertices *weir_snapshot_vertices_of(const weir_snapshot *snapshot, uint32_t type);
 const weir_snapshot_edges *weir_snapshot_edges_of(const weir_snapshot *snapshot, uint32_t relation,
                                                   weir_direction direction);
 const weir_snapshot_labels *weir_snapshot_labels_of(const weir_snapshot *snapshot, uint32_t label);
-/* Of a part: what an aggregate says of its own vertices as they are put, one a life, because its edges do not suffice
- * for that; NULL: they do.  [any] */
-const double *weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate);
+/* Of a part: whether it says what an aggregate is of its own vertices as they are put, because its edges do not suffice
+ * for that.  [any] */
+bool weir_snapshot_has_precomputed(const weir_snapshot *snapshot, uint32_t aggregate);
+/* Of such an aggregate, and of a life: the place of its time among those of its type. These numbers are read one by one
+ * and not mapped: a training asks once an epoch for each, and all of them would stay in the memory of each rank.
+ * WEIR_ECORRUPT; errors of a file.  [any] */
+weir_err weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate, uint64_t life, double *valuep);
 /* For targets before this time the snapshot is not complete: what only they see was left out when it was built.
  * INT64_MIN: nothing was. What `without_deleted` leaves out is not counted here.  [any] */
 int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
