@@ -81,8 +81,8 @@ static void cold_seek_first(weir_engine_cursor *cursor, weir_vertex vertex) {
 
 /* --- merging a bundle into a page ------------------------------------------------------------------------------- */
 
-/* The place of the first entry, from `low` on, that a reader does not meet before this one: the next of a bundle is
- * mostly near, so steps double. */
+/* The place of the first entry that a reader does not meet before this one. It is not before `low`, where the one before
+ * it in a bundle has its place, and mostly near: so steps double. */
 static size_t cold_page_place(const weir_cold_page *page, size_t low, const weir_entry *e) {
     size_t high = low;
     for (size_t step = 1; high < page->count && weir_entry_order(&page->entries[high], e) < 0; step *= 2) {
@@ -105,6 +105,7 @@ static size_t cold_page_place(const weir_cold_page *page, size_t low, const weir
  * lie before the end of the page: one file overlaps with the next by what came late. */
 static size_t cold_page_leave_out_known(const weir_cold_page *page, weir_entry *fresh, size_t count) {
     size_t kept = 0, i = 0, at = 0;
+    WEIR_ASSERT(page->count > 0);
     for (; i < count && weir_entry_order(&page->entries[page->count - 1], &fresh[i]) >= 0; i++) {
         at = cold_page_place(page, at, &fresh[i]);
         bool known = weir_entry_order(&page->entries[at], &fresh[i]) == 0;

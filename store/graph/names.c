@@ -23,7 +23,7 @@ typedef weir_vertex names_slot;
 
 typedef struct names_stripe {
     _Alignas(64) weir_mutex mutex; /* guards the rest */
-    names_slot *_Atomic young;     /* atomic for weir_names_ahead, which takes no lock */
+    names_slot *_Atomic young;     /* these two are atomic for weir_names_ahead, which takes no lock */
     names_slot *_Atomic old;
     int64_t *young_us, *old_us; /* the times of their names; NULL: not timed */
     size_t count;               /* in young */

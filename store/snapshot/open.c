@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.c - the files of a snapshot, mapped, with checks of what is cheap: types, lengths, and where lists begin and
- * end.
+ * open.c - the files of a snapshot, mapped but for what a part says of aggregates, with checks of what is cheap: types,
+ * lengths, and where lists begin and end.
  *
  * No list is walked: a snapshot of a billion edges opens as fast as an empty one. What lies between is checked where
  * it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are checked: they are few, and readers
@@ -86,16 +86,20 @@ static weir_err snapshot_open_precomputed(weir_snapshot *s, const char *folder, 
     weir_snapshot_numbers *of = &s->precomputed[aggregate];
     weir_npy_folder *seen = NULL;
     weir_npy_array array;
-    char path[PATH_MAX];
+    char path[WEIR_SNAPSHOT_PATH_MAX];
     weir_err err = weir_npy_folder_open(s->folder, &seen);
     if (!err)
         err = weir_npy_folder_map(seen, WEIR_NPY_F64, lives, 0, &array, "%s/lives/aggregate.%s.npy", folder, name);
+    const uint64_t bytes = err ? 0 : weir_npy_folder_bytes(seen);
     weir_npy_folder_close(seen);
     if (err) return err;
-    const int length = snprintf(path, sizeof path, "%s/%s/lives/aggregate.%s.npy", s->folder, folder, name);
-    if (length >= (int)sizeof path) return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
+    of->count = lives;
+    of->begin = bytes - lives * sizeof(double);
+    if (snprintf(path, sizeof path, "%s/%s/lives/aggregate.%s.npy", s->folder, folder, name) >= (int)sizeof path)
+        return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
     err = weir_file_open(path, WEIR_FILE_READ, &of->file);
-    if (!err) of->begin = weir_file_length(of->file) - lives * sizeof(double);
+    if (!err && weir_file_length(of->file) != bytes)
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s changes while it is opened; take another copy", path);
     return err;
 }
 
@@ -287,6 +291,7 @@ weir_err weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggre
     size_t got;
     WEIR_ASSERT(weir_snapshot_has_precomputed(snapshot, aggregate));
     const weir_snapshot_numbers *of = &snapshot->precomputed[aggregate];
+    WEIR_ASSERT(life < of->count);
     weir_err err = weir_file_read_at(of->file, of->begin + life * sizeof *valuep, valuep, sizeof *valuep, &got);
     if (!err && got < sizeof *valuep)
         err = WEIR_ERR(WEIR_ECORRUPT, "%s has become shorter; take another copy", weir_file_path(of->file));

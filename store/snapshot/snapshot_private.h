@@ -34,7 +34,7 @@ void weir_snapshot_description_free(weir_snapshot_description *description);
 /* The numbers of a file, at its end. */
 typedef struct weir_snapshot_numbers {
     weir_file *file; /* NULL: there are none */
-    uint64_t begin;
+    uint64_t begin, count;
 } weir_snapshot_numbers;
 
 struct weir_snapshot {

@@ -119,6 +119,30 @@ static void p6_as_of_another_time_it_is_not_known(void **state) {
     parts_world_close(&w);
 }
 
+/* What becomes shorter while a training reads is an error that names the file, and no number. */
+static void a_part_that_is_cut_short_while_it_is_read_is_damaged(void **state) {
+    (void)state;
+    parts_world w;
+    parts_cutting c;
+    weir_file *file;
+    double values[AGGREGATES];
+    parts_world_open_with(&w, ends_schema_text, 400, 3000);
+    parts_cut(&w, "p", 3, 0, WEIR_PARTS_RANDOM, 1, &c);
+    const weir_snapshot *part = weir_part_snapshot(c.of[0]);
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part, 0);
+    const uint64_t vertex = v->own - 1;
+    assert_true(v->lives.indptr[vertex] < v->lives.indptr[vertex + 1]);
+    const int64_t put_us = v->lives.times[v->lives.indptr[vertex]];
+    assert_ok(say(part, vertex, put_us, values));
+    assert_ok(
+        weir_file_open(weir_test_path("p/part-0/vertices/a/lives/aggregate.far.npy"), WEIR_FILE_READ_WRITE, &file));
+    assert_ok(weir_file_truncate(file, weir_file_length(file) - v->lives.count * sizeof(double)));
+    assert_ok(weir_file_close(file));
+    assert_err(say(part, vertex, put_us, values), WEIR_ECORRUPT, "aggregate.far.npy has become shorter");
+    parts_uncut(&c);
+    parts_world_close(&w);
+}
+
 /* --- parts that lie ---------------------------------------------------------------------------------------------- */
 
 static void write_over(const char *file, const char *bytes, size_t length) {
@@ -214,5 +238,6 @@ static void p6_the_only_part_brings_nothing(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(p6_what_a_part_cannot_see_it_brings), WEIR_CASE(p6_as_of_another_time_it_is_not_known),
+           WEIR_CASE(a_part_that_is_cut_short_while_it_is_read_is_damaged),
            WEIR_CASE(parts_that_lie_about_it_are_refused), WEIR_CASE(parts_that_bring_too_much_are_refused),
            WEIR_CASE(p6_the_only_part_brings_nothing))

@@ -75,7 +75,7 @@ static inline size_t weir_entries_row_bytes(const weir_entry *entries, size_t co
     return bytes;
 }
 
-/* A row is a few dozen bytes: to call memcpy for each takes longer than to copy it. */
+/* A row of one number has 12 bytes, and many have no more: to call memcpy for those takes longer than to copy them. */
 static inline void weir_entry_copy_row(uint8_t *to, const uint8_t *row, size_t length) {
     uint64_t first, last;
     if (length < sizeof first || length > 2 * sizeof first) {
