@@ -81,8 +81,8 @@ static void cold_seek_first(weir_engine_cursor *cursor, weir_vertex vertex) {
 
 /* --- merging a bundle into a page ------------------------------------------------------------------------------- */
 
-/* The place of the first entry that a reader does not meet before this one. It is not before `low`, where the one before
- * it in a bundle has its place, and mostly near: so steps double. */
+/* The place of the first entry that a reader does not meet before this one. It is not before `low`, where the one
+ * before it in a bundle has its place, and mostly near: so steps double. */
 static size_t cold_page_place(const weir_cold_page *page, size_t low, const weir_entry *e) {
     size_t high = low;
     for (size_t step = 1; high < page->count && weir_entry_order(&page->entries[high], e) < 0; step *= 2) {

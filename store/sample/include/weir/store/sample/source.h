@@ -143,8 +143,8 @@ struct weir_sample_source {
     weir_err (*labels)(weir_sample_source *source, const weir_sample_vertices *of, uint32_t label, uint32_t *values);
     /* What an aggregate of ends says of targets, if that was computed where there are more edges than here: to
      * values[0], values[stride] and so on, NaN of who is no target; *therep false: it was not. NULL: nothing was.
-     * WEIR_ECORRUPT over a snapshot: no such vertex, or a file has become shorter; WEIR_EDATA: not as of the time that a
-     * vertex was put; errors of a file. */
+     * WEIR_ECORRUPT over a snapshot: no such vertex, or a file has become shorter; WEIR_EDATA: not as of the time that
+     * a vertex was put; errors of a file. */
     weir_err (*precomputed)(weir_sample_source *source, const weir_sample_vertices *of, uint32_t aggregate,
                             double *values, size_t stride, bool *therep);
     /* The same as `features` of edges [begin, begin + count) of a step that was sampled here. */
