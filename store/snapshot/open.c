@@ -7,7 +7,6 @@
  * it is followed (the sampler does), or by weir_snapshot_check. Offsets of texts are checked: they are few, and readers
  * follow them without a check.
  */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 

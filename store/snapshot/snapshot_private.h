@@ -44,7 +44,7 @@ struct weir_snapshot {
     weir_snapshot_vertices *vertices;   /* one a type                */
     weir_snapshot_edges *edges;         /* relation * 2 + direction  */
     weir_snapshot_labels *labels;       /* one a label               */
-    weir_snapshot_numbers *precomputed; /* one an aggregate         */
+    weir_snapshot_numbers *precomputed; /* one an aggregate          */
 };
 
 /* load.c: pairs of all relations, in large pages.  WEIR_ENOMEM. */
