@@ -97,6 +97,17 @@ static void p6_what_a_part_cannot_see_it_brings(void **state) {
     parts_world_close(&w);
 }
 
+/* The first vertex of the part that was put, which is its own; *put_usp: when. */
+static uint64_t first_put(const weir_snapshot *part, int64_t *put_usp) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part, 0);
+    uint64_t vertex = 0;
+    while (v->lives.indptr[vertex] == v->lives.indptr[vertex + 1])
+        vertex++;
+    assert_true(vertex < v->own);
+    *put_usp = v->lives.times[v->lives.indptr[vertex]];
+    return vertex;
+}
+
 /* As of another time nobody knows it: an error, and no number. */
 static void p6_as_of_another_time_it_is_not_known(void **state) {
     (void)state;
@@ -107,11 +118,9 @@ static void p6_as_of_another_time_it_is_not_known(void **state) {
     parts_cut(&w, "p", 3, 0, WEIR_PARTS_RANDOM, 1, &c);
     const weir_snapshot *part = weir_part_snapshot(c.of[0]);
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part, 0);
-    uint64_t vertex = 0;
-    while (v->lives.indptr[vertex] == v->lives.indptr[vertex + 1])
-        vertex++;
-    assert_true(vertex < v->own && v->own < v->count);
-    const int64_t put_us = v->lives.times[v->lives.indptr[vertex]];
+    int64_t put_us;
+    const uint64_t vertex = first_put(part, &put_us);
+    assert_true(v->own < v->count);
     assert_ok(say(part, vertex, put_us, values));
     assert_err(say(part, vertex, put_us + 1, values), WEIR_EDATA, "make parts that reach further");
     assert_err(say(part, v->own, put_us, values), WEIR_EDATA, "one of its own vertices");
@@ -129,16 +138,12 @@ static void a_part_that_is_cut_short_while_it_is_read_is_damaged(void **state) {
     parts_world_open_with(&w, ends_schema_text, 400, 3000);
     parts_cut(&w, "p", 3, 0, WEIR_PARTS_RANDOM, 1, &c);
     const weir_snapshot *part = weir_part_snapshot(c.of[0]);
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part, 0);
-    uint64_t vertex = 0;
-    while (v->lives.indptr[vertex] == v->lives.indptr[vertex + 1])
-        vertex++;
-    assert_true(vertex < v->own);
-    const int64_t put_us = v->lives.times[v->lives.indptr[vertex]];
+    int64_t put_us;
+    const uint64_t vertex = first_put(part, &put_us), lives = weir_snapshot_vertices_of(part, 0)->lives.count;
     assert_ok(say(part, vertex, put_us, values));
     assert_ok(
         weir_file_open(weir_test_path("p/part-0/vertices/a/lives/aggregate.far.npy"), WEIR_FILE_READ_WRITE, &file));
-    assert_ok(weir_file_truncate(file, weir_file_length(file) - v->lives.count * sizeof(double)));
+    assert_ok(weir_file_truncate(file, weir_file_length(file) - lives * sizeof(double)));
     assert_ok(weir_file_close(file));
     assert_err(say(part, vertex, put_us, values), WEIR_ECORRUPT, "aggregate.far.npy has become shorter");
     parts_uncut(&c);
