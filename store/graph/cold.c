@@ -81,15 +81,9 @@ static void cold_seek_first(weir_engine_cursor *cursor, weir_vertex vertex) {
 
 /* --- merging a bundle into a page ------------------------------------------------------------------------------- */
 
-/* The place of the first entry that a reader does not meet before this one. It is not before `low`, where the one
- * before it in a bundle has its place, and mostly near: so steps double. */
-static size_t cold_page_place(const weir_cold_page *page, size_t low, const weir_entry *e) {
-    size_t high = low;
-    for (size_t step = 1; high < page->count && weir_entry_order(&page->entries[high], e) < 0; step *= 2) {
-        low = high + 1;
-        high += step;
-    }
-    if (high > page->count) high = page->count;
+/* The place of the first entry that a reader does not meet before this one. */
+static size_t cold_page_place(const weir_cold_page *page, const weir_entry *e) {
+    size_t low = 0, high = page->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (weir_entry_order(&page->entries[middle], e) < 0) {
@@ -101,19 +95,16 @@ static size_t cold_page_place(const weir_cold_page *page, size_t low, const weir
     return low;
 }
 
-/* What the page has already stays where it is, with the row that says more. Most often only the first few of a bundle
- * lie before the end of the page: one file overlaps with the next by what came late. */
+/* What the page has already stays where it is, with the row that says more. */
 static size_t cold_page_leave_out_known(const weir_cold_page *page, weir_entry *fresh, size_t count) {
-    size_t kept = 0, i = 0, at = 0;
-    WEIR_ASSERT(page->count > 0);
-    for (; i < count && weir_entry_order(&page->entries[page->count - 1], &fresh[i]) >= 0; i++) {
-        at = cold_page_place(page, at, &fresh[i]);
-        bool known = weir_entry_order(&page->entries[at], &fresh[i]) == 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = cold_page_place(page, &fresh[i]);
+        bool known = at < page->count && weir_entry_order(&page->entries[at], &fresh[i]) == 0;
         if (!known) fresh[kept++] = fresh[i];
         if (known && weir_entry_says_more(&fresh[i], &page->entries[at])) page->entries[at] = fresh[i];
     }
-    if (kept < i && i < count) memmove(&fresh[kept], &fresh[i], (count - i) * sizeof *fresh);
-    return kept + count - i;
+    return kept;
 }
 
 /* Both are in order; from the back, so that each entry moves once. */
@@ -129,10 +120,6 @@ static weir_err cold_page_merge(weir_cold_page *page, weir_entry *fresh, size_t 
         if (old) memcpy(entries, page->entries, old * sizeof *entries);
         page->entries = entries;
         page->room = room;
-    }
-    if (behind) {
-        if (kept > old) memcpy(&page->entries[old], fresh, (kept - old) * sizeof *fresh);
-        count = 0;
     }
     for (size_t at = total; count > 0; at--) {
         bool of_old = old > 0 && weir_entry_order(&page->entries[old - 1], &fresh[count - 1]) > 0;

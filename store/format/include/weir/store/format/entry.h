@@ -75,25 +75,11 @@ static inline size_t weir_entries_row_bytes(const weir_entry *entries, size_t co
     return bytes;
 }
 
-/* A row of one number has 12 bytes, and many have no more: to call memcpy for those takes longer than to copy them. */
-static inline void weir_entry_copy_row(uint8_t *to, const uint8_t *row, size_t length) {
-    uint64_t first, last;
-    if (length < sizeof first || length > 2 * sizeof first) {
-        memcpy(to, row, length);
-        return;
-    }
-    memcpy(&first, row, sizeof first);
-    memcpy(&last, row + length - sizeof last, sizeof last);
-    memcpy(to, &first, sizeof first);
-    memcpy(to + length - sizeof last, &last, sizeof last);
-}
-
 /* The entries get rows of their own, one behind the other from `rows` on. */
 static inline void weir_entries_own_rows(weir_entry *entries, size_t count, uint8_t *rows) {
     for (size_t i = 0; i < count; i++) {
         weir_entry *e = &entries[i];
-        if (e->row_length) weir_entry_copy_row(rows, e->row, e->row_length);
-        e->row = e->row_length ? rows : NULL;
+        e->row = e->row_length ? (const uint8_t *)memcpy(rows, e->row, e->row_length) : NULL;
         rows += e->row_length;
     }
 }
