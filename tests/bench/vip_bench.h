@@ -21,6 +21,8 @@ typedef struct vip_ring {
     uint64_t seed;
 } vip_ring;
 
+#define VIP_RING_SEED 1234567u /* of the rings that published figures are of */
+
 /* folder/ring: a snapshot with a task and a mask `train`. */
 weir_err weir_vip_ring_make(const vip_ring *ring, const char *folder, weir_snapshot **snapshotp);
 
