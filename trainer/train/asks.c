@@ -12,6 +12,7 @@
 
 #define ASKS_NO_MEMORY  "for a batch; lower --batch or the fan-outs"
 #define ANSWERS_AT_ONCE 256u
+#define ASKS_AHEAD      16u /* rows between the prefetch of what names a vertex and its use */
 
 uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64_t vertex) {
     if (owners->ranks == 1) return 0;
@@ -118,6 +119,14 @@ static weir_err asks_lay_out(weir_train_asks *a, const weir_train_owners *owners
     return WEIR_OK;
 }
 
+/* Vertices of a block lie anywhere, and so does what is known of each. */
+static void asks_ahead(const weir_train_owners *owners, weir_train_kept kept, uint32_t type, uint64_t vertex) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(owners->snapshot, type);
+    if (vertex >= v->count) return;
+    __builtin_prefetch(&v->ids[vertex]);
+    weir_train_cache_ahead(kept.cache, type, vertex);
+}
+
 weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, weir_train_kept kept,
                               const weir_train_remote *remote, const weir_block_view *view) {
     uint64_t bytes = 0;
@@ -136,8 +145,9 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
         uint64_t here = weir_snapshot_vertices_of(owners->snapshot, type)->count;
         for (uint32_t row = range.begin; row < range.end; row++) {
             uint64_t vertex = view->vertices[view->input_nodes[row]];
-            uint32_t place = WEIR_TRAIN_CACHE_MISS;
+            uint32_t place = WEIR_TRAIN_CACHE_MISS, later = row + ASKS_AHEAD;
             weir_train_name name;
+            if (later < range.end) asks_ahead(owners, kept, type, view->vertices[view->input_nodes[later]]);
             err = weir_train_name_of(owners, remote, type, vertex, &name);
             if (err) return err;
             uint32_t owner = owners->part ? weir_part_owner(owners->part, type, (int64_t)name.number)

@@ -27,6 +27,7 @@
 #include "remote.h"
 #include "thin.h"
 
+#define ROWS_AHEAD      4u /* of a cache: between the prefetch of one and its copy */
 #define BATCH_NO_MEMORY "for a batch; lower --batch or the fan-outs"
 
 /* Streams of random numbers of a row. */
@@ -271,7 +272,9 @@ static weir_err batch_put_rows(batch_memory *m, const weir_train_fetcher *f) {
         const weir_train_ask *hit = &m->asks.hits[i];
         const weir_nn_inputs *inputs = weir_nn_vertex(m->opts->shape, hit->type);
         batch_type *t = &m->types[hit->type];
+        const weir_train_ask *later = i + ROWS_AHEAD < m->asks.hit_count ? hit + ROWS_AHEAD : NULL;
         WEIR_ASSERT(hit->row < t->capacity);
+        if (later && !lookahead) weir_train_cache_ahead_row(m->opts->kept.cache, later->type, (uint32_t)later->vertex);
         weir_real *numbers = t->numbers + (size_t)hit->row * inputs->width;
         uint32_t *slots = t->slots + (size_t)hit->row * inputs->category_count, place = (uint32_t)hit->vertex;
         if (lookahead)

@@ -8,6 +8,7 @@
 
 #include "cache.h"
 
+#define CACHE_LINE      64u
 #define CACHE_NO_MEMORY "for a cache of rows; lower --cache"
 
 typedef struct cache_type {
@@ -208,6 +209,17 @@ uint64_t weir_train_cache_bytes(const weir_train_cache *cache) {
 
 uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex) {
     return cache ? cache->types[type].place_of[vertex] : WEIR_TRAIN_CACHE_MISS;
+}
+
+void weir_train_cache_ahead(const weir_train_cache *cache, uint32_t type, uint64_t vertex) {
+    if (cache) __builtin_prefetch(&cache->types[type].place_of[vertex]);
+}
+
+void weir_train_cache_ahead_row(const weir_train_cache *cache, uint32_t type, uint32_t place) {
+    const cache_type *t = &cache->types[type];
+    const size_t width = weir_nn_vertex(cache->shape, type)->width;
+    for (size_t at = 0; at < width; at += CACHE_LINE / sizeof *t->numbers)
+        __builtin_prefetch(t->numbers + place * width + at);
 }
 
 void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_t place, weir_real *numbers,

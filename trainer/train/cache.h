@@ -40,9 +40,12 @@ uint64_t weir_train_cache_rows(const weir_train_cache_opts *opts);
  * beginning.
  * WEIR_EINVAL the graph does not stand still; WEIR_ENOMEM; errors of the exchange and of the source.  [main] */
 weir_err weir_train_cache_open(const weir_train_cache_opts *opts, weir_comm *comm, weir_train_cache **cachep);
-void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here, in find and in bytes */
+void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here, in find, ahead and bytes */
 /* The place of the row of this vertex of the snapshot, or WEIR_TRAIN_CACHE_MISS. */
 uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex);
+/* Fetches from memory what a find, or a copy, a few vertices later will read: they lie anywhere. */
+void weir_train_cache_ahead(const weir_train_cache *cache, uint32_t type, uint64_t vertex);
+void weir_train_cache_ahead_row(const weir_train_cache *cache, uint32_t type, uint32_t place);
 /* Rows and places. */
 uint64_t weir_train_cache_bytes(const weir_train_cache *cache);
 void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_t place, weir_real *numbers,
