@@ -15,18 +15,18 @@
 #include "cut_private.h"
 
 #define COARSEN_ROUNDS 3
-#define COARSEN_NONE   INT64_C(-1)
+#define COARSEN_NONE   UINT32_MAX
 
 /* All are by vertex, or by the vertex that a cluster is called by. */
 typedef struct coarsen {
     const weir_metis_graph *graph;
     const int32_t *part_of;
     const int64_t *most;
-    int64_t *cluster_of;
+    uint32_t *cluster_of;
     int64_t *weights; /* of clusters: vertices × constraints */
     int64_t *shared;  /* the weight of the edges between a cluster and the vertex that is looked at */
-    int64_t *beside;  /* the clusters of which shared is not 0 */
-    int64_t *order;   /* vertices as they come; later the members of clusters, one cluster after the other */
+    uint32_t *beside; /* the clusters of which shared is not 0 */
+    uint32_t *order;  /* vertices as they come; later the members of clusters, one cluster after the other */
     uint64_t beside_count;
 } coarsen;
 
@@ -38,7 +38,7 @@ static void coarsen_close(coarsen *c) {
 }
 
 static weir_err coarsen_open(const weir_metis_graph *graph, const int32_t *part_of, const int64_t *most,
-                             int64_t *cluster_of, coarsen *c) {
+                             uint32_t *cluster_of, coarsen *c) {
     size_t n = graph->vertices;
     *c = (coarsen){.graph = graph, .part_of = part_of, .most = most, .cluster_of = cluster_of};
     c->weights = weir_calloc(n * graph->constraints + 1, sizeof *c->weights);
@@ -49,7 +49,7 @@ static weir_err coarsen_open(const weir_metis_graph *graph, const int32_t *part_
         return WEIR_NOMEM("while clustering %llu vertices", (unsigned long long)n);
     memcpy(c->weights, graph->vertex_weights, n * graph->constraints * sizeof *c->weights);
     for (uint64_t v = 0; v < n; v++)
-        cluster_of[v] = (int64_t)v;
+        cluster_of[v] = (uint32_t)v;
     return WEIR_OK;
 }
 
@@ -62,20 +62,20 @@ static uint32_t coarsen_magnitude(const weir_metis_graph *g, uint64_t v) {
 static void coarsen_shuffle(coarsen *c, uint64_t seed) {
     weir_rng rng = weir_rng_stream(seed, c->graph->vertices, 0);
     uint64_t n = c->graph->vertices, starts[66] = {0};
-    int64_t *shuffled = c->beside;
+    uint32_t *shuffled = c->beside;
     for (uint64_t v = 0; v < n; v++) {
         uint64_t with = weir_rng_below(&rng, v + 1);
         shuffled[v] = shuffled[with];
-        shuffled[with] = (int64_t)v;
+        shuffled[with] = (uint32_t)v;
         starts[coarsen_magnitude(c->graph, v) + 1]++;
     }
     for (uint32_t i = 0; i < 65; i++)
         starts[i + 1] += starts[i];
     for (uint64_t i = 0; i < n; i++)
-        c->order[starts[coarsen_magnitude(c->graph, (uint64_t)shuffled[i])]++] = shuffled[i];
+        c->order[starts[coarsen_magnitude(c->graph, shuffled[i])]++] = shuffled[i];
 }
 
-static bool coarsen_fits(const coarsen *c, uint64_t v, int64_t cluster) {
+static bool coarsen_fits(const coarsen *c, uint64_t v, uint32_t cluster) {
     const uint32_t constraints = c->graph->constraints;
     for (uint32_t i = 0; i < constraints; i++) {
         int64_t weight = c->graph->vertex_weights[v * constraints + i];
@@ -84,7 +84,7 @@ static bool coarsen_fits(const coarsen *c, uint64_t v, int64_t cluster) {
     return true;
 }
 
-static void coarsen_join(coarsen *c, uint64_t v, int64_t cluster) {
+static void coarsen_join(coarsen *c, uint64_t v, uint32_t cluster) {
     const uint32_t constraints = c->graph->constraints;
     for (uint32_t i = 0; i < constraints; i++) {
         int64_t weight = c->graph->vertex_weights[v * constraints + i];
@@ -101,18 +101,18 @@ static void coarsen_look(coarsen *c, uint64_t v) {
     c->beside_count = 0;
     for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++) {
         if (c->part_of && c->part_of[g->neighbors[i]] != c->part_of[v]) continue;
-        int64_t cluster = c->cluster_of[g->neighbors[i]];
+        uint32_t cluster = c->cluster_of[g->neighbors[i]];
         if (!c->shared[cluster]) c->beside[c->beside_count++] = cluster;
         c->shared[cluster] += g->edge_weights[i];
     }
 }
 
 /* The cluster that most edges of v lead to, full or not; COARSEN_NONE: none. */
-static int64_t coarsen_nearest(coarsen *c, uint64_t v, bool fitting) {
-    int64_t own = c->cluster_of[v], best = COARSEN_NONE;
+static uint32_t coarsen_nearest(coarsen *c, uint64_t v, bool fitting) {
+    uint32_t own = c->cluster_of[v], best = COARSEN_NONE;
     coarsen_look(c, v);
     for (uint64_t i = 0; i < c->beside_count; i++) {
-        int64_t cluster = c->beside[i];
+        uint32_t cluster = c->beside[i];
         if (best != COARSEN_NONE && c->shared[cluster] <= c->shared[best]) continue;
         if (cluster == own || !fitting || coarsen_fits(c, v, cluster)) best = cluster;
     }
@@ -123,8 +123,7 @@ static void coarsen_propagate(coarsen *c) {
     for (int round = 0; round < COARSEN_ROUNDS; round++) {
         uint64_t joined = 0;
         for (uint64_t i = 0; i < c->graph->vertices; i++) {
-            uint64_t v = (uint64_t)c->order[i];
-            int64_t cluster = coarsen_nearest(c, v, true);
+            uint32_t v = c->order[i], cluster = coarsen_nearest(c, v, true);
             if (cluster == COARSEN_NONE || cluster == c->cluster_of[v]) continue;
             coarsen_join(c, v, cluster);
             joined++;
@@ -135,26 +134,26 @@ static void coarsen_propagate(coarsen *c) {
 
 /* Uses `order` for how many members a cluster has, and then for the vertex that gathers those alone beside one. */
 static weir_err coarsen_gather_lonely(coarsen *c, uint32_t parts) {
-    enum { NOBODY = -1, LONELY = -2 };
+    const uint32_t nobody = UINT32_MAX, lonely = UINT32_MAX - 1; /* no vertex is called so */
     uint64_t n = c->graph->vertices;
-    int64_t *gathers = c->order, *alone = weir_calloc(parts, sizeof *alone); /* of those without neighbours, by part */
+    uint32_t *gathers = c->order, *alone = weir_calloc(parts, sizeof *alone); /* of those without neighbours, by part */
     if (!alone) return WEIR_NOMEM("while clustering %llu vertices", (unsigned long long)n);
     for (uint32_t p = 0; p < parts; p++)
-        alone[p] = NOBODY;
+        alone[p] = nobody;
     memset(gathers, 0, n * sizeof *gathers);
     for (uint64_t v = 0; v < n; v++)
         gathers[c->cluster_of[v]]++;
     for (uint64_t v = 0; v < n; v++)
-        gathers[v] = gathers[v] == 1 && c->cluster_of[v] == (int64_t)v ? LONELY : NOBODY;
+        gathers[v] = gathers[v] == 1 && c->cluster_of[v] == v ? lonely : nobody;
     for (uint64_t v = 0; v < n; v++) {
-        if (gathers[v] != LONELY) continue;
-        int64_t beside = coarsen_nearest(c, v, false);
-        if (beside != COARSEN_NONE && gathers[beside] == LONELY) continue; /* both are, and had no room */
-        int64_t *gather = beside == COARSEN_NONE ? &alone[c->part_of ? c->part_of[v] : 0] : &gathers[beside];
-        if (*gather >= 0 && coarsen_fits(c, v, *gather))
+        if (gathers[v] != lonely) continue;
+        uint32_t beside = coarsen_nearest(c, v, false);
+        if (beside != COARSEN_NONE && gathers[beside] == lonely) continue; /* both are, and had no room */
+        uint32_t *gather = beside == COARSEN_NONE ? &alone[c->part_of ? c->part_of[v] : 0] : &gathers[beside];
+        if (*gather < lonely && coarsen_fits(c, v, *gather))
             coarsen_join(c, v, *gather);
         else
-            *gather = (int64_t)v;
+            *gather = (uint32_t)v;
     }
     weir_free(alone);
     return WEIR_OK;
@@ -164,45 +163,45 @@ static weir_err coarsen_gather_lonely(coarsen *c, uint32_t parts) {
 
 /* Numbers clusters as they come, and puts the members of each together into order; starts has one more than clusters.
  * Returns how many there are. */
-static uint64_t coarsen_number(coarsen *c, int64_t *starts) {
+static uint64_t coarsen_number(coarsen *c, uint32_t *starts) {
     uint64_t n = c->graph->vertices, count = 0;
     int64_t *number_of = c->shared;
     for (uint64_t v = 0; v < n; v++)
-        number_of[v] = COARSEN_NONE;
+        number_of[v] = -1;
     for (uint64_t v = 0; v < n; v++) {
         int64_t *number = &number_of[c->cluster_of[v]];
-        if (*number == COARSEN_NONE) *number = (int64_t)count++;
-        c->cluster_of[v] = *number;
+        if (*number < 0) *number = (int64_t)count++;
+        c->cluster_of[v] = (uint32_t)*number;
         starts[*number + 1]++;
     }
     for (uint64_t i = 0; i < count; i++)
         starts[i + 1] += starts[i];
     for (uint64_t v = n; v-- > 0;)
-        c->order[--starts[c->cluster_of[v] + 1]] = (int64_t)v;
+        c->order[--starts[(uint64_t)c->cluster_of[v] + 1]] = (uint32_t)v;
     memmove(starts, starts + 1, count * sizeof *starts); /* each had become where the one before it ends */
-    starts[count] = (int64_t)n;
+    starts[count] = (uint32_t)n;
     memset(c->shared, 0, n * sizeof *c->shared);
     return count;
 }
 
 /* The clusters beside this one, in order of their finding, with what the edges to each weigh in shared. */
-static void coarsen_look_from(coarsen *c, const int64_t *starts, uint64_t cluster) {
+static void coarsen_look_from(coarsen *c, const uint32_t *starts, uint64_t cluster) {
     const weir_metis_graph *g = c->graph;
     for (uint64_t i = 0; i < c->beside_count; i++)
         c->shared[c->beside[i]] = 0;
     c->beside_count = 0;
-    for (int64_t m = starts[cluster]; m < starts[cluster + 1]; m++) {
-        uint64_t v = (uint64_t)c->order[m];
+    for (uint64_t m = starts[cluster]; m < starts[cluster + 1]; m++) {
+        uint32_t v = c->order[m];
         for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++) {
-            int64_t other = c->cluster_of[g->neighbors[i]];
-            if (other == (int64_t)cluster) continue;
+            uint32_t other = c->cluster_of[g->neighbors[i]];
+            if (other == cluster) continue;
             if (!c->shared[other]) c->beside[c->beside_count++] = other;
             c->shared[other] += g->edge_weights[i];
         }
     }
 }
 
-static weir_err coarsen_build(coarsen *c, const int64_t *starts, uint64_t count, cut_level *level) {
+static weir_err coarsen_build(coarsen *c, const uint32_t *starts, uint64_t count, cut_level *level) {
     const uint32_t constraints = c->graph->constraints;
     level->indptr = weir_calloc(count + 1, sizeof *level->indptr);
     level->vertex_weights = weir_calloc(count * constraints + 1, sizeof *level->vertex_weights);
@@ -225,7 +224,8 @@ static weir_err coarsen_build(coarsen *c, const int64_t *starts, uint64_t count,
         coarsen_look_from(c, starts, k);
         for (uint64_t i = 0; i < c->beside_count; i++) {
             level->neighbors[level->indptr[k] + (int64_t)i] = c->beside[i];
-            level->edge_weights[level->indptr[k] + (int64_t)i] = c->shared[c->beside[i]];
+            const int64_t weight = c->shared[c->beside[i]];
+            level->edge_weights[level->indptr[k] + (int64_t)i] = weight < UINT32_MAX ? (uint32_t)weight : UINT32_MAX;
         }
     }
     level->graph = (weir_metis_graph){.vertices = count,
@@ -240,7 +240,7 @@ static weir_err coarsen_build(coarsen *c, const int64_t *starts, uint64_t count,
 weir_err weir_cut_level_open(const weir_metis_graph *finer, const int32_t *part_of, uint32_t parts, const int64_t *most,
                              uint64_t seed, cut_level *level) {
     coarsen c = {0};
-    int64_t *starts = NULL;
+    uint32_t *starts = NULL;
     *level = (cut_level){0};
     level->cluster_of = weir_calloc(finer->vertices + 1, sizeof *level->cluster_of);
     if (!level->cluster_of) return WEIR_NOMEM("for a coarser graph");

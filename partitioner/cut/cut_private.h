@@ -18,9 +18,9 @@ typedef struct cut_limits {
 /* --- a queue: the vertex with the highest rank leaves first; of equals the one of the lowest number ------------- */
 
 typedef struct cut_queue {
-    uint64_t *vertices; /* a binary heap */
+    uint32_t *vertices; /* a binary heap */
     uint64_t count;
-    uint64_t *at; /* by vertex: its place in the heap and one; 0: it is not there */
+    uint32_t *at; /* by vertex: its place in the heap and one; 0: it is not there */
     double *rank; /* by vertex */
 } cut_queue;
 
@@ -79,12 +79,13 @@ weir_err weir_cut_refine(cut_state *s);
 
 /* --- levels ------------------------------------------------------------------------------------------------------ */
 
-/* A graph of clusters of a finer one. */
+/* A graph of clusters of a finer one. Edges that weigh more than 32 bits hold weigh as much as these do. */
 typedef struct cut_level {
     weir_metis_graph graph;
-    int64_t *indptr, *neighbors, *edge_weights, *vertex_weights;
-    int64_t *cluster_of; /* by vertex of the finer graph */
-    int32_t *part_of;    /* by cluster                   */
+    int64_t *indptr, *vertex_weights;
+    uint32_t *neighbors, *edge_weights;
+    uint32_t *cluster_of; /* by vertex of the finer graph */
+    int32_t *part_of;     /* by cluster                   */
 } cut_level;
 
 /* Clusters have at most `most` of each weight, unless a vertex in them alone has more; where part_of is not NULL each

@@ -8,14 +8,14 @@
 #include "cut_private.h"
 
 /* The vertices of one machine, and the edges between them. Of a cut_level, cluster_of has which vertex each was. */
-static weir_err machines_take(const weir_metis_graph *g, const int32_t *machine_of, int32_t machine, int64_t *place_of,
+static weir_err machines_take(const weir_metis_graph *g, const int32_t *machine_of, int32_t machine, uint32_t *place_of,
                               cut_level *share) {
     uint64_t count = 0, at = 0;
     int64_t entries = 0, end = 0;
     *share = (cut_level){0};
     for (uint64_t v = 0; v < g->vertices; v++) {
         if (machine_of[v] != machine) continue;
-        place_of[v] = (int64_t)count++;
+        place_of[v] = (uint32_t)count++;
         for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++)
             entries += machine_of[g->neighbors[i]] == machine;
     }
@@ -39,7 +39,7 @@ static weir_err machines_take(const weir_metis_graph *g, const int32_t *machine_
         }
         memcpy(share->vertex_weights + at * g->constraints, g->vertex_weights + v * g->constraints,
                g->constraints * sizeof *share->vertex_weights);
-        share->cluster_of[at++] = (int64_t)v;
+        share->cluster_of[at++] = (uint32_t)v;
         share->indptr[at] = end;
     }
     WEIR_ASSERT(at == count && end == entries);
@@ -57,7 +57,7 @@ static weir_err machines_cut_within(const weir_metis_graph *graph, const weir_cu
                                     const int32_t *machine_of, int32_t *part_of) {
     cut_limits within = *limits;
     weir_err err = WEIR_OK;
-    int64_t *place_of = weir_calloc(graph->vertices + 1, sizeof *place_of);
+    uint32_t *place_of = weir_calloc(graph->vertices + 1, sizeof *place_of);
     if (!place_of) return WEIR_NOMEM("while cutting %llu vertices", (unsigned long long)graph->vertices);
     within.parts = opts->parts / opts->machines;
     for (uint32_t m = 0; !err && m < opts->machines; m++) {

@@ -15,8 +15,8 @@ static bool cut_queue_before(const cut_queue *q, uint64_t one, uint64_t other) {
 }
 
 static void cut_queue_set(cut_queue *q, uint64_t place, uint64_t v) {
-    q->vertices[place] = v;
-    q->at[v] = place + 1;
+    q->vertices[place] = (uint32_t)v;
+    q->at[v] = (uint32_t)(place + 1);
 }
 
 static void cut_queue_rise(cut_queue *q, uint64_t place, uint64_t v) {

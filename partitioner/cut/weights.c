@@ -82,17 +82,17 @@ weir_err weir_cut_limits_of(const weir_metis_graph *graph, uint32_t parts, const
 #define WEIGHTS_METIS_SUM 1e9
 
 /* Those of edges, so much smaller that their sum fits, and at least 1; *scaledp stays NULL where it does. */
-static weir_err weights_of_edges(const weir_metis_graph *graph, int64_t **scaledp) {
+static weir_err weights_of_edges(const weir_metis_graph *graph, uint32_t **scaledp) {
     uint64_t count = (uint64_t)graph->indptr[graph->vertices];
     double sum = 0;
     *scaledp = NULL;
     for (uint64_t i = 0; i < count; i++)
-        sum += (double)graph->edge_weights[i];
+        sum += graph->edge_weights[i];
     if (sum <= WEIGHTS_METIS_SUM) return WEIR_OK;
-    int64_t *scaled = *scaledp = weir_calloc(count + 1, sizeof *scaled);
+    uint32_t *scaled = *scaledp = weir_calloc(count + 1, sizeof *scaled);
     if (!scaled) return WEIR_NOMEM("while weighing %llu ends of edges", (unsigned long long)count);
     for (uint64_t i = 0; i < count; i++)
-        scaled[i] = (int64_t)fmax(1, (double)graph->edge_weights[i] * (WEIGHTS_METIS_SUM / sum));
+        scaled[i] = (uint32_t)fmax(1, graph->edge_weights[i] * (WEIGHTS_METIS_SUM / sum));
     return WEIR_OK;
 }
 
@@ -122,7 +122,7 @@ static int64_t *weights_of_all(const weir_metis_graph *graph, const cut_limits *
     return all;
 }
 
-/* As measured: copies of the graph, and what METIS makes of them. */
+/* As measured: what METIS makes of a sparse graph, of which others take less, and copies of what is by vertex. */
 uint64_t weir_cut_metis_bytes(const weir_metis_graph *graph) {
     return (uint64_t)graph->indptr[graph->vertices] * 24 + graph->vertices * (16 + 16 * (uint64_t)graph->constraints);
 }
@@ -131,7 +131,8 @@ weir_err weir_cut_metis(const weir_metis_graph *graph, const cut_limits *limits,
                         int32_t *part_of) {
     double tolerance[WEIR_METIS_CONSTRAINTS_MAX] = {1.03};
     weir_metis_graph fits = *graph;
-    int64_t *edge_weights = NULL, *vertex_weights = NULL;
+    uint32_t *edge_weights = NULL;
+    int64_t *vertex_weights = NULL;
     weir_err err = weights_of_edges(graph, &edge_weights);
     if (err) return err;
     vertex_weights = sum ? weights_of_sum(graph, limits) : weights_of_all(graph, limits);

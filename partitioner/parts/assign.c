@@ -72,11 +72,10 @@ static void parts_tally_vertex(const weir_parts_graph *g, const int32_t *part_of
     t->degree[own] += (uint64_t)g->degrees[v];
     for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++) {
         int32_t other = part_of[g->neighbors[i]];
-        WEIR_ASSERT(g->neighbors[i] != (int64_t)v); /* no loops */
+        WEIR_ASSERT(g->neighbors[i] != v); /* no loops */
         if (other == own) continue;
-        t->cut_twice += (uint64_t)g->edge_weights[i];
-        if (other / t->parts_of_machine != own / t->parts_of_machine)
-            t->machine_cut_twice += (uint64_t)g->edge_weights[i];
+        t->cut_twice += g->edge_weights[i];
+        if (other / t->parts_of_machine != own / t->parts_of_machine) t->machine_cut_twice += g->edge_weights[i];
         if (t->stamp[other] == v + 1) continue;
         t->stamp[other] = v + 1;
         t->halo[other]++;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include <weir/partitioner/metis/metis.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
@@ -64,11 +65,11 @@ static void graph_add_list(graph_builder *b, uint64_t vertex, const int64_t *nei
         uint64_t other = offset + (uint64_t)neighbors[i];
         if (other == vertex) continue;
         int64_t end = b->ends[other];
-        if (end > g->indptr[other] && g->neighbors[end - 1] == (int64_t)vertex) {
-            g->edge_weights[end - 1]++;
+        if (end > g->indptr[other] && g->neighbors[end - 1] == vertex) {
+            g->edge_weights[end - 1] += g->edge_weights[end - 1] < UINT32_MAX;
         } else {
             WEIR_ASSERT(other < g->vertices && end < g->indptr[other + 1]);
-            g->neighbors[end] = (int64_t)vertex;
+            g->neighbors[end] = (uint32_t)vertex;
             g->edge_weights[end] = 1;
             b->ends[other]++;
         }
@@ -164,6 +165,12 @@ weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *
     for (uint32_t type = 0; type < graph->types; type++)
         graph->offsets[type + 1] = graph->offsets[type] + weir_snapshot_vertices_of(snapshot, type)->count;
     graph->vertices = graph->offsets[graph->types];
+    if (graph->vertices > WEIR_METIS_VERTICES_MAX) {
+        const unsigned long long vertices = graph->vertices;
+        weir_parts_graph_close(graph);
+        return WEIR_ERR(WEIR_ELIMIT, "%llu vertices are more than can be cut, which is %u", vertices,
+                        WEIR_METIS_VERTICES_MAX);
+    }
     graph->indptr = weir_calloc(graph->vertices + 1, sizeof *graph->indptr);
     graph->targets = weir_calloc(graph->vertices + 1, sizeof *graph->targets);
     graph->degrees = weir_calloc(graph->vertices + 1, sizeof *graph->degrees);

@@ -9,17 +9,19 @@
 
 #include <weir/partitioner/parts/parts.h>
 
-/* Edges of all relations in both directions; repeated edges add to the weight; no loops; neighbours ascend. */
+/* Edges of all relations in both directions; repeated edges add to the weight, up to what that holds; no loops;
+ * neighbours ascend. */
 typedef struct weir_parts_graph {
     uint32_t types;
     uint64_t *offsets; /* types + 1 */
     uint64_t vertices;
-    int64_t *indptr, *neighbors, *edge_weights;
+    int64_t *indptr;
+    uint32_t *neighbors, *edge_weights;
     int64_t *targets, *degrees; /* by vertex */
     uint64_t training;          /* all targets */
 } weir_parts_graph;
 
-/* The snapshot must have passed weir_snapshot_check.  WEIR_ENOMEM. */
+/* The snapshot must have passed weir_snapshot_check.  WEIR_ELIMIT, WEIR_ENOMEM. */
 weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *graph);
 void weir_parts_graph_close(weir_parts_graph *graph);
 

@@ -9,14 +9,15 @@
 /* Two rings of five, joined by one edge from 4 to 5. */
 #define RING 5
 typedef struct rings {
-    int64_t indptr[2 * RING + 1], neighbors[4 * RING + 2], edge_weights[4 * RING + 2], vertex_weights[4 * RING];
+    int64_t indptr[2 * RING + 1], vertex_weights[4 * RING];
+    uint32_t neighbors[4 * RING + 2], edge_weights[4 * RING + 2];
     weir_metis_graph graph;
 } rings;
 
 static void rings_make(rings *r) {
     int64_t at = 0;
-    for (int64_t v = 0; v < 2 * RING; v++) {
-        int64_t first = v / RING * RING;
+    for (uint32_t v = 0; v < 2 * RING; v++) {
+        uint32_t first = v / RING * RING;
         r->indptr[v] = at;
         r->neighbors[at++] = first + (v - first + 1) % RING;
         r->neighbors[at++] = first + (v - first + RING - 1) % RING;

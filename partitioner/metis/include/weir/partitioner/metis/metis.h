@@ -19,10 +19,14 @@ extern "C" {
 
 #define WEIR_METIS_CONSTRAINTS_MAX 8u
 
-/* Borrowed; each edge stands in the lists of both its ends, with the same weight, and no vertex beside itself. */
+#define WEIR_METIS_VERTICES_MAX (UINT32_MAX - 2)
+
+/* Borrowed; each edge stands in the lists of both its ends, with the same weight, and no vertex beside itself. These
+ * lists are most of the memory that a cutting takes, so they have 32 bits. */
 typedef struct weir_metis_graph {
-    uint64_t vertices;
-    const int64_t *indptr, *neighbors, *edge_weights;
+    uint64_t vertices; /* at most WEIR_METIS_VERTICES_MAX */
+    const int64_t *indptr;
+    const uint32_t *neighbors, *edge_weights;
     uint32_t constraints;          /* weights a vertex; each part gets its share of each weight */
     const int64_t *vertex_weights; /* vertices × constraints                                    */
     const double *tolerance;       /* how many times its share a part may have; NULL: 1.03, then 1.05 */
