@@ -95,6 +95,9 @@ weir_err weir_cut_check(const weir_metis_graph *graph, const weir_cut_opts *opts
     if (!opts->parts || !opts->machines || opts->parts % opts->machines)
         return WEIR_ERR(WEIR_EINVAL, "%u machines cannot have the same number of %u parts", opts->machines,
                         opts->parts);
+    if (graph->vertices > WEIR_METIS_VERTICES_MAX)
+        return WEIR_ERR(WEIR_ELIMIT, "%llu vertices are more than the %u that can be cut",
+                        (unsigned long long)graph->vertices, WEIR_METIS_VERTICES_MAX);
     if (graph->vertices < opts->parts)
         return WEIR_ERR(WEIR_ELIMIT, "%u parts of %llu vertices would leave some empty; ask for fewer", opts->parts,
                         (unsigned long long)graph->vertices);

@@ -168,7 +168,7 @@ weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *
     if (graph->vertices > WEIR_METIS_VERTICES_MAX) {
         const unsigned long long vertices = graph->vertices;
         weir_parts_graph_close(graph);
-        return WEIR_ERR(WEIR_ELIMIT, "%llu vertices are more than can be cut, which is %u", vertices,
+        return WEIR_ERR(WEIR_ELIMIT, "%llu vertices are more than the %u that parts are made of", vertices,
                         WEIR_METIS_VERTICES_MAX);
     }
     graph->indptr = weir_calloc(graph->vertices + 1, sizeof *graph->indptr);

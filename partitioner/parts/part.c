@@ -187,6 +187,11 @@ int64_t weir_part_number(const weir_part *part, uint32_t type, uint64_t place) {
     return weir_part_starts(part, type)[part->manifest.part] + (int64_t)place;
 }
 
+void weir_part_number_ahead(const weir_part *part, uint32_t type, uint64_t place) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part->snapshot, type);
+    if (place >= v->own && place < v->count) __builtin_prefetch(&part->numbers[type][place - v->own]);
+}
+
 bool weir_part_find(const weir_part *part, uint32_t type, int64_t number, uint64_t *placep) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part->snapshot, type);
     const int64_t *starts = weir_part_starts(part, type) + part->manifest.part, *numbers = part->numbers[type];

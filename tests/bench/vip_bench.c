@@ -32,7 +32,7 @@
 #define VIP_HOPS          3u
 #define VIP_BATCH         256u
 #define VIP_EPOCHS        5u
-#define VIP_SEED          7u
+#define VIP_EPOCH_SEED    7u
 #define VIP_QUICK         4000u
 #define VIP_QUICK_BATCH   16u
 #define VIP_STEPS_MAX     8u
@@ -122,7 +122,7 @@ static weir_err vip_find_targets(vip_run *run) {
 /* Of an epoch that is not counted. */
 static uint64_t vip_draw(const void *context, uint32_t epoch, uint32_t *list, uint64_t *seedp) {
     const vip_run *run = context;
-    weir_rng rng = weir_rng_stream(VIP_SEED, epoch, 1);
+    weir_rng rng = weir_rng_stream(VIP_EPOCH_SEED, epoch, 1);
     for (uint64_t i = 0; i < run->count; i++) {
         uint64_t other = weir_rng_below(&rng, i + 1);
         list[i] = list[other];
@@ -258,7 +258,7 @@ static const char *const vip_cut_names[VIP_CUTS] = {"metis", "arcs"};
 
 static void vip_print_table(const vip_opts *o, const vip_ring *ring, vip_cut cut, const vip_table *t, weir_buf *out) {
     weir_buf_printf(out,
-                    "vip        %s: %" PRIu64 " vertices, %" PRIu64 " edges, %u parts by %s, "
+                    "vip        %s: %" PRIu64 " vertices, %" PRIu64 " edges both ways, %u parts by %s, "
                     "%.1f %% of the edges cut; %.0f %% train, batches of %u, window %u\n",
                     ring->name, ring->vertices, t->edges, ring->parts, vip_cut_names[cut], 100 * t->cut_share,
                     100 * ring->train, o->batch, o->window ? o->window : WEIR_SAMPLE_WINDOW);

@@ -84,7 +84,8 @@ static uint64_t ring_draw_near(ring_draw *d, uint64_t from) {
     return (ring_draw_bits(d) & 1 ? from + distance : from + n - distance) % n;
 }
 
-/* One number is drawn for nothing: there, it chooses between two ways to draw an end. */
+/* One number is drawn for nothing: the program of the published figures chooses by it between two ways that are one
+ * here. */
 static uint64_t ring_draw_far(ring_draw *d) {
     ring_draw_bits(d);
     return ring_draw_by_weight(d);

@@ -124,6 +124,7 @@ static void asks_ahead(const weir_train_owners *owners, weir_train_kept kept, ui
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(owners->snapshot, type);
     if (vertex >= v->count) return;
     __builtin_prefetch(&v->ids[vertex]);
+    if (owners->part) weir_part_number_ahead(owners->part, type, vertex);
     weir_train_cache_ahead(kept.cache, type, vertex);
 }
 

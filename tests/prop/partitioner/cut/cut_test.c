@@ -236,7 +236,7 @@ static void never_worse_than_metis(void **state) {
             memcpy(before, w.neighbors, bytes);
             memcpy((char *)before + bytes, w.edge_weights, bytes);
             assert_ok(weir_metis_partition(&metis, parts, 7, theirs));
-            assert_memory_equal(before, w.neighbors, bytes); /* it was given them, not a copy */
+            assert_memory_equal(before, w.neighbors, bytes); /* METIS of 32 bits was given them, not a copy */
             assert_memory_equal((char *)before + bytes, w.edge_weights, bytes);
             free(before);
             double a = excess_of(&w, parts, ours), b = excess_of(&w, parts, theirs);
@@ -265,7 +265,7 @@ static void same_arguments_same_parts(void **state) {
 
 /* Rings of ten, each joined to the next by one edge: as many parts as rings, or fewer, cut only those. */
 static void rings(world *w, uint64_t count) {
-    world_open(w, count, 21 * count);
+    world_open(w, count, 23 * count);
     for (uint64_t ring = 0; ring < count; ring++) {
         for (uint64_t i = 0; i < 10; i++) {
             add_edge(w, 10 * ring + i, 10 * ring + (i + 1) % 10);
@@ -275,8 +275,7 @@ static void rings(world *w, uint64_t count) {
     }
 }
 
-/* Nobody counts so far with 32 bits; and METIS is not to see the graph, which is coarse before it does. Where a few
- * edges together are more than 32 bits hold they weigh as much as these do. */
+/* Nobody counts so far with 32 bits. */
 static void weights_past_32_bits_are_cut(void **state) {
     (void)state;
     world w;
@@ -292,6 +291,34 @@ static void weights_past_32_bits_are_cut(void **state) {
             assert_true(largest_of(&w, c, 4, part_of) == INT64_C(20) << 40);
         free(part_of);
     }
+    world_close(&w);
+}
+
+/* 480 rings, each joined to the next by two heavy edges and to some other by a light one, are coarsened. What the heavy
+ * ones weigh together is more than 32 bits hold. Then it is as much as these do, and not what is left of it, which is
+ * nothing: the light edges would decide. */
+static void sums_past_32_bits_are_cut(void **state) {
+    (void)state;
+    enum { COUNT = 480, PARTS = 12 };
+    world w;
+    uint64_t heavy_cut = 0;
+    rings(&w, COUNT);
+    for (uint64_t ring = 1; ring < COUNT; ring++)
+        add_edge(&w, 10 * ring + 1, 10 * ring - 2);
+    const size_t heavy = w.edge_count;
+    for (uint64_t ring = 0; ring < COUNT; ring++)
+        add_edge(&w, 10 * ring + 5, 10 * (ring * 7 % COUNT) + 5);
+    world_link(&w, 10 * COUNT, 1, 1);
+    for (uint64_t v = 0; v < 10 * COUNT; v++)
+        for (int64_t i = w.indptr[v]; i < w.indptr[v + 1]; i++)
+            if (v % 10 != 5 || w.neighbors[i] % 10 != 5) w.edge_weights[i] = 1u << 31;
+    int32_t *part_of = parts_of(&w, PARTS, 1, 1);
+    assert_true(largest_of(&w, 0, PARTS, part_of) <= 10 * COUNT / PARTS * 103 / 100);
+    for (size_t i = 0; i < heavy; i++)
+        heavy_cut += part_of[w.edges[i].a] != part_of[w.edges[i].b];
+    printf("%llu heavy edges cut\n", (unsigned long long)heavy_cut);
+    assert_true(heavy_cut >= 2 * (PARTS - 1) && heavy_cut <= 10 * (PARTS - 1));
+    free(part_of);
     world_close(&w);
 }
 
@@ -407,6 +434,9 @@ static void as_many_parts_as_vertices(void **state) {
     free(part_of);
     weir_cut_opts opts = {.parts = 11, .machines = 1, .tolerance = w.tolerance, .seed = 1};
     assert_err(weir_cut(&w.graph, &opts, unused), WEIR_ELIMIT, "11 parts of 10 vertices would leave some empty");
+    w.graph.vertices = (uint64_t)WEIR_METIS_VERTICES_MAX + 1;
+    assert_err(weir_cut(&w.graph, &opts, unused), WEIR_ELIMIT, "more than the 4294967293 that can be cut");
+    w.graph.vertices = 10;
     opts.parts = 4;
     opts.machines = 3;
     assert_err(weir_cut(&w.graph, &opts, unused), WEIR_EINVAL, "3 machines");
@@ -608,9 +638,9 @@ static void every_allocation_may_fail(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(quick_is_never_better), WEIR_CASE(never_worse_than_metis), WEIR_CASE(same_arguments_same_parts),
-           WEIR_CASE(weights_past_32_bits_are_cut), WEIR_CASE(little_memory_finds_the_clusters),
-           WEIR_CASE(machines_have_parts_one_after_the_other), WEIR_CASE(a_star_has_its_hub_in_the_least_possible),
-           WEIR_CASE(hubs_have_parts_of_their_own), WEIR_CASE(lonely_vertices_are_shared_out),
-           WEIR_CASE(as_many_parts_as_vertices), WEIR_CASE(nothing_is_below_the_least),
-           WEIR_CASE(new_vertices_are_placed_as_the_formula_says), WEIR_CASE(a_placed_vertex_finds_its_cluster),
-           WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(weights_past_32_bits_are_cut), WEIR_CASE(sums_past_32_bits_are_cut),
+           WEIR_CASE(little_memory_finds_the_clusters), WEIR_CASE(machines_have_parts_one_after_the_other),
+           WEIR_CASE(a_star_has_its_hub_in_the_least_possible), WEIR_CASE(hubs_have_parts_of_their_own),
+           WEIR_CASE(lonely_vertices_are_shared_out), WEIR_CASE(as_many_parts_as_vertices),
+           WEIR_CASE(nothing_is_below_the_least), WEIR_CASE(new_vertices_are_placed_as_the_formula_says),
+           WEIR_CASE(a_placed_vertex_finds_its_cluster), WEIR_CASE(every_allocation_may_fail))

@@ -46,7 +46,7 @@ weir_err weir_cut_least(const weir_metis_graph *graph, uint32_t c, uint32_t part
 /* part_of[v] for each vertex, from 0 to parts - 1; those of machine m are the m-th parts / machines of them. Where not
  * all weights can be held, what is above the limits, as shares of a part, is little in sum. The same arguments give the
  * same parts.  WEIR_EINVAL constraints, weights, machines, a tolerance below 1; WEIR_ELIMIT more parts than vertices,
- * or the graph is still too large for METIS when it is coarse; WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.
+ * more than WEIR_METIS_VERTICES_MAX of these, or the graph is still too large for METIS when it is coarse; WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.
  * [main] */
 weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
 
@@ -54,8 +54,8 @@ weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int3
 
 /* part_of[v] says where v stays; where it is WEIR_CUT_NOWHERE, v is put beside its neighbours, within the limits if
  * that can be (place.c). Of opts count parts, tolerance and quick; machines must divide parts, and does not change
- * where v goes. The same arguments give the same parts.  WEIR_EINVAL as weir_cut; WEIR_ELIMIT more parts than vertices;
- * WEIR_ENOMEM.  Blocks.  [main] */
+ * where v goes. The same arguments give the same parts.  WEIR_EINVAL as weir_cut; WEIR_ELIMIT more parts than vertices,
+ * or too many of these; WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_cut_place(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
 
 #ifdef __cplusplus

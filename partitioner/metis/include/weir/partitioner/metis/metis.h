@@ -19,6 +19,7 @@ extern "C" {
 
 #define WEIR_METIS_CONSTRAINTS_MAX 8u
 
+/* Numbers of vertices have 32 bits, of which cut/coarsen.c takes the two highest for itself. */
 #define WEIR_METIS_VERTICES_MAX (UINT32_MAX - 2)
 
 /* Borrowed; each edge stands in the lists of both its ends, with the same weight, and no vertex beside itself. These

@@ -150,8 +150,8 @@ typedef struct weir_parts_report {
 } weir_parts_report;
 
 /* Checks the whole snapshot before it cuts.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or
- * than vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, a graph that is too
- * large for METIS even when it is coarse, a manifest above 1 MiB, a path that is too long; WEIR_EINVAL machines that do
+ * than vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, more
+ * than WEIR_METIS_VERTICES_MAX vertices, a graph that is too large for METIS even when it is coarse, a manifest above 1 MiB, a path that is too long; WEIR_EINVAL machines that do
  * not divide parts, a tolerance below 1, no earlier parts named, or such of another number, schema or graph;
  * WEIR_ECORRUPT the snapshot, or earlier parts that do not belong together; WEIR_ENOTFOUND the MANIFEST of
  * opts->snapshot; what weir_part_open says of an earlier part; what weir_folder_remove says of an OUT.new that was
@@ -192,6 +192,8 @@ const int64_t *weir_part_starts(const weir_part *part, uint32_t type);
 uint64_t weir_part_listed(const weir_part *part, uint32_t type);
 /* The number of the vertex at this place, which must exist. */
 int64_t weir_part_number(const weir_part *part, uint32_t type, uint64_t place);
+/* Fetches from memory what that will read: places lie anywhere. */
+void weir_part_number_ahead(const weir_part *part, uint32_t type, uint64_t place);
 /* The place of the vertex with this number, which must exist; false: it is not in this part. */
 bool weir_part_find(const weir_part *part, uint32_t type, int64_t number, uint64_t *placep);
 /* The part that owns this number, which must exist. */
