@@ -46,8 +46,8 @@ weir_err weir_cut_least(const weir_metis_graph *graph, uint32_t c, uint32_t part
 /* part_of[v] for each vertex, from 0 to parts - 1; those of machine m are the m-th parts / machines of them. Where not
  * all weights can be held, what is above the limits, as shares of a part, is little in sum. The same arguments give the
  * same parts.  WEIR_EINVAL constraints, weights, machines, a tolerance below 1; WEIR_ELIMIT more parts than vertices,
- * more than WEIR_METIS_VERTICES_MAX of these, or the graph is still too large for METIS when it is coarse; WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.
- * [main] */
+ * more than WEIR_METIS_VERTICES_MAX of these, or the graph is still too large for METIS when it is coarse;
+ * WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
 
 #define WEIR_CUT_NOWHERE INT32_C(-1)
