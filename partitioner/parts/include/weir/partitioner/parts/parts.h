@@ -149,13 +149,14 @@ typedef struct weir_parts_report {
     uint64_t peak_bytes; /* of the process */
 } weir_parts_report;
 
-/* Checks the whole snapshot before it cuts.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX or
- * than vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, more vertices than
- * WEIR_METIS_VERTICES_MAX, a graph that is too large for METIS even when it is coarse, a manifest above 1 MiB, a path
- * that is too long; WEIR_EINVAL machines that do not divide parts, a tolerance below 1, no earlier parts named, or such
- * of another number, schema or graph; WEIR_ECORRUPT the snapshot, or earlier parts that do not belong together;
- * WEIR_ENOTFOUND the MANIFEST of opts->snapshot; what weir_part_open says of an earlier part; what weir_folder_remove says of an OUT.new that was
- * left; WEIR_EINTERNAL METIS refused; errors of a file; WEIR_ENOMEM.  Blocks.  [main] */
+/* Checks the whole snapshot before it cuts.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX
+ * or than vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, more vertices
+ * than WEIR_METIS_VERTICES_MAX, a graph that is too large for METIS even when it is coarse, a manifest above 1 MiB,
+ * a path that is too long; WEIR_EINVAL machines that do not divide parts, a tolerance below 1, no earlier parts
+ * named, or such of another number, schema or graph; WEIR_ECORRUPT the snapshot, or earlier parts that do not belong
+ * together; WEIR_ENOTFOUND the MANIFEST of opts->snapshot; what weir_part_open says of an earlier part; what
+ * weir_folder_remove says of an OUT.new that was left; WEIR_EINTERNAL METIS refused; errors of a file; WEIR_ENOMEM.
+ * Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
 /* A list like "vertices,degree", NULL: the default; and "1.03" or, one for each, "1.03,1.1", NULL: the default.
  * WEIR_EUSAGE says what is wrong.  [any] */
