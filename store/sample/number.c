@@ -13,10 +13,11 @@
 #include "sampler_private.h"
 
 #define GOLDEN    0x9E3779B97F4A7C15ull
-#define AHEAD     12u /* edges between the prefetch of a place and its use */
+#define AHEAD     28u /* edges between the prefetch of a place and its use */
 #define NEAR_BITS 11u
 
-/* The loops below are there once for vertices of 64 bits and once for those of 128: `wide` is a constant in each. */
+/* The loops below are there once for vertices of 64 bits and once for those of 128: `wide` is a constant in each, and
+ * so is `per_time` where vertices have 64 bits. */
 #define TWICE static inline __attribute__((always_inline))
 
 typedef struct numbering {
@@ -186,10 +187,12 @@ TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wi
     weir_vertex vertex = weir_sample_vertex_at(block->vertices, node, wide);
     uint64_t at = number_place(n, number_fold(vertex, wide) + (per_time ? (uint64_t)before_us[groups[node]] : 0));
     for (weir_sample_wide_slot slot; (slot = number_slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
-        uint32_t row = slot.node, other = block->input_nodes[row];
+        const uint32_t row = slot.node;
         if (slot.vertex != vertex) continue;
-        if (!per_time || (before_us[groups[other]] == before_us[groups[node]] &&
-                          (!n->sampler->opts.own_rows || number_same_target(block, other, node))))
+        if (!per_time) return row;
+        const uint32_t other = block->input_nodes[row];
+        if (before_us[groups[other]] == before_us[groups[node]] &&
+            (!n->sampler->opts.own_rows || number_same_target(block, other, node)))
             return row;
     }
     uint32_t row = block->view.inputs++;
@@ -222,8 +225,10 @@ void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time) 
             weir_block_range range = block->ranges[hop * plan->types + type];
             if (sampler->source->wide) {
                 number_rows_of_range(&n, range, per_time, true);
+            } else if (per_time) {
+                number_rows_of_range(&n, range, true, false);
             } else {
-                number_rows_of_range(&n, range, per_time, false);
+                number_rows_of_range(&n, range, false, false);
             }
         }
         WEIR_ASSERT(block->view.inputs <= block->view.nodes);
