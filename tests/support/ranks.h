@@ -3,9 +3,12 @@
 #ifndef RANKS_H
 #define RANKS_H
 
+#include <ctype.h>
+#include <dirent.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "weir_test.h"
@@ -58,6 +61,48 @@ static inline void ranks_again(unsigned ranks) {
     ranks_run(ranks, program, arguments, &output);
     if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
     weir_test_output_free(&output);
+}
+
+/* --- processes of ranks ------------------------------------------------------------------------------------------- */
+
+/* Whether it is a weir-train that the launcher has started. */
+static inline bool ranks_has_started(pid_t pid, pid_t launcher) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    char line[256];
+    bool named = false, child = false;
+    while (file && fgets(line, sizeof line, file)) {
+        named |= strcmp(line, "Name:\tweir-train\n") == 0;
+        child |= strncmp(line, "PPid:\t", 6) == 0 && strtol(line + 6, NULL, 10) == launcher;
+    }
+    if (file) assert_int_equal(fclose(file), 0);
+    return named && child;
+}
+
+/* Whether it has opened the snapshot, which it does once MPI is there. */
+static inline bool ranks_has_begun(pid_t rank) {
+    char path[64], line[4400];
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)rank);
+    FILE *file = fopen(path, "r");
+    bool begun = false;
+    while (file && !begun && fgets(line, sizeof line, file))
+        begun = strstr(line, "/snapshot/") != NULL;
+    if (file) assert_int_equal(fclose(file), 0);
+    return begun;
+}
+
+/* 0: none has begun. The launcher of Open MPI waits for ever where a rank dies that is still connecting to it. */
+static inline pid_t ranks_find(pid_t launcher) {
+    DIR *folder = opendir("/proc");
+    pid_t found = 0;
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+        if (pid && ranks_has_started(pid, launcher) && ranks_has_begun(pid)) found = pid;
+    }
+    assert_int_equal(closedir(folder), 0);
+    return found;
 }
 
 #endif /* RANKS_H */

@@ -3,8 +3,6 @@
  * ranks_test.c - weir-train as it is started: on one rank and under mpirun, killed and gone on, and with what it cannot
  * learn from.
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -213,45 +211,6 @@ static void r2_killed_at_random_moments(void **state) {
 
 /* --- a rank that dies --------------------------------------------------------------------------------------------- */
 
-static bool is_rank(pid_t pid, pid_t launcher) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    FILE *file = fopen(path, "r");
-    char line[256];
-    bool named = false, child = false;
-    while (file && fgets(line, sizeof line, file)) {
-        named |= strcmp(line, "Name:\tweir-train\n") == 0;
-        child |= strncmp(line, "PPid:\t", 6) == 0 && strtol(line + 6, NULL, 10) == launcher;
-    }
-    if (file) assert_int_equal(fclose(file), 0);
-    return named && child;
-}
-
-/* Whether it has opened the snapshot, which it does once MPI is there. */
-static bool has_begun(pid_t rank) {
-    char path[64], line[4400];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)rank);
-    FILE *file = fopen(path, "r");
-    bool begun = false;
-    while (file && !begun && fgets(line, sizeof line, file))
-        begun = strstr(line, "/snapshot/") != NULL;
-    if (file) assert_int_equal(fclose(file), 0);
-    return begun;
-}
-
-/* 0: none has begun. The launcher of Open MPI waits for ever where a rank dies that is still connecting to it. */
-static pid_t find_rank(pid_t launcher) {
-    DIR *folder = opendir("/proc");
-    pid_t found = 0;
-    assert_non_null(folder);
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
-        if (pid && is_rank(pid, launcher) && has_begun(pid)) found = pid;
-    }
-    assert_int_equal(closedir(folder), 0);
-    return found;
-}
-
 static void a_rank_that_is_killed_is_named(void **state) {
     (void)state;
     char run[4096], path[4200], *said = NULL;
@@ -263,7 +222,7 @@ static void a_rank_that_is_killed_is_named(void **state) {
     pid_t launcher = start(2, run, "100000", NULL);
     while (!weir_path_exists(path))
         wait_ms(5);
-    pid_t rank = find_rank(launcher);
+    pid_t rank = ranks_find(launcher);
     assert_true(rank > 0);
     assert_int_equal(kill(rank, SIGKILL), 0);
     assert_true(waitpid(launcher, &status, 0) == launcher);
@@ -291,7 +250,7 @@ static void r4_killed_and_gone_on(void **state) {
         int status = 0;
         pid_t launcher = start(2, killed, "30", resume), rank = 0;
         while (!rank && waitpid(launcher, &status, WNOHANG) == 0)
-            rank = find_rank(launcher);
+            rank = ranks_find(launcher);
         if (!rank) break; /* it was quicker */
         wait_ms(weir_rng_below(&rng, 150));
         kill(rank, SIGKILL);
