@@ -80,7 +80,7 @@ typedef struct vip_run {
     const weir_nn_shape *shape;
     weir_part *part;
     weir_target *targets; /* of the part, to learn from */
-    uint16_t *ranks;
+    uint16_t *owners;     /* of targets */
     uint32_t count;
     vip_reads reads;
     vip_table *table;
@@ -109,11 +109,11 @@ static weir_err vip_find_targets(vip_run *run) {
     if (!mask) return WEIR_ERR(WEIR_EDATA, "a part of the bench's ring lacks its mask");
     run->count = 0;
     run->targets = weir_calloc(v->own + 1, sizeof *run->targets);
-    run->ranks = weir_calloc(v->own + 1, sizeof *run->ranks);
-    if (!run->targets || !run->ranks) return WEIR_NOMEM(VIP_NO_MEMORY);
+    run->owners = weir_calloc(v->own + 1, sizeof *run->owners);
+    if (!run->targets || !run->owners) return WEIR_NOMEM(VIP_NO_MEMORY);
     for (uint64_t place = 0; place < v->own; place++) {
         if (!mask[place]) continue;
-        run->ranks[run->count] = (uint16_t)weir_part_index(run->part);
+        run->owners[run->count] = (uint16_t)weir_part_index(run->part);
         run->targets[run->count++] = (weir_target){place, weir_snapshot_as_of_us(snapshot), 0, 0};
     }
     return run->count ? WEIR_OK : WEIR_ERR(WEIR_EDATA, "a part of the bench's ring has nothing to learn from");
@@ -139,7 +139,8 @@ static weir_err vip_weigh(const vip_run *run, weir_train_cached policy, uint32_t
                                   .ends = {run->count, run->count, run->count},
                                   .held = run->count,
                                   .targets = run->targets,
-                                  .ranks = run->ranks};
+                                  .owners = run->owners,
+                                  .owner_bytes = sizeof *run->owners};
     const weir_train_cache_opts opts = {
         .shape = run->shape,
         .owners = {weir_part_snapshot(run->part), run->part, weir_part_index(run->part), run->ring->parts},
@@ -244,9 +245,9 @@ static weir_err vip_run_part(vip_run *run, const char *folder) {
     if (!err) vip_count_first(run);
     weir_vip_reads_free(&run->reads);
     weir_free(run->targets);
-    weir_free(run->ranks);
+    weir_free(run->owners);
     run->targets = NULL;
-    run->ranks = NULL;
+    run->owners = NULL;
     weir_part_close(run->part);
     run->part = NULL;
     return err;

@@ -36,7 +36,7 @@ weir_err weir_train_name_of(const weir_train_owners *owners, const weir_train_re
 }
 
 uint32_t weir_train_target_owner(const weir_train_owners *owners, const weir_targets *targets, uint64_t target) {
-    if (targets->ranks) return targets->ranks[target];
+    if (targets->owners) return weir_targets_owner(targets, target);
     const weir_target *t = &targets->targets[target]; /* all are held */
     return weir_train_owner(owners, t->type, (uint64_t)t->vertex);
 }

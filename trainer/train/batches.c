@@ -38,7 +38,7 @@ struct weir_batches {
     /* Under the mutex: how far the lists have been cut. */
     weir_mutex mutex;
     uint32_t *drawn;       /* memory of lists; NULL: opts has the one */
-    const uint32_t *list;  /* of the epoch at hand */
+    const uint32_t *list;  /* of the epoch at hand; NULL: all from opts.first on */
     weir_train_slice next; /* what batch `cut` gets, if its list has not ended */
     uint64_t count, cut;
     uint32_t epochs; /* begun */
@@ -94,7 +94,8 @@ static bool batches_cut(weir_batches *s, uint64_t n) {
         next->begin = next->end;
         next->end = s->count - next->begin < o->batch ? s->count : next->begin + o->batch;
         next->last = next->end == s->count;
-        memcpy(list, s->list + next->begin, (next->end - next->begin) * sizeof *list);
+        for (uint64_t i = next->begin; i < next->end; i++)
+            list[i - next->begin] = s->list ? s->list[i] : (uint32_t)(o->first + i);
         next->list = list;
         *batches_slice(s, s->cut++) = *next;
         next->number++;

@@ -54,9 +54,9 @@ typedef struct weir_batches weir_batches;
 typedef struct weir_batches_opts {
     const weir_nn_shape *shape;
     const weir_targets *targets;
-    /* Either one epoch: indices of targets, in their order; borrowed. */
+    /* Either one epoch: indices of targets, in their order, borrowed; NULL: count targets from `first` on. */
     const uint32_t *list;
-    uint64_t count;
+    uint64_t first, count;
     uint64_t seed; /* of the sampler */
     /* Or several: writes the list of an epoch, which has room for every target of the training part, and returns how
      * many, above 0. Called once an epoch, in their order, by a maker.  [worker] */

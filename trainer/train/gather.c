@@ -154,15 +154,16 @@ weir_err weir_targets_count(weir_target_collector *c) {
     c->out->unlabelled = (uint64_t)excluded[2];
     c->out->untold = (uint64_t)excluded[3];
     c->out->classes_of = c->classes_of = weir_calloc(count + 1, sizeof *c->classes_of);
-    if (c->comm) c->out->ranks = c->ranks = weir_calloc(count + 1, sizeof *c->ranks);
-    return c->classes_of && (c->ranks || !c->comm) ? WEIR_OK : WEIR_NOMEM(GATHER_NO_MEMORY);
+    c->out->owner_bytes = ranks > UINT8_MAX + 1u ? 2 : 1;
+    if (c->comm) c->out->owners = c->owners = weir_calloc(count + 1, c->out->owner_bytes);
+    return c->classes_of && (c->owners || !c->comm) ? WEIR_OK : WEIR_NOMEM(GATHER_NO_MEMORY);
 }
 
 void weir_targets_put(weir_target_collector *c, const weir_target_told *told, uint32_t rank) {
     const uint64_t one[] = {told->id.low, (uint64_t)told->before_us, told->class_of, told->part};
     WEIR_ASSERT(c->taken < c->out->count);
     c->classes_of[c->taken] = (uint8_t)told->class_of;
-    if (c->ranks) c->ranks[c->taken] = (uint16_t)rank;
+    if (c->owners) weir_targets_owner_put(c->out, c->owners, c->taken, rank);
     c->taken++;
     c->out->digest = weir_xxh3(one, sizeof one, c->out->digest);
 }

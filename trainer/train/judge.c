@@ -47,8 +47,7 @@ static weir_err judge_open(weir_trained *t, const weir_judge_model *model) {
     if (err) return err;
     size_t judged = (size_t)(t->targets->count - t->targets->ends[WEIR_TARGETS_TRAIN]);
     t->scores = weir_calloc(judged, sizeof *t->scores);
-    t->list = weir_calloc(judged, sizeof *t->list);
-    if (!t->scores || !t->list) return WEIR_NOMEM("while judging a model; take fewer targets");
+    if (!t->scores) return WEIR_NOMEM("while judging a model; take fewer targets");
     return model->nn ? judge_network_open(t, model->nn) : WEIR_OK;
 }
 

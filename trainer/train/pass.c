@@ -298,12 +298,10 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
     weir_batches *stream;
     double *scores = weir_training_scores(t, part);
     WEIR_ON_ROLE(MAIN);
-    for (uint64_t i = 0; i < count; i++) {
-        t->list[i] = (uint32_t)(begin + i);
+    for (uint64_t i = 0; i < count; i++)
         scores[i] = 0; /* what another rank will say is added */
-    }
     weir_batches_opts opts = weir_training_stream_opts(t, t->judge_channels);
-    opts.list = t->list;
+    opts.first = begin;
     opts.count = count;
     opts.seed = t->opts.sample_seed;
     opts.track = 1 + t->opts.ahead;

@@ -351,7 +351,7 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     uint64_t params = (whole - elsewhere * weir_nn_hidden(t->shape)) * sizeof(weir_real);
     const plan_tally *tallies[] = {&p->learn.tallies[rank - p->first], &p->judge.tallies[rank - p->first]};
     uint64_t learnt = targets->ends[WEIR_TARGETS_TRAIN];
-    uint64_t listed = sizeof *t->list; /* of one that is learnt from */
+    uint64_t listed = sizeof *p->list; /* of one that is learnt from */
     if (t->dealer) listed += sizeof *t->dealer->owner_of + sizeof *t->dealer->dealt;
     uint64_t judged = p->plan->validation > p->plan->test ? p->plan->validation : p->plan->test;
     plan_maker learn = plan_makers(p, &p->learn, rank, p->plan->steps);
@@ -360,8 +360,8 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     const weir_nn_tensor *tensor = weir_nn_tensors(t->whole, &tensors);
     of->memory[WEIR_MEMORY_PROGRAM] = program;
     of->memory[WEIR_MEMORY_FILES] = weir_snapshot_bytes(t->opts.snapshot);
-    of->memory[WEIR_MEMORY_TARGETS] = weir_targets_bytes(targets) + learnt * listed +
-                                      (targets->count - learnt) * (sizeof *t->scores + sizeof *t->list);
+    of->memory[WEIR_MEMORY_TARGETS] =
+        weir_targets_bytes(targets) + learnt * listed + (targets->count - learnt) * sizeof *t->scores;
     if (weir_train_learns_again(&t->opts)) /* the first learning's scores, until the second has its own */
         of->memory[WEIR_MEMORY_TARGETS] += (targets->count - learnt) * sizeof *t->scores;
     /* Now, the best, gradients and the average; rank 0 has all of them together for the model. */

@@ -181,7 +181,7 @@ static weir_err still_arrange(weir_target_collector *c, const uint8_t *parts) {
     for (uint64_t i = 0; i < t->count; i++) {
         WEIR_ASSERT(parts[i] < WEIR_TARGETS_PARTS);
         t->ends[parts[i]]++;
-        if (!c->ranks || c->ranks[i] == rank) c->candidates[own++].told.part = parts[i];
+        if (!c->owners || weir_targets_owner(t, i) == rank) c->candidates[own++].told.part = parts[i];
     }
     WEIR_ASSERT(own == c->count);
     for (weir_targets_part part = WEIR_TARGETS_VALIDATION; part < WEIR_TARGETS_PARTS; part++)
@@ -189,20 +189,20 @@ static weir_err still_arrange(weir_target_collector *c, const uint8_t *parts) {
     for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++)
         next[part] = weir_targets_begin(t, part);
     uint8_t *classes_of = weir_calloc(t->count + 1, sizeof *classes_of);
-    uint16_t *ranks = c->ranks ? weir_calloc(t->count + 1, sizeof *ranks) : NULL;
-    if (!classes_of || (c->ranks && !ranks)) {
+    void *owners = c->owners ? weir_calloc(t->count + 1, t->owner_bytes) : NULL;
+    if (!classes_of || (c->owners && !owners)) {
         weir_free(classes_of);
         return WEIR_NOMEM(STILL_NO_MEMORY);
     }
     for (uint64_t i = 0; i < t->count; i++) {
         uint64_t to = next[parts[i]]++;
         classes_of[to] = c->classes_of[i];
-        if (ranks) ranks[to] = c->ranks[i];
+        if (owners) weir_targets_owner_put(t, owners, to, weir_targets_owner(t, i));
     }
     weir_free(c->classes_of);
-    weir_free(c->ranks);
+    weir_free(c->owners);
     t->classes_of = c->classes_of = classes_of;
-    t->ranks = c->ranks = ranks;
+    t->owners = c->owners = owners;
     if (c->count) qsort(c->candidates, c->count, sizeof *c->candidates, still_by_part);
     return WEIR_OK;
 }

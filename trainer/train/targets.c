@@ -256,19 +256,19 @@ static weir_err targets_cut_by_time(weir_target_collector *c, const weir_targets
 static weir_err targets_hold(const weir_target_collector *c) {
     weir_target *targets = weir_calloc(c->count + 1, sizeof *targets);
     uint64_t *ids = weir_calloc(c->count + 1, sizeof *ids);
-    uint32_t *numbers = c->ranks ? weir_calloc(c->count + 1, sizeof *numbers) : NULL, numbered = 0;
+    uint32_t *numbers = c->owners ? weir_calloc(c->count + 1, sizeof *numbers) : NULL, numbered = 0;
     c->out->targets = targets;
     c->out->ids = ids;
     c->out->numbers = numbers;
-    if (!targets || !ids || (c->ranks && !numbers)) return WEIR_NOMEM(TARGETS_NO_MEMORY);
+    if (!targets || !ids || (c->owners && !numbers)) return WEIR_NOMEM(TARGETS_NO_MEMORY);
     for (size_t i = 0; i < c->count; i++) {
         const weir_target_candidate *from = &c->candidates[i];
         targets[i] = (weir_target){from->vertex, from->told.before_us, from->event, (uint16_t)c->label->target};
         ids[i] = from->told.id.low;
     }
-    for (uint64_t i = 0; c->ranks && i < c->out->count; i++)
-        if (c->ranks[i] == weir_comm_rank(c->comm)) numbers[numbered++] = (uint32_t)i;
-    WEIR_ASSERT(c->ranks ? numbered == c->count : c->out->count == c->count); /* TRAIN-T6 */
+    for (uint64_t i = 0; c->owners && i < c->out->count; i++)
+        if (weir_targets_owner(c->out, i) == weir_comm_rank(c->comm)) numbers[numbered++] = (uint32_t)i;
+    WEIR_ASSERT(c->owners ? numbered == c->count : c->out->count == c->count); /* TRAIN-T6 */
     c->out->held = (uint32_t)c->count;
     return WEIR_OK;
 }
@@ -371,9 +371,24 @@ uint32_t weir_targets_place(const weir_targets *targets, uint64_t target) {
     return begin < targets->held && targets->numbers[begin] == target ? begin : WEIR_TARGETS_ELSEWHERE;
 }
 
+uint32_t weir_targets_owner(const weir_targets *targets, uint64_t target) {
+    WEIR_ASSERT(targets->owners && target < targets->count);
+    if (targets->owner_bytes == 1) return ((const uint8_t *)targets->owners)[target];
+    return ((const uint16_t *)targets->owners)[target];
+}
+
+void weir_targets_owner_put(const weir_targets *targets, void *owners, uint64_t target, uint32_t rank) {
+    WEIR_ASSERT(target < targets->count && rank >> 8 * targets->owner_bytes == 0);
+    if (targets->owner_bytes == 1) {
+        ((uint8_t *)owners)[target] = (uint8_t)rank;
+    } else {
+        ((uint16_t *)owners)[target] = (uint16_t)rank;
+    }
+}
+
 uint64_t weir_targets_bytes(const weir_targets *t) {
     uint64_t judged = t->count - t->ends[WEIR_TARGETS_TRAIN];
-    return t->count * (sizeof *t->classes_of + (t->ranks ? sizeof *t->ranks : 0)) + judged * sizeof *t->days +
+    return t->count * (sizeof *t->classes_of + (t->owners ? t->owner_bytes : 0)) + judged * sizeof *t->days +
            t->held * (sizeof *t->targets + sizeof *t->ids + (t->numbers ? sizeof *t->numbers : 0)) +
            WEIR_TARGETS_PARTS * t->classes * sizeof *t->class_counts;
 }
@@ -453,7 +468,7 @@ void weir_targets_close(weir_targets *targets) {
     weir_targets_unmerge(targets);
     weir_free((void *)(uintptr_t)targets->targets);
     weir_free((void *)(uintptr_t)targets->ids);
-    weir_free((void *)(uintptr_t)targets->ranks);
+    weir_free((void *)(uintptr_t)targets->owners);
     weir_free((void *)(uintptr_t)targets->classes_of);
     weir_free((void *)(uintptr_t)targets->days);
     weir_free((void *)(uintptr_t)targets->numbers);

@@ -268,8 +268,7 @@ static weir_err training_network_open(weir_trained *t) {
     t->dlogits = weir_calloc(logits, sizeof *t->dlogits);
     t->labels = weir_calloc(t->opts.batch, sizeof *t->labels);
     t->scores = weir_calloc(judged, sizeof *t->scores);
-    t->list = weir_calloc(judged, sizeof *t->list);
-    if (!err && !(t->logits && t->dlogits && t->labels && t->scores && t->list)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
+    if (!err && !(t->logits && t->dlogits && t->labels && t->scores)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
     if (!err) err = weir_nn_workspace_open(t->nn, true, &t->workspace);
     if (!err) err = weir_adamw_open(t->nn, &opts, &t->adamw);
     return err;
@@ -624,7 +623,6 @@ void weir_trained_close(weir_trained *trained) {
     weir_free(trained->scores);
     if (trained->dealer) weir_train_dealer_close(trained->dealer);
     weir_free(trained->dealer);
-    weir_free(trained->list);
     weir_free(trained);
 }
 

@@ -49,7 +49,6 @@ struct weir_trained {
     uint32_t *labels;            /* batch                  */
     double *scores;              /* one a target behind the training part */
     weir_train_dealer *dealer;   /* of local batches; NULL: they are global */
-    uint32_t *list;              /* of what is judged, with room for all behind the training part */
     weir_training_state state;
     uint32_t lagged; /* 1 + the rank that lagged in the epoch before; 0: none */
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];

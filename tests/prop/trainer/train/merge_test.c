@@ -118,4 +118,26 @@ static void every_allocation_may_fail(void **state) {
     free(w);
 }
 
-WEIR_TESTS(WEIR_CASE(t5_told_in_rounds_as_sorted_at_once), WEIR_CASE(every_allocation_may_fail))
+/* Up to 256 ranks one takes a byte. */
+static void t6_owners_are_what_was_put(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 3, 0);
+    for (uint32_t bytes = 1; bytes <= 2; bytes++) {
+        const uint32_t count = 1 + (uint32_t)weir_rng_below(&rng, TARGETS_MAX), ranks = 1u << 8 * bytes;
+        void *owners = calloc(count, bytes);
+        uint32_t *expected = calloc(count, sizeof *expected);
+        const weir_targets t = {.count = count, .owners = owners, .owner_bytes = bytes};
+        assert_true(owners && expected);
+        for (uint32_t i = 0; i < count; i++) {
+            expected[i] = i == 0 ? ranks - 1 : (uint32_t)weir_rng_below(&rng, ranks);
+            weir_targets_owner_put(&t, owners, i, expected[i]);
+        }
+        for (uint32_t i = 0; i < count; i++)
+            assert_int_equal(weir_targets_owner(&t, i), expected[i]);
+        free(owners);
+        free(expected);
+    }
+}
+
+WEIR_TESTS(WEIR_CASE(t6_owners_are_what_was_put), WEIR_CASE(t5_told_in_rounds_as_sorted_at_once),
+           WEIR_CASE(every_allocation_may_fail))

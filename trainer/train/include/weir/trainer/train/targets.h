@@ -88,7 +88,8 @@ typedef struct weir_targets {
     uint64_t ends[WEIR_TARGETS_PARTS]; /* of each part, where it ends                                         */
     uint32_t classes;                  /* of a yes-or-no question 2, else one a value of the label            */
     const uint8_t *classes_of;         /* one a target                                                        */
-    const uint16_t *ranks;             /* one a target: who has it; NULL: the snapshot is whole               */
+    const void *owners;                /* one a target: the rank that has it; NULL: the snapshot is whole     */
+    uint32_t owner_bytes;              /* of one of them: 1, of more than 256 ranks 2                         */
     const int32_t *days;               /* one a target behind the training part: days of UTC from 1970 on     */
     const uint64_t *class_counts;      /* [part * classes + class]                                            */
     int64_t from_us[WEIR_TARGETS_PARTS], to_us[WEIR_TARGETS_PARTS]; /* times of each part's first and last     */
@@ -125,6 +126,8 @@ uint64_t weir_targets_begin(const weir_targets *targets, weir_targets_part part)
 uint32_t weir_targets_place(const weir_targets *targets, uint64_t target);
 /* Which target the place is of. */
 uint64_t weir_targets_number(const weir_targets *targets, uint32_t place);
+/* Which rank has a target of a snapshot in parts.  [any] */
+uint32_t weir_targets_owner(const weir_targets *targets, uint64_t target);
 /* Of memory. */
 uint64_t weir_targets_bytes(const weir_targets *targets);
 
