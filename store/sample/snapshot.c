@@ -10,6 +10,16 @@
 
 #include "sampler_private.h"
 
+#define SNAPSHOT_LIVES 256u
+
+/* Of a target whose aggregates were precomputed. */
+typedef struct snapshot_life {
+    uint64_t vertex, life;
+    int64_t put_us;
+    uint16_t type;
+    bool there;
+} snapshot_life;
+
 /* What weir_sample_over_arrays borrows; it goes with the source. */
 typedef struct snapshot_tables {
     const weir_snapshot *snapshot;
@@ -22,6 +32,7 @@ typedef struct snapshot_tables {
     const int32_t ***codes;
     uint8_t **labelled; /* of a label: a bit a vertex that has any; NULL: it has not been asked for yet */
     uint32_t labels;
+    snapshot_life lives[SNAPSHOT_LIVES]; /* of the targets that were asked about last, by their places */
 } snapshot_tables;
 
 static void snapshot_tables_free(void *tables) {
@@ -242,37 +253,37 @@ static weir_err snapshot_labels(weir_sample_source *source, const weir_sample_ve
     return err;
 }
 
-/* The life that begins with this put; false: none does. */
-static bool snapshot_life_of_put(const weir_snapshot_spans *lives, uint64_t vertex, int64_t put_us, uint64_t *lifep) {
-    for (int64_t i = lives->indptr[vertex]; i < lives->indptr[vertex + 1]; i++) {
-        *lifep = (uint64_t)i;
-        if (lives->times[i] == put_us) return true;
+/* The life that begins with the target's own put. One target is asked about for each aggregate in turn. */
+static weir_err snapshot_life_of(snapshot_tables *t, const weir_sample_vertices *of, uint32_t i, uint64_t *lifep) {
+    const uint64_t vertex = of->vertices[i];
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(t->snapshot, of->type);
+    snapshot_life *last = &t->lives[i % SNAPSHOT_LIVES];
+    if (last->there && last->type == of->type && last->vertex == vertex && last->put_us == of->before_us[i]) {
+        *lifep = last->life;
+        return WEIR_OK;
     }
-    return false;
+    weir_err err = weir_snapshot_life_of_put(t->snapshot, of->type, vertex, of->before_us[i], lifep);
+    if (!err && (vertex >= v->own || *lifep == v->lives.count))
+        err = WEIR_ERR(
+            WEIR_EDATA,
+            "the part says what aggregates are when one of its own vertices is put, and vertex %llu is not asked about "
+            "as of then; make parts that reach further, with `weir partition --depth`",
+            (unsigned long long)vertex);
+    if (!err) *last = (snapshot_life){vertex, *lifep, of->before_us[i], of->type, true};
+    return err;
 }
 
 static weir_err snapshot_precomputed(weir_sample_source *source, const weir_sample_vertices *of, uint32_t aggregate,
                                      double *values, size_t stride, bool *therep) {
-    const weir_snapshot *snapshot = snapshot_of(source);
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, of->type);
+    snapshot_tables *t = weir_sample_arrays_owned(source);
     weir_err err = WEIR_OK;
-    *therep = weir_snapshot_has_precomputed(snapshot, aggregate);
+    *therep = weir_snapshot_has_precomputed(t->snapshot, aggregate);
     for (uint32_t i = 0; *therep && !err && i < of->count; i++) {
-        const uint64_t vertex = of->vertices[i];
         uint64_t life;
         values[i * stride] = (double)NAN;
         if (!of->events || of->events[i] == WEIR_SAMPLE_NO_TARGET) continue;
-        err = weir_snapshot_check_vertex(snapshot, of->type, vertex);
-        if (!err) err = weir_snapshot_check_list(snapshot, of->type, vertex, "lives", v->lives.indptr, v->lives.count);
-        if (err) break;
-        if (vertex < v->own && snapshot_life_of_put(&v->lives, vertex, of->before_us[i], &life))
-            err = weir_snapshot_precomputed(snapshot, aggregate, life, &values[i * stride]);
-        else
-            err = WEIR_ERR(
-                WEIR_EDATA,
-                "the part says what aggregate '%s' is when one of its own vertices is put, and vertex %llu "
-                "is not asked about as of then; make parts that reach further, with `weir partition --depth`",
-                weir_schema_aggregate_at(weir_snapshot_schema(snapshot), aggregate)->name, (unsigned long long)vertex);
+        err = snapshot_life_of(t, of, i, &life);
+        if (!err) err = weir_snapshot_precomputed(t->snapshot, aggregate, life, &values[i * stride]);
     }
     return err;
 }

@@ -79,26 +79,44 @@ static weir_err snapshot_map_columns(weir_snapshot *s, const weir_schema_feature
 
 /* --- vertices ---------------------------------------------------------------------------------------------------- */
 
-/* Mapped for as long as it takes to see that it is what the manifest says. */
-static weir_err snapshot_open_precomputed(weir_snapshot *s, const char *folder, uint32_t aggregate, uint64_t lives) {
-    const char *name = weir_schema_aggregate_at(s->description.schema, aggregate)->name;
-    weir_snapshot_numbers *of = &s->precomputed[aggregate];
+/* Of an array of 8 bytes a number: it is mapped for as long as it takes to see that it is what the manifest says. */
+static weir_err snapshot_open_numbers(weir_snapshot *s, weir_npy_type type, uint64_t count, const char *name,
+                                      weir_snapshot_numbers *of) {
     weir_npy_folder *seen = NULL;
     weir_npy_array array;
     char path[WEIR_SNAPSHOT_PATH_MAX];
     weir_err err = weir_npy_folder_open(s->folder, &seen);
-    if (!err)
-        err = weir_npy_folder_map(seen, WEIR_NPY_F64, lives, 0, &array, "%s/lives/aggregate.%s.npy", folder, name);
+    if (!err) err = weir_npy_folder_map(seen, type, count, 0, &array, "%s", name);
     const uint64_t bytes = err ? 0 : weir_npy_folder_bytes(seen);
     weir_npy_folder_close(seen);
     if (err) return err;
-    of->count = lives;
-    of->begin = bytes - lives * sizeof(double);
-    if (snprintf(path, sizeof path, "%s/%s/lives/aggregate.%s.npy", s->folder, folder, name) >= (int)sizeof path)
+    of->count = count;
+    of->begin = bytes - count * sizeof(uint64_t);
+    if (snprintf(path, sizeof path, "%s/%s", s->folder, name) >= (int)sizeof path)
         return WEIR_ERR(WEIR_ELIMIT, "the path %.64s… is too long", s->folder);
     err = weir_file_open(path, WEIR_FILE_READ, &of->file);
     if (!err && weir_file_length(of->file) != bytes)
         err = WEIR_ERR(WEIR_ECORRUPT, "%s changes while it is opened; take another copy", path);
+    return err;
+}
+
+/* What is said of a type's lives, and which of them began with which put. */
+static weir_err snapshot_open_precomputed(weir_snapshot *s, const char *folder, uint32_t type) {
+    const weir_schema *schema = s->description.schema;
+    const weir_snapshot_vertices *v = &s->vertices[type];
+    char name[WEIR_SNAPSHOT_PATH_MAX];
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(schema); i++) {
+        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
+        if (aggregate->vertex != type || !s->description.precomputed[i]) continue;
+        snprintf(name, sizeof name, "%s/lives/aggregate.%s.npy", folder, aggregate->name);
+        err = snapshot_open_numbers(s, WEIR_NPY_F64, v->lives.count, name, &s->precomputed[i]);
+        if (err || s->life_times[type].file) continue;
+        snprintf(name, sizeof name, "%s/lives/indptr.npy", folder);
+        err = snapshot_open_numbers(s, WEIR_NPY_I64, v->count + 1, name, &s->life_lists[type]);
+        snprintf(name, sizeof name, "%s/lives/first.npy", folder);
+        if (!err) err = snapshot_open_numbers(s, WEIR_NPY_I64, v->lives.count, name, &s->life_times[type]);
+    }
     return err;
 }
 
@@ -142,11 +160,7 @@ static weir_err snapshot_map_vertices(weir_snapshot *s, uint32_t type) {
     if (!err)
         err = snapshot_map_columns(s, schema->features, schema->feature_count, folder, folder, v->rows.count, NULL,
                                    &v->columns);
-    for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(s->description.schema); i++) {
-        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(s->description.schema, i);
-        if (aggregate->vertex != type || !s->description.precomputed[i]) continue;
-        err = snapshot_open_precomputed(s, folder, i, v->lives.count);
-    }
+    if (!err) err = snapshot_open_precomputed(s, folder, type);
     if (err) return err;
     v->extra_count = s->description.extra_counts[type];
     return weir_snapshot_map_extras(s->arrays, folder, v->own, s->description.extras[type], v->extra_count, &v->extras);
@@ -202,7 +216,9 @@ static weir_err snapshot_map_all(weir_snapshot *s) {
     s->edges = weir_calloc(2 * weir_schema_relation_count(schema) + 1, sizeof *s->edges);
     s->labels = weir_calloc(weir_schema_label_count(schema) + 1, sizeof *s->labels);
     s->precomputed = weir_calloc(weir_schema_aggregate_count(schema) + 1, sizeof *s->precomputed);
-    if (!s->vertices || !s->edges || !s->labels || !s->precomputed)
+    s->life_lists = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->life_lists);
+    s->life_times = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->life_times);
+    if (!s->vertices || !s->edges || !s->labels || !s->precomputed || !s->life_lists || !s->life_times)
         err = WEIR_NOMEM("while opening the snapshot %s", s->folder);
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
         err = snapshot_map_vertices(s, i);
@@ -241,6 +257,12 @@ weir_err weir_snapshot_open(const char *folder, const weir_snapshot_opts *opts, 
     return WEIR_OK;
 }
 
+static void snapshot_close_numbers(weir_snapshot_numbers *numbers, uint32_t count) {
+    for (uint32_t i = 0; numbers && i < count; i++)
+        (void)weir_file_close(numbers[i].file); /* it was only read */
+    weir_free(numbers);
+}
+
 void weir_snapshot_close(weir_snapshot *s) {
     if (!s) return;
     weir_snapshot_unload(s);
@@ -255,9 +277,12 @@ void weir_snapshot_close(weir_snapshot *s) {
     weir_free(s->vertices);
     weir_free(s->edges);
     weir_free(s->labels);
-    for (uint32_t i = 0; s->precomputed && i < weir_schema_aggregate_count(s->description.schema); i++)
-        (void)weir_file_close(s->precomputed[i].file); /* it was only read */
-    weir_free(s->precomputed);
+    if (s->description.schema) { /* else nothing was opened */
+        const uint32_t types = weir_schema_vertex_count(s->description.schema);
+        snapshot_close_numbers(s->precomputed, weir_schema_aggregate_count(s->description.schema));
+        snapshot_close_numbers(s->life_lists, types);
+        snapshot_close_numbers(s->life_times, types);
+    }
     weir_snapshot_description_free(&s->description);
     weir_free(s->folder);
     weir_free(s);
@@ -286,14 +311,36 @@ bool weir_snapshot_has_precomputed(const weir_snapshot *snapshot, uint32_t aggre
     return snapshot->precomputed[aggregate].file != NULL;
 }
 
-weir_err weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate, uint64_t life, double *valuep) {
-    size_t got;
-    WEIR_ASSERT(weir_snapshot_has_precomputed(snapshot, aggregate));
-    const weir_snapshot_numbers *of = &snapshot->precomputed[aggregate];
-    WEIR_ASSERT(life < of->count);
-    weir_err err = weir_file_read_at(of->file, of->begin + life * sizeof *valuep, valuep, sizeof *valuep, &got);
-    if (!err && got < sizeof *valuep)
+static weir_err snapshot_read_numbers(const weir_snapshot_numbers *of, uint64_t at, uint32_t count, void *numbers) {
+    size_t got, wanted = count * sizeof(uint64_t);
+    WEIR_ASSERT(at + count <= of->count);
+    weir_err err = weir_file_read_at(of->file, of->begin + at * sizeof(uint64_t), numbers, wanted, &got);
+    if (!err && got < wanted)
         err = WEIR_ERR(WEIR_ECORRUPT, "%s has become shorter; take another copy", weir_file_path(of->file));
+    return err;
+}
+
+weir_err weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate, uint64_t life, double *valuep) {
+    WEIR_ASSERT(weir_snapshot_has_precomputed(snapshot, aggregate));
+    return snapshot_read_numbers(&snapshot->precomputed[aggregate], life, 1, valuep);
+}
+
+weir_err weir_snapshot_life_of_put(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, int64_t put_us,
+                                   uint64_t *lifep) {
+    const weir_snapshot_numbers *times = &snapshot->life_times[type];
+    int64_t ends[2], first_us;
+    *lifep = times->count;
+    weir_err err = weir_snapshot_check_vertex(snapshot, type, vertex);
+    if (!err) err = snapshot_read_numbers(&snapshot->life_lists[type], vertex, 2, ends);
+    if (!err && (ends[0] < 0 || ends[1] < ends[0] || (uint64_t)ends[1] > times->count))
+        err = WEIR_ERR(WEIR_ECORRUPT, "%s leads outside of %llu lives; take another copy",
+                       weir_file_path(snapshot->life_lists[type].file), (unsigned long long)times->count);
+    for (int64_t life = ends[0]; !err && life < ends[1]; life++) {
+        err = snapshot_read_numbers(times, (uint64_t)life, 1, &first_us);
+        if (err || first_us != put_us) continue;
+        *lifep = (uint64_t)life;
+        break;
+    }
     return err;
 }
 

@@ -45,6 +45,8 @@ struct weir_snapshot {
     weir_snapshot_edges *edges;         /* relation * 2 + direction  */
     weir_snapshot_labels *labels;       /* one a label               */
     weir_snapshot_numbers *precomputed; /* one an aggregate          */
+    /* One a type of which an aggregate is precomputed: where each vertex's lives are, and the puts they began with. */
+    weir_snapshot_numbers *life_lists, *life_times;
 };
 
 /* load.c: pairs of all relations, in large pages.  WEIR_ENOMEM. */

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weir/store/aggregate/aggregate.h>
 #include <weir/store/trust/trust.h>
@@ -65,11 +66,14 @@ static uint64_t part_says_the_same(const parts_world *w, const parts_cutting *c,
             assert_ok(say(part, (uint64_t)place, here->lives.times[life], got));
             for (uint32_t i = 0; i < AGGREGATES; i++) {
                 const bool brought = weir_snapshot_has_precomputed(part, i);
+                uint64_t found;
                 double said;
                 assert_int_equal(brought, hops[i] > c->depth);
                 assert_memory_equal(&got[i], &wanted[i], sizeof got[i]);
                 told += brought && wanted[i] > 0;
                 if (!brought) continue;
+                assert_ok(weir_snapshot_life_of_put(part, 0, (uint64_t)place, here->lives.times[life], &found));
+                assert_int_equal(found, life);
                 assert_ok(weir_snapshot_precomputed(part, i, (uint64_t)life, &said));
                 assert_memory_equal(&said, &wanted[i], sizeof wanted[i]);
             }
@@ -128,25 +132,43 @@ static void p6_as_of_another_time_it_is_not_known(void **state) {
     parts_world_close(&w);
 }
 
-/* What becomes shorter while a training reads is an error that names the file, and no number. */
-static void a_part_that_is_cut_short_while_it_is_read_is_damaged(void **state) {
+/* What becomes shorter while a training reads, or another, is an error that names the file, and no number. */
+static void a_part_that_changes_while_it_is_read_is_damaged(void **state) {
     (void)state;
+    static const char *const files[] = {"aggregate.far", "first", "indptr"};
+    const int64_t far = INT64_MAX;
     parts_world w;
-    parts_cutting c;
-    weir_file *file;
-    double values[AGGREGATES];
     parts_world_open_with(&w, ends_schema_text, 400, 3000);
-    parts_cut(&w, "p", 3, 0, WEIR_PARTS_RANDOM, 1, &c);
-    const weir_snapshot *part = weir_part_snapshot(c.of[0]);
-    int64_t put_us;
-    const uint64_t vertex = first_put(part, &put_us), lives = weir_snapshot_vertices_of(part, 0)->lives.count;
-    assert_ok(say(part, vertex, put_us, values));
-    assert_ok(
-        weir_file_open(weir_test_path("p/part-0/vertices/a/lives/aggregate.far.npy"), WEIR_FILE_READ_WRITE, &file));
-    assert_ok(weir_file_truncate(file, weir_file_length(file) - lives * sizeof(double)));
-    assert_ok(weir_file_close(file));
-    assert_err(say(part, vertex, put_us, values), WEIR_ECORRUPT, "aggregate.far.npy has become shorter");
-    parts_uncut(&c);
+    for (uint32_t i = 0; i < sizeof files / sizeof files[0] + 1; i++) {
+        const bool shorter = i > 0;
+        parts_cutting c;
+        char name[16], path[128], sentence[128];
+        double values[AGGREGATES];
+        const char *array = shorter ? files[i - 1] : "indptr";
+        snprintf(name, sizeof name, "p%u", i);
+        snprintf(path, sizeof path, "%s/part-0/vertices/a/lives/%s.npy", name, array);
+        snprintf(sentence, sizeof sentence, shorter ? "%s.npy has become shorter" : "%s.npy leads outside", array);
+        parts_cut(&w, name, 3, 0, WEIR_PARTS_RANDOM, 1, &c);
+        const weir_snapshot *part = weir_part_snapshot(c.of[0]);
+        const weir_snapshot_vertices *v = weir_snapshot_vertices_of(part, 0);
+        int64_t put_us;
+        const uint64_t vertex = first_put(part, &put_us);
+        assert_ok(say(part, vertex, put_us, values));
+        const uint64_t numbers = shorter && i < 3 ? v->lives.count : v->count + 1;
+        FILE *file = fopen(weir_test_path(path), "r+b");
+        assert_non_null(file);
+        assert_int_equal(fseek(file, 0, SEEK_END), 0);
+        const long begin = ftell(file) - (long)(numbers * sizeof far);
+        if (shorter) {
+            assert_int_equal(ftruncate(fileno(file), begin), 0);
+        } else {
+            assert_int_equal(fseek(file, begin + (long)((vertex + 1) * sizeof far), SEEK_SET), 0);
+            assert_int_equal(fwrite(&far, sizeof far, 1, file), 1);
+        }
+        assert_int_equal(fclose(file), 0);
+        assert_err(say(part, vertex, put_us, values), WEIR_ECORRUPT, sentence);
+        parts_uncut(&c);
+    }
     parts_world_close(&w);
 }
 
@@ -245,6 +267,5 @@ static void p6_the_only_part_brings_nothing(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(p6_what_a_part_cannot_see_it_brings), WEIR_CASE(p6_as_of_another_time_it_is_not_known),
-           WEIR_CASE(a_part_that_is_cut_short_while_it_is_read_is_damaged),
-           WEIR_CASE(parts_that_lie_about_it_are_refused), WEIR_CASE(parts_that_bring_too_much_are_refused),
-           WEIR_CASE(p6_the_only_part_brings_nothing))
+           WEIR_CASE(a_part_that_changes_while_it_is_read_is_damaged), WEIR_CASE(parts_that_lie_about_it_are_refused),
+           WEIR_CASE(parts_that_bring_too_much_are_refused), WEIR_CASE(p6_the_only_part_brings_nothing))

@@ -218,6 +218,10 @@ bool weir_snapshot_has_precomputed(const weir_snapshot *snapshot, uint32_t aggre
  * and not mapped: a training asks once an epoch for each, and all of them would stay in the memory of each rank.
  * WEIR_ECORRUPT; errors of a file.  [any] */
 weir_err weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggregate, uint64_t life, double *valuep);
+/* Of a type that such an aggregate is of, and read in the same way: the life that begins with this put of the vertex;
+ * as many as there are lives: none does.  WEIR_ECORRUPT; errors of a file.  [any] */
+weir_err weir_snapshot_life_of_put(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, int64_t put_us,
+                                   uint64_t *lifep);
 /* For targets before this time the snapshot is not complete: what only they see was left out when it was built.
  * INT64_MIN: nothing was. What `without_deleted` leaves out is not counted here.  [any] */
 int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
