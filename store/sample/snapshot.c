@@ -10,7 +10,7 @@
 
 #include "sampler_private.h"
 
-#define SNAPSHOT_LIVES 256u
+#define SNAPSHOT_LIVES 64u /* so many targets are asked about together */
 
 /* Of a target whose aggregates were precomputed. */
 typedef struct snapshot_life {

@@ -328,18 +328,19 @@ weir_err weir_snapshot_precomputed(const weir_snapshot *snapshot, uint32_t aggre
 weir_err weir_snapshot_life_of_put(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex, int64_t put_us,
                                    uint64_t *lifep) {
     const weir_snapshot_numbers *times = &snapshot->life_times[type];
-    int64_t ends[2], first_us;
+    int64_t ends[2] = {0, 0}, first_us = 0;
+    WEIR_ASSERT(type < weir_schema_vertex_count(snapshot->description.schema) && times->file);
     *lifep = times->count;
     weir_err err = weir_snapshot_check_vertex(snapshot, type, vertex);
     if (!err) err = snapshot_read_numbers(&snapshot->life_lists[type], vertex, 2, ends);
     if (!err && (ends[0] < 0 || ends[1] < ends[0] || (uint64_t)ends[1] > times->count))
         err = WEIR_ERR(WEIR_ECORRUPT, "%s leads outside of %llu lives; take another copy",
                        weir_file_path(snapshot->life_lists[type].file), (unsigned long long)times->count);
-    for (int64_t life = ends[0]; !err && life < ends[1]; life++) {
-        err = snapshot_read_numbers(times, (uint64_t)life, 1, &first_us);
-        if (err || first_us != put_us) continue;
-        *lifep = (uint64_t)life;
-        break;
+    while (!err && ends[0] < ends[1]) { /* lives stand in the order of their times */
+        const int64_t middle = ends[0] + (ends[1] - ends[0]) / 2;
+        err = snapshot_read_numbers(times, (uint64_t)middle, 1, &first_us);
+        if (!err && first_us == put_us) *lifep = (uint64_t)middle;
+        ends[first_us < put_us ? 0 : 1] = first_us < put_us ? middle + 1 : middle;
     }
     return err;
 }
