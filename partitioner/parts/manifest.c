@@ -76,9 +76,11 @@ static void part_put_vertices(weir_json *json, const weir_parts_draft *draft, co
         weir_json_array_end(json);
         weir_json_key(json, "aggregates");
         weir_json_array(json);
-        for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++)
-            if (weir_schema_aggregate_at(schema, i)->vertex == type && draft->ends.values[i])
-                weir_json_string(json, weir_schema_aggregate_at(schema, i)->name);
+        for (uint32_t i = 0; i < weir_schema_aggregate_count(schema); i++) {
+            const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
+            if (aggregate->vertex == type && weir_parts_bring(aggregate, draft->opts->parts, draft->opts->depth))
+                weir_json_string(json, aggregate->name);
+        }
         weir_json_array_end(json);
         weir_json_object_end(json);
     }

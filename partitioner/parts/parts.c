@@ -89,7 +89,7 @@ static weir_err parts_write_parts(weir_parts_draft *draft, weir_parts_report *re
     weir_parts_counts *counts = weir_calloc(1, sizeof *counts);
     if (!counts) return WEIR_NOMEM("while writing parts");
     weir_err err = weir_parts_local_open(draft->snapshot, &draft->local);
-    if (!err) err = weir_parts_ends_open(draft->snapshot, draft->opts->parts, draft->opts->depth, &draft->ends);
+    if (!err) err = weir_parts_ends_open(draft->snapshot, &draft->ends);
     for (draft->part = 0; !err && draft->part < draft->plan->parts; draft->part++) {
         err = weir_parts_local_fill(&draft->local, draft->plan, draft->part, draft->opts->depth);
         if (!err) err = weir_parts_write_part(draft, counts);

@@ -8,6 +8,7 @@
 #define WEIR_PARTITIONER_PARTS_PLAN_H
 
 #include <weir/partitioner/parts/parts.h>
+#include <weir/store/aggregate/aggregate.h>
 
 /* Edges of all relations in both directions; repeated edges add to the weight, up to what that holds; no loops;
  * neighbours ascend. */
@@ -101,13 +102,13 @@ weir_err weir_parts_local_open(const weir_snapshot *snapshot, weir_parts_local *
 weir_err weir_parts_local_fill(weir_parts_local *local, const weir_parts_plan *plan, uint32_t part, uint32_t depth);
 void weir_parts_local_close(weir_parts_local *local);
 
-/* ends.c: what is said of each life of all vertices where a part has not the edges to say it. */
+/* ends.c: what says of each life what a part has not the edges to say. */
 typedef struct weir_parts_ends {
-    double *values[WEIR_SCHEMA_AGGREGATES_MAX]; /* by aggregate; NULL: a part has its edges */
+    weir_sample_source *source;
+    weir_aggregates *aggregates;
 } weir_parts_ends;
 
-/* For so many parts of this depth: PARTS-P6. A single one has all edges.  WEIR_ENOMEM; errors of aggregates. */
-weir_err weir_parts_ends_open(const weir_snapshot *snapshot, uint32_t parts, uint32_t depth, weir_parts_ends *ends);
+weir_err weir_parts_ends_open(const weir_snapshot *snapshot, weir_parts_ends *ends); /* WEIR_ENOMEM */
 void weir_parts_ends_close(weir_parts_ends *ends);
 
 /* folder/part-P of this plan, into a folder that is there.  cutting: 64 hex digits. */
@@ -123,6 +124,11 @@ typedef struct weir_parts_draft {
 } weir_parts_draft;
 
 #define WEIR_PARTS_PATH_MAX 4608u
+
+/* ends.c, PARTS-P6: one number a life, in the order of the part's lives, which are so many of this type; an array an
+ * aggregate, into the folder of the part. Those of others' vertices, which are the last, are NaN. A single part has all
+ * edges, and brings nothing.  WEIR_ELIMIT, WEIR_ENOMEM; errors of aggregates and of files. */
+weir_err weir_parts_ends_write(const weir_parts_draft *draft, const char *folder, uint32_t type, uint64_t lives);
 
 /* "FOLDER/part-P/…" of this draft.  WEIR_ELIMIT. */
 weir_err weir_parts_path(const weir_parts_draft *draft, char path[WEIR_PARTS_PATH_MAX], const char *format, ...)

@@ -276,21 +276,6 @@ static weir_err part_write_spans(const weir_parts_draft *draft, const char *fold
     return err ? err : part_write_lists(draft, folder, "until", WEIR_NPY_I64, l, spans->until_us, *countp);
 }
 
-/* PARTS-P6: one number a life, in the order of these lists. */
-static weir_err part_write_ends(const weir_parts_draft *draft, const char *folder, uint32_t type, part_lists l,
-                                uint64_t count) {
-    const weir_schema *schema = weir_snapshot_schema(draft->snapshot);
-    char name[PART_NAME_MAX];
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < weir_schema_aggregate_count(schema); i++) {
-        const weir_schema_aggregate *aggregate = weir_schema_aggregate_at(schema, i);
-        if (aggregate->vertex != type || !draft->ends.values[i]) continue;
-        snprintf(name, sizeof name, "aggregate.%s", aggregate->name);
-        err = part_write_lists(draft, folder, name, WEIR_NPY_F64, l, draft->ends.values[i], count);
-    }
-    return err;
-}
-
 /* One number a row, in the order of these lists. */
 static weir_err part_write_columns(const weir_parts_draft *draft, const char *folder,
                                    const weir_snapshot_column *columns, uint32_t column_count, part_lists l,
@@ -348,8 +333,7 @@ static weir_err part_write_vertices(const weir_parts_draft *draft, uint32_t type
     if (!err) err = part_find_told(draft, type, &told);
     snprintf(room, sizeof room, "%s/lives", folder);
     if (!err) err = part_write_spans(draft, room, "first", type, told, &vertices->lives, &counts->lives[type]);
-    const part_lists lives = {.rows = told, .indptr = vertices->lives.indptr};
-    if (!err) err = part_write_ends(draft, room, type, lives, counts->lives[type]);
+    if (!err) err = weir_parts_ends_write(draft, room, type, counts->lives[type]);
     weir_free(told.told);
     snprintf(room, sizeof room, "%s/rows", folder);
     if (!err) err = part_write_spans(draft, room, "times", type, own, &vertices->rows, &counts->rows[type]);

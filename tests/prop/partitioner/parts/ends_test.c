@@ -12,9 +12,9 @@
 
 #include "parts_fixture.h"
 
-#define AGGREGATES 6u
+#define AGGREGATES 6u /* of the first type */
 
-/* From 0 to 4 hops; of the second type there is none. */
+/* Of the first type, from 0 to 9 hops; of the second, one that counts a label, so that parts have lives of others. */
 static const char ends_schema_text[] = PARTS_SCHEMA_WITH(
     "aggregates:\n"
     "  own: {vertex: a, relation: fading, direction: out, function: count, window: 4ms}\n"
@@ -30,7 +30,8 @@ static const char ends_schema_text[] = PARTS_SCHEMA_WITH(
     "          function: depth, window: 3ms}\n"
     "  kept: {vertex: a, end: fading, through: [{relation: fading, direction: in}, {relation: fading, direction: in},\n"
     "         lasting, lasting, {relation: fading, direction: in}], crowd: 40, ordered: true,\n"
-    "         share: {of: w, least: 0.2, most: 2}, relation: fading, direction: in, function: depth, window: 4ms}\n");
+    "         share: {of: w, least: 0.2, most: 2}, relation: fading, direction: in, function: depth, window: 4ms}\n"
+    "  yes: {vertex: b, relation: lasting, function: count, label: l, is: yes, window: 4ms}\n");
 
 static const uint32_t hops[AGGREGATES] = {0, 1, 2, 4, 9, 6};
 
@@ -82,6 +83,22 @@ static uint64_t part_says_the_same(const parts_world *w, const parts_cutting *c,
     return told;
 }
 
+/* Lives that the part has because a label counts, of vertices that it does not own: their numbers are not there. */
+static uint64_t part_says_nothing_of_others(const parts_cutting *c, uint32_t p) {
+    const weir_snapshot *part = weir_part_snapshot(c->of[p]);
+    const weir_snapshot_vertices *here = weir_snapshot_vertices_of(part, 0);
+    const uint64_t own = (uint64_t)here->lives.indptr[here->own];
+    for (uint64_t life = own; life < here->lives.count; life++) {
+        for (uint32_t i = 0; i < AGGREGATES; i++) {
+            double said = 0;
+            if (!weir_snapshot_has_precomputed(part, i)) continue;
+            assert_ok(weir_snapshot_precomputed(part, i, life, &said));
+            assert_true(isnan(said));
+        }
+    }
+    return here->lives.count - own;
+}
+
 static void p6_what_a_part_cannot_see_it_brings(void **state) {
     (void)state;
     parts_world w;
@@ -89,13 +106,14 @@ static void p6_what_a_part_cannot_see_it_brings(void **state) {
     for (uint32_t depth = 0; depth <= 4; depth += 2) {
         parts_cutting c;
         char name[16];
-        uint64_t told = 0;
+        uint64_t told = 0, others = 0;
         snprintf(name, sizeof name, "d%u", depth);
         parts_cut(&w, name, 3, depth, WEIR_PARTS_RANDOM, parts_below(&w, 1000), &c);
         for (uint32_t p = 0; p < c.parts; p++)
-            told += part_says_the_same(&w, &c, p);
-        printf("depth %u: %llu numbers above 0\n", depth, (unsigned long long)told);
-        assert_true(told > 3);
+            told += part_says_the_same(&w, &c, p), others += part_says_nothing_of_others(&c, p);
+        printf("depth %u: %llu numbers above 0, %llu lives of others\n", depth, (unsigned long long)told,
+               (unsigned long long)others);
+        assert_true(told > 3 && others > 3);
         parts_uncut(&c);
     }
     parts_world_close(&w);
