@@ -70,6 +70,7 @@ static void batches_begin_epoch(weir_batches *s) {
         s->list = s->drawn;
     }
     WEIR_ASSERT(s->count > 0 && s->count <= o->targets->count);
+    WEIR_ASSERT(s->list || o->first + s->count <= o->targets->count);
     s->next.batches = (s->count + o->batch - 1) / o->batch;
 }
 

@@ -192,6 +192,7 @@ static weir_err still_arrange(weir_target_collector *c, const uint8_t *parts) {
     void *owners = c->owners ? weir_calloc(t->count + 1, t->owner_bytes) : NULL;
     if (!classes_of || (c->owners && !owners)) {
         weir_free(classes_of);
+        weir_free(owners);
         return WEIR_NOMEM(STILL_NO_MEMORY);
     }
     for (uint64_t i = 0; i < t->count; i++) {

@@ -373,6 +373,7 @@ uint32_t weir_targets_place(const weir_targets *targets, uint64_t target) {
 
 uint32_t weir_targets_owner(const weir_targets *targets, uint64_t target) {
     WEIR_ASSERT(targets->owners && target < targets->count);
+    WEIR_ASSERT(targets->owner_bytes == 1 || targets->owner_bytes == 2);
     if (targets->owner_bytes == 1) return ((const uint8_t *)targets->owners)[target];
     return ((const uint16_t *)targets->owners)[target];
 }

@@ -82,7 +82,7 @@ weir_err weir_targets_count(weir_target_collector *c);
  * ranks together.  WEIR_ENOMEM; WEIR_ECORRUPT another rank tells what cannot be. */
 typedef void (*weir_target_hear)(void *context, const weir_target_told *told, uint32_t rank);
 weir_err weir_targets_gather(weir_target_collector *c, weir_target_order order, weir_target_hear hear, void *context);
-/* owners: the targets', or what becomes them. rank: fits in owner_bytes. */
+/* targets.c. owners: the targets', or what becomes them. rank: fits in owner_bytes. */
 void weir_targets_owner_put(const weir_targets *targets, void *owners, uint64_t target, uint32_t rank);
 /* What is kept of one that was told, behind those before it. */
 void weir_targets_put(weir_target_collector *c, const weir_target_told *told, uint32_t rank);

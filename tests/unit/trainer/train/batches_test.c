@@ -67,27 +67,38 @@ static void world_close(world *w) {
     weir_snapshot_close(w->snapshot);
 }
 
-static void e1_each_once_in_order(void **state) {
-    (void)state;
+/* Of a list, or, without one, of all targets from one on. */
+static void each_once_in_order(bool listed) {
     world w;
     weir_batches *stream = NULL;
     const weir_train_batch *batch = NULL;
     uint64_t at = 0, number = 0;
     world_open(&w);
+    if (!listed) {
+        w.opts.list = NULL;
+        w.opts.first = 5;
+        w.opts.count = w.targets->count - 8;
+    }
     assert_ok(weir_batches_open(&w.opts, &stream));
     for (;;) {
         assert_ok(weir_batches_next(stream, &batch));
         if (!batch) break;
         assert_int_equal(batch->number, number++);
         assert_int_equal(batch->begin, at);
-        for (uint32_t i = 0; i < batch->own_count; i++)
-            assert_int_equal(batch->own[i], w.list[at++]);
+        for (uint32_t i = 0; i < batch->own_count; i++, at++)
+            assert_int_equal(batch->own[i], listed ? w.list[at] : at + w.opts.first);
         assert_int_equal(batch->end, at);
         weir_batches_done(stream, batch);
     }
-    assert_int_equal(at, w.targets->count);
+    assert_int_equal(at, w.opts.count);
     weir_batches_close(stream);
     world_close(&w);
+}
+
+static void e1_each_once_in_order(void **state) {
+    (void)state;
+    each_once_in_order(true);
+    each_once_in_order(false);
 }
 
 /* logits and the targets' keys, by target. */
