@@ -95,6 +95,19 @@ static double training_batch_weight(const weir_trained *t, const weir_train_batc
     return sum;
 }
 
+/* MPI is given a copy where it cannot read the kernels' memory. */
+static weir_err training_sum_packed(const weir_trained *t, size_t count) {
+    const weir_kernels *k = weir_nn_kernels(t->nn);
+    weir_real *numbers = k->unified ? t->packed : weir_calloc(count + 1, sizeof *numbers);
+    if (!numbers && !k->unified) return WEIR_NOMEM("for the sum of embeddings' gradients");
+    if (!k->unified && count) k->to_host(numbers, t->packed, count * sizeof *numbers);
+    weir_comm_sum_floats(t->comm, numbers, count);
+    if (k->unified) return WEIR_OK;
+    if (count) k->to_device(t->packed, numbers, count * sizeof *numbers);
+    weir_free(numbers);
+    return WEIR_OK;
+}
+
 /* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read, packed: of what every
  * rank has. */
 static weir_err training_sum_rows(weir_trained *t) {
@@ -109,10 +122,9 @@ static weir_err training_sum_rows(weir_trained *t) {
         if (err) return err;
         t->packed_room = packed;
     }
-    if (packed) weir_nn_rows_pack(t->rows, t->gradients, t->packed);
-    weir_comm_sum_floats(t->comm, t->packed, packed);
-    if (packed) weir_nn_rows_unpack(t->rows, t->packed, t->gradients);
-    return WEIR_OK;
+    if (packed) err = weir_nn_rows_pack(t->rows, t->gradients, t->packed);
+    if (!err) err = training_sum_packed(t, packed);
+    return err || !packed ? err : weir_nn_rows_unpack(t->rows, t->packed, t->gradients);
 }
 
 /* What is left to do when the way back has ended: the rest is being summed since it was there. */

@@ -140,7 +140,9 @@ void weir_train_shares_close(weir_train_shares *shares) {
         shares->kernels->release(shares->brought);
         shares->kernels->release(shares->gradients);
         shares->kernels->release(shares->packed);
+        shares->kernels->release(shares->rows);
     }
+    weir_buf_free(&shares->sent);
     weir_buf_free(&shares->received);
     weir_free(shares->tables);
     weir_free(shares->served);
@@ -226,11 +228,42 @@ static weir_err shares_grow(weir_train_shares *s, const weir_nn *nn, size_t brou
     return err;
 }
 
-/* What comes must be as much as was expected of each. */
+/* The list of rows that a batch reads of this rank's, where kernels can read it. */
+static weir_err shares_bring_rows(weir_train_shares *s, const weir_train_wants *wants, const uint32_t **rowsp) {
+    const weir_kernels *k = s->kernels;
+    size_t count = wants->rows.length / sizeof **rowsp;
+    *rowsp = (const uint32_t *)(const void *)wants->rows.bytes;
+    if (k->unified) return WEIR_OK;
+    if (count > s->rows_room) {
+        k->release(s->rows);
+        s->rows = NULL;
+        s->rows_room = 0;
+        weir_err err = k->alloc(count * sizeof **rowsp, (void **)&s->rows);
+        if (err) return err;
+        s->rows_room = count;
+    }
+    k->to_device(s->rows, *rowsp, count * sizeof **rowsp);
+    *rowsp = s->rows;
+    return WEIR_OK;
+}
+
+/* What comes must be as much as was expected of each. numbers: in the kernels' memory. */
 static weir_err shares_exchange(weir_train_shares *s, const weir_real *numbers, const uint64_t *sent,
                                 const uint64_t *expected, weir_comm *comm) {
+    weir_err err = WEIR_OK;
+    const void *from = numbers;
+    weir_buf_clear(&s->sent);
     weir_buf_clear(&s->received);
-    weir_err err = weir_comm_exchange(comm, numbers, sent, &s->received, s->received_bytes);
+    if (!s->kernels->unified) {
+        uint64_t bytes = 0;
+        for (uint32_t rank = 0; rank < s->ranks; rank++)
+            bytes += sent[rank];
+        char *copy = weir_buf_reserve(&s->sent, bytes);
+        if (copy) s->kernels->to_host(copy, numbers, bytes);
+        from = copy;
+        err = weir_buf_err(&s->sent);
+    }
+    if (!err) err = weir_comm_exchange(comm, from, sent, &s->received, s->received_bytes);
     for (uint32_t rank = 0; !err && rank < s->ranks; rank++)
         if (s->received_bytes[rank] != expected[rank])
             err = WEIR_ERR(WEIR_ECORRUPT,
@@ -253,7 +286,9 @@ weir_err weir_train_shares_pull(weir_train_shares *s, const weir_nn *nn, const w
         if (run[i].rank != s->rank) s->served[run[i].rank] += (run[i].end - run[i].begin) * row;
     for (uint32_t rank = 0; rank < s->ranks; rank++)
         packed += s->served[rank] / row;
+    const uint32_t *rows_of_batch;
     weir_err err = shares_grow(s, nn, count, packed);
+    if (!err) err = shares_bring_rows(s, wants, &rows_of_batch);
     if (err) return err;
 
     /* Of this rank's rows: what others get, and what it reads itself. */
@@ -262,7 +297,7 @@ weir_err weir_train_shares_pull(weir_train_shares *s, const weir_nn *nn, const w
         weir_real **at = run[i].rank == s->rank ? &own : &to;
         uint32_t rows = run[i].end - run[i].begin;
         k->zero(*at, rows * row);
-        k->embed(rows, hidden, shares_rows(wants, &run[i]), 1, params + shares_offset(nn, &s->tables[run[i].table]),
+        k->embed(rows, hidden, rows_of_batch + run[i].begin, 1, params + shares_offset(nn, &s->tables[run[i].table]),
                  *at);
         *at += (size_t)rows * hidden;
     }
@@ -282,13 +317,18 @@ weir_err weir_train_shares_push(weir_train_shares *s, const weir_nn *nn, const w
     uint32_t hidden = weir_nn_hidden(s->shape);
     size_t runs;
     const weir_train_served *run = shares_runs(wants, &runs);
+    const uint32_t *rows_of_batch = k->unified ? (const uint32_t *)(const void *)wants->rows.bytes : s->rows;
     weir_err err = shares_exchange(s, s->gradients, s->wanted, s->served, comm);
     const weir_real *from = (const weir_real *)(const void *)s->received.bytes;
+    if (!err && !k->unified) { /* as many rows as others got of this rank */
+        k->to_device(s->packed, s->received.bytes, s->received.length);
+        from = s->packed;
+    }
     const weir_real *own = s->gradients ? s->gradients + (size_t)wants->remote * hidden : NULL;
     for (size_t i = 0; !err && i < runs; i++) { /* by rank: TRAIN-R4 */
         const weir_real **at = run[i].rank == s->rank ? &own : &from;
         uint32_t rows = run[i].end - run[i].begin;
-        k->embed_back(rows, hidden, shares_rows(wants, &run[i]), 1, *at,
+        k->embed_back(rows, hidden, rows_of_batch + run[i].begin, 1, *at,
                       gradients + shares_offset(nn, &s->tables[run[i].table]));
         *at += (size_t)rows * hidden;
     }

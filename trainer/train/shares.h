@@ -38,10 +38,12 @@ typedef struct weir_train_shares {
     uint32_t rank, ranks;
     weir_train_shares_table *tables; /* by type, then by category */
     uint32_t table_count;
-    /* [main], of what is exchanged; the first three in the kernels' memory. */
+    /* [main], of what is exchanged; the first four in the kernels' memory. */
     weir_real *brought, *gradients, *packed;
-    size_t brought_room, packed_room; /* rows */
-    const weir_kernels *kernels;      /* whose memory that is */
+    uint32_t *rows;                              /* of a batch's list; NULL: kernels read that where it is */
+    size_t brought_room, packed_room, rows_room; /* rows */
+    const weir_kernels *kernels;                 /* whose memory that is */
+    weir_buf sent;                               /* a copy for MPI, which cannot read that memory */
     weir_buf received;
     uint64_t *served, *wanted, *received_bytes; /* one a rank: of rows that it has from this one, and this from it */
 } weir_train_shares;

@@ -11,13 +11,16 @@
 
 typedef struct sums_piece {
     uint64_t begin, end;
+    uint64_t host; /* where it is among the numbers that MPI is given a copy of */
 } sums_piece;
 
 /* What a step has the thread begin, one after the other; pieces follow. */
 enum { SUMS_ROWS, SUMS_LOSS, SUMS_PIECES };
 
 struct weir_train_sums {
-    weir_real *gradients;
+    const weir_kernels *kernels;
+    weir_real *gradients; /* in their memory */
+    weir_real *host;      /* all pieces, which MPI reads and writes; NULL: it can do so where they are */
     weir_comm *channel;
     sums_piece *pieces;   /* from the array's end to its beginning */
     uint32_t count;       /* of all that is to be done in a step   */
@@ -55,7 +58,14 @@ static weir_err sums_cut(weir_train_sums *s, const weir_nn *nn) {
     }
     WEIR_ASSERT(count > 0 && count <= tensors);
     s->count = SUMS_PIECES + count;
-    return WEIR_OK;
+    uint64_t numbers = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        s->pieces[i].host = numbers;
+        numbers += s->pieces[i].end - s->pieces[i].begin;
+    }
+    if (s->kernels->unified) return WEIR_OK;
+    s->host = weir_calloc(numbers, sizeof *s->host);
+    return s->host ? WEIR_OK : WEIR_NOMEM("for the sum of gradients");
 }
 
 static bool sums_may_begin(const weir_train_sums *s) {
@@ -71,8 +81,11 @@ static void sums_begin_next(weir_train_sums *s) {
     } else if (s->begun == SUMS_LOSS) {
         weir_comm_sum_doubles_begin(s->channel, &s->loss, 1);
     } else {
-        sums_piece piece = s->pieces[s->begun - SUMS_PIECES];
-        weir_comm_sum_floats_begin(s->channel, s->gradients + piece.begin, piece.end - piece.begin);
+        const sums_piece piece = s->pieces[s->begun - SUMS_PIECES];
+        const uint64_t count = piece.end - piece.begin;
+        weir_real *numbers = s->host ? s->host + piece.host : s->gradients + piece.begin;
+        if (s->host) s->kernels->to_host(numbers, s->gradients + piece.begin, count * sizeof *numbers);
+        weir_comm_sum_floats_begin(s->channel, numbers, count);
     }
 }
 
@@ -162,6 +175,11 @@ void weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us
     *lossp = sums->loss;
     *busy_us += sums->busy_us;
     weir_mutex_unlock(&sums->mutex);
+    for (uint32_t i = 0; sums->host && i < sums->count - SUMS_PIECES; i++) {
+        const sums_piece piece = sums->pieces[i];
+        sums->kernels->to_device(sums->gradients + piece.begin, sums->host + piece.host,
+                                 (piece.end - piece.begin) * sizeof *sums->host);
+    }
 }
 
 uint64_t weir_train_sums_told(const weir_train_sums *sums) {
@@ -172,6 +190,7 @@ weir_err weir_train_sums_open(const weir_nn *nn, weir_real *gradients, weir_comm
     *sumsp = NULL;
     weir_train_sums *s = weir_calloc(1, sizeof *s);
     if (!s) return WEIR_NOMEM("for the sum of gradients");
+    s->kernels = weir_nn_kernels(nn);
     s->gradients = gradients;
     s->channel = channel;
     weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "sums of gradients");
@@ -201,5 +220,6 @@ void weir_train_sums_close(weir_train_sums *sums) {
     weir_buf_free(&sums->heard);
     weir_free(sums->heard_lengths);
     weir_free(sums->pieces);
+    weir_free(sums->host);
     weir_free(sums);
 }

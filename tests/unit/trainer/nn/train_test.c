@@ -290,8 +290,8 @@ static void rows_are_those_of_the_slots(void **state) {
     assert_int_equal(weir_nn_rows_size(rows), size);
     uint64_t count = weir_nn_parameter_count(f.nn);
     weir_real *packed = fixture_array(size, sizeof *packed), *back = fixture_array(count, sizeof *back);
-    weir_nn_rows_pack(rows, f.params, packed);
-    weir_nn_rows_unpack(rows, packed, back);
+    assert_ok(weir_nn_rows_pack(rows, f.params, packed));
+    assert_ok(weir_nn_rows_unpack(rows, packed, back));
     for (uint64_t i = 0, same = 0; i < count; i++) {
         same += back[i] == f.params[i];
         if (i + 1 == count) assert_int_equal(same, size);

@@ -81,9 +81,10 @@ const uint32_t *weir_nn_rows_look(const weir_nn_rows *rows, uint32_t n, const we
                                   uint32_t *countp);
 /* Numbers in the rows that are packed: all but those that a share holds. */
 size_t weir_nn_rows_size(const weir_nn_rows *rows);
-/* Copies them from a flat array to packed ones, one after the other, or back. Both in the kernels' memory. */
-void weir_nn_rows_pack(const weir_nn_rows *rows, const weir_real *flat, weir_real *packed);
-void weir_nn_rows_unpack(const weir_nn_rows *rows, const weir_real *packed, weir_real *flat);
+/* Copies them from a flat array to packed ones, one after the other, or back. Both in the kernels' memory.
+ * WEIR_ENOMEM where that is not the host's. */
+weir_err weir_nn_rows_pack(weir_nn_rows *rows, const weir_real *flat, weir_real *packed);
+weir_err weir_nn_rows_unpack(weir_nn_rows *rows, const weir_real *packed, weir_real *flat);
 /* Of all rows, those that a share holds, too. */
 void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat);
 

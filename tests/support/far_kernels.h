@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * far_kernels.h - the processor's kernels over memory that is not the host's: what lies there can be read and written
+ * by a kernel, and by the copies of the table, and faults for everybody else. A kernel refuses an array that lies
+ * elsewhere. So what runs on this table runs on a device that has a memory of its own.
+ */
+#ifndef FAR_KERNELS_H
+#define FAR_KERNELS_H
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <weir/inference/kernel/kernel.h>
+#include <weir/store/base/err.h>
+
+#include "weir_test.h"
+
+#define FAR_BYTES     ((size_t)1 << 30)
+#define FAR_PAGE      ((size_t)4096)
+#define FAR_ALIGNMENT ((size_t)64)
+
+typedef struct far_memory {
+    pthread_mutex_t mutex;
+    uint8_t *begin;
+    size_t used; /* never given out twice: what was released stays closed */
+    uint64_t calls, copied_in, copied_out;
+} far_memory;
+
+static far_memory far = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static const weir_kernels *far_cpu(void) {
+    return weir_kernels_cpu();
+}
+
+static void far_close(void) {
+    if (far.used) assert_int_equal(mprotect(far.begin, (far.used + FAR_PAGE - 1) / FAR_PAGE * FAR_PAGE, PROT_NONE), 0);
+    pthread_mutex_unlock(&far.mutex);
+}
+
+static void far_open(void) {
+    pthread_mutex_lock(&far.mutex);
+    const size_t bytes = (far.used + FAR_PAGE - 1) / FAR_PAGE * FAR_PAGE;
+    if (bytes) assert_int_equal(mprotect(far.begin, bytes, PROT_READ | PROT_WRITE), 0);
+    far.calls++;
+}
+
+static bool far_has(const void *memory) {
+    const uint8_t *at = memory;
+    return at >= far.begin && at < far.begin + far.used;
+}
+
+static void far_open_for(const char *kernel, const void *const *arrays, size_t count) {
+    far_open();
+    for (size_t i = 0; i < count; i++)
+        if (arrays[i] && !far_has(arrays[i])) fail_msg("kernel %s is given array %zu in the host's memory", kernel, i);
+}
+
+static weir_err far_alloc(size_t bytes, void **memoryp) {
+    pthread_mutex_lock(&far.mutex);
+    if (!far.begin) {
+        void *all = mmap(NULL, FAR_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        assert_true(all != MAP_FAILED);
+        far.begin = all;
+    }
+    *memoryp = far.begin + far.used;
+    far.used += (bytes + FAR_ALIGNMENT) / FAR_ALIGNMENT * FAR_ALIGNMENT;
+    assert_true(far.used <= FAR_BYTES);
+    pthread_mutex_unlock(&far.mutex);
+    return WEIR_OK;
+}
+
+static void far_release(void *memory) {
+    assert_true(!memory || far_has(memory));
+}
+
+static void far_to_device(void *to, const void *host, size_t bytes) {
+    if (!bytes) return;
+    assert_true(!far_has(host));
+    far_open_for("to_device", (const void *const[]){to}, 1);
+    memcpy(to, host, bytes);
+    far.copied_in += bytes;
+    far_close();
+}
+
+static void far_to_host(void *host, const void *from, size_t bytes) {
+    if (!bytes) return;
+    assert_true(!far_has(host));
+    far_open_for("to_host", (const void *const[]){from}, 1);
+    memcpy(host, from, bytes);
+    far.copied_out += bytes;
+    far_close();
+}
+
+static void far_zero(void *memory, size_t bytes) {
+    if (!bytes) return;
+    far_open_for("zero", (const void *const[]){memory}, 1);
+    memset(memory, 0, bytes);
+    far_close();
+}
+
+static weir_err far_finish(void) {
+    return WEIR_OK;
+}
+
+#define FAR(name, params, args, ...)                                   \
+    static void far_##name params {                                    \
+        const void *const arrays[] = {__VA_ARGS__};                    \
+        far_open_for(#name, arrays, sizeof arrays / sizeof arrays[0]); \
+        far_cpu()->name args;                                          \
+        far_close();                                                   \
+    }                                                                  \
+    _Static_assert(true, "takes the semicolon")
+
+#define FAR_SUM(name, params, args, ...)                               \
+    static double far_##name params {                                  \
+        const void *const arrays[] = {__VA_ARGS__};                    \
+        far_open_for(#name, arrays, sizeof arrays / sizeof arrays[0]); \
+        const double sum = far_cpu()->name args;                       \
+        far_close();                                                   \
+        return sum;                                                    \
+    }                                                                  \
+    _Static_assert(true, "takes the semicolon")
+
+/* Of each kernel: what it is given, and which of that are arrays. */
+FAR(gemm, (const weir_gemm *gemm), (gemm), gemm->a, gemm->b, gemm->c);
+FAR(row_products, (uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out),
+    (rows, cols, x, y, out), x, y, out);
+FAR(gather_rows, (uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out),
+    (rows, cols, x, index, out), x, index, out);
+FAR(scatter_add_rows, (uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index, weir_real *dx),
+    (rows, cols, dout, index, dx), dout, index, dx);
+FAR(segment_mean,
+    (const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout),
+    (segments, cols, x, ldx, out, ldout), segments->offsets, segments->index, x, out);
+FAR(segment_mean_back,
+    (const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout, weir_real *dx,
+     uint32_t lddx),
+    (segments, cols, dout, lddout, dx, lddx), segments->offsets, segments->index, dout, dx);
+FAR(segment_sum,
+    (const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x, uint32_t ldx,
+     weir_real *out, uint32_t ldout),
+    (segments, weights, cols, x, ldx, out, ldout), segments->offsets, segments->index, weights, x, out);
+FAR(segment_sum_back,
+    (const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *dout, weir_real *dx),
+    (segments, weights, cols, dout, dx), segments->offsets, segments->index, weights, dout, dx);
+FAR(segment_degrees,
+    (const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights, weir_real *own),
+    (segments, of, first, weights, own), segments->offsets, segments->index, of, weights, own);
+FAR(segment_join, (const weir_segments *segments, uint32_t first, uint32_t *offsets, uint32_t *index, uint32_t *origin),
+    (segments, first, offsets, index, origin), segments->offsets, segments->index, offsets, index, origin);
+FAR(segment_max,
+    (const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout,
+     uint32_t *chosen),
+    (segments, cols, x, ldx, out, ldout, chosen), segments->offsets, segments->index, x, out, chosen);
+FAR(segment_max_back,
+    (uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout, uint32_t lddout, weir_real *dx,
+     uint32_t lddx),
+    (rows, cols, chosen, dout, lddout, dx, lddx), chosen, dout, dx);
+FAR(take_most, (size_t count, uint32_t number, const weir_real *x, weir_real *out, uint32_t *chosen),
+    (count, number, x, out, chosen), x, out, chosen);
+FAR(take_most_back, (size_t count, uint32_t number, const uint32_t *chosen, const weir_real *dout, weir_real *dx),
+    (count, number, chosen, dout, dx), chosen, dout, dx);
+FAR(segment_deviation,
+    (const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, const weir_real *means,
+     weir_real *out, uint32_t ldout),
+    (segments, cols, x, ldx, means, out, ldout), segments->offsets, segments->index, x, means, out);
+FAR(segment_deviation_back,
+    (const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, const weir_real *means,
+     const weir_real *deviations, const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t lddx),
+    (segments, cols, x, ldx, means, deviations, dout, lddout, dx, lddx), segments->offsets, segments->index, x, means,
+    deviations, dout, dx);
+FAR(segment_amplify, (const weir_segments *segments, uint32_t cols, weir_real *x), (segments, cols, x),
+    segments->offsets, segments->index, x);
+FAR(segment_amplify_back, (const weir_segments *segments, uint32_t cols, weir_real *dx), (segments, cols, dx),
+    segments->offsets, segments->index, dx);
+FAR(add_more, (size_t count, const weir_real *more, const weir_real *x, weir_real *out), (count, more, x, out), more, x,
+    out);
+FAR(add_more_back,
+    (size_t count, const weir_real *more, const weir_real *x, const weir_real *dout, weir_real *dmore, weir_real *dx),
+    (count, more, x, dout, dmore, dx), more, x, dout, dmore, dx);
+FAR(add_scaled_rows, (uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x, weir_real *out),
+    (rows, cols, factors, x, out), factors, x, out);
+FAR(segment_scores, (const weir_segments *segments, const weir_attention *attention, weir_real *scores),
+    (segments, attention, scores), segments->offsets, segments->index, attention->keys, attention->queries,
+    attention->edges, attention->weights, scores);
+FAR(segment_scores_back,
+    (const weir_segments *segments, const weir_attention *attention, const weir_real *dscores,
+     const weir_attention_back *back),
+    (segments, attention, dscores, back), segments->offsets, segments->index, attention->keys, attention->queries,
+    attention->edges, attention->weights, dscores, back->keys, back->queries, back->edges, back->weights);
+FAR(segment_softmax, (const weir_segments *segments, uint32_t heads, weir_real *scores), (segments, heads, scores),
+    segments->offsets, segments->index, scores);
+FAR(segment_softmax_back, (const weir_segments *segments, uint32_t heads, const weir_real *shares, weir_real *dshares),
+    (segments, heads, shares, dshares), segments->offsets, segments->index, shares, dshares);
+FAR(segment_mix,
+    (const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols, const weir_real *x,
+     weir_real *out),
+    (segments, heads, shares, cols, x, out), segments->offsets, segments->index, shares, x, out);
+FAR(segment_mix_back,
+    (const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols, const weir_real *x,
+     const weir_real *dout, weir_real *dshares, weir_real *dx),
+    (segments, heads, shares, cols, x, dout, dshares, dx), segments->offsets, segments->index, shares, x, dout, dshares,
+    dx);
+FAR(head_products,
+    (uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights, weir_real *out),
+    (rows, heads, cols, x, weights, out), x, weights, out);
+FAR(head_products_back,
+    (uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights, const weir_real *dout,
+     weir_real *dx, weir_real *dweights),
+    (rows, heads, cols, x, weights, dout, dx, dweights), x, weights, dout, dx, dweights);
+FAR(segment_log_count, (const weir_segments *segments, weir_real *out, uint32_t ldout), (segments, out, ldout),
+    segments->offsets, segments->index, out);
+FAR(time_code, (uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout), (rows, ages, out, ldout),
+    ages->before_us, ages->groups, ages->parents, ages->times, out);
+FAR(compose, (size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out), (count, outer, inner, out),
+    outer, inner, out);
+FAR(rebase, (size_t count, const uint32_t *index, uint32_t first, uint32_t *out), (count, index, first, out), index,
+    out);
+FAR(embed,
+    (uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table, weir_real *out),
+    (rows, cols, slots, stride, table, out), slots, table, out);
+FAR(embed_back,
+    (uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *dout, weir_real *dtable),
+    (rows, cols, slots, stride, dout, dtable), slots, dout, dtable);
+FAR(bias, (uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x), (rows, cols, bias, x), bias, x);
+FAR(bias_back, (uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias), (rows, cols, dx, dbias), dx,
+    dbias);
+FAR(bias_relu, (uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x), (rows, cols, bias, x), bias, x);
+FAR(relu_back, (size_t count, const weir_real *x, weir_real *dx), (count, x, dx), x, dx);
+FAR(layer_norm,
+    (uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain, const weir_real *shift, weir_real *out,
+     weir_real *stats),
+    (rows, cols, x, gain, shift, out, stats), x, gain, shift, out, stats);
+FAR(layer_norm_back,
+    (uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats, const weir_real *gain,
+     const weir_real *dout, weir_real *dx, weir_real *dgain, weir_real *dshift),
+    (rows, cols, x, stats, gain, dout, dx, dgain, dshift), x, stats, gain, dout, dx, dgain, dshift);
+FAR(dropout, (uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x), (rows, cols, dropout, x),
+    dropout->keys, x);
+FAR(segment_dropout, (const weir_segments *segments, uint32_t cols, const weir_dropout *dropout, weir_real *x),
+    (segments, cols, dropout, x), segments->offsets, segments->index, dropout->keys, x);
+FAR(add, (size_t count, const weir_real *x, weir_real *y), (count, x, y), x, y);
+FAR(approach, (size_t count, weir_real share, const weir_real *x, weir_real *y), (count, share, x, y), x, y);
+FAR_SUM(square_sum, (size_t count, const weir_real *x), (count, x), x);
+FAR(adamw,
+    (size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1, weir_real *moment2,
+     weir_real *parameters),
+    (count, step, gradients, moment1, moment2, parameters), gradients, moment1, moment2, parameters);
+FAR(adagrad,
+    (size_t count, const weir_adagrad_step *step, const weir_real *gradients, weir_real *squares,
+     weir_real *parameters),
+    (count, step, gradients, squares, parameters), gradients, squares, parameters);
+
+static inline weir_kernels far_kernels(void) {
+    return (weir_kernels){
+        .name = "far",
+        .piece_bytes = far_cpu()->piece_bytes,
+        .alloc = far_alloc,
+        .release = far_release,
+        .to_device = far_to_device,
+        .to_host = far_to_host,
+        .zero = far_zero,
+        .finish = far_finish,
+        .gemm = far_gemm,
+        .row_products = far_row_products,
+        .gather_rows = far_gather_rows,
+        .scatter_add_rows = far_scatter_add_rows,
+        .segment_mean = far_segment_mean,
+        .segment_mean_back = far_segment_mean_back,
+        .segment_sum = far_segment_sum,
+        .segment_sum_back = far_segment_sum_back,
+        .segment_degrees = far_segment_degrees,
+        .segment_join = far_segment_join,
+        .segment_max = far_segment_max,
+        .segment_max_back = far_segment_max_back,
+        .take_most = far_take_most,
+        .take_most_back = far_take_most_back,
+        .segment_deviation = far_segment_deviation,
+        .segment_deviation_back = far_segment_deviation_back,
+        .segment_amplify = far_segment_amplify,
+        .segment_amplify_back = far_segment_amplify_back,
+        .add_more = far_add_more,
+        .add_more_back = far_add_more_back,
+        .add_scaled_rows = far_add_scaled_rows,
+        .segment_scores = far_segment_scores,
+        .segment_scores_back = far_segment_scores_back,
+        .segment_softmax = far_segment_softmax,
+        .segment_softmax_back = far_segment_softmax_back,
+        .segment_mix = far_segment_mix,
+        .segment_mix_back = far_segment_mix_back,
+        .head_products = far_head_products,
+        .head_products_back = far_head_products_back,
+        .segment_log_count = far_segment_log_count,
+        .time_code = far_time_code,
+        .compose = far_compose,
+        .rebase = far_rebase,
+        .embed = far_embed,
+        .embed_back = far_embed_back,
+        .bias = far_bias,
+        .bias_back = far_bias_back,
+        .bias_relu = far_bias_relu,
+        .relu_back = far_relu_back,
+        .layer_norm = far_layer_norm,
+        .layer_norm_back = far_layer_norm_back,
+        .dropout = far_dropout,
+        .segment_dropout = far_segment_dropout,
+        .add = far_add,
+        .approach = far_approach,
+        .square_sum = far_square_sum,
+        .adamw = far_adamw,
+        .adagrad = far_adagrad,
+    };
+}
+
+#endif /* FAR_KERNELS_H */

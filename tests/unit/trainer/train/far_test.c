@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * far_test.c - a training whose memory is not the host's has the bits of one on the processor: nothing above the
+ * kernels' table reads or writes what lies there, and no kernel is given what does not.
+ */
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "far_kernels.h"
+#include "train_fixture.h"
+
+/* --- the memory itself ------------------------------------------------------------------------------------------- */
+
+static bool ends_badly(void (*act)(const weir_kernels *table, weir_real *far_row, weir_real *row)) {
+    int status;
+    const weir_kernels table = far_kernels();
+    void *memory = NULL;
+    assert_ok(table.alloc(64, &memory));
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        weir_real row[4] = {0};
+        if (!freopen("/dev/null", "w", stderr)) _exit(0);
+        act(&table, memory, row);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status != 0;
+}
+
+static void act_reads(const weir_kernels *table, weir_real *far_row, weir_real *row) {
+    (void)table;
+    row[0] = *(volatile weir_real *)far_row;
+}
+
+static void act_copies(const weir_kernels *table, weir_real *far_row, weir_real *row) {
+    table->to_device(far_row, row, sizeof *row);
+    table->add(1, far_row, far_row);
+    table->to_host(row, far_row, sizeof *row);
+}
+
+static void act_adds_its_own(const weir_kernels *table, weir_real *far_row, weir_real *row) {
+    table->add(1, row, far_row);
+}
+
+static void the_host_and_the_kernels_have_memory_of_their_own(void **state) {
+    (void)state;
+    assert_true(ends_badly(act_reads));
+    assert_false(ends_badly(act_copies));
+    assert_true(ends_badly(act_adds_its_own));
+}
+
+/* --- trainings ---------------------------------------------------------------------------------------------------- */
+
+static weir_trained *run_far(const weir_train_opts *opts) {
+    static weir_kernels table;
+    table = far_kernels();
+    weir_train_opts o = *opts;
+    const uint64_t before = far.calls;
+    o.kernels = &table;
+    weir_trained *trained = train_run(&o);
+    assert_true(far.calls > before + 100);
+    return trained;
+}
+
+static void same_scores(const weir_trained *here, const weir_trained *there) {
+    const weir_trained_view a = weir_trained_look(here), b = weir_trained_look(there);
+    const uint64_t judged = a.targets->count - a.targets->ends[WEIR_TARGETS_TRAIN];
+    assert_int_equal(b.targets->count, a.targets->count);
+    assert_int_equal(b.best_epoch, a.best_epoch);
+    assert_memory_equal(a.scores, b.scores, judged * sizeof *a.scores);
+}
+
+static void same_bits(const weir_train_opts *opts) {
+    weir_trained *here = train_run(opts), *there = run_far(opts);
+    same_scores(here, there);
+    weir_trained_close(here);
+    weir_trained_close(there);
+}
+
+static weir_train_opts far_opts(weir_snapshot **snapshotp) {
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = 500, .people = 30, .bad = 0.3};
+    *snapshotp = learn_snapshot_open(&plan);
+    weir_train_opts opts = train_opts_of(*snapshotp);
+    opts.epochs = 2;
+    return opts;
+}
+
+static void every_network_has_the_same_bits(void **state) {
+    (void)state;
+    weir_snapshot *snapshot;
+    weir_train_opts opts = far_opts(&snapshot);
+    opts.dropout = opts.edge_dropout = 0.2;
+    for (uint32_t network = 0; network < WEIR_NN_NETWORKS; network++) {
+        opts.network = (weir_nn_network)network;
+        opts.attention_dropout = weir_nn_network_has_heads(opts.network) ? 0.2 : 0;
+        same_bits(&opts);
+    }
+    weir_snapshot_close(snapshot);
+}
+
+static void every_jump_and_norm_has_the_same_bits(void **state) {
+    (void)state;
+    weir_snapshot *snapshot;
+    weir_train_opts opts = far_opts(&snapshot);
+    opts.residual = opts.feed_forward = true;
+    for (uint32_t jump = 0; jump < WEIR_NN_JUMPS; jump++) {
+        opts.jump = (weir_nn_jump)jump;
+        opts.norm = (weir_nn_norm)(jump % WEIR_NN_NORMS);
+        same_bits(&opts);
+    }
+    weir_snapshot_close(snapshot);
+}
+
+static void embeddings_have_the_same_bits(void **state) {
+    (void)state;
+    static const uint32_t embedded[] = {LEARN_WHO};
+    weir_snapshot *snapshot;
+    weir_train_opts opts = far_opts(&snapshot);
+    opts.embedded = embedded;
+    opts.embedded_count = 1;
+    opts.unknown = 0.1;
+    opts.embedding_rate = 0.05;
+    opts.average = 0.5;
+    opts.rate_rise = 3;
+    opts.norm_max = 0.5;
+    for (uint32_t adagrad = 0; adagrad < 2; adagrad++) {
+        opts.adagrad = adagrad;
+        same_bits(&opts);
+    }
+    weir_snapshot_close(snapshot);
+}
+
+static void what_is_resumed_has_the_same_bits(void **state) {
+    (void)state;
+    weir_snapshot *snapshot;
+    weir_train_opts opts = far_opts(&snapshot);
+    opts.epochs = 3;
+    weir_trained *here = train_run(&opts);
+    opts.folder = weir_test_path("far");
+    opts.epochs = 2;
+    weir_trained_close(run_far(&opts));
+    opts.epochs = 3;
+    opts.resume = true;
+    weir_trained *there = run_far(&opts);
+    same_scores(here, there);
+    weir_trained_close(here);
+    weir_trained_close(there);
+    weir_snapshot_close(snapshot);
+}
+
+WEIR_TESTS(WEIR_CASE(the_host_and_the_kernels_have_memory_of_their_own), WEIR_CASE(every_network_has_the_same_bits),
+           WEIR_CASE(every_jump_and_norm_has_the_same_bits), WEIR_CASE(embeddings_have_the_same_bits),
+           WEIR_CASE(what_is_resumed_has_the_same_bits))
