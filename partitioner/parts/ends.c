@@ -20,7 +20,7 @@ bool weir_parts_bring(const weir_schema_aggregate *aggregate, uint32_t parts, ui
 }
 
 weir_err weir_parts_ends_open(const weir_snapshot *snapshot, weir_parts_ends *ends) {
-    *ends = (weir_parts_ends){NULL};
+    *ends = (weir_parts_ends){.source = NULL};
     weir_err err = weir_sample_over_snapshot(snapshot, &ends->source);
     return err ? err : weir_aggregates_open(weir_snapshot_schema(snapshot), ends->source, &ends->aggregates);
 }
