@@ -45,6 +45,7 @@ static void far_open(void) {
     far.calls++;
 }
 
+/* Under the mutex. */
 static bool far_has(const void *memory) {
     const uint8_t *at = memory;
     return at >= far.begin && at < far.begin + far.used;
@@ -71,13 +72,15 @@ static weir_err far_alloc(size_t bytes, void **memoryp) {
 }
 
 static void far_release(void *memory) {
+    pthread_mutex_lock(&far.mutex);
     assert_true(!memory || far_has(memory));
+    pthread_mutex_unlock(&far.mutex);
 }
 
 static void far_to_device(void *to, const void *host, size_t bytes) {
     if (!bytes) return;
-    assert_true(!far_has(host));
     far_open_for("to_device", (const void *const[]){to}, 1);
+    assert_true(!far_has(host));
     memcpy(to, host, bytes);
     far.copied_in += bytes;
     far_close();
@@ -85,8 +88,8 @@ static void far_to_device(void *to, const void *host, size_t bytes) {
 
 static void far_to_host(void *host, const void *from, size_t bytes) {
     if (!bytes) return;
-    assert_true(!far_has(host));
     far_open_for("to_host", (const void *const[]){from}, 1);
+    assert_true(!far_has(host));
     memcpy(host, from, bytes);
     far.copied_out += bytes;
     far_close();

@@ -95,36 +95,37 @@ static double training_batch_weight(const weir_trained *t, const weir_train_batc
     return sum;
 }
 
-/* MPI is given a copy where it cannot read the kernels' memory. */
-static weir_err training_sum_packed(const weir_trained *t, size_t count) {
+/* Room for as many gradients, and for the copy that MPI is given where it cannot read the kernels' memory. */
+static weir_err training_grow_packed(weir_trained *t, size_t packed) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
-    weir_real *numbers = k->unified ? t->packed : weir_calloc(count + 1, sizeof *numbers);
-    if (!numbers && !k->unified) return WEIR_NOMEM("for the sum of embeddings' gradients");
-    if (!k->unified && count) k->to_host(numbers, t->packed, count * sizeof *numbers);
-    weir_comm_sum_floats(t->comm, numbers, count);
-    if (k->unified) return WEIR_OK;
-    if (count) k->to_device(t->packed, numbers, count * sizeof *numbers);
-    weir_free(numbers);
-    return WEIR_OK;
+    if (packed <= t->packed_room) return WEIR_OK;
+    k->release(t->packed);
+    weir_free(t->packed_host);
+    t->packed = t->packed_host = NULL;
+    t->packed_room = 0;
+    weir_err err = k->alloc(packed * sizeof *t->packed, (void **)&t->packed);
+    if (!err && !k->unified) {
+        t->packed_host = weir_calloc(packed, sizeof *t->packed_host);
+        if (!t->packed_host) err = WEIR_NOMEM("for the sum of embeddings' gradients");
+    }
+    if (!err) t->packed_room = packed;
+    return err;
 }
 
 /* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read, packed: of what every
  * rank has. */
 static weir_err training_sum_rows(weir_trained *t) {
+    const weir_kernels *k = weir_nn_kernels(t->nn);
     weir_err err = weir_train_sums_rows(t->sums, t->rows);
     if (err) return err;
     size_t packed = weir_nn_rows_size(t->rows);
-    if (packed > t->packed_room) {
-        weir_nn_kernels(t->nn)->release(t->packed);
-        t->packed = NULL;
-        t->packed_room = 0;
-        err = weir_nn_kernels(t->nn)->alloc(packed * sizeof *t->packed, (void **)&t->packed);
-        if (err) return err;
-        t->packed_room = packed;
-    }
-    if (packed) err = weir_nn_rows_pack(t->rows, t->gradients, t->packed);
-    if (!err) err = training_sum_packed(t, packed);
-    return err || !packed ? err : weir_nn_rows_unpack(t->rows, t->packed, t->gradients);
+    err = training_grow_packed(t, packed);
+    if (!err && packed) err = weir_nn_rows_pack(t->rows, t->gradients, t->packed);
+    if (err) return err;
+    if (packed && t->packed_host) k->to_host(t->packed_host, t->packed, packed * sizeof *t->packed);
+    weir_comm_sum_floats(t->comm, t->packed_host ? t->packed_host : t->packed, packed);
+    if (packed && t->packed_host) k->to_device(t->packed, t->packed_host, packed * sizeof *t->packed);
+    return packed ? weir_nn_rows_unpack(t->rows, t->packed, t->gradients) : WEIR_OK;
 }
 
 /* What is left to do when the way back has ended: the rest is being summed since it was there. */

@@ -320,7 +320,8 @@ weir_err weir_train_shares_push(weir_train_shares *s, const weir_nn *nn, const w
     const uint32_t *rows_of_batch = k->unified ? (const uint32_t *)(const void *)wants->rows.bytes : s->rows;
     weir_err err = shares_exchange(s, s->gradients, s->wanted, s->served, comm);
     const weir_real *from = (const weir_real *)(const void *)s->received.bytes;
-    if (!err && !k->unified) { /* as many rows as others got of this rank */
+    if (!err && !k->unified) { /* as many rows as others got of this rank when it pulled these wants */
+        WEIR_ASSERT(s->received.length <= s->packed_room * hidden * sizeof *gradients);
         k->to_device(s->packed, s->received.bytes, s->received.length);
         from = s->packed;
     }

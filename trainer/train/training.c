@@ -602,6 +602,7 @@ void weir_trained_close(weir_trained *trained) {
         k->release(trained->average);
         k->release(trained->gradients);
         k->release(trained->packed);
+        weir_free(trained->packed_host);
     }
     weir_nn_rows_close(trained->rows);
     weir_train_cache_close(trained->cache);

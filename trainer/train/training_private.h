@@ -44,6 +44,7 @@ struct weir_trained {
     weir_real *average;                          /* of params, by opts.average: what is judged; NULL: params are */
     weir_nn_rows *rows;                          /* of embeddings: those that have gradients in the step at hand */
     weir_real *packed;                           /* their gradients, in the kernels' memory */
+    weir_real *packed_host;                      /* a copy for MPI; NULL: that can read the kernels' memory */
     size_t packed_room;
     weir_real *logits, *dlogits; /* batch x outputs        */
     uint32_t *labels;            /* batch                  */

@@ -114,7 +114,8 @@ typedef struct weir_kernels {
      * 0: all at once. */
     size_t piece_bytes;
 
-    /* Memory.  WEIR_ENOMEM; `finish` waits, and returns the first error since the last `finish` (KERNEL-K3). */
+    /* Memory.  WEIR_ENOMEM; `finish` waits, and returns the first error since the last `finish` (KERNEL-K3). A copy
+     * comes after all kernels that any thread has called before it, and has ended on return. */
     weir_err (*alloc)(size_t bytes, void **memoryp);
     void (*release)(void *memory);
     void (*to_device)(void *to, const void *host, size_t bytes);
