@@ -2,6 +2,7 @@
 /* rows.c - which rows of embeddings a batch reads: marked in a bit each, then listed in their order. */
 #include <string.h>
 
+#include <weir/inference/kernel/room.h>
 #include <weir/inference/nn/tape.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
@@ -21,8 +22,7 @@ struct weir_nn_rows {
     const weir_nn *nn;
     rows_table *tables;
     uint32_t count;
-    uint32_t *brought; /* ids of one table, in the kernels' memory; NULL: they read the host's */
-    size_t brought_room;
+    weir_kernel_room brought; /* ids of one table */
 };
 
 weir_err weir_nn_rows_open(const weir_nn *nn, weir_nn_rows **rowsp) {
@@ -55,7 +55,7 @@ void weir_nn_rows_close(weir_nn_rows *rows) {
         weir_free(rows->tables[i].marks);
         weir_free(rows->tables[i].ids);
     }
-    weir_nn_kernels(rows->nn)->release(rows->brought);
+    weir_kernel_room_release(&rows->brought);
     weir_free(rows->tables);
     weir_free(rows);
 }
@@ -181,33 +181,15 @@ size_t weir_nn_rows_size(const weir_nn_rows *rows) {
     return size;
 }
 
-/* The table's rows by their numbers, where kernels can read these. */
-static weir_err rows_bring(weir_nn_rows *rows, const rows_table *table, const uint32_t **idsp) {
-    const weir_kernels *k = weir_nn_kernels(rows->nn);
-    *idsp = table->ids;
-    if (k->unified) return WEIR_OK;
-    if (table->count > rows->brought_room) {
-        k->release(rows->brought);
-        rows->brought = NULL;
-        rows->brought_room = 0;
-        weir_err err = k->alloc(table->count * sizeof *table->ids, (void **)&rows->brought);
-        if (err) return err;
-        rows->brought_room = table->count;
-    }
-    k->to_device(rows->brought, table->ids, table->count * sizeof *table->ids);
-    *idsp = rows->brought;
-    return WEIR_OK;
-}
-
 weir_err weir_nn_rows_pack(weir_nn_rows *rows, const weir_real *flat, weir_real *packed) {
     const weir_kernels *k = weir_nn_kernels(rows->nn);
-    const uint32_t *ids;
+    const void *ids;
     weir_err err = WEIR_OK;
     k->zero(packed, weir_nn_rows_size(rows) * sizeof *packed);
     for (uint32_t i = 0; !err && i < rows->count; i++) {
         const rows_table *table = &rows->tables[i];
         if (table->tensor->held) continue;
-        err = rows_bring(rows, table, &ids);
+        err = weir_kernel_room_bring(&rows->brought, k, table->ids, table->count * sizeof *table->ids, &ids);
         if (!err) k->embed(table->count, table->tensor->cols, ids, 1, flat + table->tensor->offset, packed);
         packed += (size_t)table->count * table->tensor->cols;
     }
@@ -227,13 +209,13 @@ void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat) {
 
 weir_err weir_nn_rows_unpack(weir_nn_rows *rows, const weir_real *packed, weir_real *flat) {
     const weir_kernels *k = weir_nn_kernels(rows->nn);
-    const uint32_t *ids;
+    const void *ids;
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; !err && i < rows->count; i++) {
         const rows_table *table = &rows->tables[i];
         if (table->tensor->held) continue;
         rows_zero(k, table, flat);
-        err = rows_bring(rows, table, &ids);
+        err = weir_kernel_room_bring(&rows->brought, k, table->ids, table->count * sizeof *table->ids, &ids);
         if (!err) k->embed_back(table->count, table->tensor->cols, ids, 1, packed, flat + table->tensor->offset);
         packed += (size_t)table->count * table->tensor->cols;
     }

@@ -95,37 +95,26 @@ static double training_batch_weight(const weir_trained *t, const weir_train_batc
     return sum;
 }
 
-/* Room for as many gradients, and for the copy that MPI is given where it cannot read the kernels' memory. */
-static weir_err training_grow_packed(weir_trained *t, size_t packed) {
-    const weir_kernels *k = weir_nn_kernels(t->nn);
-    if (packed <= t->packed_room) return WEIR_OK;
-    k->release(t->packed);
-    weir_free(t->packed_host);
-    t->packed = t->packed_host = NULL;
-    t->packed_room = 0;
-    weir_err err = k->alloc(packed * sizeof *t->packed, (void **)&t->packed);
-    if (!err && !k->unified) {
-        t->packed_host = weir_calloc(packed, sizeof *t->packed_host);
-        if (!t->packed_host) err = WEIR_NOMEM("for the sum of embeddings' gradients");
-    }
-    if (!err) t->packed_room = packed;
-    return err;
-}
-
 /* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read, packed: of what every
  * rank has. */
 static weir_err training_sum_rows(weir_trained *t) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
     weir_err err = weir_train_sums_rows(t->sums, t->rows);
+    const size_t count = err ? 0 : weir_nn_rows_size(t->rows), bytes = count * sizeof *t->gradients;
+    if (count == 0) return err;
+    err = weir_kernel_room_grow(&t->packed, k, bytes);
+    if (!err) err = weir_nn_rows_pack(t->rows, t->gradients, t->packed.memory);
     if (err) return err;
-    size_t packed = weir_nn_rows_size(t->rows);
-    err = training_grow_packed(t, packed);
-    if (!err && packed) err = weir_nn_rows_pack(t->rows, t->gradients, t->packed);
-    if (err) return err;
-    if (packed && t->packed_host) k->to_host(t->packed_host, t->packed, packed * sizeof *t->packed);
-    weir_comm_sum_floats(t->comm, t->packed_host ? t->packed_host : t->packed, packed);
-    if (packed && t->packed_host) k->to_device(t->packed, t->packed_host, packed * sizeof *t->packed);
-    return packed ? weir_nn_rows_unpack(t->rows, t->packed, t->gradients) : WEIR_OK;
+    weir_real *summed = t->packed.memory;
+    if (!k->unified) { /* a copy for MPI */
+        weir_buf_clear(&t->packed_host);
+        summed = (weir_real *)(void *)weir_buf_reserve(&t->packed_host, bytes);
+        if (!summed) return weir_buf_err(&t->packed_host);
+        k->to_host(summed, t->packed.memory, bytes);
+    }
+    weir_comm_sum_floats(t->comm, summed, count);
+    if (!k->unified) k->to_device(t->packed.memory, summed, bytes);
+    return weir_nn_rows_unpack(t->rows, t->packed.memory, t->gradients);
 }
 
 /* What is left to do when the way back has ended: the rest is being summed since it was there. */

@@ -136,12 +136,10 @@ void weir_train_shares_close(weir_train_shares *shares) {
         weir_free(shares->tables[i].owner_of);
         weir_free(shares->tables[i].own);
     }
-    if (shares->kernels) {
-        shares->kernels->release(shares->brought);
-        shares->kernels->release(shares->gradients);
-        shares->kernels->release(shares->packed);
-        shares->kernels->release(shares->rows);
-    }
+    weir_kernel_room_release(&shares->brought);
+    weir_kernel_room_release(&shares->gradients);
+    weir_kernel_room_release(&shares->packed);
+    weir_kernel_room_release(&shares->rows);
     weir_buf_free(&shares->sent);
     weir_buf_free(&shares->received);
     weir_free(shares->tables);
@@ -204,62 +202,19 @@ weir_err weir_train_shares_mark(const weir_train_shares *s, const weir_train_wan
     return err;
 }
 
-/* Room in the kernels' memory for what a batch brings, and for what others get. */
-static weir_err shares_grow(weir_train_shares *s, const weir_nn *nn, size_t brought, size_t packed) {
-    const weir_kernels *k = s->kernels = weir_nn_kernels(nn);
-    size_t row = weir_nn_hidden(s->shape) * sizeof(weir_real);
-    weir_err err = WEIR_OK;
-    if (brought > s->brought_room) {
-        k->release(s->brought);
-        k->release(s->gradients);
-        s->brought = s->gradients = NULL;
-        s->brought_room = 0;
-        err = k->alloc(brought * row, (void **)&s->brought);
-        if (!err) err = k->alloc(brought * row, (void **)&s->gradients);
-        if (!err) s->brought_room = brought;
-    }
-    if (!err && packed > s->packed_room) {
-        k->release(s->packed);
-        s->packed = NULL;
-        s->packed_room = 0;
-        err = k->alloc(packed * row, (void **)&s->packed);
-        if (!err) s->packed_room = packed;
-    }
-    return err;
-}
-
-/* The list of rows that a batch reads of this rank's, where kernels can read it. */
-static weir_err shares_bring_rows(weir_train_shares *s, const weir_train_wants *wants, const uint32_t **rowsp) {
-    const weir_kernels *k = s->kernels;
-    size_t count = wants->rows.length / sizeof **rowsp;
-    *rowsp = (const uint32_t *)(const void *)wants->rows.bytes;
-    if (k->unified) return WEIR_OK;
-    if (count > s->rows_room) {
-        k->release(s->rows);
-        s->rows = NULL;
-        s->rows_room = 0;
-        weir_err err = k->alloc(count * sizeof **rowsp, (void **)&s->rows);
-        if (err) return err;
-        s->rows_room = count;
-    }
-    k->to_device(s->rows, *rowsp, count * sizeof **rowsp);
-    *rowsp = s->rows;
-    return WEIR_OK;
-}
-
 /* What comes must be as much as was expected of each. numbers: in the kernels' memory. */
-static weir_err shares_exchange(weir_train_shares *s, const weir_real *numbers, const uint64_t *sent,
-                                const uint64_t *expected, weir_comm *comm) {
+static weir_err shares_exchange(weir_train_shares *s, const weir_kernels *k, const weir_real *numbers,
+                                const uint64_t *sent, const uint64_t *expected, weir_comm *comm) {
     weir_err err = WEIR_OK;
     const void *from = numbers;
     weir_buf_clear(&s->sent);
     weir_buf_clear(&s->received);
-    if (!s->kernels->unified) {
+    if (!k->unified) {
         uint64_t bytes = 0;
         for (uint32_t rank = 0; rank < s->ranks; rank++)
             bytes += sent[rank];
         char *copy = weir_buf_reserve(&s->sent, bytes);
-        if (copy) s->kernels->to_host(copy, numbers, bytes);
+        if (copy) k->to_host(copy, numbers, bytes);
         from = copy;
         err = weir_buf_err(&s->sent);
     }
@@ -286,28 +241,31 @@ weir_err weir_train_shares_pull(weir_train_shares *s, const weir_nn *nn, const w
         if (run[i].rank != s->rank) s->served[run[i].rank] += (run[i].end - run[i].begin) * row;
     for (uint32_t rank = 0; rank < s->ranks; rank++)
         packed += s->served[rank] / row;
-    const uint32_t *rows_of_batch;
-    weir_err err = shares_grow(s, nn, count, packed);
-    if (!err) err = shares_bring_rows(s, wants, &rows_of_batch);
+    const void *rows_of_batch;
+    weir_err err = weir_kernel_room_grow(&s->brought, k, count * row);
+    if (!err) err = weir_kernel_room_grow(&s->gradients, k, count * row);
+    if (!err) err = weir_kernel_room_grow(&s->packed, k, packed * row);
+    if (!err) err = weir_kernel_room_bring(&s->rows, k, wants->rows.bytes, wants->rows.length, &rows_of_batch);
     if (err) return err;
 
     /* Of this rank's rows: what others get, and what it reads itself. */
-    weir_real *to = s->packed, *own = s->brought ? s->brought + (size_t)wants->remote * hidden : NULL;
+    weir_real *to = s->packed.memory, *brought = s->brought.memory,
+              *own = brought ? brought + (size_t)wants->remote * hidden : NULL;
     for (size_t i = 0; i < runs; i++) {
         weir_real **at = run[i].rank == s->rank ? &own : &to;
         uint32_t rows = run[i].end - run[i].begin;
         k->zero(*at, rows * row);
-        k->embed(rows, hidden, rows_of_batch + run[i].begin, 1, params + shares_offset(nn, &s->tables[run[i].table]),
-                 *at);
+        k->embed(rows, hidden, (const uint32_t *)rows_of_batch + run[i].begin, 1,
+                 params + shares_offset(nn, &s->tables[run[i].table]), *at);
         *at += (size_t)rows * hidden;
     }
-    WEIR_ASSERT(own == NULL || own == s->brought + count * hidden);
+    WEIR_ASSERT(own == NULL || own == brought + count * hidden);
     err = k->finish();
-    if (!err) err = shares_exchange(s, s->packed, s->served, s->wanted, comm);
+    if (!err) err = shares_exchange(s, k, s->packed.memory, s->served, s->wanted, comm);
     if (err) return err;
-    if (wants->remote) k->to_device(s->brought, s->received.bytes, wants->remote * row);
-    if (count) k->zero(s->gradients, count * row);
-    *broughtp = (weir_nn_brought){s->brought, s->gradients, (uint32_t)count};
+    if (wants->remote) k->to_device(brought, s->received.bytes, wants->remote * row);
+    if (count) k->zero(s->gradients.memory, count * row);
+    *broughtp = (weir_nn_brought){brought, s->gradients.memory, (uint32_t)count};
     return WEIR_OK;
 }
 
@@ -317,23 +275,21 @@ weir_err weir_train_shares_push(weir_train_shares *s, const weir_nn *nn, const w
     uint32_t hidden = weir_nn_hidden(s->shape);
     size_t runs;
     const weir_train_served *run = shares_runs(wants, &runs);
-    const uint32_t *rows_of_batch = k->unified ? (const uint32_t *)(const void *)wants->rows.bytes : s->rows;
-    weir_err err = shares_exchange(s, s->gradients, s->wanted, s->served, comm);
-    const weir_real *from = (const weir_real *)(const void *)s->received.bytes;
-    if (!err && !k->unified) { /* as many rows as others got of this rank when it pulled these wants */
-        WEIR_ASSERT(s->received.length <= s->packed_room * hidden * sizeof *gradients);
-        k->to_device(s->packed, s->received.bytes, s->received.length);
-        from = s->packed;
-    }
-    const weir_real *own = s->gradients ? s->gradients + (size_t)wants->remote * hidden : NULL;
-    for (size_t i = 0; !err && i < runs; i++) { /* by rank: TRAIN-R4 */
+    const void *rows_of_batch, *received;
+    weir_err err = shares_exchange(s, k, s->gradients.memory, s->wanted, s->served, comm);
+    if (!err) err = weir_kernel_room_bring(&s->rows, k, wants->rows.bytes, wants->rows.length, &rows_of_batch);
+    if (!err) err = weir_kernel_room_bring(&s->packed, k, s->received.bytes, s->received.length, &received);
+    if (err) return err;
+    const weir_real *from = received, *own = s->gradients.memory;
+    if (own) own += (size_t)wants->remote * hidden;
+    for (size_t i = 0; i < runs; i++) { /* by rank: TRAIN-R4 */
         const weir_real **at = run[i].rank == s->rank ? &own : &from;
         uint32_t rows = run[i].end - run[i].begin;
-        k->embed_back(rows, hidden, rows_of_batch + run[i].begin, 1, *at,
+        k->embed_back(rows, hidden, (const uint32_t *)rows_of_batch + run[i].begin, 1, *at,
                       gradients + shares_offset(nn, &s->tables[run[i].table]));
         *at += (size_t)rows * hidden;
     }
-    return err;
+    return WEIR_OK;
 }
 
 /* --- all rows ----------------------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #ifndef WEIR_TRAINER_TRAIN_SHARES_H
 #define WEIR_TRAINER_TRAIN_SHARES_H
 
+#include <weir/inference/kernel/room.h>
 #include <weir/inference/nn/nn.h>
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/nn/nn.h>
@@ -38,12 +39,10 @@ typedef struct weir_train_shares {
     uint32_t rank, ranks;
     weir_train_shares_table *tables; /* by type, then by category */
     uint32_t table_count;
-    /* [main], of what is exchanged; the first four in the kernels' memory. */
-    weir_real *brought, *gradients, *packed;
-    uint32_t *rows;                              /* of a batch's list; NULL: kernels read that where it is */
-    size_t brought_room, packed_room, rows_room; /* rows */
-    const weir_kernels *kernels;                 /* whose memory that is */
-    weir_buf sent;                               /* a copy for MPI, which cannot read that memory */
+    /* [main], of what is exchanged. In the kernels' memory: rows that a batch reads and their gradients, rows that
+     * others get, the list of a batch. */
+    weir_kernel_room brought, gradients, packed, rows;
+    weir_buf sent; /* a copy for MPI, where that cannot read the kernels' memory */
     weir_buf received;
     uint64_t *served, *wanted, *received_bytes; /* one a rank: of rows that it has from this one, and this from it */
 } weir_train_shares;

@@ -601,9 +601,9 @@ void weir_trained_close(weir_trained *trained) {
         k->release(trained->best_params);
         k->release(trained->average);
         k->release(trained->gradients);
-        k->release(trained->packed);
-        weir_free(trained->packed_host);
     }
+    weir_kernel_room_release(&trained->packed);
+    weir_buf_free(&trained->packed_host);
     weir_nn_rows_close(trained->rows);
     weir_train_cache_close(trained->cache);
     weir_train_lookahead_close(trained->lookahead);

@@ -3,6 +3,8 @@
 #ifndef WEIR_TRAINER_TRAIN_TRAINING_PRIVATE_H
 #define WEIR_TRAINER_TRAIN_TRAINING_PRIVATE_H
 
+#include <weir/inference/kernel/room.h>
+#include <weir/store/base/buf.h>
 #include <weir/trainer/nn/nn.h>
 #include <weir/trainer/train/train.h>
 
@@ -43,13 +45,12 @@ struct weir_trained {
     weir_real *params, *best_params, *gradients; /* in the kernels' memory */
     weir_real *average;                          /* of params, by opts.average: what is judged; NULL: params are */
     weir_nn_rows *rows;                          /* of embeddings: those that have gradients in the step at hand */
-    weir_real *packed;                           /* their gradients, in the kernels' memory */
-    weir_real *packed_host;                      /* a copy for MPI; NULL: that can read the kernels' memory */
-    size_t packed_room;
-    weir_real *logits, *dlogits; /* batch x outputs        */
-    uint32_t *labels;            /* batch                  */
-    double *scores;              /* one a target behind the training part */
-    weir_train_dealer *dealer;   /* of local batches; NULL: they are global */
+    weir_kernel_room packed;                     /* their gradients */
+    weir_buf packed_host;                        /* a copy for MPI, where that cannot read the kernels' memory */
+    weir_real *logits, *dlogits;                 /* batch x outputs        */
+    uint32_t *labels;                            /* batch                  */
+    double *scores;                              /* one a target behind the training part */
+    weir_train_dealer *dealer;                   /* of local batches; NULL: they are global */
     weir_training_state state;
     uint32_t lagged; /* 1 + the rank that lagged in the epoch before; 0: none */
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];

@@ -277,9 +277,9 @@ static void b3_of_a_million_rows_those_of_a_batch_move(void **state) {
     weir_adamw_bring(waits.adamw, NULL, waits.params);
     for (uint64_t i = 0; i < weir_nn_parameter_count(all.nn); i++)
         nn_near((double)waits.params[i], (double)all.params[i], 2e-6);
+    weir_nn_rows_close(rows);
     many_close(&waits);
     many_close(&all);
-    weir_nn_rows_close(rows);
     weir_nn_shape_free(shape);
     free(ids);
     nn_close(&f);
