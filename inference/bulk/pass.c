@@ -88,7 +88,7 @@ static weir_err pass_open_network(weir_bulk_pass *p) {
     if (!err) err = weir_inputs_open(plan->of.shape, plan->schema, p->source, &p->inputs);
     if (!err) err = pass_open_sampler(plan, plan->batch, p->source, &p->sampler);
     if (!err) err = weir_block_open(p->sampler, &p->block);
-    if (!err) err = weir_nn_workspace_open(plan->of.nn, false, &p->workspace);
+    if (!err) err = weir_nn_workspace_open_apart(plan->of.nn, &p->workspace);
     return err ? err : weir_arena_open(PASS_READ_MAX, &p->arena);
 }
 

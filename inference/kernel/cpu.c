@@ -19,25 +19,40 @@
 #define GEMM_LEAST  16u                 /* rows, columns and terms: else most of a tile is in vain  */
 #define PIECE_BYTES ((size_t)128 << 10) /* with what is read beside them they fit a core's own cache */
 
-static weir_err cpu_alloc(size_t bytes, void **memoryp) {
+/* Nothing is kept, so that one serves all: KERNEL-K4. */
+static weir_err cpu_open(const weir_kernels *context, const weir_kernels **otherp) {
+    *otherp = context;
+    return WEIR_OK;
+}
+
+static void cpu_close(const weir_kernels *context) {
+    (void)context;
+}
+
+static weir_err cpu_alloc(const weir_kernels *context, size_t bytes, void **memoryp) {
+    (void)context;
     *memoryp = weir_aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (*memoryp) return WEIR_OK;
     return WEIR_NOMEM("for %zu bytes of the network; lower the batch or the fan-outs", bytes);
 }
 
-static void cpu_release(void *memory) {
+static void cpu_release(const weir_kernels *context, void *memory) {
+    (void)context;
     weir_free(memory);
 }
 
-static void cpu_copy(void *to, const void *from, size_t bytes) {
+static void cpu_copy(const weir_kernels *context, void *to, const void *from, size_t bytes) {
+    (void)context;
     if (bytes > 0) memcpy(to, from, bytes);
 }
 
-static void cpu_zero(void *memory, size_t bytes) {
+static void cpu_zero(const weir_kernels *context, void *memory, size_t bytes) {
+    (void)context;
     if (bytes > 0) memset(memory, 0, bytes);
 }
 
-static weir_err cpu_finish(void) {
+static weir_err cpu_finish(const weir_kernels *context) {
+    (void)context;
     return WEIR_OK;
 }
 
@@ -52,7 +67,8 @@ static bool cpu_gemm_is_own(const weir_gemm *g) {
 }
 #endif
 
-static void cpu_gemm(const weir_gemm *g) {
+static void cpu_gemm(const weir_kernels *context, const weir_gemm *g) {
+    (void)context;
     if (g->m == 0 || g->n == 0) return; /* KERNEL-K2 */
     if (g->k == 0) {                    /* not every BLAS scales C then */
         for (size_t row = 0; row < g->m; row++) {
@@ -96,6 +112,8 @@ static void cpu_prepare(void) {
     cpu.name = "cpu";
     cpu.unified = true;
     cpu.piece_bytes = PIECE_BYTES;
+    cpu.open = cpu_open;
+    cpu.close = cpu_close;
     cpu.alloc = cpu_alloc;
     cpu.release = cpu_release;
     cpu.to_device = cpu.to_host = cpu_copy;

@@ -54,33 +54,34 @@ static weir_real kernel_row_product(uint32_t cols, const weir_real *x, const wei
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
-static void kernel_gather_rows(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index,
-                               weir_real *out) {
+static void kernel_gather_rows(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *x,
+                               const uint32_t *index, weir_real *out) {
     for (size_t i = 0; i < rows; i++)
         memcpy(out + i * cols, kernel_row_of(x, index[i], cols), cols * sizeof *x);
 }
 
-static void kernel_scatter_add_rows(uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index,
-                                    weir_real *dx) {
+static void kernel_scatter_add_rows(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *dout,
+                                    const uint32_t *index, weir_real *dx) {
     for (size_t i = 0; i < rows; i++)
         kernel_row_add(cols, dout + i * cols, dx + (size_t)index[i] * cols);
 }
 
-static void kernel_embed(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
-                         weir_real *out) {
+static void kernel_embed(const weir_kernels *context, uint32_t rows, uint32_t cols, const uint32_t *slots,
+                         uint32_t stride, const weir_real *table, weir_real *out) {
     for (size_t i = 0; i < rows; i++)
         if (slots[i * stride] != WEIR_NO_SLOT)
             kernel_row_add(cols, kernel_row_of(table, slots[i * stride], cols), out + i * cols);
 }
 
-static void kernel_embed_back(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride,
-                              const weir_real *dout, weir_real *dtable) {
+static void kernel_embed_back(const weir_kernels *context, uint32_t rows, uint32_t cols, const uint32_t *slots,
+                              uint32_t stride, const weir_real *dout, weir_real *dtable) {
     for (size_t i = 0; i < rows; i++)
         if (slots[i * stride] != WEIR_NO_SLOT)
             kernel_row_add(cols, dout + i * cols, dtable + (size_t)slots[i * stride] * cols);
 }
 
-static void kernel_row_products(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out) {
+static void kernel_row_products(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *x,
+                                const weir_real *y, weir_real *out) {
     for (size_t i = 0; i < rows; i++)
         out[i] = kernel_row_product(cols, kernel_row_of(x, i, cols), y);
 }
@@ -109,8 +110,8 @@ static void kernel_prefetch_entry(const weir_segments *s, uint32_t entry, uint32
         __builtin_prefetch(row + c);
 }
 
-static void kernel_segment_mean(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
-                                uint32_t ldout) {
+static void kernel_segment_mean(const weir_kernels *context, const weir_segments *s, uint32_t cols, const weir_real *x,
+                                uint32_t ldx, weir_real *out, uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++, out += ldout) {
         uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
         memset(out, 0, cols * sizeof *out);
@@ -122,8 +123,8 @@ static void kernel_segment_mean(const weir_segments *s, uint32_t cols, const wei
     }
 }
 
-static void kernel_segment_mean_back(const weir_segments *s, uint32_t cols, const weir_real *dout, uint32_t lddout,
-                                     weir_real *dx, uint32_t lddx) {
+static void kernel_segment_mean_back(const weir_kernels *context, const weir_segments *s, uint32_t cols,
+                                     const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t lddx) {
     for (size_t i = 0; i < s->count; i++, dout += lddout) {
         uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
         for (uint32_t e = begin; e < end; e++) {
@@ -133,8 +134,8 @@ static void kernel_segment_mean_back(const weir_segments *s, uint32_t cols, cons
     }
 }
 
-static void kernel_segment_sum(const weir_segments *s, const weir_real *weights, uint32_t cols, const weir_real *x,
-                               uint32_t ldx, weir_real *out, uint32_t ldout) {
+static void kernel_segment_sum(const weir_kernels *context, const weir_segments *s, const weir_real *weights,
+                               uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout) {
     const weir_real each = s->each > 0 ? (weir_real)s->each : 1;
     for (size_t i = 0; i < s->count; i++, out += ldout) {
         memset(out, 0, cols * sizeof *out);
@@ -146,8 +147,8 @@ static void kernel_segment_sum(const weir_segments *s, const weir_real *weights,
     }
 }
 
-static void kernel_segment_sum_back(const weir_segments *s, const weir_real *weights, uint32_t cols,
-                                    const weir_real *dout, weir_real *dx) {
+static void kernel_segment_sum_back(const weir_kernels *context, const weir_segments *s, const weir_real *weights,
+                                    uint32_t cols, const weir_real *dout, weir_real *dx) {
     const weir_real each = s->each > 0 ? (weir_real)s->each : 1;
     for (size_t i = 0; i < s->count; i++, dout += cols) {
         for (uint32_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
@@ -157,8 +158,8 @@ static void kernel_segment_sum_back(const weir_segments *s, const weir_real *wei
     }
 }
 
-static void kernel_segment_degrees(const weir_segments *s, const uint32_t *of, uint32_t first, weir_real *weights,
-                                   weir_real *own) {
+static void kernel_segment_degrees(const weir_kernels *context, const weir_segments *s, const uint32_t *of,
+                                   uint32_t first, weir_real *weights, weir_real *own) {
     for (size_t i = 0; i < s->count; i++) {
         const double degree = 1.0 + (s->offsets[i + 1] - s->offsets[i]);
         own[i] = (weir_real)(1 / degree);
@@ -169,8 +170,8 @@ static void kernel_segment_degrees(const weir_segments *s, const uint32_t *of, u
     }
 }
 
-static void kernel_segment_join(const weir_segments *s, uint32_t first, uint32_t *offsets, uint32_t *index,
-                                uint32_t *origin) {
+static void kernel_segment_join(const weir_kernels *context, const weir_segments *s, uint32_t first, uint32_t *offsets,
+                                uint32_t *index, uint32_t *origin) {
     uint32_t at = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         offsets[i] = at;
@@ -194,8 +195,8 @@ static void kernel_row_max(uint32_t cols, uint32_t row, const weir_real *restric
     }
 }
 
-static void kernel_segment_max(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
-                               uint32_t ldout, uint32_t *chosen) {
+static void kernel_segment_max(const weir_kernels *context, const weir_segments *s, uint32_t cols, const weir_real *x,
+                               uint32_t ldx, weir_real *out, uint32_t ldout, uint32_t *chosen) {
     for (size_t i = 0; i < s->count; i++, out += ldout, chosen += cols) {
         const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
         const uint32_t first = end > begin ? kernel_entry_row(s, begin) : WEIR_NO_SLOT;
@@ -210,15 +211,15 @@ static void kernel_segment_max(const weir_segments *s, uint32_t cols, const weir
     }
 }
 
-static void kernel_segment_max_back(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
-                                    uint32_t lddout, weir_real *dx, uint32_t lddx) {
+static void kernel_segment_max_back(const weir_kernels *context, uint32_t rows, uint32_t cols, const uint32_t *chosen,
+                                    const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t lddx) {
     for (size_t i = 0; i < rows; i++, dout += lddout, chosen += cols)
         for (uint32_t c = 0; c < cols; c++)
             if (chosen[c] != WEIR_NO_SLOT) dx[(size_t)chosen[c] * lddx + c] += dout[c];
 }
 
-static void kernel_take_most(size_t count, uint32_t number, const weir_real *restrict x, weir_real *restrict out,
-                             uint32_t *restrict chosen) {
+static void kernel_take_most(const weir_kernels *context, size_t count, uint32_t number, const weir_real *restrict x,
+                             weir_real *restrict out, uint32_t *restrict chosen) {
     for (size_t i = 0; i < count; i++) {
         const bool taken = number == 0 || x[i] > out[i] || x[i] != x[i];
         out[i] = taken ? x[i] : out[i];
@@ -226,8 +227,8 @@ static void kernel_take_most(size_t count, uint32_t number, const weir_real *res
     }
 }
 
-static void kernel_take_most_back(size_t count, uint32_t number, const uint32_t *chosen, const weir_real *restrict dout,
-                                  weir_real *restrict dx) {
+static void kernel_take_most_back(const weir_kernels *context, size_t count, uint32_t number, const uint32_t *chosen,
+                                  const weir_real *restrict dout, weir_real *restrict dx) {
     for (size_t i = 0; i < count; i++)
         dx[i] += chosen[i] == number ? dout[i] : 0;
 }
@@ -240,8 +241,9 @@ static void kernel_row_add_squares(uint32_t cols, const weir_real *restrict x, c
         out[c] += (x[c] - means[c]) * (x[c] - means[c]);
 }
 
-static void kernel_segment_deviation(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx,
-                                     const weir_real *means, weir_real *out, uint32_t ldout) {
+static void kernel_segment_deviation(const weir_kernels *context, const weir_segments *s, uint32_t cols,
+                                     const weir_real *x, uint32_t ldx, const weir_real *means, weir_real *out,
+                                     uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++, out += ldout, means += ldout) {
         const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
         memset(out, 0, cols * sizeof *out);
@@ -255,9 +257,10 @@ static void kernel_segment_deviation(const weir_segments *s, uint32_t cols, cons
 }
 
 /* The derivative by x is (x - mean) / (entries * deviation): what goes by the mean adds up to 0. */
-static void kernel_segment_deviation_back(const weir_segments *s, uint32_t cols, const weir_real *x, uint32_t ldx,
-                                          const weir_real *means, const weir_real *deviations, const weir_real *dout,
-                                          uint32_t lddout, weir_real *dx, uint32_t lddx) {
+static void kernel_segment_deviation_back(const weir_kernels *context, const weir_segments *s, uint32_t cols,
+                                          const weir_real *x, uint32_t ldx, const weir_real *means,
+                                          const weir_real *deviations, const weir_real *dout, uint32_t lddout,
+                                          weir_real *dx, uint32_t lddx) {
     for (size_t i = 0; i < s->count; i++, means += lddout, deviations += lddout, dout += lddout) {
         const uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
         for (uint32_t e = begin; e < end; e++) {
@@ -269,7 +272,7 @@ static void kernel_segment_deviation_back(const weir_segments *s, uint32_t cols,
     }
 }
 
-static void kernel_segment_amplify(const weir_segments *s, uint32_t cols, weir_real *x) {
+static void kernel_segment_amplify(const weir_kernels *context, const weir_segments *s, uint32_t cols, weir_real *x) {
     for (size_t i = 0; i < s->count; i++, x += 3 * (size_t)cols) {
         const weir_real scale = (weir_real)log1p(kernel_segment_size(s, i));
         for (uint32_t c = 0; c < cols; c++) {
@@ -279,7 +282,8 @@ static void kernel_segment_amplify(const weir_segments *s, uint32_t cols, weir_r
     }
 }
 
-static void kernel_segment_amplify_back(const weir_segments *s, uint32_t cols, weir_real *dx) {
+static void kernel_segment_amplify_back(const weir_kernels *context, const weir_segments *s, uint32_t cols,
+                                        weir_real *dx) {
     for (size_t i = 0; i < s->count; i++, dx += 3 * (size_t)cols) {
         const weir_real scale = (weir_real)log1p(kernel_segment_size(s, i));
         for (uint32_t c = 0; c < cols; c++)
@@ -287,14 +291,16 @@ static void kernel_segment_amplify_back(const weir_segments *s, uint32_t cols, w
     }
 }
 
-static void kernel_add_more(size_t count, const weir_real *more, const weir_real *restrict x, weir_real *restrict out) {
+static void kernel_add_more(const weir_kernels *context, size_t count, const weir_real *more,
+                            const weir_real *restrict x, weir_real *restrict out) {
     const weir_real factor = 1 + *more;
     for (size_t i = 0; i < count; i++)
         out[i] += factor * x[i];
 }
 
-static void kernel_add_more_back(size_t count, const weir_real *more, const weir_real *restrict x,
-                                 const weir_real *restrict dout, weir_real *dmore, weir_real *restrict dx) {
+static void kernel_add_more_back(const weir_kernels *context, size_t count, const weir_real *more,
+                                 const weir_real *restrict x, const weir_real *restrict dout, weir_real *dmore,
+                                 weir_real *restrict dx) {
     const weir_real factor = 1 + *more;
     weir_real sum = 0;
     for (size_t i = 0; i < count; i++)
@@ -304,13 +310,14 @@ static void kernel_add_more_back(size_t count, const weir_real *more, const weir
         dx[i] += factor * dout[i];
 }
 
-static void kernel_add_scaled_rows(uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x,
-                                   weir_real *out) {
+static void kernel_add_scaled_rows(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *factors,
+                                   const weir_real *x, weir_real *out) {
     for (size_t i = 0; i < rows; i++)
         kernel_row_add_scaled(cols, factors[i], x + i * cols, out + i * cols);
 }
 
-static void kernel_segment_log_count(const weir_segments *s, weir_real *out, uint32_t ldout) {
+static void kernel_segment_log_count(const weir_kernels *context, const weir_segments *s, weir_real *out,
+                                     uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++)
         out[i * ldout] = (weir_real)log1p(kernel_segment_size(s, i));
 }
@@ -391,7 +398,8 @@ static void kernel_time_code_bump(weir_real centre, const weir_real *restrict pl
     }
 }
 
-static void kernel_time_code(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout) {
+static void kernel_time_code(const weir_kernels *context, uint32_t rows, const weir_ages *ages, weir_real *out,
+                             uint32_t ldout) {
     double seconds[AGES_AT_ONCE] = {0};
     weir_real places[AGES_AT_ONCE], bumps[AGES_AT_ONCE];
     for (size_t first = 0; first < rows; first += AGES_AT_ONCE, out += (size_t)AGES_AT_ONCE * ldout) {
@@ -408,12 +416,14 @@ static void kernel_time_code(uint32_t rows, const weir_ages *ages, weir_real *ou
     }
 }
 
-static void kernel_compose(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out) {
+static void kernel_compose(const weir_kernels *context, size_t count, const uint32_t *outer, const uint32_t *inner,
+                           uint32_t *out) {
     for (size_t i = 0; i < count; i++)
         out[i] = outer[inner[i]];
 }
 
-static void kernel_rebase(size_t count, const uint32_t *index, uint32_t first, uint32_t *out) {
+static void kernel_rebase(const weir_kernels *context, size_t count, const uint32_t *index, uint32_t first,
+                          uint32_t *out) {
     for (size_t i = 0; i < count; i++)
         out[i] = index[i] - first;
 }
@@ -423,7 +433,8 @@ static void kernel_rebase(size_t count, const uint32_t *index, uint32_t first, u
 #define LEAK           ((weir_real)0.2)
 #define EXPONENT_LEAST (-87) /* from here on kernel_exp_below_0 has no number */
 
-static void kernel_segment_scores(const weir_segments *s, const weir_attention *p, weir_real *scores) {
+static void kernel_segment_scores(const weir_kernels *context, const weir_segments *s, const weir_attention *p,
+                                  weir_real *scores) {
     const uint32_t heads = p->heads, cols = p->cols, width = cols / heads;
     for (size_t i = 0; i < s->count; i++) {
         const weir_real *query = p->queries + i * cols;
@@ -456,8 +467,8 @@ static void kernel_score_back(uint32_t width, weir_real d, const weir_real *key,
     }
 }
 
-static void kernel_segment_scores_back(const weir_segments *s, const weir_attention *p, const weir_real *dscores,
-                                       const weir_attention_back *back) {
+static void kernel_segment_scores_back(const weir_kernels *context, const weir_segments *s, const weir_attention *p,
+                                       const weir_real *dscores, const weir_attention_back *back) {
     const uint32_t heads = p->heads, cols = p->cols, width = cols / heads;
     for (size_t i = 0; i < s->count; i++) {
         for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
@@ -487,7 +498,8 @@ static weir_real kernel_exp_of_distance(weir_real x) {
     return x != x ? x : power;
 }
 
-static void kernel_segment_softmax(const weir_segments *s, uint32_t heads, weir_real *scores) {
+static void kernel_segment_softmax(const weir_kernels *context, const weir_segments *s, uint32_t heads,
+                                   weir_real *scores) {
     for (size_t i = 0; i < s->count; i++) {
         const size_t count = s->offsets[i + 1] - s->offsets[i];
         weir_real *segment = scores + (size_t)s->offsets[i] * heads;
@@ -506,8 +518,8 @@ static void kernel_segment_softmax(const weir_segments *s, uint32_t heads, weir_
 }
 
 /* With d the gradient of a share:  share * (d - sum of share * d over the segment). */
-static void kernel_segment_softmax_back(const weir_segments *s, uint32_t heads, const weir_real *shares,
-                                        weir_real *dshares) {
+static void kernel_segment_softmax_back(const weir_kernels *context, const weir_segments *s, uint32_t heads,
+                                        const weir_real *shares, weir_real *dshares) {
     for (size_t i = 0; i < s->count; i++) {
         for (uint32_t h = 0; h < heads; h++) {
             weir_real sum = 0;
@@ -519,8 +531,8 @@ static void kernel_segment_softmax_back(const weir_segments *s, uint32_t heads, 
     }
 }
 
-static void kernel_segment_mix(const weir_segments *s, uint32_t heads, const weir_real *shares, uint32_t cols,
-                               const weir_real *x, weir_real *out) {
+static void kernel_segment_mix(const weir_kernels *context, const weir_segments *s, uint32_t heads,
+                               const weir_real *shares, uint32_t cols, const weir_real *x, weir_real *out) {
     const uint32_t width = cols / heads;
     for (size_t i = 0; i < s->count; i++, out += cols) {
         for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
@@ -532,8 +544,9 @@ static void kernel_segment_mix(const weir_segments *s, uint32_t heads, const wei
     }
 }
 
-static void kernel_segment_mix_back(const weir_segments *s, uint32_t heads, const weir_real *shares, uint32_t cols,
-                                    const weir_real *x, const weir_real *dout, weir_real *dshares, weir_real *dx) {
+static void kernel_segment_mix_back(const weir_kernels *context, const weir_segments *s, uint32_t heads,
+                                    const weir_real *shares, uint32_t cols, const weir_real *x, const weir_real *dout,
+                                    weir_real *dshares, weir_real *dx) {
     const uint32_t width = cols / heads;
     for (size_t i = 0; i < s->count; i++, dout += cols) {
         for (size_t e = s->offsets[i]; e < s->offsets[i + 1]; e++) {
@@ -546,17 +559,17 @@ static void kernel_segment_mix_back(const weir_segments *s, uint32_t heads, cons
     }
 }
 
-static void kernel_head_products(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
-                                 const weir_real *weights, weir_real *out) {
+static void kernel_head_products(const weir_kernels *context, uint32_t rows, uint32_t heads, uint32_t cols,
+                                 const weir_real *x, const weir_real *weights, weir_real *out) {
     const uint32_t width = cols / heads;
     for (size_t i = 0; i < rows; i++, x += cols)
         for (uint32_t h = 0; h < heads; h++)
             out[i * heads + h] = kernel_row_product(width, x + h * width, weights + h * width);
 }
 
-static void kernel_head_products_back(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
-                                      const weir_real *weights, const weir_real *dout, weir_real *dx,
-                                      weir_real *dweights) {
+static void kernel_head_products_back(const weir_kernels *context, uint32_t rows, uint32_t heads, uint32_t cols,
+                                      const weir_real *x, const weir_real *weights, const weir_real *dout,
+                                      weir_real *dx, weir_real *dweights) {
     const uint32_t width = cols / heads;
     for (size_t i = 0; i < rows; i++, x += cols, dx += cols) {
         for (uint32_t h = 0; h < heads; h++) {
@@ -568,17 +581,19 @@ static void kernel_head_products_back(uint32_t rows, uint32_t heads, uint32_t co
 
 /* --- bias, relu, norm -------------------------------------------------------------------------------------------- */
 
-static void kernel_bias(uint32_t rows, uint32_t cols, const weir_real *b, weir_real *x) {
+static void kernel_bias(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *b, weir_real *x) {
     for (size_t i = 0; i < rows; i++)
         kernel_row_add(cols, b, x + i * cols);
 }
 
-static void kernel_bias_back(uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias) {
+static void kernel_bias_back(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *dx,
+                             weir_real *dbias) {
     for (size_t i = 0; i < rows; i++)
         kernel_row_add(cols, dx + i * cols, dbias);
 }
 
-static void kernel_bias_relu(uint32_t rows, uint32_t cols, const weir_real *restrict b, weir_real *restrict x) {
+static void kernel_bias_relu(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *restrict b,
+                             weir_real *restrict x) {
     for (size_t i = 0; i < rows; i++, x += cols) {
         for (uint32_t c = 0; c < cols; c++) {
             weir_real sum = x[c] + b[c];
@@ -587,7 +602,8 @@ static void kernel_bias_relu(uint32_t rows, uint32_t cols, const weir_real *rest
     }
 }
 
-static void kernel_relu_back(size_t count, const weir_real *restrict x, weir_real *restrict dx) {
+static void kernel_relu_back(const weir_kernels *context, size_t count, const weir_real *restrict x,
+                             weir_real *restrict dx) {
     for (size_t i = 0; i < count; i++)
         dx[i] = x[i] > 0 ? dx[i] : 0;
 }
@@ -606,8 +622,9 @@ static weir_real kernel_row_squares(uint32_t cols, const weir_real *x, weir_real
     return sum;
 }
 
-static void kernel_layer_norm(uint32_t rows, uint32_t cols, const weir_real *restrict x, const weir_real *restrict gain,
-                              const weir_real *restrict shift, weir_real *restrict out, weir_real *restrict stats) {
+static void kernel_layer_norm(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *restrict x,
+                              const weir_real *restrict gain, const weir_real *restrict shift, weir_real *restrict out,
+                              weir_real *restrict stats) {
     for (size_t i = 0; i < rows; i++, x += cols, out += cols, stats += 2) {
         weir_real mean = kernel_row_sum(cols, x) / (weir_real)cols;
         weir_real variance = kernel_row_squares(cols, x, mean) / (weir_real)cols;
@@ -620,10 +637,10 @@ static void kernel_layer_norm(uint32_t rows, uint32_t cols, const weir_real *res
 }
 
 /* With n = (x - mean) * factor and g = dout * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */
-static void kernel_layer_norm_back(uint32_t rows, uint32_t cols, const weir_real *restrict x,
-                                   const weir_real *restrict stats, const weir_real *restrict gain,
-                                   const weir_real *restrict dout, weir_real *restrict dx, weir_real *restrict dgain,
-                                   weir_real *restrict dshift) {
+static void kernel_layer_norm_back(const weir_kernels *context, uint32_t rows, uint32_t cols,
+                                   const weir_real *restrict x, const weir_real *restrict stats,
+                                   const weir_real *restrict gain, const weir_real *restrict dout,
+                                   weir_real *restrict dx, weir_real *restrict dgain, weir_real *restrict dshift) {
     for (size_t i = 0; i < rows; i++, x += cols, dout += cols, dx += cols, stats += 2) {
         weir_real mean = stats[0], factor = stats[1], sum = 0, product = 0;
         for (uint32_t c = 0; c < cols; c++) {
@@ -665,12 +682,14 @@ static void kernel_dropout_row(uint32_t cols, const weir_dropout *d, uint64_t ke
     }
 }
 
-static void kernel_dropout(uint32_t rows, uint32_t cols, const weir_dropout *d, weir_real *x) {
+static void kernel_dropout(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_dropout *d,
+                           weir_real *x) {
     for (size_t i = 0; i < rows; i++)
         kernel_dropout_row(cols, d, d->keys ? d->keys[i] : i, x + i * cols);
 }
 
-static void kernel_segment_dropout(const weir_segments *s, uint32_t cols, const weir_dropout *d, weir_real *x) {
+static void kernel_segment_dropout(const weir_kernels *context, const weir_segments *s, uint32_t cols,
+                                   const weir_dropout *d, weir_real *x) {
     for (size_t i = 0; i < s->count; i++)
         kernel_dropout_row((s->offsets[i + 1] - s->offsets[i]) * cols, d, d->keys ? d->keys[i] : i,
                            x + (size_t)s->offsets[i] * cols);
@@ -678,25 +697,27 @@ static void kernel_segment_dropout(const weir_segments *s, uint32_t cols, const 
 
 /* --- flat arrays ------------------------------------------------------------------------------------------------- */
 
-static void kernel_add(size_t count, const weir_real *restrict x, weir_real *restrict y) {
+static void kernel_add(const weir_kernels *context, size_t count, const weir_real *restrict x, weir_real *restrict y) {
     for (size_t i = 0; i < count; i++)
         y[i] += x[i];
 }
 
-static void kernel_approach(size_t count, weir_real share, const weir_real *restrict x, weir_real *restrict y) {
+static void kernel_approach(const weir_kernels *context, size_t count, weir_real share, const weir_real *restrict x,
+                            weir_real *restrict y) {
     for (size_t i = 0; i < count; i++)
         y[i] += share * (x[i] - y[i]);
 }
 
-static double kernel_square_sum(size_t count, const weir_real *x) {
+static double kernel_square_sum(const weir_kernels *context, size_t count, const weir_real *x) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += (double)x[i] * (double)x[i];
     return sum;
 }
 
-static void kernel_adamw(size_t count, const weir_adamw_step *step, const weir_real *restrict gradients,
-                         weir_real *restrict moment1, weir_real *restrict moment2, weir_real *restrict parameters) {
+static void kernel_adamw(const weir_kernels *context, size_t count, const weir_adamw_step *step,
+                         const weir_real *restrict gradients, weir_real *restrict moment1, weir_real *restrict moment2,
+                         weir_real *restrict parameters) {
     weir_real beta1 = (weir_real)step->beta1, beta2 = (weir_real)step->beta2, scale = (weir_real)step->scale;
     weir_real shrink = (weir_real)(1 - step->rate * step->decay), rate = (weir_real)(step->rate / step->correction1);
     weir_real inverse2 = (weir_real)(1 / step->correction2), epsilon = (weir_real)step->epsilon;
@@ -710,8 +731,9 @@ static void kernel_adamw(size_t count, const weir_adamw_step *step, const weir_r
     }
 }
 
-static void kernel_adagrad(size_t count, const weir_adagrad_step *step, const weir_real *restrict gradients,
-                           weir_real *restrict squares, weir_real *restrict parameters) {
+static void kernel_adagrad(const weir_kernels *context, size_t count, const weir_adagrad_step *step,
+                           const weir_real *restrict gradients, weir_real *restrict squares,
+                           weir_real *restrict parameters) {
     weir_real scale = (weir_real)step->scale, rate = (weir_real)step->rate, epsilon = (weir_real)step->epsilon;
     for (size_t i = 0; i < count; i++) {
         weir_real g = gradients[i] * scale;

@@ -44,16 +44,16 @@ static const void *forward_bring_array(forward_pass *p, const void *host, size_t
 /* x (rows x k) · weight (k x cols), onto or over out. */
 static void forward_apply(const forward_pass *p, uint32_t rows, uint32_t k, const weir_real *x, uint64_t weight,
                           uint32_t cols, weir_real beta, weir_real *out) {
-    p->k->gemm(&(weir_gemm){.m = rows,
-                            .n = cols,
-                            .k = k,
-                            .a = x,
-                            .lda = k,
-                            .b = p->params + weight,
-                            .ldb = cols,
-                            .beta = beta,
-                            .c = out,
-                            .ldc = cols});
+    p->k->gemm(p->k, &(weir_gemm){.m = rows,
+                                  .n = cols,
+                                  .k = k,
+                                  .a = x,
+                                  .lda = k,
+                                  .b = p->params + weight,
+                                  .ldb = cols,
+                                  .beta = beta,
+                                  .c = out,
+                                  .ldc = cols});
 }
 
 /* --- what the batch brings --------------------------------------------------------------------------------------- */
@@ -105,9 +105,9 @@ static void forward_bring(forward_pass *p) {
         w->children[s] = forward_bring_array(p, e->children, e->count, sizeof(uint32_t));
         uint32_t *rows = forward_alloc(p, e->count, sizeof *rows);
         if (p->starved) return;
-        p->k->compose(e->count, p->tape->input_of, w->children[s], rows);
+        p->k->compose(p->k, e->count, p->tape->input_of, w->children[s], rows);
         const uint32_t child = weir_nn_child_of(shape, s);
-        if (shape->vertices[child].bare) p->k->rebase(e->count, rows, p->block->input_ranges[child].begin, rows);
+        if (shape->vertices[child].bare) p->k->rebase(p->k, e->count, rows, p->block->input_ranges[child].begin, rows);
         w->input_children[s] = rows;
     }
     p->tape->input_children = w->input_children;
@@ -134,13 +134,13 @@ static void forward_encode_rows(forward_pass *p, uint32_t type, uint32_t first, 
         forward_apply(p, rows, inputs->width, p->tape->numbers[type] + (size_t)first * inputs->width, at->weight,
                       hidden, 0, out);
     else
-        p->k->zero(out, (size_t)rows * hidden * sizeof *out);
+        p->k->zero(p->k, out, (size_t)rows * hidden * sizeof *out);
     for (uint32_t c = 0; c < categories; c++) {
         const uint32_t *slots = p->tape->slots[type] + (size_t)first * categories + c;
-        p->k->embed(rows, hidden, slots, categories,
+        p->k->embed(p->k, rows, hidden, slots, categories,
                     at->brought[c] ? p->tape->brought->rows : p->params + at->categories[c], out);
     }
-    p->k->bias_relu(rows, hidden, p->params + at->bias, out);
+    p->k->bias_relu(p->k, rows, hidden, p->params + at->bias, out);
 }
 
 /* Layer 0 is the longest by far, and little is done to each row: it pays to do all of it while the row is near. Of
@@ -192,10 +192,10 @@ static void forward_edge_means(forward_pass *p) {
             width ? forward_bring_array(p, p->batch->edges[s], (size_t)e->count * width, sizeof *out) : NULL;
         if (p->starved) return;
         weir_segments segments = forward_segments_of(p, s, NULL);
-        if (width > 0) p->k->segment_mean(&segments, width, numbers, width, out, cols);
-        p->k->time_code(e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
-        p->k->segment_mean(&segments, WEIR_TIME_CODE_COUNT, codes, WEIR_TIME_CODE_COUNT, out + width, cols);
-        p->k->segment_log_count(&segments, out + width + WEIR_TIME_CODE_COUNT, cols);
+        if (width > 0) p->k->segment_mean(p->k, &segments, width, numbers, width, out, cols);
+        p->k->time_code(p->k, e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
+        p->k->segment_mean(p->k, &segments, WEIR_TIME_CODE_COUNT, codes, WEIR_TIME_CODE_COUNT, out + width, cols);
+        p->k->segment_log_count(p->k, &segments, out + width + WEIR_TIME_CODE_COUNT, cols);
         if (!sees_edges) weir_nn_workspace_back(p->w, mark);
         p->w->edge_means[s] = out;
         p->w->edge_numbers[s] = sees_edges ? numbers : NULL;
@@ -232,7 +232,7 @@ static void forward_degrees(forward_pass *p) {
         p->w->degree_own[s] = own;
         if (p->starved) return;
         const weir_segments segments = forward_segments_of(p, s, p->tape->children[s]);
-        p->k->segment_degrees(&segments, known ? p->tape->offsets[behind] : NULL,
+        p->k->segment_degrees(p->k, &segments, known ? p->tape->offsets[behind] : NULL,
                               known ? p->block->edges[behind].parent_begin : 0, weights, own);
     }
 }
@@ -260,9 +260,9 @@ static const weir_real *forward_gather(forward_pass *p, uint32_t nodes) {
         WEIR_ASSERT(range.begin <= range.end && range.end <= nodes);
         WEIR_ASSERT(rows == 0 || range.begin == seen); /* backwards, too, they are met in this order */
         seen += rows;
-        if (bare) p->k->rebase(rows, input_of + range.begin, p->block->input_ranges[type].begin, own);
+        if (bare) p->k->rebase(p->k, rows, input_of + range.begin, p->block->input_ranges[type].begin, own);
         if (rows)
-            p->k->gather_rows(rows, cols, bare ? p->tape->numbers[type] : p->tape->h0,
+            p->k->gather_rows(p->k, rows, cols, bare ? p->tape->numbers[type] : p->tape->h0,
                               bare ? own : input_of + range.begin, below + at);
         at += (size_t)rows * cols;
     }
@@ -283,7 +283,7 @@ static void forward_layer_self(forward_pass *p, uint32_t layer) {
             weir_real *out = t->relu + (size_t)range.begin * width;
             WEIR_ASSERT(range.end <= t->nodes && slots[type].bias != WEIR_NN_NO_TENSOR);
             if (slots[type].self == WEIR_NN_NO_TENSOR)
-                p->k->zero(out, (size_t)rows * width * sizeof *out);
+                p->k->zero(p->k, out, (size_t)rows * width * sizeof *out);
             else
                 forward_apply(p, rows, cols, below, slots[type].self, width, 0, out);
             below += (size_t)rows * cols;
@@ -308,7 +308,7 @@ static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t st
 /* The layer that answers has logits now, for targets alone. */
 static void forward_layer_bias(forward_pass *p, uint32_t layer) {
     const weir_nn_type_slots *at = &p->nn->plan.types[(layer - 1) * p->shape->types + p->shape->target_type];
-    p->k->bias(p->block->targets, p->shape->outputs, p->params + at->bias, p->tape->layers[layer - 1].out);
+    p->k->bias(p->k, p->block->targets, p->shape->outputs, p->params + at->bias, p->tape->layers[layer - 1].out);
 }
 
 /* What a layer makes before anything is dropped of it or added to it. */
@@ -322,19 +322,19 @@ static void forward_finish_rows(const forward_pass *p, const weir_nn_layer_tape 
     const uint32_t hidden = p->shape->hidden;
     const size_t from = row * hidden;
     const weir_real *rows = t->relu + from;
-    p->k->bias_relu(count, hidden, p->params + at->bias, t->relu + from);
+    p->k->bias_relu(p->k, count, hidden, p->params + at->bias, t->relu + from);
     if (t->dense) {
         forward_apply(p, count, hidden, rows, at->dense, hidden, 0, t->dense + from);
-        p->k->bias(count, hidden, p->params + at->dense_bias, t->dense + from);
+        p->k->bias(p->k, count, hidden, p->params + at->dense_bias, t->dense + from);
         rows = t->dense + from;
     }
     if (p->shape->norm == WEIR_NN_NORM_LAYER) {
-        p->k->layer_norm(count, hidden, rows, p->params + at->gain, p->params + at->shift, t->out + from,
+        p->k->layer_norm(p->k, count, hidden, rows, p->params + at->gain, p->params + at->shift, t->out + from,
                          t->stats + row * 2);
     } else if (!t->dense) {
         weir_real *made = forward_made(t) + from;
-        p->k->zero(made, (size_t)count * hidden * sizeof *made);
-        p->k->add((size_t)count * hidden, rows, made);
+        p->k->zero(p->k, made, (size_t)count * hidden * sizeof *made);
+        p->k->add(p->k, (size_t)count * hidden, rows, made);
     }
 }
 
@@ -361,15 +361,15 @@ static void forward_layer_add(forward_pass *p, uint32_t layer) {
     const weir_dropout dropout = weir_nn_dropout_of(&p->tape->drop, layer);
     const uint32_t hidden = p->shape->hidden;
     weir_real *made = forward_made(t);
-    if (dropout.rate > 0) p->k->dropout(t->nodes, hidden, &dropout, made);
+    if (dropout.rate > 0) p->k->dropout(p->k, t->nodes, hidden, &dropout, made);
     if (p->shape->residual && layer > 1)
-        p->k->add((size_t)t->nodes * hidden, t->stream ? t[-1].stream : t->below, made);
+        p->k->add(p->k, (size_t)t->nodes * hidden, t->stream ? t[-1].stream : t->below, made);
     for (uint32_t i = 0; t->stream && i < (p->shape->layers - layer + 1) * p->shape->types; i++) {
         const weir_block_range range = p->block->ranges[i];
         const weir_nn_type_slots *at = &p->nn->plan.types[(layer - 1) * p->shape->types + i % p->shape->types];
         const size_t from = (size_t)range.begin * hidden;
         if (range.begin < range.end)
-            p->k->layer_norm(range.end - range.begin, hidden, t->stream + from, p->params + at->gain,
+            p->k->layer_norm(p->k, range.end - range.begin, hidden, t->stream + from, p->params + at->gain,
                              p->params + at->shift, t->out + from, t->stats + (size_t)range.begin * 2);
     }
 }
@@ -421,16 +421,16 @@ static void forward_layer_run(forward_pass *p, uint32_t layer) {
 /* rows x hidden times as many rows of the head's weight, from `first` on. */
 static void forward_head_apply(forward_pass *p, const weir_real *x, uint32_t first, weir_real beta) {
     const weir_nn_shape *s = p->shape;
-    p->k->gemm(&(weir_gemm){.m = p->block->targets,
-                            .n = s->outputs,
-                            .k = s->hidden,
-                            .a = x,
-                            .lda = s->hidden,
-                            .b = p->params + p->nn->plan.head_weight + (size_t)first * s->outputs,
-                            .ldb = s->outputs,
-                            .beta = beta,
-                            .c = p->logits,
-                            .ldc = s->outputs});
+    p->k->gemm(p->k, &(weir_gemm){.m = p->block->targets,
+                                  .n = s->outputs,
+                                  .k = s->hidden,
+                                  .a = x,
+                                  .lda = s->hidden,
+                                  .b = p->params + p->nn->plan.head_weight + (size_t)first * s->outputs,
+                                  .ldb = s->outputs,
+                                  .beta = beta,
+                                  .c = p->logits,
+                                  .ldc = s->outputs});
 }
 
 /* The most of each column over the layers' rows of targets, which are the first of each. */
@@ -440,7 +440,7 @@ static const weir_real *forward_most(forward_pass *p) {
     t->most = forward_reals(p, p->block->targets, p->shape->hidden);
     t->most_of = forward_alloc(p, count, sizeof *t->most_of);
     for (uint32_t layer = 0; !p->starved && layer < p->shape->layers; layer++)
-        p->k->take_most(count, layer, t->layers[layer].out, t->most, t->most_of);
+        p->k->take_most(p->k, count, layer, t->layers[layer].out, t->most, t->most_of);
     return t->most;
 }
 
@@ -455,7 +455,7 @@ static void forward_head(forward_pass *p) {
             forward_head_apply(p, p->tape->layers[layer].out, layer * s->hidden, layer > 0);
     else
         forward_head_apply(p, x, 0, 0);
-    p->k->bias(p->block->targets, s->outputs, p->params + p->nn->plan.head_bias, p->logits);
+    p->k->bias(p->k, p->block->targets, s->outputs, p->params + p->nn->plan.head_bias, p->logits);
 }
 
 /* From the batch to the last layer that has its first nodes, so many hops from targets; of targets to the logits. */
@@ -463,7 +463,7 @@ static weir_err forward_run(const weir_nn *nn, const weir_real *params, const we
                             const weir_nn_drop *drop, uint32_t hop, weir_nn_workspace *workspace, forward_pass *p) {
     *p = (forward_pass){.nn = nn,
                         .shape = nn->shape,
-                        .k = nn->kernels,
+                        .k = workspace->kernels,
                         .params = params,
                         .batch = batch,
                         .block = batch->block,
@@ -473,7 +473,7 @@ static weir_err forward_run(const weir_nn *nn, const weir_real *params, const we
     weir_err err = weir_nn_workspace_begin(workspace); /* first: what is refused leaves no tape either */
     if (!err) err = forward_check_batch(p, hop);
     if (err) return err;
-    *p->tape = (weir_nn_tape){.block = p->block, .drop = drop ? *drop : (weir_nn_drop){0}};
+    *p->tape = (weir_nn_tape){.kernels = p->k, .block = p->block, .drop = drop ? *drop : (weir_nn_drop){0}};
 
     forward_bring(p);
     if (!p->starved) forward_encode(p);
@@ -490,7 +490,8 @@ static weir_err forward_run(const weir_nn *nn, const weir_real *params, const we
 /* Of the first nodes, their rows of the last layer that has been run and does not answer, to the host's memory. */
 static void forward_give_rows(const forward_pass *p, uint32_t hop, weir_real *rows) {
     const uint32_t last = p->shape->layers - hop, layer = weir_nn_answers(p->shape, last) ? last - 1 : last;
-    p->k->to_host(rows, p->tape->layers[layer - 1].out, (size_t)p->block->targets * p->shape->hidden * sizeof *rows);
+    p->k->to_host(p->k, rows, p->tape->layers[layer - 1].out,
+                  (size_t)p->block->targets * p->shape->hidden * sizeof *rows);
 }
 
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
@@ -499,9 +500,9 @@ weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_
     forward_pass p;
     weir_err err = forward_run(nn, params, batch, drop, 0, workspace, &p);
     if (err) return err;
-    p.k->to_host(logits, p.logits, (size_t)p.block->targets * p.shape->outputs * sizeof *logits);
+    p.k->to_host(p.k, logits, p.logits, (size_t)p.block->targets * p.shape->outputs * sizeof *logits);
     if (embeddings) forward_give_rows(&p, 0, embeddings);
-    err = p.k->finish();
+    err = p.k->finish(p.k);
     workspace->taped = !err && workspace->keeps_tape;
     return err;
 }
@@ -513,5 +514,5 @@ weir_err weir_nn_embed(const weir_nn *nn, const weir_real *params, const weir_nn
     if (err) return err;
     WEIR_ASSERT(p.block->hop_end[hop] == p.block->targets);
     forward_give_rows(&p, hop, embeddings);
-    return p.k->finish();
+    return p.k->finish(p.k);
 }

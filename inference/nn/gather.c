@@ -105,7 +105,7 @@ weir_nn_gather weir_nn_gather_of(const weir_nn *nn, const weir_real *params, con
     if (bare) rows = (weir_block_range){0, rows.end - rows.begin};
     return (weir_nn_gather){
         .nn = nn,
-        .k = nn->kernels,
+        .k = tape->kernels,
         .params = params,
         .layer = layer,
         .step = step,
@@ -143,16 +143,16 @@ weir_real *weir_nn_gather_reals(weir_nn_workspace *w, size_t rows, size_t cols) 
 
 void weir_nn_gather_apply(const weir_nn_gather *g, uint32_t rows, uint32_t k, const weir_real *x, uint64_t weight,
                           uint32_t cols, weir_real beta, weir_real *out) {
-    g->k->gemm(&(weir_gemm){.m = rows,
-                            .n = cols,
-                            .k = k,
-                            .a = x,
-                            .lda = k,
-                            .b = g->params + weight,
-                            .ldb = cols,
-                            .beta = beta,
-                            .c = out,
-                            .ldc = cols});
+    g->k->gemm(g->k, &(weir_gemm){.m = rows,
+                                  .n = cols,
+                                  .k = k,
+                                  .a = x,
+                                  .lda = k,
+                                  .b = g->params + weight,
+                                  .ldb = cols,
+                                  .beta = beta,
+                                  .c = out,
+                                  .ldc = cols});
 }
 
 /* --- means ------------------------------------------------------------------------------------------------------- */
@@ -165,7 +165,7 @@ static bool gather_mean_forward(const weir_nn_gather *g, weir_nn_workspace *w, w
     const uint32_t rows = g->children.count, cols = g->child_cols;
     weir_real *mean = weir_nn_gather_reals(w, rows, cols);
     if (!mean) return false;
-    g->k->segment_mean(&g->children, cols, g->x, cols, mean, cols);
+    g->k->segment_mean(g->k, &g->children, cols, g->x, cols, mean, cols);
     weir_nn_gather_apply(g, rows, cols, mean, g->weight, g->hidden, 1, out);
     kept->gathered = mean;
     return true;

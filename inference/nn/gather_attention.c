@@ -59,13 +59,13 @@ static bool attention_entries(const weir_nn_gather *g, weir_nn_workspace *w, boo
     kept->entries = (weir_segments){.count = parents, .offsets = g->children.offsets, .index = index};
     kept->origin = NULL;
     if (!index) return false;
-    g->k->rebase(g->entries, g->children.index, g->x_begin, index);
+    g->k->rebase(g->k, g->entries, g->children.index, g->x_begin, index);
     if (!joined) return true;
     uint32_t *offsets = weir_nn_workspace_alloc(w, parents + 1u, sizeof *offsets);
     uint32_t *all = weir_nn_workspace_alloc(w, kept->entry_count, sizeof *all);
     kept->origin = weir_nn_workspace_alloc(w, kept->entry_count, sizeof *kept->origin);
     if (!offsets || !all || !kept->origin) return false;
-    g->k->segment_join(&kept->entries, rows, offsets, all, kept->origin);
+    g->k->segment_join(g->k, &kept->entries, rows, offsets, all, kept->origin);
     kept->entries.offsets = offsets;
     kept->entries.index = all;
     return true;
@@ -83,8 +83,8 @@ static bool attention_edges(const weir_nn_gather *g, weir_nn_workspace *w, uint3
     if (!kept->origin) return true;
     kept->edges = weir_nn_gather_reals(w, kept->entry_count, cols);
     if (!kept->edges) return false;
-    g->k->zero(kept->edges, (size_t)kept->entry_count * cols * sizeof *edges);
-    g->k->embed(kept->entry_count, cols, kept->origin, 1, edges, kept->edges);
+    g->k->zero(g->k, kept->edges, (size_t)kept->entry_count * cols * sizeof *edges);
+    g->k->embed(g->k, kept->entry_count, cols, kept->origin, 1, edges, kept->edges);
     return true;
 }
 
@@ -102,7 +102,8 @@ static bool attention_project(const weir_nn_gather *g, weir_nn_workspace *w, uin
                          kept->values);
     if (joined) {
         weir_nn_gather_apply(g, parents, g->parent_cols, g->parents, g->weight, g->hidden, 0, own);
-        g->k->head_products(parents, g->heads, g->hidden, own, g->params + g->extra[ATTENTION_QUERY], kept->queries);
+        g->k->head_products(g->k, parents, g->heads, g->hidden, own, g->params + g->extra[ATTENTION_QUERY],
+                            kept->queries);
     } else {
         weir_nn_gather_apply(g, parents, g->parent_cols, g->parents, g->extra[ATTENTION_QUERY], cols, 0, kept->queries);
     }
@@ -113,17 +114,17 @@ static bool attention_project(const weir_nn_gather *g, weir_nn_workspace *w, uin
 static bool attention_mix(const weir_nn_gather *g, const weir_attention *scoring, weir_nn_workspace *w,
                           weir_nn_kept *kept, weir_real *out) {
     const size_t shares = (size_t)kept->entry_count * g->heads;
-    g->k->segment_scores(&kept->entries, scoring, kept->shares);
-    g->k->segment_softmax(&kept->entries, g->heads, kept->shares);
+    g->k->segment_scores(g->k, &kept->entries, scoring, kept->shares);
+    g->k->segment_softmax(g->k, &kept->entries, g->heads, kept->shares);
     kept->mixed = kept->shares;
     if (g->share_drop.rate > 0) {
         kept->mixed = weir_nn_gather_reals(w, kept->entry_count, g->heads);
         if (!kept->mixed) return false;
-        g->k->zero(kept->mixed, shares * sizeof *kept->mixed);
-        g->k->add(shares, kept->shares, kept->mixed);
-        g->k->segment_dropout(&kept->entries, g->heads, &g->share_drop, kept->mixed);
+        g->k->zero(g->k, kept->mixed, shares * sizeof *kept->mixed);
+        g->k->add(g->k, shares, kept->shares, kept->mixed);
+        g->k->segment_dropout(g->k, &kept->entries, g->heads, &g->share_drop, kept->mixed);
     }
-    g->k->segment_mix(&kept->entries, g->heads, kept->mixed, g->hidden, kept->values, out);
+    g->k->segment_mix(g->k, &kept->entries, g->heads, kept->mixed, g->hidden, kept->values, out);
     return true;
 }
 
@@ -147,8 +148,8 @@ static bool attention_gat_forward(const weir_nn_gather *g, weir_nn_workspace *w,
     kept->keys = weir_nn_gather_reals(w, kept->rows, g->heads);
     kept->ones = weir_nn_gather_reals(w, 1, g->heads);
     if (!kept->keys || !kept->ones) return false;
-    g->k->to_device(kept->ones, one, g->heads * sizeof *one);
-    g->k->head_products(kept->rows, g->heads, g->hidden, kept->values, g->params + g->extra[ATTENTION_SCORE],
+    g->k->to_device(g->k, kept->ones, one, g->heads * sizeof *one);
+    g->k->head_products(g->k, kept->rows, g->heads, g->hidden, kept->values, g->params + g->extra[ATTENTION_SCORE],
                         kept->keys);
     const weir_attention scoring = {.heads = g->heads,
                                     .cols = g->heads,

@@ -22,8 +22,8 @@ static bool gcn_forward(const weir_nn_gather *g, weir_nn_workspace *w, weir_nn_k
     const uint32_t rows = g->children.count, cols = g->child_cols;
     weir_real *sum = weir_nn_gather_reals(w, rows, cols);
     if (!sum) return false;
-    g->k->segment_sum(&g->children, g->degree_weights, cols, g->x, cols, sum, cols);
-    if (g->loops) g->k->add_scaled_rows(rows, cols, g->degree_own, g->parents, sum);
+    g->k->segment_sum(g->k, &g->children, g->degree_weights, cols, g->x, cols, sum, cols);
+    if (g->loops) g->k->add_scaled_rows(g->k, rows, cols, g->degree_own, g->parents, sum);
     weir_nn_gather_apply(g, rows, cols, sum, g->weight, g->hidden, 1, out);
     kept->gathered = sum;
     return true;

@@ -30,10 +30,10 @@ static bool gin_forward(const weir_nn_gather *g, weir_nn_workspace *w, weir_nn_k
     kept->sums = weir_nn_gather_reals(w, rows, cols);
     kept->gathered = weir_nn_gather_reals(w, rows, g->hidden);
     if (!kept->sums || !kept->gathered) return false;
-    g->k->segment_sum(&g->children, NULL, cols, g->x, cols, kept->sums, cols);
-    if (g->loops) g->k->add_more((size_t)rows * cols, g->params + g->extra[GIN_EPSILON], g->parents, kept->sums);
+    g->k->segment_sum(g->k, &g->children, NULL, cols, g->x, cols, kept->sums, cols);
+    if (g->loops) g->k->add_more(g->k, (size_t)rows * cols, g->params + g->extra[GIN_EPSILON], g->parents, kept->sums);
     weir_nn_gather_apply(g, rows, cols, kept->sums, g->extra[GIN_WEIGHT], g->hidden, 0, kept->gathered);
-    g->k->bias_relu(rows, g->hidden, g->params + g->extra[GIN_BIAS], kept->gathered);
+    g->k->bias_relu(g->k, rows, g->hidden, g->params + g->extra[GIN_BIAS], kept->gathered);
     weir_nn_gather_apply(g, rows, g->hidden, kept->gathered, g->weight, g->hidden, 1, out);
     return true;
 }

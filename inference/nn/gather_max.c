@@ -11,7 +11,7 @@ static bool max_forward(const weir_nn_gather *g, weir_nn_workspace *w, weir_nn_k
     kept->gathered = weir_nn_gather_reals(w, rows, cols);
     kept->chosen = weir_nn_workspace_alloc(w, (size_t)rows * cols, sizeof *kept->chosen);
     if (!kept->gathered || !kept->chosen) return false;
-    g->k->segment_max(&g->children, cols, g->x, cols, kept->gathered, cols, kept->chosen);
+    g->k->segment_max(g->k, &g->children, cols, g->x, cols, kept->gathered, cols, kept->chosen);
     weir_nn_gather_apply(g, rows, cols, kept->gathered, g->weight, g->hidden, 1, out);
     return true;
 }

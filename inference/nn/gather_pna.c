@@ -23,10 +23,10 @@ static bool pna_forward(const weir_nn_gather *g, weir_nn_workspace *w, weir_nn_k
     kept->gathered = m;
     kept->chosen = weir_nn_workspace_alloc(w, (size_t)rows * cols, sizeof *kept->chosen);
     if (!m || !kept->chosen) return false;
-    g->k->segment_mean(&g->children, cols, g->x, cols, m, all);
-    g->k->segment_max(&g->children, cols, g->x, cols, m + cols, all, kept->chosen);
-    g->k->segment_deviation(&g->children, cols, g->x, cols, m, m + 2 * cols, all);
-    g->k->segment_amplify(&g->children, PNA_SAYS * cols, m);
+    g->k->segment_mean(g->k, &g->children, cols, g->x, cols, m, all);
+    g->k->segment_max(g->k, &g->children, cols, g->x, cols, m + cols, all, kept->chosen);
+    g->k->segment_deviation(g->k, &g->children, cols, g->x, cols, m, m + 2 * cols, all);
+    g->k->segment_amplify(g->k, &g->children, PNA_SAYS * cols, m);
     weir_nn_gather_apply(g, rows, all, m, g->weight, g->hidden, 1, out);
     return true;
 }

@@ -38,6 +38,8 @@ struct weir_nn {
  * gets a chunk of its own, and the next pass begins with one that is large enough. */
 struct weir_nn_workspace {
     const weir_nn *nn;
+    const weir_kernels *kernels; /* of its passes */
+    bool apart;                  /* a context of its own */
     bool keeps_tape, taped;
     uint8_t *chunk;
     size_t chunk_bytes, used, wanted;

@@ -13,13 +13,26 @@
 weir_err weir_nn_workspace_open(const weir_nn *nn, bool tape, weir_nn_workspace **workspacep) {
     *workspacep = weir_calloc(1, sizeof **workspacep);
     if (!*workspacep) return WEIR_NOMEM("for a network's workspace");
-    **workspacep = (weir_nn_workspace){.nn = nn, .keeps_tape = tape};
+    **workspacep = (weir_nn_workspace){.nn = nn, .kernels = nn->kernels, .keeps_tape = tape};
     return WEIR_OK;
+}
+
+/* KERNEL-K4: threads that share a network share no context. */
+weir_err weir_nn_workspace_open_apart(const weir_nn *nn, weir_nn_workspace **workspacep) {
+    weir_err err = weir_nn_workspace_open(nn, false, workspacep);
+    if (!err) err = nn->kernels->open(nn->kernels, &(*workspacep)->kernels);
+    if (!err) {
+        (*workspacep)->apart = true;
+    } else {
+        weir_free(*workspacep);
+        *workspacep = NULL;
+    }
+    return err;
 }
 
 static void workspace_release_extras(weir_nn_workspace *w) {
     for (uint32_t i = 0; i < w->extra_count; i++)
-        w->nn->kernels->release(w->extras[i]);
+        w->kernels->release(w->kernels, w->extras[i]);
     w->extra_count = 0;
 }
 
@@ -27,7 +40,8 @@ void weir_nn_workspace_close(weir_nn_workspace *w) {
     if (!w) return;
     workspace_release_extras(w);
     weir_free(w->extras);
-    if (w->chunk) w->nn->kernels->release(w->chunk);
+    if (w->chunk) w->kernels->release(w->kernels, w->chunk);
+    if (w->apart) w->kernels->close(w->kernels);
     weir_free(w);
 }
 
@@ -41,11 +55,11 @@ weir_err weir_nn_workspace_begin(weir_nn_workspace *w) {
     w->used = 0;
     w->taped = false;
     if (w->wanted <= w->chunk_bytes) return WEIR_OK;
-    if (w->chunk) w->nn->kernels->release(w->chunk);
+    if (w->chunk) w->kernels->release(w->kernels, w->chunk);
     w->chunk_bytes = 0;
     size_t bytes = (w->wanted + w->wanted / 4) / ALIGNMENT * ALIGNMENT;
     void *chunk = NULL;
-    weir_err err = w->nn->kernels->alloc(bytes, &chunk);
+    weir_err err = w->kernels->alloc(w->kernels, bytes, &chunk);
     w->chunk = chunk;
     if (!err) w->chunk_bytes = bytes;
     return err;
@@ -60,7 +74,7 @@ static void *workspace_alloc_extra(weir_nn_workspace *w, size_t bytes) {
         w->extras = extras;
         w->extra_room = room;
     }
-    if (w->nn->kernels->alloc(bytes, &memory)) return NULL;
+    if (w->kernels->alloc(w->kernels, bytes, &memory)) return NULL;
     w->extras[w->extra_count++] = memory;
     return memory;
 }
@@ -89,9 +103,9 @@ void weir_nn_workspace_back(weir_nn_workspace *w, size_t mark) {
 const void *weir_nn_workspace_bring(weir_nn_workspace *w, const void *host, size_t count, size_t size) {
     static const uint64_t nothing;
     if (count == 0) return &nothing;
-    if (w->nn->kernels->unified) return host;
+    if (w->kernels->unified) return host;
     void *copy = weir_nn_workspace_alloc(w, count, size);
-    if (copy) w->nn->kernels->to_device(copy, host, count * size);
+    if (copy) w->kernels->to_device(w->kernels, copy, host, count * size);
     return copy;
 }
 

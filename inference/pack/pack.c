@@ -187,11 +187,11 @@ static weir_err pack_copy_tensors(weir_pack *pack, const weir_model *model, size
         err = pack_copy_tensor(host, &tensors[i], model);
     }
     if (!err) err = pack_check_weights(pack, host);
-    if (!err) err = pack->kernels->alloc(size, &memory);
+    if (!err) err = pack->kernels->alloc(pack->kernels, size, &memory);
     pack->params = memory;
     if (!err) {
-        pack->kernels->to_device(pack->params, host, size);
-        err = pack->kernels->finish();
+        pack->kernels->to_device(pack->kernels, pack->params, host, size);
+        err = pack->kernels->finish(pack->kernels);
     }
     weir_free(host);
     return err;
@@ -230,7 +230,7 @@ weir_err weir_pack_open(const weir_model *model, const weir_kernels *kernels, we
 void weir_pack_close(weir_pack *pack) {
     if (!pack) return;
     weir_trees_close(pack->trees);
-    if (pack->params) pack->kernels->release(pack->params);
+    if (pack->params) pack->kernels->release(pack->kernels, pack->params);
     weir_nn_close(pack->nn);
     weir_nn_shape_free(pack->shape);
     weir_free(pack);

@@ -53,7 +53,7 @@ static const float *near_row(const weir_near *n, uint32_t row) {
 
 static float near_product(const weir_near *n, const float *query, uint32_t row) {
     float product;
-    weir_kernels_cpu()->row_products(1, n->of.width, near_row(n, row), query, &product);
+    weir_kernels_cpu()->row_products(weir_kernels_cpu(), 1, n->of.width, near_row(n, row), query, &product);
     return product;
 }
 

@@ -72,7 +72,7 @@ static bool recommend_search_near(weir_recommender *r, const weir_near *near, co
         const uint64_t row = r->near[i];
         if (bsearch(&row, search->skipped[0], skipped_count, sizeof row, recommend_by_row)) continue; // RECOMMEND-R4
         weir_recommend_best one = {.item = row};
-        kernels->row_products(1, width, search->items + row * width, search->queries, &one.score);
+        kernels->row_products(kernels, 1, width, search->items + row * width, search->queries, &one.score);
         one.score += search->trend_weights[0] * search->trends[row];
         weir_recommend_top_offer(r->best, search->limit, &count, &one);
     }

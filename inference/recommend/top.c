@@ -85,18 +85,18 @@ void weir_recommend_top(const weir_recommend_search *s, weir_recommend_best *bes
         const uint64_t left = s->item_count - begin;
         const uint32_t items = left < WEIR_RECOMMEND_PIECE ? (uint32_t)left : WEIR_RECOMMEND_PIECE;
         if (s->count == 1)
-            kernels->row_products(items, s->width, s->items + begin * s->width, s->queries, s->scores);
+            kernels->row_products(kernels, items, s->width, s->items + begin * s->width, s->queries, s->scores);
         else
-            kernels->gemm(&(weir_gemm){.m = s->count,
-                                       .n = items,
-                                       .k = s->width,
-                                       .b_transposed = true,
-                                       .a = s->queries,
-                                       .lda = s->width,
-                                       .b = s->items + begin * s->width,
-                                       .ldb = s->width,
-                                       .c = s->scores,
-                                       .ldc = items});
+            kernels->gemm(kernels, &(weir_gemm){.m = s->count,
+                                                .n = items,
+                                                .k = s->width,
+                                                .b_transposed = true,
+                                                .a = s->queries,
+                                                .lda = s->width,
+                                                .b = s->items + begin * s->width,
+                                                .ldb = s->width,
+                                                .c = s->scores,
+                                                .ldc = items});
         for (uint32_t q = 0; q < s->count; q++) {
             weir_recommend_best *heap = best + (size_t)q * s->limit;
             const float *scores = s->scores + (size_t)q * items;

@@ -471,7 +471,7 @@ static weir_err scorer_take_model(weir_scorer *s, weir_score_model *model) {
     const weir_score_model_opts *of = &model->opts;
     weir_sample_source *source = weir_score_overlay_source(s->overlay);
     scorer_forget_model(s);
-    weir_err err = of->nn ? weir_nn_workspace_open(of->nn, false, &s->workspace) : WEIR_OK;
+    weir_err err = of->nn ? weir_nn_workspace_open_apart(of->nn, &s->workspace) : WEIR_OK;
     if (!err) err = weir_inputs_open(of->shape, weir_graph_schema(s->graph), source, &s->inputs);
     if (!err && of->trees) err = weir_tree_columns_open(of->shape, of->hops, source, &s->columns);
     if (!err) s->model = weir_score_model_share(model);

@@ -89,24 +89,24 @@ static void epoch_end(epoch_span begin, epoch_span *sum) {
     sum->thread_us += now.thread_us - begin.thread_us;
 }
 
-static void counted_gemm(const weir_gemm *g) {
+static void counted_gemm(const weir_kernels *k, const weir_gemm *g) {
     counted.pending += 2.0 * g->m * g->n * g->k;
     if (!counted.recorded && WEIR_GROW(counted.gemms, counted.gemm_room, counted.gemm_count))
         counted.gemms[counted.gemm_count++] = *g;
-    weir_kernels_cpu()->gemm(g);
+    weir_kernels_cpu()->gemm(k, g);
 }
 
-static double counted_square_sum(size_t count, const weir_real *x) {
+static double counted_square_sum(const weir_kernels *k, size_t count, const weir_real *x) {
     epoch_span begin = epoch_begin();
-    double sum = weir_kernels_cpu()->square_sum(count, x);
+    double sum = weir_kernels_cpu()->square_sum(k, count, x);
     epoch_end(begin, &counted.update);
     return sum;
 }
 
-static void counted_adamw(size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1,
-                          weir_real *moment2, weir_real *parameters) {
+static void counted_adamw(const weir_kernels *k, size_t count, const weir_adamw_step *step, const weir_real *gradients,
+                          weir_real *moment1, weir_real *moment2, weir_real *parameters) {
     epoch_span begin = epoch_begin();
-    weir_kernels_cpu()->adamw(count, step, gradients, moment1, moment2, parameters);
+    weir_kernels_cpu()->adamw(k, count, step, gradients, moment1, moment2, parameters);
     epoch_end(begin, &counted.update);
     counted.updated_us = epoch_now_us();
     counted.flops += counted.pending;
@@ -123,7 +123,7 @@ static size_t epoch_larger(size_t a, uint32_t rows, uint32_t ld) {
 
 static weir_real *epoch_operand(size_t count) {
     weir_real *x = NULL;
-    if (weir_kernels_cpu()->alloc(count * sizeof *x, (void **)&x)) return NULL;
+    if (weir_kernels_cpu()->alloc(weir_kernels_cpu(), count * sizeof *x, (void **)&x)) return NULL;
     for (size_t i = 0; i < count; i++)
         x[i] = (weir_real)(i % 17) / 4096;
     return x;
@@ -149,12 +149,12 @@ static weir_err epoch_measure_gemms(epoch_span *spanp, double *flopsp) {
         g.a = a;
         g.b = b;
         g.c = c;
-        k->gemm(&g);
+        k->gemm(k, &g);
     }
     epoch_end(begin, spanp);
-    k->release(a);
-    k->release(b);
-    k->release(c);
+    k->release(k, a);
+    k->release(k, b);
+    k->release(k, c);
     return err;
 }
 
@@ -171,10 +171,10 @@ static weir_err epoch_measure_gather(const epoch_bench *b, uint32_t rows, uint64
     for (uint32_t i = 0; !err && i < rows; i++)
         index[i] = (uint32_t)weir_rng_below(&rng, v->count);
     epoch_span begin = epoch_begin();
-    if (!err) weir_kernels_cpu()->gather_rows(rows, (uint32_t)x->columns, x->matrix, index, out);
+    if (!err) weir_kernels_cpu()->gather_rows(weir_kernels_cpu(), rows, (uint32_t)x->columns, x->matrix, index, out);
     epoch_end(begin, spanp);
     weir_free(index);
-    weir_kernels_cpu()->release(out);
+    weir_kernels_cpu()->release(weir_kernels_cpu(), out);
     return err;
 }
 

@@ -34,7 +34,7 @@ weir_err weir_grow_scorer_open(weir_graph *graph, grow_scorer **scorerp) {
                                    weir_train_steps(schema, 0, &training.reach, NULL, steps, WEIR_SAMPLE_STEPS_MAX)};
     weir_err err = weir_nn_shape_open(schema, &opts, &s->shape);
     if (!err) err = weir_nn_open(s->shape, cpu, &s->nn);
-    if (!err) err = cpu->alloc(weir_nn_parameter_count(s->nn) * sizeof(weir_real), &s->params);
+    if (!err) err = cpu->alloc(cpu, weir_nn_parameter_count(s->nn) * sizeof(weir_real), &s->params);
     if (err) return err;
     weir_nn_init(s->nn, 1, s->params);
     const weir_score_model_opts model = {
@@ -61,7 +61,7 @@ void weir_grow_scorer_close(grow_scorer *scorer) {
     if (!scorer) return;
     weir_scorer_close(scorer->scorer);
     weir_score_model_drop(scorer->model);
-    if (scorer->params) weir_kernels_cpu()->release(scorer->params);
+    if (scorer->params) weir_kernels_cpu()->release(weir_kernels_cpu(), scorer->params);
     weir_nn_close(scorer->nn);
     weir_nn_shape_free(scorer->shape);
     weir_free(scorer);

@@ -61,52 +61,67 @@ static int64_t now_ns(void) {
         part_ns[which] += now_ns() - begin;       \
     }
 
-TIMED(gather_rows, ROWS, (uint32_t n, uint32_t c, const weir_real *x, const uint32_t *i, weir_real *o), (n, c, x, i, o))
-TIMED(scatter_add_rows, ROWS, (uint32_t n, uint32_t c, const weir_real *d, const uint32_t *i, weir_real *x),
-      (n, c, d, i, x))
-TIMED(compose, ROWS, (size_t n, const uint32_t *a, const uint32_t *b, uint32_t *o), (n, a, b, o))
+TIMED(gather_rows, ROWS,
+      (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *x, const uint32_t *i, weir_real *o),
+      (k, n, c, x, i, o))
+TIMED(scatter_add_rows, ROWS,
+      (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *d, const uint32_t *i, weir_real *x),
+      (k, n, c, d, i, x))
+TIMED(compose, ROWS, (const weir_kernels *k, size_t n, const uint32_t *a, const uint32_t *b, uint32_t *o),
+      (k, n, a, b, o))
 TIMED(segment_mean, MEANS,
-      (const weir_segments *s, uint32_t c, const weir_real *x, uint32_t l, weir_real *o, uint32_t m),
-      (s, c, x, l, o, m))
-TIMED(segment_mean_back, MEANS,
-      (const weir_segments *s, uint32_t c, const weir_real *d, uint32_t l, weir_real *x, uint32_t m),
-      (s, c, d, l, x, m))
-TIMED(segment_sum, MEANS,
-      (const weir_segments *s, const weir_real *w, uint32_t c, const weir_real *x, uint32_t l, weir_real *o,
+      (const weir_kernels *k, const weir_segments *s, uint32_t c, const weir_real *x, uint32_t l, weir_real *o,
        uint32_t m),
-      (s, w, c, x, l, o, m))
-TIMED(segment_log_count, MEANS, (const weir_segments *s, weir_real *o, uint32_t l), (s, o, l))
-TIMED(time_code, TIME, (uint32_t n, const weir_ages *a, weir_real *o, uint32_t l), (n, a, o, l))
-TIMED(embed, EMBED, (uint32_t n, uint32_t c, const uint32_t *s, uint32_t stride, const weir_real *t, weir_real *o),
-      (n, c, s, stride, t, o))
-TIMED(embed_back, EMBED, (uint32_t n, uint32_t c, const uint32_t *s, uint32_t stride, const weir_real *d, weir_real *t),
-      (n, c, s, stride, d, t))
-TIMED(bias_back, RELU, (uint32_t n, uint32_t c, const weir_real *d, weir_real *b), (n, c, d, b))
-TIMED(bias_relu, RELU, (uint32_t n, uint32_t c, const weir_real *b, weir_real *x), (n, c, b, x))
-TIMED(relu_back, RELU, (size_t n, const weir_real *x, weir_real *d), (n, x, d))
+      (k, s, c, x, l, o, m))
+TIMED(segment_mean_back, MEANS,
+      (const weir_kernels *k, const weir_segments *s, uint32_t c, const weir_real *d, uint32_t l, weir_real *x,
+       uint32_t m),
+      (k, s, c, d, l, x, m))
+TIMED(segment_sum, MEANS,
+      (const weir_kernels *k, const weir_segments *s, const weir_real *w, uint32_t c, const weir_real *x, uint32_t l,
+       weir_real *o, uint32_t m),
+      (k, s, w, c, x, l, o, m))
+TIMED(segment_log_count, MEANS, (const weir_kernels *k, const weir_segments *s, weir_real *o, uint32_t l), (k, s, o, l))
+TIMED(time_code, TIME, (const weir_kernels *k, uint32_t n, const weir_ages *a, weir_real *o, uint32_t l),
+      (k, n, a, o, l))
+TIMED(embed, EMBED,
+      (const weir_kernels *k, uint32_t n, uint32_t c, const uint32_t *s, uint32_t stride, const weir_real *t,
+       weir_real *o),
+      (k, n, c, s, stride, t, o))
+TIMED(embed_back, EMBED,
+      (const weir_kernels *k, uint32_t n, uint32_t c, const uint32_t *s, uint32_t stride, const weir_real *d,
+       weir_real *t),
+      (k, n, c, s, stride, d, t))
+TIMED(bias_back, RELU, (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *d, weir_real *b),
+      (k, n, c, d, b))
+TIMED(bias_relu, RELU, (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *b, weir_real *x),
+      (k, n, c, b, x))
+TIMED(relu_back, RELU, (const weir_kernels *k, size_t n, const weir_real *x, weir_real *d), (k, n, x, d))
 TIMED(layer_norm, NORM,
-      (uint32_t n, uint32_t c, const weir_real *x, const weir_real *g, const weir_real *s, weir_real *o, weir_real *t),
-      (n, c, x, g, s, o, t))
+      (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *x, const weir_real *g, const weir_real *s,
+       weir_real *o, weir_real *t),
+      (k, n, c, x, g, s, o, t))
 TIMED(layer_norm_back, NORM,
-      (uint32_t n, uint32_t c, const weir_real *x, const weir_real *t, const weir_real *g, const weir_real *d,
-       weir_real *dx, weir_real *dg, weir_real *ds),
-      (n, c, x, t, g, d, dx, dg, ds))
+      (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *x, const weir_real *t, const weir_real *g,
+       const weir_real *d, weir_real *dx, weir_real *dg, weir_real *ds),
+      (k, n, c, x, t, g, d, dx, dg, ds))
 TIMED(adamw, OPTIMISER,
-      (size_t n, const weir_adamw_step *s, const weir_real *g, weir_real *m, weir_real *v, weir_real *p),
-      (n, s, g, m, v, p))
+      (const weir_kernels *k, size_t n, const weir_adamw_step *s, const weir_real *g, weir_real *m, weir_real *v,
+       weir_real *p),
+      (k, n, s, g, m, v, p))
 
-TIMED(zero, ZERO, (void *memory, size_t bytes), (memory, bytes))
+TIMED(zero, ZERO, (const weir_kernels *k, void *memory, size_t bytes), (k, memory, bytes))
 
-static void timed_gemm(const weir_gemm *g) {
+static void timed_gemm(const weir_kernels *k, const weir_gemm *g) {
     int64_t begin = now_ns();
-    inner->gemm(g);
+    inner->gemm(k, g);
     part_ns[GEMM] += now_ns() - begin;
     flops += 2.0 * g->m * g->n * g->k;
 }
 
-static double timed_square_sum(size_t count, const weir_real *x) {
+static double timed_square_sum(const weir_kernels *k, size_t count, const weir_real *x) {
     int64_t begin = now_ns();
-    double sum = inner->square_sum(count, x);
+    double sum = inner->square_sum(k, count, x);
     part_ns[OPTIMISER] += now_ns() - begin;
     return sum;
 }
@@ -346,10 +361,10 @@ static weir_err run_square(void *context, uint64_t round, weir_bench_sample *sam
     g.c = c;
     g.ldc = SQUARE;
     bool there = a && b && c;
-    if (there) weir_kernels_cpu()->gemm(&g);
+    if (there) weir_kernels_cpu()->gemm(weir_kernels_cpu(), &g);
     weir_bench_start(samplep);
     for (uint64_t i = 0; there && i < repeats; i++)
-        weir_kernels_cpu()->gemm(&g);
+        weir_kernels_cpu()->gemm(weir_kernels_cpu(), &g);
     weir_bench_stop(samplep, 2.0 * SQUARE * SQUARE * SQUARE * (double)repeats);
     weir_free(a);
     weir_free(b);

@@ -43,10 +43,11 @@ typedef struct bench {
 } bench;
 
 /* The way back of each batch comes here once, before the last of its layers is finished. */
-static void slow_scatter(uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index, weir_real *dx) {
+static void slow_scatter(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dout,
+                         const uint32_t *index, weir_real *dx) {
     weir_clock *clock = weir_clock_system();
     weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + COMPUTE_US);
-    weir_kernels_cpu()->scatter_add_rows(rows, cols, dout, index, dx);
+    weir_kernels_cpu()->scatter_add_rows(k, rows, cols, dout, index, dx);
 }
 
 static weir_err on_epoch(void *context, const weir_train_epoch *epoch) {

@@ -173,7 +173,7 @@ static weir_err open_model(score_bench *b) {
     const weir_kernels *cpu = weir_kernels_cpu();
     weir_err err = weir_nn_shape_open(b->schema, &opts, &b->shape);
     if (!err) err = weir_nn_open(b->shape, cpu, &b->nn);
-    if (!err) err = cpu->alloc(weir_nn_parameter_count(b->nn) * sizeof(weir_real), &b->params);
+    if (!err) err = cpu->alloc(cpu, weir_nn_parameter_count(b->nn) * sizeof(weir_real), &b->params);
     if (err) return err;
     weir_nn_init(b->nn, 1, b->params);
     err = open_trees(b);
@@ -369,7 +369,7 @@ static void close_all(score_bench *b, weir_err *errp) {
     weir_http_close(b->http);
     weir_scorer_close(b->scorer);
     weir_score_model_drop(b->model);
-    if (b->params) weir_kernels_cpu()->release(b->params);
+    if (b->params) weir_kernels_cpu()->release(weir_kernels_cpu(), b->params);
     weir_trees_close(b->trees);
     weir_free(b->columns);
     weir_free(b->contributions);

@@ -43,9 +43,9 @@ typedef struct subject {
 
 static double flops; /* of this process */
 
-static void counted_gemm(const weir_gemm *g) {
+static void counted_gemm(const weir_kernels *k, const weir_gemm *g) {
     flops += 2.0 * g->m * g->n * g->k;
-    weir_kernels_cpu()->gemm(g);
+    weir_kernels_cpu()->gemm(k, g);
 }
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
@@ -63,10 +63,10 @@ static weir_err run_square(void *context, uint64_t round, weir_bench_sample *sam
     g.a = memory;
     g.b = memory + size;
     g.c = memory + 2 * size;
-    weir_kernels_cpu()->gemm(&g);
+    weir_kernels_cpu()->gemm(weir_kernels_cpu(), &g);
     weir_bench_start(samplep);
     for (uint64_t i = 0; i < repeats; i++)
-        weir_kernels_cpu()->gemm(&g);
+        weir_kernels_cpu()->gemm(weir_kernels_cpu(), &g);
     weir_bench_stop(samplep, 2.0 * SQUARE * SQUARE * SQUARE * (double)repeats);
     weir_free(memory);
     return WEIR_OK;

@@ -8,6 +8,7 @@
 #define FAR_KERNELS_H
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -45,19 +46,45 @@ static void far_open(void) {
     far.calls++;
 }
 
+typedef struct far_context {
+    weir_kernels kernels;
+    bool unfinished, closed;
+    pthread_t of; /* who called what has not finished */
+    struct far_context *next;
+} far_context;
+
+static far_context *far_contexts;
+
+static weir_err far_finish(const weir_kernels *k);
+
+/* Under the mutex. A kernel is given a context of its own table, which is open, and is nobody else's (KERNEL-K4). */
+static far_context *far_context_of(const weir_kernels *k, const char *kernel) {
+    far_context *c = far_contexts;
+    while (c && &c->kernels != k)
+        c = c->next;
+    if (!c || c->closed) fail_msg("kernel %s is given a context that there is not", kernel);
+    if (c->unfinished && !pthread_equal(c->of, pthread_self()))
+        fail_msg("kernel %s comes between kernels of another thread", kernel);
+    return c;
+}
+
 /* Under the mutex. */
 static bool far_has(const void *memory) {
     const uint8_t *at = memory;
     return at >= far.begin && at < far.begin + far.used;
 }
 
-static void far_open_for(const char *kernel, const void *const *arrays, size_t count) {
+static void far_open_for(const weir_kernels *k, const char *kernel, const void *const *arrays, size_t count) {
     far_open();
+    far_context *c = far_context_of(k, kernel);
+    c->unfinished = true;
+    c->of = pthread_self();
     for (size_t i = 0; i < count; i++)
         if (arrays[i] && !far_has(arrays[i])) fail_msg("kernel %s is given array %zu in the host's memory", kernel, i);
 }
 
-static weir_err far_alloc(size_t bytes, void **memoryp) {
+static weir_err far_alloc(const weir_kernels *k, size_t bytes, void **memoryp) {
+    (void)k;
     pthread_mutex_lock(&far.mutex);
     if (!far.begin) {
         void *all = mmap(NULL, FAR_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -71,249 +98,303 @@ static weir_err far_alloc(size_t bytes, void **memoryp) {
     return WEIR_OK;
 }
 
-static void far_release(void *memory) {
+static void far_release(const weir_kernels *k, void *memory) {
+    (void)k;
     pthread_mutex_lock(&far.mutex);
     assert_true(!memory || far_has(memory));
     pthread_mutex_unlock(&far.mutex);
 }
 
-static void far_to_device(void *to, const void *host, size_t bytes) {
+static void far_to_device(const weir_kernels *k, void *to, const void *host, size_t bytes) {
     if (!bytes) return;
-    far_open_for("to_device", (const void *const[]){to}, 1);
+    far_open_for(k, "to_device", (const void *const[]){to}, 1);
     assert_true(!far_has(host));
     memcpy(to, host, bytes);
     far.copied_in += bytes;
     far_close();
 }
 
-static void far_to_host(void *host, const void *from, size_t bytes) {
+static void far_to_host(const weir_kernels *k, void *host, const void *from, size_t bytes) {
     if (!bytes) return;
-    far_open_for("to_host", (const void *const[]){from}, 1);
+    far_open_for(k, "to_host", (const void *const[]){from}, 1);
     assert_true(!far_has(host));
     memcpy(host, from, bytes);
     far.copied_out += bytes;
+    far_context_of(k, "to_host")->unfinished = false;
     far_close();
 }
 
-static void far_zero(void *memory, size_t bytes) {
+static void far_zero(const weir_kernels *k, void *memory, size_t bytes) {
     if (!bytes) return;
-    far_open_for("zero", (const void *const[]){memory}, 1);
+    far_open_for(k, "zero", (const void *const[]){memory}, 1);
     memset(memory, 0, bytes);
     far_close();
 }
 
-static weir_err far_finish(void) {
+static weir_err far_finish(const weir_kernels *k) {
+    pthread_mutex_lock(&far.mutex);
+    far_context_of(k, "finish")->unfinished = false;
+    pthread_mutex_unlock(&far.mutex);
     return WEIR_OK;
 }
 
-#define FAR(name, params, args, ...)                                   \
-    static void far_##name params {                                    \
-        const void *const arrays[] = {__VA_ARGS__};                    \
-        far_open_for(#name, arrays, sizeof arrays / sizeof arrays[0]); \
-        far_cpu()->name args;                                          \
-        far_close();                                                   \
-    }                                                                  \
+static weir_err far_another(const weir_kernels *k, const weir_kernels **otherp) {
+    far_context *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->kernels = *k;
+    pthread_mutex_lock(&far.mutex);
+    c->next = far_contexts;
+    far_contexts = c;
+    pthread_mutex_unlock(&far.mutex);
+    *otherp = &c->kernels;
+    return WEIR_OK;
+}
+
+static void far_end(const weir_kernels *k) {
+    pthread_mutex_lock(&far.mutex);
+    far_context *c = far_context_of(k, "close");
+    assert_false(c->unfinished);
+    c->closed = true;
+    pthread_mutex_unlock(&far.mutex);
+}
+
+#define FAR(name, params, args, ...)                                      \
+    static void far_##name params {                                       \
+        const void *const arrays[] = {__VA_ARGS__};                       \
+        far_open_for(k, #name, arrays, sizeof arrays / sizeof arrays[0]); \
+        far_cpu()->name args;                                             \
+        far_close();                                                      \
+    }                                                                     \
     _Static_assert(true, "takes the semicolon")
 
-#define FAR_SUM(name, params, args, ...)                               \
-    static double far_##name params {                                  \
-        const void *const arrays[] = {__VA_ARGS__};                    \
-        far_open_for(#name, arrays, sizeof arrays / sizeof arrays[0]); \
-        const double sum = far_cpu()->name args;                       \
-        far_close();                                                   \
-        return sum;                                                    \
-    }                                                                  \
+#define FAR_SUM(name, params, args, ...)                                  \
+    static double far_##name params {                                     \
+        const void *const arrays[] = {__VA_ARGS__};                       \
+        far_open_for(k, #name, arrays, sizeof arrays / sizeof arrays[0]); \
+        const double sum = far_cpu()->name args;                          \
+        far_close();                                                      \
+        return sum;                                                       \
+    }                                                                     \
     _Static_assert(true, "takes the semicolon")
 
 /* Of each kernel: what it is given, and which of that are arrays. */
-FAR(gemm, (const weir_gemm *gemm), (gemm), gemm->a, gemm->b, gemm->c);
-FAR(row_products, (uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out),
-    (rows, cols, x, y, out), x, y, out);
-FAR(gather_rows, (uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out),
-    (rows, cols, x, index, out), x, index, out);
-FAR(scatter_add_rows, (uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index, weir_real *dx),
-    (rows, cols, dout, index, dx), dout, index, dx);
+FAR(gemm, (const weir_kernels *k, const weir_gemm *gemm), (far_cpu(), gemm), gemm->a, gemm->b, gemm->c);
+FAR(row_products,
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out),
+    (far_cpu(), rows, cols, x, y, out), x, y, out);
+FAR(gather_rows,
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out),
+    (far_cpu(), rows, cols, x, index, out), x, index, out);
+FAR(scatter_add_rows,
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index, weir_real *dx),
+    (far_cpu(), rows, cols, dout, index, dx), dout, index, dx);
 FAR(segment_mean,
-    (const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout),
-    (segments, cols, x, ldx, out, ldout), segments->offsets, segments->index, x, out);
+    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+     weir_real *out, uint32_t ldout),
+    (far_cpu(), segments, cols, x, ldx, out, ldout), segments->offsets, segments->index, x, out);
 FAR(segment_mean_back,
-    (const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout, weir_real *dx,
-     uint32_t lddx),
-    (segments, cols, dout, lddout, dx, lddx), segments->offsets, segments->index, dout, dx);
+    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
+     weir_real *dx, uint32_t lddx),
+    (far_cpu(), segments, cols, dout, lddout, dx, lddx), segments->offsets, segments->index, dout, dx);
 FAR(segment_sum,
-    (const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x, uint32_t ldx,
-     weir_real *out, uint32_t ldout),
-    (segments, weights, cols, x, ldx, out, ldout), segments->offsets, segments->index, weights, x, out);
+    (const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
+     uint32_t ldx, weir_real *out, uint32_t ldout),
+    (far_cpu(), segments, weights, cols, x, ldx, out, ldout), segments->offsets, segments->index, weights, x, out);
 FAR(segment_sum_back,
-    (const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *dout, weir_real *dx),
-    (segments, weights, cols, dout, dx), segments->offsets, segments->index, weights, dout, dx);
+    (const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols,
+     const weir_real *dout, weir_real *dx),
+    (far_cpu(), segments, weights, cols, dout, dx), segments->offsets, segments->index, weights, dout, dx);
 FAR(segment_degrees,
-    (const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights, weir_real *own),
-    (segments, of, first, weights, own), segments->offsets, segments->index, of, weights, own);
-FAR(segment_join, (const weir_segments *segments, uint32_t first, uint32_t *offsets, uint32_t *index, uint32_t *origin),
-    (segments, first, offsets, index, origin), segments->offsets, segments->index, offsets, index, origin);
+    (const weir_kernels *k, const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights,
+     weir_real *own),
+    (far_cpu(), segments, of, first, weights, own), segments->offsets, segments->index, of, weights, own);
+FAR(segment_join,
+    (const weir_kernels *k, const weir_segments *segments, uint32_t first, uint32_t *offsets, uint32_t *index,
+     uint32_t *origin),
+    (far_cpu(), segments, first, offsets, index, origin), segments->offsets, segments->index, offsets, index, origin);
 FAR(segment_max,
-    (const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout,
-     uint32_t *chosen),
-    (segments, cols, x, ldx, out, ldout, chosen), segments->offsets, segments->index, x, out, chosen);
+    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+     weir_real *out, uint32_t ldout, uint32_t *chosen),
+    (far_cpu(), segments, cols, x, ldx, out, ldout, chosen), segments->offsets, segments->index, x, out, chosen);
 FAR(segment_max_back,
-    (uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout, uint32_t lddout, weir_real *dx,
-     uint32_t lddx),
-    (rows, cols, chosen, dout, lddout, dx, lddx), chosen, dout, dx);
-FAR(take_most, (size_t count, uint32_t number, const weir_real *x, weir_real *out, uint32_t *chosen),
-    (count, number, x, out, chosen), x, out, chosen);
-FAR(take_most_back, (size_t count, uint32_t number, const uint32_t *chosen, const weir_real *dout, weir_real *dx),
-    (count, number, chosen, dout, dx), chosen, dout, dx);
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
+     uint32_t lddout, weir_real *dx, uint32_t lddx),
+    (far_cpu(), rows, cols, chosen, dout, lddout, dx, lddx), chosen, dout, dx);
+FAR(take_most,
+    (const weir_kernels *k, size_t count, uint32_t number, const weir_real *x, weir_real *out, uint32_t *chosen),
+    (far_cpu(), count, number, x, out, chosen), x, out, chosen);
+FAR(take_most_back,
+    (const weir_kernels *k, size_t count, uint32_t number, const uint32_t *chosen, const weir_real *dout,
+     weir_real *dx),
+    (far_cpu(), count, number, chosen, dout, dx), chosen, dout, dx);
 FAR(segment_deviation,
-    (const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, const weir_real *means,
-     weir_real *out, uint32_t ldout),
-    (segments, cols, x, ldx, means, out, ldout), segments->offsets, segments->index, x, means, out);
+    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+     const weir_real *means, weir_real *out, uint32_t ldout),
+    (far_cpu(), segments, cols, x, ldx, means, out, ldout), segments->offsets, segments->index, x, means, out);
 FAR(segment_deviation_back,
-    (const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, const weir_real *means,
-     const weir_real *deviations, const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t lddx),
-    (segments, cols, x, ldx, means, deviations, dout, lddout, dx, lddx), segments->offsets, segments->index, x, means,
-    deviations, dout, dx);
-FAR(segment_amplify, (const weir_segments *segments, uint32_t cols, weir_real *x), (segments, cols, x),
-    segments->offsets, segments->index, x);
-FAR(segment_amplify_back, (const weir_segments *segments, uint32_t cols, weir_real *dx), (segments, cols, dx),
-    segments->offsets, segments->index, dx);
-FAR(add_more, (size_t count, const weir_real *more, const weir_real *x, weir_real *out), (count, more, x, out), more, x,
-    out);
+    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+     const weir_real *means, const weir_real *deviations, const weir_real *dout, uint32_t lddout, weir_real *dx,
+     uint32_t lddx),
+    (far_cpu(), segments, cols, x, ldx, means, deviations, dout, lddout, dx, lddx), segments->offsets, segments->index,
+    x, means, deviations, dout, dx);
+FAR(segment_amplify, (const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x),
+    (far_cpu(), segments, cols, x), segments->offsets, segments->index, x);
+FAR(segment_amplify_back, (const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *dx),
+    (far_cpu(), segments, cols, dx), segments->offsets, segments->index, dx);
+FAR(add_more, (const weir_kernels *k, size_t count, const weir_real *more, const weir_real *x, weir_real *out),
+    (far_cpu(), count, more, x, out), more, x, out);
 FAR(add_more_back,
-    (size_t count, const weir_real *more, const weir_real *x, const weir_real *dout, weir_real *dmore, weir_real *dx),
-    (count, more, x, dout, dmore, dx), more, x, dout, dmore, dx);
-FAR(add_scaled_rows, (uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x, weir_real *out),
-    (rows, cols, factors, x, out), factors, x, out);
-FAR(segment_scores, (const weir_segments *segments, const weir_attention *attention, weir_real *scores),
-    (segments, attention, scores), segments->offsets, segments->index, attention->keys, attention->queries,
+    (const weir_kernels *k, size_t count, const weir_real *more, const weir_real *x, const weir_real *dout,
+     weir_real *dmore, weir_real *dx),
+    (far_cpu(), count, more, x, dout, dmore, dx), more, x, dout, dmore, dx);
+FAR(add_scaled_rows,
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x, weir_real *out),
+    (far_cpu(), rows, cols, factors, x, out), factors, x, out);
+FAR(segment_scores,
+    (const weir_kernels *k, const weir_segments *segments, const weir_attention *attention, weir_real *scores),
+    (far_cpu(), segments, attention, scores), segments->offsets, segments->index, attention->keys, attention->queries,
     attention->edges, attention->weights, scores);
 FAR(segment_scores_back,
-    (const weir_segments *segments, const weir_attention *attention, const weir_real *dscores,
+    (const weir_kernels *k, const weir_segments *segments, const weir_attention *attention, const weir_real *dscores,
      const weir_attention_back *back),
-    (segments, attention, dscores, back), segments->offsets, segments->index, attention->keys, attention->queries,
-    attention->edges, attention->weights, dscores, back->keys, back->queries, back->edges, back->weights);
-FAR(segment_softmax, (const weir_segments *segments, uint32_t heads, weir_real *scores), (segments, heads, scores),
-    segments->offsets, segments->index, scores);
-FAR(segment_softmax_back, (const weir_segments *segments, uint32_t heads, const weir_real *shares, weir_real *dshares),
-    (segments, heads, shares, dshares), segments->offsets, segments->index, shares, dshares);
+    (far_cpu(), segments, attention, dscores, back), segments->offsets, segments->index, attention->keys,
+    attention->queries, attention->edges, attention->weights, dscores, back->keys, back->queries, back->edges,
+    back->weights);
+FAR(segment_softmax, (const weir_kernels *k, const weir_segments *segments, uint32_t heads, weir_real *scores),
+    (far_cpu(), segments, heads, scores), segments->offsets, segments->index, scores);
+FAR(segment_softmax_back,
+    (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares, weir_real *dshares),
+    (far_cpu(), segments, heads, shares, dshares), segments->offsets, segments->index, shares, dshares);
 FAR(segment_mix,
-    (const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols, const weir_real *x,
-     weir_real *out),
-    (segments, heads, shares, cols, x, out), segments->offsets, segments->index, shares, x, out);
+    (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
+     const weir_real *x, weir_real *out),
+    (far_cpu(), segments, heads, shares, cols, x, out), segments->offsets, segments->index, shares, x, out);
 FAR(segment_mix_back,
-    (const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols, const weir_real *x,
-     const weir_real *dout, weir_real *dshares, weir_real *dx),
-    (segments, heads, shares, cols, x, dout, dshares, dx), segments->offsets, segments->index, shares, x, dout, dshares,
-    dx);
+    (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
+     const weir_real *x, const weir_real *dout, weir_real *dshares, weir_real *dx),
+    (far_cpu(), segments, heads, shares, cols, x, dout, dshares, dx), segments->offsets, segments->index, shares, x,
+    dout, dshares, dx);
 FAR(head_products,
-    (uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights, weir_real *out),
-    (rows, heads, cols, x, weights, out), x, weights, out);
+    (const weir_kernels *k, uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights,
+     weir_real *out),
+    (far_cpu(), rows, heads, cols, x, weights, out), x, weights, out);
 FAR(head_products_back,
-    (uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights, const weir_real *dout,
-     weir_real *dx, weir_real *dweights),
-    (rows, heads, cols, x, weights, dout, dx, dweights), x, weights, dout, dx, dweights);
-FAR(segment_log_count, (const weir_segments *segments, weir_real *out, uint32_t ldout), (segments, out, ldout),
-    segments->offsets, segments->index, out);
-FAR(time_code, (uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout), (rows, ages, out, ldout),
-    ages->before_us, ages->groups, ages->parents, ages->times, out);
-FAR(compose, (size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out), (count, outer, inner, out),
-    outer, inner, out);
-FAR(rebase, (size_t count, const uint32_t *index, uint32_t first, uint32_t *out), (count, index, first, out), index,
-    out);
+    (const weir_kernels *k, uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights,
+     const weir_real *dout, weir_real *dx, weir_real *dweights),
+    (far_cpu(), rows, heads, cols, x, weights, dout, dx, dweights), x, weights, dout, dx, dweights);
+FAR(segment_log_count, (const weir_kernels *k, const weir_segments *segments, weir_real *out, uint32_t ldout),
+    (far_cpu(), segments, out, ldout), segments->offsets, segments->index, out);
+FAR(time_code, (const weir_kernels *k, uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout),
+    (far_cpu(), rows, ages, out, ldout), ages->before_us, ages->groups, ages->parents, ages->times, out);
+FAR(compose, (const weir_kernels *k, size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out),
+    (far_cpu(), count, outer, inner, out), outer, inner, out);
+FAR(rebase, (const weir_kernels *k, size_t count, const uint32_t *index, uint32_t first, uint32_t *out),
+    (far_cpu(), count, index, first, out), index, out);
 FAR(embed,
-    (uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table, weir_real *out),
-    (rows, cols, slots, stride, table, out), slots, table, out);
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride,
+     const weir_real *table, weir_real *out),
+    (far_cpu(), rows, cols, slots, stride, table, out), slots, table, out);
 FAR(embed_back,
-    (uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *dout, weir_real *dtable),
-    (rows, cols, slots, stride, dout, dtable), slots, dout, dtable);
-FAR(bias, (uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x), (rows, cols, bias, x), bias, x);
-FAR(bias_back, (uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias), (rows, cols, dx, dbias), dx,
-    dbias);
-FAR(bias_relu, (uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x), (rows, cols, bias, x), bias, x);
-FAR(relu_back, (size_t count, const weir_real *x, weir_real *dx), (count, x, dx), x, dx);
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *dout,
+     weir_real *dtable),
+    (far_cpu(), rows, cols, slots, stride, dout, dtable), slots, dout, dtable);
+FAR(bias, (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x),
+    (far_cpu(), rows, cols, bias, x), bias, x);
+FAR(bias_back, (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias),
+    (far_cpu(), rows, cols, dx, dbias), dx, dbias);
+FAR(bias_relu, (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x),
+    (far_cpu(), rows, cols, bias, x), bias, x);
+FAR(relu_back, (const weir_kernels *k, size_t count, const weir_real *x, weir_real *dx), (far_cpu(), count, x, dx), x,
+    dx);
 FAR(layer_norm,
-    (uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain, const weir_real *shift, weir_real *out,
-     weir_real *stats),
-    (rows, cols, x, gain, shift, out, stats), x, gain, shift, out, stats);
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain,
+     const weir_real *shift, weir_real *out, weir_real *stats),
+    (far_cpu(), rows, cols, x, gain, shift, out, stats), x, gain, shift, out, stats);
 FAR(layer_norm_back,
-    (uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats, const weir_real *gain,
-     const weir_real *dout, weir_real *dx, weir_real *dgain, weir_real *dshift),
-    (rows, cols, x, stats, gain, dout, dx, dgain, dshift), x, stats, gain, dout, dx, dgain, dshift);
-FAR(dropout, (uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x), (rows, cols, dropout, x),
-    dropout->keys, x);
-FAR(segment_dropout, (const weir_segments *segments, uint32_t cols, const weir_dropout *dropout, weir_real *x),
-    (segments, cols, dropout, x), segments->offsets, segments->index, dropout->keys, x);
-FAR(add, (size_t count, const weir_real *x, weir_real *y), (count, x, y), x, y);
-FAR(approach, (size_t count, weir_real share, const weir_real *x, weir_real *y), (count, share, x, y), x, y);
-FAR_SUM(square_sum, (size_t count, const weir_real *x), (count, x), x);
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats,
+     const weir_real *gain, const weir_real *dout, weir_real *dx, weir_real *dgain, weir_real *dshift),
+    (far_cpu(), rows, cols, x, stats, gain, dout, dx, dgain, dshift), x, stats, gain, dout, dx, dgain, dshift);
+FAR(dropout, (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x),
+    (far_cpu(), rows, cols, dropout, x), dropout->keys, x);
+FAR(segment_dropout,
+    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_dropout *dropout, weir_real *x),
+    (far_cpu(), segments, cols, dropout, x), segments->offsets, segments->index, dropout->keys, x);
+FAR(add, (const weir_kernels *k, size_t count, const weir_real *x, weir_real *y), (far_cpu(), count, x, y), x, y);
+FAR(approach, (const weir_kernels *k, size_t count, weir_real share, const weir_real *x, weir_real *y),
+    (far_cpu(), count, share, x, y), x, y);
+FAR_SUM(square_sum, (const weir_kernels *k, size_t count, const weir_real *x), (far_cpu(), count, x), x);
 FAR(adamw,
-    (size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1, weir_real *moment2,
-     weir_real *parameters),
-    (count, step, gradients, moment1, moment2, parameters), gradients, moment1, moment2, parameters);
+    (const weir_kernels *k, size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1,
+     weir_real *moment2, weir_real *parameters),
+    (far_cpu(), count, step, gradients, moment1, moment2, parameters), gradients, moment1, moment2, parameters);
 FAR(adagrad,
-    (size_t count, const weir_adagrad_step *step, const weir_real *gradients, weir_real *squares,
+    (const weir_kernels *k, size_t count, const weir_adagrad_step *step, const weir_real *gradients, weir_real *squares,
      weir_real *parameters),
-    (count, step, gradients, squares, parameters), gradients, squares, parameters);
+    (far_cpu(), count, step, gradients, squares, parameters), gradients, squares, parameters);
 
-static inline weir_kernels far_kernels(void) {
-    return (weir_kernels){
-        .name = "far",
-        .piece_bytes = far_cpu()->piece_bytes,
-        .alloc = far_alloc,
-        .release = far_release,
-        .to_device = far_to_device,
-        .to_host = far_to_host,
-        .zero = far_zero,
-        .finish = far_finish,
-        .gemm = far_gemm,
-        .row_products = far_row_products,
-        .gather_rows = far_gather_rows,
-        .scatter_add_rows = far_scatter_add_rows,
-        .segment_mean = far_segment_mean,
-        .segment_mean_back = far_segment_mean_back,
-        .segment_sum = far_segment_sum,
-        .segment_sum_back = far_segment_sum_back,
-        .segment_degrees = far_segment_degrees,
-        .segment_join = far_segment_join,
-        .segment_max = far_segment_max,
-        .segment_max_back = far_segment_max_back,
-        .take_most = far_take_most,
-        .take_most_back = far_take_most_back,
-        .segment_deviation = far_segment_deviation,
-        .segment_deviation_back = far_segment_deviation_back,
-        .segment_amplify = far_segment_amplify,
-        .segment_amplify_back = far_segment_amplify_back,
-        .add_more = far_add_more,
-        .add_more_back = far_add_more_back,
-        .add_scaled_rows = far_add_scaled_rows,
-        .segment_scores = far_segment_scores,
-        .segment_scores_back = far_segment_scores_back,
-        .segment_softmax = far_segment_softmax,
-        .segment_softmax_back = far_segment_softmax_back,
-        .segment_mix = far_segment_mix,
-        .segment_mix_back = far_segment_mix_back,
-        .head_products = far_head_products,
-        .head_products_back = far_head_products_back,
-        .segment_log_count = far_segment_log_count,
-        .time_code = far_time_code,
-        .compose = far_compose,
-        .rebase = far_rebase,
-        .embed = far_embed,
-        .embed_back = far_embed_back,
-        .bias = far_bias,
-        .bias_back = far_bias_back,
-        .bias_relu = far_bias_relu,
-        .relu_back = far_relu_back,
-        .layer_norm = far_layer_norm,
-        .layer_norm_back = far_layer_norm_back,
-        .dropout = far_dropout,
-        .segment_dropout = far_segment_dropout,
-        .add = far_add,
-        .approach = far_approach,
-        .square_sum = far_square_sum,
-        .adamw = far_adamw,
-        .adagrad = far_adagrad,
-    };
+static inline const weir_kernels *far_kernels(void) {
+    const weir_kernels *first, table = {
+                                   .name = "far",
+                                   .piece_bytes = far_cpu()->piece_bytes,
+                                   .open = far_another,
+                                   .close = far_end,
+                                   .alloc = far_alloc,
+                                   .release = far_release,
+                                   .to_device = far_to_device,
+                                   .to_host = far_to_host,
+                                   .zero = far_zero,
+                                   .finish = far_finish,
+                                   .gemm = far_gemm,
+                                   .row_products = far_row_products,
+                                   .gather_rows = far_gather_rows,
+                                   .scatter_add_rows = far_scatter_add_rows,
+                                   .segment_mean = far_segment_mean,
+                                   .segment_mean_back = far_segment_mean_back,
+                                   .segment_sum = far_segment_sum,
+                                   .segment_sum_back = far_segment_sum_back,
+                                   .segment_degrees = far_segment_degrees,
+                                   .segment_join = far_segment_join,
+                                   .segment_max = far_segment_max,
+                                   .segment_max_back = far_segment_max_back,
+                                   .take_most = far_take_most,
+                                   .take_most_back = far_take_most_back,
+                                   .segment_deviation = far_segment_deviation,
+                                   .segment_deviation_back = far_segment_deviation_back,
+                                   .segment_amplify = far_segment_amplify,
+                                   .segment_amplify_back = far_segment_amplify_back,
+                                   .add_more = far_add_more,
+                                   .add_more_back = far_add_more_back,
+                                   .add_scaled_rows = far_add_scaled_rows,
+                                   .segment_scores = far_segment_scores,
+                                   .segment_scores_back = far_segment_scores_back,
+                                   .segment_softmax = far_segment_softmax,
+                                   .segment_softmax_back = far_segment_softmax_back,
+                                   .segment_mix = far_segment_mix,
+                                   .segment_mix_back = far_segment_mix_back,
+                                   .head_products = far_head_products,
+                                   .head_products_back = far_head_products_back,
+                                   .segment_log_count = far_segment_log_count,
+                                   .time_code = far_time_code,
+                                   .compose = far_compose,
+                                   .rebase = far_rebase,
+                                   .embed = far_embed,
+                                   .embed_back = far_embed_back,
+                                   .bias = far_bias,
+                                   .bias_back = far_bias_back,
+                                   .bias_relu = far_bias_relu,
+                                   .relu_back = far_relu_back,
+                                   .layer_norm = far_layer_norm,
+                                   .layer_norm_back = far_layer_norm_back,
+                                   .dropout = far_dropout,
+                                   .segment_dropout = far_segment_dropout,
+                                   .add = far_add,
+                                   .approach = far_approach,
+                                   .square_sum = far_square_sum,
+                                   .adamw = far_adamw,
+                                   .adagrad = far_adagrad,
+                               };
+    assert_ok(far_another(&table, &first));
+    return first;
 }
 
 #endif /* FAR_KERNELS_H */

@@ -49,7 +49,7 @@ static inline weir_err register_add_family(weir_models *models, const weir_schem
     void *params = NULL;
     weir_err err = weir_nn_shape_open(schema, &opts, &shape);
     if (!err) err = weir_nn_open(shape, cpu, &nn);
-    if (!err) err = cpu->alloc(weir_nn_parameter_count(nn) * sizeof(weir_real), &params);
+    if (!err) err = cpu->alloc(cpu, weir_nn_parameter_count(nn) * sizeof(weir_real), &params);
     if (!err) {
         weir_nn_init(nn, seed, params);
         if (family != WEIR_PACK_NETWORK)
@@ -69,7 +69,7 @@ static inline weir_err register_add_family(weir_models *models, const weir_schem
     if (!err) err = weir_models_add(models, weir_pack_draft_opts(draft), id);
     weir_pack_draft_close(draft);
     weir_trees_close(trees);
-    if (params) cpu->release(params);
+    if (params) cpu->release(cpu, params);
     weir_nn_close(nn);
     weir_nn_shape_free(shape);
     return err;

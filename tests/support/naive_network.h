@@ -219,7 +219,8 @@ static inline void naive_kept_shares(const naive_gather *g, uint32_t count, uint
     weir_dropout dropout = weir_nn_dropout_of(drop, g->layer << 16 | (g->step + 1));
     dropout.rate = drop->shares;
     dropout.keys = drop->keys ? &drop->keys[g->node] : &key;
-    weir_nn_kernels(g->f->nn)->segment_dropout(&(weir_segments){.count = 1, .offsets = offsets}, heads, &dropout, kept);
+    weir_nn_kernels(g->f->nn)->segment_dropout(weir_nn_kernels(g->f->nn),
+                                               &(weir_segments){.count = 1, .offsets = offsets}, heads, &dropout, kept);
 }
 
 static inline uint32_t naive_attention(const naive_gather *g, double *out) {
@@ -415,7 +416,7 @@ static inline void naive_dropout(const nn_fixture *f, const weir_nn_drop *drop, 
     weir_dropout dropout = weir_nn_dropout_of(drop, layer);
     for (size_t i = 0; i < (size_t)nodes * hidden; i++)
         mask[i] = 1;
-    weir_nn_kernels(f->nn)->dropout(nodes, hidden, &dropout, mask);
+    weir_nn_kernels(f->nn)->dropout(weir_nn_kernels(f->nn), nodes, hidden, &dropout, mask);
     for (size_t i = 0; i < (size_t)nodes * hidden; i++)
         out[i] *= (double)mask[i];
     free(mask);

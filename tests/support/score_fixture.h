@@ -357,7 +357,7 @@ static inline void score_net_open_wide(score_net *net, const weir_schema *schema
     assert_ok(weir_nn_shape_open(schema, &opts, &net->shape));
     assert_ok(weir_nn_open(net->shape, weir_kernels_cpu(), &net->nn));
     uint64_t parameters = weir_nn_parameter_count(net->nn);
-    assert_ok(weir_kernels_cpu()->alloc(parameters * sizeof *net->params, &memory));
+    assert_ok(weir_kernels_cpu()->alloc(weir_kernels_cpu(), parameters * sizeof *net->params, &memory));
     net->params = memory;
     weir_nn_init(net->nn, seed, net->params);
     for (uint64_t i = 0; i < parameters; i++)
@@ -386,7 +386,7 @@ static inline void score_net_open_family(score_net *net, const weir_schema *sche
 
 static inline void score_net_close(score_net *net) {
     weir_trees_close(net->trees);
-    weir_kernels_cpu()->release(net->params);
+    weir_kernels_cpu()->release(weir_kernels_cpu(), net->params);
     weir_nn_close(net->nn);
     weir_nn_shape_free(net->shape);
 }

@@ -60,8 +60,8 @@ static weir_err adamw_open_tables(weir_adamw *adamw) {
             table->moved[row] = STILL;
         cols = t[i].cols > cols ? t[i].cols : cols;
     }
-    weir_err err = k->alloc(cols * sizeof *adamw->zeros, (void **)&adamw->zeros);
-    if (!err) k->zero(adamw->zeros, cols * sizeof *adamw->zeros);
+    weir_err err = k->alloc(k, cols * sizeof *adamw->zeros, (void **)&adamw->zeros);
+    if (!err) k->zero(k, adamw->zeros, cols * sizeof *adamw->zeros);
     return err;
 }
 
@@ -87,8 +87,8 @@ weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_ad
     }
     adamw->made_up_max = (uint64_t)ceil(log(MOMENT_LEFT) / log(adamw->opts.beta1));
     for (unsigned i = 0; !err && i < 2; i++) {
-        err = k->alloc(bytes, (void **)&adamw->moments[i]);
-        if (!err) k->zero(adamw->moments[i], bytes);
+        err = k->alloc(k, bytes, (void **)&adamw->moments[i]);
+        if (!err) k->zero(k, adamw->moments[i], bytes);
     }
     if (!err) err = adamw_open_tables(adamw);
     if (err) {
@@ -103,9 +103,9 @@ void weir_adamw_close(weir_adamw *adamw) {
     if (!adamw) return;
     const weir_kernels *k = weir_nn_kernels(adamw->nn);
     for (unsigned i = 0; i < 2; i++) {
-        if (adamw->moments[i]) k->release(adamw->moments[i]);
+        if (adamw->moments[i]) k->release(k, adamw->moments[i]);
     }
-    if (adamw->zeros) k->release(adamw->zeros);
+    if (adamw->zeros) k->release(k, adamw->zeros);
     for (uint32_t i = 0; adamw->tables && i < adamw->table_count; i++)
         weir_free(adamw->tables[i].moved);
     weir_free(adamw->tables);
@@ -132,9 +132,9 @@ static void adamw_row_step(const weir_adamw *adamw, const weir_adamw_step *step,
     const weir_kernels *k = weir_nn_kernels(adamw->nn);
     const weir_adagrad_step adagrad = {.rate = step->rate, .epsilon = ADAGRAD_EPSILON, .scale = step->scale};
     if (adamw->opts.adagrad)
-        k->adagrad(count, &adagrad, gradients, adamw->moments[1] + at, params + at);
+        k->adagrad(k, count, &adagrad, gradients, adamw->moments[1] + at, params + at);
     else
-        k->adamw(count, step, gradients, adamw->moments[0] + at, adamw->moments[1] + at, params + at);
+        k->adamw(k, count, step, gradients, adamw->moments[0] + at, adamw->moments[1] + at, params + at);
 }
 
 static void adamw_bring_row(weir_adamw *adamw, const adamw_table *table, uint32_t row, weir_real *params) {
@@ -158,8 +158,9 @@ static void adamw_bring_row(weir_adamw *adamw, const adamw_table *table, uint32_
         step.beta2 = pow(adamw->opts.beta2, (double)rest);
         adamw_row_step(adamw, &step, at, t->cols, adamw->zeros, params);
     }
-    bool still = rest > 0 || (table->moved[row] & STILL) ||
-                 weir_nn_kernels(adamw->nn)->square_sum(t->cols, adamw->moments[0] + at) == 0;
+    bool still =
+        rest > 0 || (table->moved[row] & STILL) ||
+        weir_nn_kernels(adamw->nn)->square_sum(weir_nn_kernels(adamw->nn), t->cols, adamw->moments[0] + at) == 0;
     table->moved[row] = adamw->steps | (still ? STILL : 0);
 }
 
@@ -189,8 +190,8 @@ static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const w
         step->decay = t[first].decays ? adamw->opts.decay : 0;
         step->l2 = t[first].decays ? adamw->opts.l2 : 0;
         if (!t[first].looked_up)
-            weir_nn_kernels(adamw->nn)->adamw(end - begin, step, gradients + begin, adamw->moments[0] + begin,
-                                              adamw->moments[1] + begin, params + begin);
+            weir_nn_kernels(adamw->nn)->adamw(weir_nn_kernels(adamw->nn), end - begin, step, gradients + begin,
+                                              adamw->moments[0] + begin, adamw->moments[1] + begin, params + begin);
         else if (of_rows)
             adamw_row_step(adamw, of_rows, begin, end - begin, gradients + begin, params);
         first = i + 1;
@@ -206,7 +207,8 @@ static void adamw_step_rows(weir_adamw *adamw, const weir_adamw_step *step, cons
         for (uint32_t n = 0; n < count; n++) {
             uint64_t at = t->offset + (uint64_t)ids[n] * t->cols;
             adamw_row_step(adamw, step, at, t->cols, gradients + at, params);
-            bool still = weir_nn_kernels(adamw->nn)->square_sum(t->cols, adamw->moments[0] + at) == 0;
+            bool still = weir_nn_kernels(adamw->nn)->square_sum(weir_nn_kernels(adamw->nn), t->cols,
+                                                                adamw->moments[0] + at) == 0;
             adamw->tables[i].moved[ids[n]] = adamw->steps | (still ? STILL : 0);
         }
     }
@@ -218,13 +220,13 @@ static double adamw_square_sum(const weir_adamw *adamw, const weir_real *gradien
     uint32_t tensors, count;
     const weir_nn_tensor *t = weir_nn_tensors(adamw->nn, &tensors);
     double sum = 0, held = 0; /* of rows that a share has, and no other */
-    if (!rows) return k->square_sum(weir_nn_parameter_count(adamw->nn), gradients);
+    if (!rows) return k->square_sum(k, weir_nn_parameter_count(adamw->nn), gradients);
     for (uint32_t i = 0; i < tensors; i++)
-        if (!t[i].looked_up) sum += k->square_sum((size_t)t[i].rows * t[i].cols, gradients + t[i].offset);
+        if (!t[i].looked_up) sum += k->square_sum(k, (size_t)t[i].rows * t[i].cols, gradients + t[i].offset);
     for (uint32_t i = 0; i < adamw->table_count; i++) {
         const uint32_t *ids = weir_nn_rows_look(rows, i, &t, &count);
         for (uint32_t n = 0; n < count; n++)
-            *(t->held ? &held : &sum) += k->square_sum(t->cols, gradients + t->offset + (size_t)ids[n] * t->cols);
+            *(t->held ? &held : &sum) += k->square_sum(k, t->cols, gradients + t->offset + (size_t)ids[n] * t->cols);
     }
     return sum + (adamw->opts.sum ? adamw->opts.sum(adamw->opts.context, held) : held);
 }
@@ -254,7 +256,7 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
                 adamw->tables[i].moved[row] = adamw->steps;
     }
     adamw_step_tensors(adamw, &step, rows ? NULL : &of_rows, gradients, params);
-    return weir_nn_kernels(adamw->nn)->finish();
+    return weir_nn_kernels(adamw->nn)->finish(weir_nn_kernels(adamw->nn));
 }
 
 void weir_adamw_share_set(weir_adamw *adamw, double share) {
@@ -276,7 +278,7 @@ void weir_adamw_steps_set(weir_adamw *adamw, uint64_t steps) {
     for (uint32_t i = 0; i < adamw->table_count; i++) {
         const weir_nn_tensor *t = adamw->tables[i].tensor;
         for (uint32_t row = 0; row < t->rows; row++) {
-            bool still = k->square_sum(t->cols, adamw->moments[0] + t->offset + (size_t)row * t->cols) == 0;
+            bool still = k->square_sum(k, t->cols, adamw->moments[0] + t->offset + (size_t)row * t->cols) == 0;
             adamw->tables[i].moved[row] = steps | (still ? STILL : 0);
         }
     }

@@ -60,8 +60,8 @@ static void backward_head_of(const backward_pass *b, uint32_t layer, weir_real b
         backward_dx(b, rows, b->hidden, outputs, b->dhead, b->plan->head_weight + first, beta, d);
         return;
     }
-    if (beta == 0) b->k->zero(d, (size_t)rows * b->hidden * sizeof *d);
-    b->k->take_most_back((size_t)rows * b->hidden, layer - 1, b->tape->most_of, b->dhead, d);
+    if (beta == 0) b->k->zero(b->k, d, (size_t)rows * b->hidden * sizeof *d);
+    b->k->take_most_back(b->k, (size_t)rows * b->hidden, layer - 1, b->tape->most_of, b->dhead, d);
 }
 
 static void backward_head_weight(const backward_pass *b, const weir_real *dy) {
@@ -78,16 +78,16 @@ static weir_real *backward_head(backward_pass *b, const weir_real *dlogits) {
     uint32_t rows = b->block->targets, outputs = weir_nn_outputs(b->shape);
     if (weir_nn_answers(b->shape, b->layers)) {
         weir_real *dlast = backward_reals(b, rows, outputs);
-        if (dlast) b->k->to_device(dlast, dlogits, (size_t)rows * outputs * sizeof *dlast);
+        if (dlast) b->k->to_device(b->k, dlast, dlogits, (size_t)rows * outputs * sizeof *dlast);
         return dlast;
     }
     const bool most = weir_nn_jump_of(b->shape) == WEIR_NN_JUMP_MAX;
     weir_real *dy = backward_reals(b, rows, outputs), *dout = backward_reals(b, rows, b->hidden);
     weir_real *dmost = most ? backward_reals(b, rows, b->hidden) : NULL;
     if (b->starved) return NULL;
-    b->k->to_device(dy, dlogits, (size_t)rows * outputs * sizeof *dy);
+    b->k->to_device(b->k, dy, dlogits, (size_t)rows * outputs * sizeof *dy);
     backward_head_weight(b, dy);
-    b->k->bias_back(rows, outputs, dy, b->gradients + b->plan->head_bias);
+    b->k->bias_back(b->k, rows, outputs, dy, b->gradients + b->plan->head_bias);
     if (most) backward_dx(b, rows, b->hidden, outputs, dy, b->plan->head_weight, 0, dmost);
     b->dhead = most ? dmost : dy;
     backward_head_of(b, b->layers, 0, dout);
@@ -113,16 +113,16 @@ static void backward_finish_rows(const backward_pass *b, const weir_nn_layer_tap
     const size_t from = row * hidden;
     weir_real *gradients = b->gradients;
     if (b->norm == WEIR_NN_NORM_LAYER)
-        b->k->layer_norm_back(count, hidden, (t->dense ? t->dense : t->relu) + from, t->stats + row * 2,
+        b->k->layer_norm_back(b->k, count, hidden, (t->dense ? t->dense : t->relu) + from, t->stats + row * 2,
                               b->params + at->gain, d->out + from, d->dense + from, gradients + at->gain,
                               gradients + at->shift);
     if (at->dense != WEIR_NN_NO_TENSOR) {
-        b->k->bias_back(count, hidden, d->dense + from, gradients + at->dense_bias);
+        b->k->bias_back(b->k, count, hidden, d->dense + from, gradients + at->dense_bias);
         backward_dweight(b, count, hidden, hidden, t->relu + from, d->dense + from, at->dense);
         backward_dx(b, count, hidden, hidden, d->dense + from, at->dense, 0, d->sum + from);
     }
-    b->k->relu_back((size_t)count * hidden, t->relu + from, d->sum + from);
-    b->k->bias_back(count, hidden, d->sum + from, gradients + at->bias);
+    b->k->relu_back(b->k, (size_t)count * hidden, t->relu + from, d->sum + from);
+    b->k->bias_back(b->k, count, hidden, d->sum + from, gradients + at->bias);
 }
 
 /* One type of one hop, in pieces that stay in a cache, to d->sum, and through the layer's own weight to dbelow. below:
@@ -135,7 +135,7 @@ static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type
     const uint32_t piece = weir_kernels_piece(b->k, hidden);
     const bool answers = weir_nn_answers(b->shape, layer);
     const weir_real *dsum = d->sum + (size_t)range.begin * width;
-    if (answers) b->k->bias_back(rows, width, dsum, b->gradients + at->bias);
+    if (answers) b->k->bias_back(b->k, rows, width, dsum, b->gradients + at->bias);
     for (uint32_t done = 0, count; done < rows && !answers; done += count) {
         count = rows - done < piece ? rows - done : piece;
         backward_finish_rows(b, t, at, d, (size_t)range.begin + done, count);
@@ -186,12 +186,13 @@ static weir_real *backward_stream(backward_pass *b, uint32_t layer, const weir_r
         const weir_nn_type_slots *at = &b->plan->types[(layer - 1) * b->types + i % b->types];
         const size_t from = (size_t)range.begin * hidden;
         if (range.begin < range.end)
-            b->k->layer_norm_back(range.end - range.begin, hidden, t->stream + from, t->stats + (size_t)range.begin * 2,
-                                  b->params + at->gain, dout + from, d + from, b->gradients + at->gain,
-                                  b->gradients + at->shift);
+            b->k->layer_norm_back(b->k, range.end - range.begin, hidden, t->stream + from,
+                                  t->stats + (size_t)range.begin * 2, b->params + at->gain, dout + from, d + from,
+                                  b->gradients + at->gain, b->gradients + at->shift);
     }
-    if (b->dstream) b->k->add((size_t)t[1].nodes * hidden, b->dstream, d); /* a layer above has the first nodes alone */
-    if (goes_on) b->k->add(count, d, dbelow);
+    if (b->dstream)
+        b->k->add(b->k, (size_t)t[1].nodes * hidden, b->dstream, d); /* a layer above has the first nodes alone */
+    if (goes_on) b->k->add(b->k, count, d, dbelow);
     b->dstream = dbelow;
     return d;
 }
@@ -216,8 +217,8 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
     if (layer == 1 && !all_end) dbelow = backward_zeros(b, b->block->inputs, b->hidden);
     if (b->starved) return NULL;
     if (weir_nn_residual(b->shape) && layer > 1 && !answers && !t->stream)
-        b->k->add((size_t)t->nodes * b->hidden, dout, dbelow);
-    if (dropout.rate > 0 && !answers) b->k->dropout(t->nodes, b->hidden, &dropout, dout);
+        b->k->add(b->k, (size_t)t->nodes * b->hidden, dout, dbelow);
+    if (dropout.rate > 0 && !answers) b->k->dropout(b->k, t->nodes, b->hidden, &dropout, dout);
     for (uint32_t hop = 0; hop <= b->layers - layer; hop++) {
         for (uint32_t type = 0; type < b->types; type++) {
             weir_block_range range = b->block->ranges[(size_t)hop * b->types + type];
@@ -230,7 +231,7 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
     for (uint32_t s = 0; s < steps && !b->starved; s++)
         backward_step(b, layer, s, steps, d.sum, dbelow, dself);
     if (dself != dbelow) /* layer 1 took its own rows out of layer 0's, once a node */
-        b->k->scatter_add_rows(t->nodes, b->hidden, dself, b->tape->input_of, dbelow);
+        b->k->scatter_add_rows(b->k, t->nodes, b->hidden, dself, b->tape->input_of, dbelow);
     return dbelow;
 }
 
@@ -248,15 +249,15 @@ static void backward_encode(const backward_pass *b, uint32_t type, weir_real *dh
     for (uint32_t first = 0; first < all; first += piece) {
         uint32_t rows = all - first < piece ? all - first : piece;
         weir_real *d = dh0 + ((size_t)range.begin + first) * b->hidden;
-        b->k->relu_back((size_t)rows * b->hidden, b->tape->h0 + (d - dh0), d);
-        b->k->bias_back(rows, b->hidden, d, b->gradients + at->bias);
+        b->k->relu_back(b->k, (size_t)rows * b->hidden, b->tape->h0 + (d - dh0), d);
+        b->k->bias_back(b->k, rows, b->hidden, d, b->gradients + at->bias);
         if (width > 0) {
             const weir_real *numbers = b->tape->numbers[type] + (size_t)first * width;
             backward_dweight(b, rows, width, b->hidden, numbers, d, at->weight);
         }
         for (uint32_t c = 0; c < categories; c++) {
             const uint32_t *slots = b->tape->slots[type] + (size_t)first * categories + c;
-            b->k->embed_back(rows, b->hidden, slots, categories, d,
+            b->k->embed_back(b->k, rows, b->hidden, slots, categories, d,
                              at->brought[c] ? b->tape->brought->gradients : b->gradients + at->categories[c]);
         }
         if (all - first <= piece) break; /* the next first would be past 32 bits where a piece is everything */
@@ -266,7 +267,7 @@ static void backward_encode(const backward_pass *b, uint32_t type, weir_real *dh
 /* What has the kernels' attention may still be on its way: listeners hear of what is in memory. */
 static weir_err backward_tell(const backward_pass *b, const weir_nn_listener *listener, uint64_t from) {
     if (!listener || b->starved || from == 0) return WEIR_OK; /* without encoders that is the end */
-    weir_err err = b->k->finish();
+    weir_err err = b->k->finish(b->k);
     if (!err) listener->finished(listener->context, from);
     return err;
 }
@@ -278,7 +279,7 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
         return WEIR_ERR(WEIR_EINVAL, "there is no tape to go back on; open the workspace with one, and go forward");
     const weir_nn_shape *shape = weir_nn_shape_of(nn);
     backward_pass b = {
-        .nn = nn, .tape = tape, .block = tape->block, .shape = shape, .k = weir_nn_kernels(nn), .w = workspace};
+        .nn = nn, .tape = tape, .block = tape->block, .shape = shape, .k = tape->kernels, .w = workspace};
     b.plan = weir_nn_plan_of(nn);
     b.params = params;
     b.gradients = gradients;
@@ -300,5 +301,5 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
         return WEIR_NOMEM("for the gradients of a batch of %u nodes; lower the batch or the "
                           "fan-outs",
                           b.block->nodes);
-    return err ? err : b.k->finish();
+    return err ? err : b.k->finish(b.k);
 }

@@ -24,10 +24,11 @@ static void attention_unmix(const weir_nn_gather_back *b, const weir_attention *
                             const weir_attention_back *back) {
     const weir_nn_gather *g = &b->g;
     const weir_segments *entries = &b->kept.entries;
-    g->k->segment_mix_back(entries, g->heads, b->kept.mixed, g->hidden, b->kept.values, b->dout, d->shares, d->values);
-    if (g->share_drop.rate > 0) g->k->segment_dropout(entries, g->heads, &g->share_drop, d->shares);
-    g->k->segment_softmax_back(entries, g->heads, b->kept.shares, d->shares);
-    g->k->segment_scores_back(entries, scoring, d->shares, back);
+    g->k->segment_mix_back(g->k, entries, g->heads, b->kept.mixed, g->hidden, b->kept.values, b->dout, d->shares,
+                           d->values);
+    if (g->share_drop.rate > 0) g->k->segment_dropout(g->k, entries, g->heads, &g->share_drop, d->shares);
+    g->k->segment_softmax_back(g->k, entries, g->heads, b->kept.shares, d->shares);
+    g->k->segment_scores_back(g->k, entries, scoring, d->shares, back);
 }
 
 /* From what is known of edges to its weight. False: no memory. */
@@ -38,7 +39,7 @@ static bool attention_unproject_edges(const weir_nn_gather_back *b, uint32_t col
     if (b->kept.origin) {
         weir_real *of_edges = weir_nn_back_zeros(g->k, b->w, g->entries, cols);
         if (!of_edges) return false;
-        g->k->embed_back(b->kept.entry_count, cols, b->kept.origin, 1, dentries, of_edges);
+        g->k->embed_back(g->k, b->kept.entry_count, cols, b->kept.origin, 1, dentries, of_edges);
         dedges = of_edges;
     }
     if (g->edge_width)
@@ -63,8 +64,8 @@ static bool attention_unproject(const weir_nn_gather_back *b, uint32_t cols, con
     const uint64_t query = g->extra[ATTENTION_QUERY];
     const size_t first = (size_t)g->x_begin * g->child_cols, own = (size_t)rows * g->hidden;
     if (b->kept.origin) {
-        g->k->head_products_back(parents, g->heads, g->hidden, b->kept.values + own, g->params + query, d->queries,
-                                 d->values + own, b->gradients + query);
+        g->k->head_products_back(g->k, parents, g->heads, g->hidden, b->kept.values + own, g->params + query,
+                                 d->queries, d->values + own, b->gradients + query);
         attention_unproject_values(b, parents, g->parents, d->values + own, b->dparents);
     } else {
         weir_nn_back_weight(g->k, parents, g->parent_cols, cols, g->parents, d->queries, b->gradients + query);
@@ -105,7 +106,7 @@ bool weir_nn_gat_back(const weir_nn_gather_back *b) {
                                     .edges = b->kept.edges,
                                     .weights = b->kept.ones};
     attention_unmix(b, &scoring, &d, &(weir_attention_back){d.keys, d.queries, d.edges, d.ones});
-    g->k->head_products_back(b->kept.rows, g->heads, g->hidden, b->kept.values, g->params + score, d.keys, d.values,
-                             b->gradients + score);
+    g->k->head_products_back(g->k, b->kept.rows, g->heads, g->hidden, b->kept.values, g->params + score, d.keys,
+                             d.values, b->gradients + score);
     return attention_unproject(b, g->heads, &d);
 }

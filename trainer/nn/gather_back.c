@@ -10,38 +10,38 @@ weir_real *weir_nn_back_reals(weir_nn_workspace *w, size_t rows, size_t cols) {
 
 weir_real *weir_nn_back_zeros(const weir_kernels *k, weir_nn_workspace *w, size_t rows, size_t cols) {
     weir_real *zeros = weir_nn_back_reals(w, rows, cols);
-    if (zeros) k->zero(zeros, rows * cols * sizeof *zeros);
+    if (zeros) k->zero(k, zeros, rows * cols * sizeof *zeros);
     return zeros;
 }
 
 void weir_nn_back_weight(const weir_kernels *k, uint32_t rows, uint32_t in, uint32_t out, const weir_real *x,
                          const weir_real *dy, weir_real *dweight) {
-    k->gemm(&(weir_gemm){.m = in,
-                         .n = out,
-                         .k = rows,
-                         .a_transposed = true,
-                         .a = x,
-                         .lda = in,
-                         .b = dy,
-                         .ldb = out,
-                         .beta = 1,
-                         .c = dweight,
-                         .ldc = out});
+    k->gemm(k, &(weir_gemm){.m = in,
+                            .n = out,
+                            .k = rows,
+                            .a_transposed = true,
+                            .a = x,
+                            .lda = in,
+                            .b = dy,
+                            .ldb = out,
+                            .beta = 1,
+                            .c = dweight,
+                            .ldc = out});
 }
 
 void weir_nn_back_input(const weir_kernels *k, uint32_t rows, uint32_t in, uint32_t out, const weir_real *dy,
                         const weir_real *weight, weir_real beta, weir_real *dx) {
-    k->gemm(&(weir_gemm){.m = rows,
-                         .n = in,
-                         .k = out,
-                         .b_transposed = true,
-                         .a = dy,
-                         .lda = out,
-                         .b = weight,
-                         .ldb = out,
-                         .beta = beta,
-                         .c = dx,
-                         .ldc = in});
+    k->gemm(k, &(weir_gemm){.m = rows,
+                            .n = in,
+                            .k = out,
+                            .b_transposed = true,
+                            .a = dy,
+                            .lda = out,
+                            .b = weight,
+                            .ldb = out,
+                            .beta = beta,
+                            .c = dx,
+                            .ldc = in});
 }
 
 bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, bool wanted, weir_real **dgatheredp) {
@@ -60,7 +60,8 @@ static bool gather_mean_back(const weir_nn_gather_back *b) {
     weir_real *dmean;
     if (!weir_nn_back_gathered(b, b->g.child_cols, b->dx, &dmean)) return false;
     if (dmean)
-        b->g.k->segment_mean_back(&b->g.children, b->g.child_cols, dmean, b->g.child_cols, b->dx, b->g.child_cols);
+        b->g.k->segment_mean_back(b->g.k, &b->g.children, b->g.child_cols, dmean, b->g.child_cols, b->dx,
+                                  b->g.child_cols);
     return true;
 }
 

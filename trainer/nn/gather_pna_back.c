@@ -9,9 +9,9 @@ bool weir_nn_pna_back(const weir_nn_gather_back *b) {
     weir_real *d;
     if (!weir_nn_back_gathered(b, all, b->dx, &d)) return false;
     if (!d) return true;
-    g->k->segment_amplify_back(&g->children, 3 * cols, d);
-    g->k->segment_mean_back(&g->children, cols, d, all, b->dx, cols);
-    g->k->segment_max_back(rows, cols, b->kept.chosen, d + cols, all, b->dx, cols);
-    g->k->segment_deviation_back(&g->children, cols, g->x, cols, m, m + 2 * cols, d + 2 * cols, all, b->dx, cols);
+    g->k->segment_amplify_back(g->k, &g->children, 3 * cols, d);
+    g->k->segment_mean_back(g->k, &g->children, cols, d, all, b->dx, cols);
+    g->k->segment_max_back(g->k, rows, cols, b->kept.chosen, d + cols, all, b->dx, cols);
+    g->k->segment_deviation_back(g->k, &g->children, cols, g->x, cols, m, m + 2 * cols, d + 2 * cols, all, b->dx, cols);
     return true;
 }

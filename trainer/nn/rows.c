@@ -185,12 +185,12 @@ weir_err weir_nn_rows_pack(weir_nn_rows *rows, const weir_real *flat, weir_real 
     const weir_kernels *k = weir_nn_kernels(rows->nn);
     const void *ids;
     weir_err err = WEIR_OK;
-    k->zero(packed, weir_nn_rows_size(rows) * sizeof *packed);
+    k->zero(k, packed, weir_nn_rows_size(rows) * sizeof *packed);
     for (uint32_t i = 0; !err && i < rows->count; i++) {
         const rows_table *table = &rows->tables[i];
         if (table->tensor->held) continue;
         err = weir_kernel_room_bring(&rows->brought, k, table->ids, table->count * sizeof *table->ids, &ids);
-        if (!err) k->embed(table->count, table->tensor->cols, ids, 1, flat + table->tensor->offset, packed);
+        if (!err) k->embed(k, table->count, table->tensor->cols, ids, 1, flat + table->tensor->offset, packed);
         packed += (size_t)table->count * table->tensor->cols;
     }
     return err;
@@ -198,7 +198,7 @@ weir_err weir_nn_rows_pack(weir_nn_rows *rows, const weir_real *flat, weir_real 
 
 static void rows_zero(const weir_kernels *k, const rows_table *table, weir_real *flat) {
     for (uint32_t n = 0; n < table->count; n++)
-        k->zero(flat + table->tensor->offset + (size_t)table->ids[n] * table->tensor->cols,
+        k->zero(k, flat + table->tensor->offset + (size_t)table->ids[n] * table->tensor->cols,
                 table->tensor->cols * sizeof *flat);
 }
 
@@ -216,7 +216,7 @@ weir_err weir_nn_rows_unpack(weir_nn_rows *rows, const weir_real *packed, weir_r
         if (table->tensor->held) continue;
         rows_zero(k, table, flat);
         err = weir_kernel_room_bring(&rows->brought, k, table->ids, table->count * sizeof *table->ids, &ids);
-        if (!err) k->embed_back(table->count, table->tensor->cols, ids, 1, packed, flat + table->tensor->offset);
+        if (!err) k->embed_back(k, table->count, table->tensor->cols, ids, 1, packed, flat + table->tensor->offset);
         packed += (size_t)table->count * table->tensor->cols;
     }
     return err;

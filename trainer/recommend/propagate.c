@@ -36,14 +36,14 @@ static void propagate_part(void *context, uint32_t part, uint32_t thread) {
     const weir_segments segments = {.count = count,
                                     .offsets = (of_users ? pairs->user_offsets : pairs->item_offsets) + begin,
                                     .index = of_users ? pairs->user_items : pairs->item_users};
-    kernels->segment_sum(&segments, of_users ? pairs->user_weights : pairs->item_weights, width,
+    kernels->segment_sum(kernels, &segments, of_users ? pairs->user_weights : pairs->item_weights, width,
                          of_users ? l->in + items_at : l->in, width, l->out + at, width);
     if (l->first) memcpy(p->out + at, p->x + at, cells * sizeof *p->out);
     if (p->sums && !of_users) { /* e(0) to e(K-1) */
         if (l->first) memset(p->sums + at - items_at, 0, cells * sizeof *p->sums);
-        kernels->add(cells, l->in + at, p->sums + at - items_at);
+        kernels->add(kernels, cells, l->in + at, p->sums + at - items_at);
     }
-    kernels->add(cells, l->out + at, p->out + at);
+    kernels->add(kernels, cells, l->out + at, p->out + at);
     if (!l->last) return;
     for (size_t i = 0; i < cells; i++)
         p->out[at + i] /= (float)(p->layers + 1);

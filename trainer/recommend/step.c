@@ -131,37 +131,37 @@ static void step_softmax_part(weir_recommend_step *s, step_part *p, uint32_t beg
         p->item_lengths[i] = step_unit(s, p->items + (size_t)i * width);
         own[i] = step_product(width, p->users + (size_t)i * width, p->items + (size_t)i * width);
     }
-    kernels->gemm(&(weir_gemm){.m = count,
-                               .n = negatives,
-                               .k = width,
-                               .b_transposed = true,
-                               .a = p->users,
-                               .lda = width,
-                               .b = s->compared,
-                               .ldb = width,
-                               .c = scores,
-                               .ldc = negatives});
+    kernels->gemm(kernels, &(weir_gemm){.m = count,
+                                        .n = negatives,
+                                        .k = width,
+                                        .b_transposed = true,
+                                        .a = p->users,
+                                        .lda = width,
+                                        .b = s->compared,
+                                        .ldb = width,
+                                        .c = scores,
+                                        .ldc = negatives});
     for (uint32_t i = 0; i < count; i++)
         p->loss += step_softmax_row(s, step_item(s, begin + i), own[i], scores + (size_t)i * negatives, &own[i]);
-    kernels->gemm(&(weir_gemm){.m = count,
-                               .n = width,
-                               .k = negatives,
-                               .a = scores,
-                               .lda = negatives,
-                               .b = s->compared,
-                               .ldb = width,
-                               .c = p->user_moves,
-                               .ldc = width});
-    kernels->gemm(&(weir_gemm){.m = negatives,
-                               .n = width,
-                               .k = count,
-                               .a_transposed = true,
-                               .a = scores,
-                               .lda = negatives,
-                               .b = p->users,
-                               .ldb = width,
-                               .c = p->negative_moves,
-                               .ldc = width});
+    kernels->gemm(kernels, &(weir_gemm){.m = count,
+                                        .n = width,
+                                        .k = negatives,
+                                        .a = scores,
+                                        .lda = negatives,
+                                        .b = s->compared,
+                                        .ldb = width,
+                                        .c = p->user_moves,
+                                        .ldc = width});
+    kernels->gemm(kernels, &(weir_gemm){.m = negatives,
+                                        .n = width,
+                                        .k = count,
+                                        .a_transposed = true,
+                                        .a = scores,
+                                        .lda = negatives,
+                                        .b = p->users,
+                                        .ldb = width,
+                                        .c = p->negative_moves,
+                                        .ldc = width});
     for (uint32_t i = 0; i < count; i++) {
         float *users = p->users + (size_t)i * width, *items = p->items + (size_t)i * width;
         float *user_move = p->user_moves + (size_t)i * width, *item_move = p->item_moves + (size_t)i * width;
@@ -239,17 +239,21 @@ static void step_gather(weir_recommend_step *s, uint32_t parts) {
         const uint32_t begin = part * STEP_PAIRS;
         for (uint32_t i = begin; i < s->chosen_count && i < begin + STEP_PAIRS; i++) {
             const size_t row = (size_t)(i - begin) * width;
-            kernels->add(width, p->user_moves + row, s->vector_moves + (size_t)s->user_of[s->chosen[i]] * width);
-            kernels->add(width, p->item_moves + row, s->vector_moves + items_at + (size_t)step_item(s, i) * width);
+            kernels->add(kernels, width, p->user_moves + row,
+                         s->vector_moves + (size_t)s->user_of[s->chosen[i]] * width);
+            kernels->add(kernels, width, p->item_moves + row,
+                         s->vector_moves + items_at + (size_t)step_item(s, i) * width);
             if (bpr)
-                kernels->add(width, p->negative_moves + row, s->vector_moves + items_at + (size_t)s->drawn[i] * width);
+                kernels->add(kernels, width, p->negative_moves + row,
+                             s->vector_moves + items_at + (size_t)s->drawn[i] * width);
         }
-        if (!bpr && part > 0) kernels->add((size_t)s->negatives * width, p->negative_moves, s->parts[0].negative_moves);
+        if (!bpr && part > 0)
+            kernels->add(kernels, (size_t)s->negatives * width, p->negative_moves, s->parts[0].negative_moves);
     }
     for (uint32_t n = 0; !bpr && n < s->negatives; n++) {
         float *move = s->parts[0].negative_moves + (size_t)n * width;
         step_unit_back(s, s->compared + (size_t)n * width, s->compared_lengths[n], move);
-        kernels->add(width, move, s->vector_moves + items_at + (size_t)s->drawn[n] * width);
+        kernels->add(kernels, width, move, s->vector_moves + items_at + (size_t)s->drawn[n] * width);
     }
 }
 
@@ -313,8 +317,8 @@ static void step_move_part(void *context, uint32_t part, uint32_t thread) {
                                   .correction2 = 1 - pow(STEP_BETA2, steps),
                                   .scale = 1};
     (void)thread;
-    weir_kernels_cpu()->adamw(left < STEP_CELLS ? left : STEP_CELLS, &step, s->gradient + begin, s->moment1 + begin,
-                              s->moment2 + begin, s->parameters + begin);
+    weir_kernels_cpu()->adamw(weir_kernels_cpu(), left < STEP_CELLS ? left : STEP_CELLS, &step, s->gradient + begin,
+                              s->moment1 + begin, s->moment2 + begin, s->parameters + begin);
 }
 
 void weir_recommend_step_move(weir_recommend_step *s, double share) {

@@ -110,10 +110,10 @@ static weir_err training_sum_rows(weir_trained *t) {
         weir_buf_clear(&t->packed_host);
         summed = (weir_real *)(void *)weir_buf_reserve(&t->packed_host, bytes);
         if (!summed) return weir_buf_err(&t->packed_host);
-        k->to_host(summed, t->packed.memory, bytes);
+        k->to_host(k, summed, t->packed.memory, bytes);
     }
     weir_comm_sum_floats(t->comm, summed, count);
-    if (!k->unified) k->to_device(t->packed.memory, summed, bytes);
+    if (!k->unified) k->to_device(k, t->packed.memory, summed, bytes);
     return weir_nn_rows_unpack(t->rows, t->packed.memory, t->gradients);
 }
 
@@ -141,7 +141,7 @@ static void training_zero_gradients(weir_trained *t) {
     const weir_nn_tensor *of = weir_nn_tensors(t->nn, &tensors);
     for (uint32_t i = 0; i < tensors; i++)
         if (!of[i].looked_up)
-            k->zero(t->gradients + of[i].offset, (size_t)of[i].rows * of[i].cols * sizeof *t->gradients);
+            k->zero(k, t->gradients + of[i].offset, (size_t)of[i].rows * of[i].cols * sizeof *t->gradients);
     weir_nn_rows_zero(t->rows, t->gradients);
 }
 

@@ -214,7 +214,7 @@ static weir_err shares_exchange(weir_train_shares *s, const weir_kernels *k, con
         for (uint32_t rank = 0; rank < s->ranks; rank++)
             bytes += sent[rank];
         char *copy = weir_buf_reserve(&s->sent, bytes);
-        if (copy) k->to_host(copy, numbers, bytes);
+        if (copy) k->to_host(k, copy, numbers, bytes);
         from = copy;
         err = weir_buf_err(&s->sent);
     }
@@ -254,17 +254,17 @@ weir_err weir_train_shares_pull(weir_train_shares *s, const weir_nn *nn, const w
     for (size_t i = 0; i < runs; i++) {
         weir_real **at = run[i].rank == s->rank ? &own : &to;
         uint32_t rows = run[i].end - run[i].begin;
-        k->zero(*at, rows * row);
-        k->embed(rows, hidden, (const uint32_t *)rows_of_batch + run[i].begin, 1,
+        k->zero(k, *at, rows * row);
+        k->embed(k, rows, hidden, (const uint32_t *)rows_of_batch + run[i].begin, 1,
                  params + shares_offset(nn, &s->tables[run[i].table]), *at);
         *at += (size_t)rows * hidden;
     }
     WEIR_ASSERT(own == NULL || own == brought + count * hidden);
-    err = k->finish();
+    err = k->finish(k);
     if (!err) err = shares_exchange(s, k, s->packed.memory, s->served, s->wanted, comm);
     if (err) return err;
-    if (wants->remote) k->to_device(brought, s->received.bytes, wants->remote * row);
-    if (count) k->zero(s->gradients.memory, count * row);
+    if (wants->remote) k->to_device(k, brought, s->received.bytes, wants->remote * row);
+    if (count) k->zero(k, s->gradients.memory, count * row);
     *broughtp = (weir_nn_brought){brought, s->gradients.memory, (uint32_t)count};
     return WEIR_OK;
 }
@@ -285,7 +285,7 @@ weir_err weir_train_shares_push(weir_train_shares *s, const weir_nn *nn, const w
     for (size_t i = 0; i < runs; i++) { /* by rank: TRAIN-R4 */
         const weir_real **at = run[i].rank == s->rank ? &own : &from;
         uint32_t rows = run[i].end - run[i].begin;
-        k->embed_back(rows, hidden, (const uint32_t *)rows_of_batch + run[i].begin, 1, *at,
+        k->embed_back(k, rows, hidden, (const uint32_t *)rows_of_batch + run[i].begin, 1, *at,
                       gradients + shares_offset(nn, &s->tables[run[i].table]));
         *at += (size_t)rows * hidden;
     }
@@ -327,7 +327,8 @@ static weir_err shares_gather_rows(shares_gathering *g, const weir_train_shares_
     weir_buf_clear(&g->received);
     char *lent = weir_buf_reserve(&g->lent, bytes + 1);
     if (!lent) return weir_buf_err(&g->lent);
-    weir_nn_kernels(g->nn)->to_host(lent, g->flat + tensor->offset + (size_t)first * tensor->cols, bytes);
+    weir_nn_kernels(g->nn)->to_host(weir_nn_kernels(g->nn), lent,
+                                    g->flat + tensor->offset + (size_t)first * tensor->cols, bytes);
     g->lengths[0] = bytes;
     weir_err err = weir_comm_exchange(g->comm, lent, g->lengths, &g->received, g->received_bytes);
     if (err || g->shares->rank != 0) return err;
@@ -354,7 +355,8 @@ static weir_err shares_gather_tensor(shares_gathering *g, const weir_nn_tensor *
         if (table)
             err = shares_gather_rows(g, table, tensor, begin, end);
         else if (g->puts)
-            weir_nn_kernels(g->nn)->to_host(g->piece, g->flat + tensor->offset + (size_t)begin * tensor->cols,
+            weir_nn_kernels(g->nn)->to_host(weir_nn_kernels(g->nn), g->piece,
+                                            g->flat + tensor->offset + (size_t)begin * tensor->cols,
                                             count * sizeof *g->piece);
         if (!err && g->puts) err = g->sink->put(g->sink->context, g->piece, count);
     }
@@ -393,8 +395,8 @@ void weir_train_shares_take(const weir_train_shares *shares, const weir_nn *nn, 
         weir_real *to = flat + tensor[i].offset;
         const weir_train_shares_table *table = shares_table_of(shares, nn, &tensor[i]);
         for (uint32_t n = 0; table && n < table->own_count; n++)
-            k->to_device(to + n * cols, all + table->own[n] * cols, row);
-        if (!table) k->to_device(to, all, tensor[i].rows * row);
+            k->to_device(k, to + n * cols, all + table->own[n] * cols, row);
+        if (!table) k->to_device(k, to, all, tensor[i].rows * row);
         all += (table ? table->slots : tensor[i].rows) * cols;
     }
 }

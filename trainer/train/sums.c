@@ -18,9 +18,10 @@ typedef struct sums_piece {
 enum { SUMS_ROWS, SUMS_LOSS, SUMS_PIECES };
 
 struct weir_train_sums {
-    const weir_kernels *kernels;
-    weir_real *gradients; /* in their memory */
-    weir_real *host;      /* all pieces, which MPI reads and writes; NULL: it can do so where they are */
+    const weir_kernels *kernels; /* the network's, of who computes       */
+    const weir_kernels *copying; /* the thread's own context              */
+    weir_real *gradients;        /* in their memory */
+    weir_real *host;             /* all pieces, which MPI reads and writes; NULL: it can do so where they are */
     weir_comm *channel;
     sums_piece *pieces;   /* from the array's end to its beginning */
     uint32_t count;       /* of all that is to be done in a step   */
@@ -84,7 +85,7 @@ static void sums_begin_next(weir_train_sums *s) {
         const sums_piece piece = s->pieces[s->begun - SUMS_PIECES];
         const uint64_t count = piece.end - piece.begin;
         weir_real *numbers = s->host ? s->host + piece.host : s->gradients + piece.begin;
-        if (s->host) s->kernels->to_host(numbers, s->gradients + piece.begin, count * sizeof *numbers);
+        if (s->host) s->copying->to_host(s->copying, numbers, s->gradients + piece.begin, count * sizeof *numbers);
         weir_comm_sum_floats_begin(s->channel, numbers, count);
     }
 }
@@ -177,7 +178,7 @@ void weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us
     weir_mutex_unlock(&sums->mutex);
     for (uint32_t i = 0; sums->host && i < sums->count - SUMS_PIECES; i++) {
         const sums_piece piece = sums->pieces[i];
-        sums->kernels->to_device(sums->gradients + piece.begin, sums->host + piece.host,
+        sums->kernels->to_device(sums->kernels, sums->gradients + piece.begin, sums->host + piece.host,
                                  (piece.end - piece.begin) * sizeof *sums->host);
     }
 }
@@ -198,6 +199,7 @@ weir_err weir_train_sums_open(const weir_nn *nn, weir_real *gradients, weir_comm
     s->heard_lengths = weir_calloc(weir_comm_ranks(channel), sizeof *s->heard_lengths);
     weir_err err = s->heard_lengths ? sums_cut(s, nn) : WEIR_NOMEM("for the sum of gradients");
     s->begun = s->count;
+    if (!err) err = s->kernels->open(s->kernels, &s->copying);
     if (!err) err = weir_thread_start("sum", WEIR_ROLE_WORKER, sums_main, s, &s->thread);
     if (err) {
         weir_train_sums_close(s);
@@ -214,6 +216,7 @@ void weir_train_sums_close(weir_train_sums *sums) {
     weir_cond_broadcast(&sums->changed);
     weir_mutex_unlock(&sums->mutex);
     weir_thread_join(sums->thread);
+    if (sums->copying) sums->copying->close(sums->copying);
     weir_cond_destroy(&sums->changed);
     weir_mutex_destroy(&sums->mutex);
     weir_buf_free(&sums->told);

@@ -257,12 +257,12 @@ static weir_err training_network_open(weir_trained *t) {
     size_t bytes = weir_nn_parameter_count(t->nn) * sizeof(weir_real);
     size_t logits = (size_t)t->opts.batch * weir_nn_outputs(t->shape);
     size_t judged = (size_t)(t->targets->count - t->targets->ends[WEIR_TARGETS_TRAIN]);
-    err = k->alloc(bytes, (void **)&t->params);
-    if (!err) err = k->alloc(bytes, (void **)&t->best_params);
-    if (!err && t->opts.average > 0) err = k->alloc(bytes, (void **)&t->average);
-    if (t->average) k->zero(t->average, bytes);
-    if (!err) err = k->alloc(bytes, (void **)&t->gradients);
-    if (!err) k->zero(t->gradients, bytes);
+    err = k->alloc(k, bytes, (void **)&t->params);
+    if (!err) err = k->alloc(k, bytes, (void **)&t->best_params);
+    if (!err && t->opts.average > 0) err = k->alloc(k, bytes, (void **)&t->average);
+    if (t->average) k->zero(k, t->average, bytes);
+    if (!err) err = k->alloc(k, bytes, (void **)&t->gradients);
+    if (!err) k->zero(k, t->gradients, bytes);
     if (!err) err = weir_nn_rows_open(t->nn, &t->rows);
     t->logits = weir_calloc(logits, sizeof *t->logits);
     t->dlogits = weir_calloc(logits, sizeof *t->dlogits);
@@ -335,13 +335,13 @@ static weir_err training_begin(weir_trained *t) {
     if (!host) return WEIR_NOMEM(TRAINING_NO_MEMORY);
     double logit_max;
     weir_nn_init(t->nn, t->opts.seed, host);
-    k->to_device(t->params, host, count * sizeof *host);
+    k->to_device(k, t->params, host, count * sizeof *host);
     t->state.best = -INFINITY;
     weir_err err = weir_err_prefix(weir_nn_bound(t->nn, host, &logit_max), "as this network begins");
     if (!err && t->opts.resume) err = weir_training_state_load(t);
     if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
     if (!err && t->opts.resume) {
-        k->to_host(host, t->params, count * sizeof *host);
+        k->to_host(k, host, t->params, count * sizeof *host);
         err = training_check_ranks(t, host);
     }
     weir_free(host);
@@ -461,7 +461,7 @@ static weir_err training_validate(weir_trained *t, weir_train_epoch *epoch) {
 static void training_average(const weir_trained *t, uint32_t epoch) {
     const double keep = t->opts.average;
     if (!t->average) return;
-    weir_nn_kernels(t->nn)->approach(weir_nn_parameter_count(t->nn),
+    weir_nn_kernels(t->nn)->approach(weir_nn_kernels(t->nn), weir_nn_parameter_count(t->nn),
                                      (weir_real)((1 - keep) / (1 - pow(keep, (double)epoch))), t->params, t->average);
 }
 
@@ -480,8 +480,8 @@ static weir_err training_epoch(weir_trained *t) {
     if (epoch.best) {
         t->state.best = epoch.validation;
         t->state.best_epoch = epoch.number;
-        k->zero(t->best_params, weir_nn_parameter_count(t->nn) * sizeof *t->best_params);
-        k->add(weir_nn_parameter_count(t->nn), t->average ? t->average : t->params, t->best_params);
+        k->zero(k, t->best_params, weir_nn_parameter_count(t->nn) * sizeof *t->best_params);
+        k->add(k, weir_nn_parameter_count(t->nn), t->average ? t->average : t->params, t->best_params);
     }
     epoch.elapsed_us = weir_clock_mono_us(weir_clock_system()) - begin_us;
     /* What is ended between the two learns the epoch once more, and writes its line anew; the other way round the line
@@ -597,10 +597,10 @@ void weir_trained_close(weir_trained *trained) {
     weir_adamw_close(trained->adamw);
     weir_nn_workspace_close(trained->workspace);
     if (k) {
-        k->release(trained->params);
-        k->release(trained->best_params);
-        k->release(trained->average);
-        k->release(trained->gradients);
+        k->release(k, trained->params);
+        k->release(k, trained->best_params);
+        k->release(k, trained->average);
+        k->release(k, trained->gradients);
     }
     weir_kernel_room_release(&trained->packed);
     weir_buf_free(&trained->packed_host);

@@ -47,7 +47,7 @@ static weir_trained *rank_trains(weir_comm *comm, const weir_train_opts *opts, c
 static void one_rank(void **state) {
     (void)state;
     static const uint32_t embedded[] = {LEARN_WHO};
-    const weir_kernels table = far_kernels();
+    const weir_kernels *table = far_kernels();
     weir_comm *comm = NULL;
     rank_or_skip();
     assert_ok(weir_comm_start(NULL, NULL, &comm));
@@ -60,7 +60,7 @@ static void one_rank(void **state) {
         opts.embedded_count = i;
         opts.local = i == 1;
         opts.dropout = 0.1;
-        weir_trained *here = rank_trains(comm, &opts, NULL), *there = rank_trains(comm, &opts, &table);
+        weir_trained *here = rank_trains(comm, &opts, NULL), *there = rank_trains(comm, &opts, table);
         const weir_trained_view a = weir_trained_look(here), b = weir_trained_look(there);
         const uint64_t judged = a.targets->count - a.targets->ends[WEIR_TARGETS_TRAIN];
         assert_memory_equal(a.scores, b.scores, judged * sizeof *a.scores);

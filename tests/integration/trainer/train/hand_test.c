@@ -44,8 +44,8 @@ static struct {
 static weir_real *reals(void) {
     void *memory;
     size_t bytes = weir_nn_parameter_count(world.nn) * sizeof(weir_real);
-    assert_ok(weir_kernels_cpu()->alloc(bytes, &memory));
-    weir_kernels_cpu()->zero(memory, bytes);
+    assert_ok(weir_kernels_cpu()->alloc(weir_kernels_cpu(), bytes, &memory));
+    weir_kernels_cpu()->zero(weir_kernels_cpu(), memory, bytes);
     return memory;
 }
 
@@ -68,8 +68,8 @@ static void side_open(side *s, weir_comm *comm, weir_train_owners owners) {
 }
 
 static void side_close(side *s) {
-    weir_kernels_cpu()->release(s->gradients);
-    weir_kernels_cpu()->release(s->params);
+    weir_kernels_cpu()->release(weir_kernels_cpu(), s->gradients);
+    weir_kernels_cpu()->release(weir_kernels_cpu(), s->params);
     weir_nn_workspace_close(s->workspace);
     weir_targets_close(s->targets);
 }

@@ -34,9 +34,9 @@ static void check_degrees(const weir_kernels *k, uint32_t rows, uint32_t cols) {
                 naive_add(&back[index[e] * cols + c], expected[e] * (double)x[i * cols + c]);
         }
     }
-    k->segment_degrees(&s, known ? of : NULL, first, weights, own);
-    k->segment_sum_back(&s, weights, cols, x, dx);
-    k->add_scaled_rows(rows, cols, own, x, out);
+    k->segment_degrees(k, &s, known ? of : NULL, first, weights, own);
+    k->segment_sum_back(k, &s, weights, cols, x, dx);
+    k->add_scaled_rows(k, rows, cols, own, x, out);
     assert_sums(dx, back, (from + first) * cols, "dx");
     assert_close(out, scaled, rows * cols, "scaled");
     assert_close(weights, expected, entries, "weight");
@@ -59,7 +59,7 @@ static void check_joined(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *all = array(entries + rows + 1, sizeof *all), *origin = array(entries + rows + 1, sizeof *origin);
     const weir_segments s = {.count = rows, .offsets = offsets, .index = below(4) ? index : NULL};
     all[entries + rows] = origin[entries + rows] = 77;
-    k->segment_join(&s, first, joined, all, origin);
+    k->segment_join(k, &s, first, joined, all, origin);
     assert_int_equal(joined[0], 0);
     for (uint32_t i = 0; i < rows; i++) {
         for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++, at++) {
@@ -114,11 +114,11 @@ static void check_spread(const weir_kernels *k, uint32_t rows, uint32_t cols) {
             at->size += fabs(by) * (fabs(value) + size); /* the mean is rounded at its entries' size */
         }
     }
-    k->segment_mean(&s, cols, x, ldx, means, ld);
-    k->segment_max(&s, cols, x, ldx, most, ld, chosen);
-    k->segment_deviation(&s, cols, x, ldx, means, spread, ld);
-    k->segment_max_back(rows, cols, chosen, d, ld, dx, ldx);
-    k->segment_deviation_back(&s, cols, x, ldx, means, spread, d, ld, dx, ldx);
+    k->segment_mean(k, &s, cols, x, ldx, means, ld);
+    k->segment_max(k, &s, cols, x, ldx, most, ld, chosen);
+    k->segment_deviation(k, &s, cols, x, ldx, means, spread, ld);
+    k->segment_max_back(k, rows, cols, chosen, d, ld, dx, ldx);
+    k->segment_deviation_back(k, &s, cols, x, ldx, means, spread, d, ld, dx, ldx);
     assert_close(most, top, rows * ld, "most");
     for (uint32_t n = 0; n < rows * ld; n++) { /* of entries that are nearly equal, rounding is most of the variance */
         wide[n] *= wide[n];
@@ -144,7 +144,7 @@ static void the_most_of_no_number_is_none(void **state) {
             weir_real x[] = {1, 2, 3}, out;
             uint32_t chosen;
             x[at] = (weir_real)NAN;
-            tables[t]->segment_max(&s, 1, x, 1, &out, 1, &chosen);
+            tables[t]->segment_max(tables[t], &s, 1, x, 1, &out, 1, &chosen);
             assert_true(isnan(out) && chosen == at);
         }
     }
@@ -160,7 +160,7 @@ static void check_take_most(const weir_kernels *k, uint32_t rows, uint32_t cols)
         dx[a] = random_reals(count);
         for (uint32_t i = 0; a > 0 && i < count; i += 3)
             x[a][i] = x[a - 1][i];
-        k->take_most(count, a, x[a], out, chosen);
+        k->take_most(k, count, a, x[a], out, chosen);
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t best = 0;
@@ -173,16 +173,16 @@ static void check_take_most(const weir_kernels *k, uint32_t rows, uint32_t cols)
         double *back = doubles_of(dx[a], count);
         for (uint32_t i = 0; i < count; i++)
             back[i] += chosen[i] == a ? (double)d[i] : 0;
-        k->take_most_back(count, a, chosen, d, dx[a]);
+        k->take_most_back(k, count, a, chosen, d, dx[a]);
         assert_close(dx[a], back, count, "dx");
         free(x[a]);
     }
     const weir_real nan[] = {NAN, 1}, one[] = {1, 1};
     weir_real of_nan[2];
     uint32_t who[2];
-    k->take_most(2, 0, one, of_nan, who);
-    k->take_most(2, 1, nan, of_nan, who);
-    k->take_most(2, 2, one, of_nan, who);
+    k->take_most(k, 2, 0, one, of_nan, who);
+    k->take_most(k, 2, 1, nan, of_nan, who);
+    k->take_most(k, 2, 2, one, of_nan, who);
     assert_true(isnan(of_nan[0]) && who[0] == 1 && of_nan[1] == 1 && who[1] == 0);
     free(d), free(out), free(chosen);
 }
@@ -206,8 +206,8 @@ static void check_amplify(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         expected[at + 2 * cols] = scale > 0 ? expected[at] / scale : 0;
         back[at] += scale * back[at + cols] + (scale > 0 ? back[at + 2 * cols] / scale : 0);
     }
-    k->segment_amplify(&s, cols, x);
-    k->segment_amplify_back(&s, cols, d);
+    k->segment_amplify(k, &s, cols, x);
+    k->segment_amplify_back(k, &s, cols, d);
     assert_close(x, expected, 3 * rows * cols, "amplified");
     assert_close(d, back, 3 * rows * cols, "dx");
     free(offsets);
@@ -228,8 +228,8 @@ static void check_more(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         back[i] += (1 + (double)more) * (double)d[i];
         *sum += (double)x[i] * (double)d[i];
     }
-    k->add_more(n, &more, x, out);
-    k->add_more_back(n, &more, x, d, dmore, dx);
+    k->add_more(k, n, &more, x, out);
+    k->add_more_back(k, n, &more, x, d, dmore, dx);
     assert_close(out, expected, n, "more");
     assert_close(dx, back, n, "dx");
     *sum /= 100; /* of 2,800 terms: what is rounded is measured by their sizes, not by what they add up to */
@@ -292,8 +292,8 @@ static void check_scores(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         bw[c] += (double)d[at] * slope * z;
     }
     const weir_attention p = {.heads = heads, .cols = cols, .keys = x, .queries = q, .edges = ed, .weights = w};
-    k->segment_scores(&s, &p, scores);
-    k->segment_scores_back(&s, &p, d, &(weir_attention_back){dx, dq, de, dw});
+    k->segment_scores(k, &s, &p, scores);
+    k->segment_scores_back(k, &s, &p, d, &(weir_attention_back){dx, dq, de, dw});
     assert_close(scores, expected, entries * heads, "score");
     assert_close(dx, bx, from * cols, "dkeys");
     assert_close(dq, bq, rows * cols, "dqueries");
@@ -332,8 +332,8 @@ static void check_softmax(const weir_kernels *k, uint32_t rows, uint32_t cols) {
             back[n] += (double)d[m] * expected[m] * ((m == n) - expected[n]);
         }
     }
-    k->segment_softmax(&s, heads, scores);
-    k->segment_softmax_back(&s, heads, scores, d);
+    k->segment_softmax(k, &s, heads, scores);
+    k->segment_softmax_back(k, &s, heads, scores, d);
     assert_close(scores, expected, entries * heads, "share");
     assert_close(d, back, entries * heads, "dscore");
     free_segments(&s);
@@ -351,7 +351,7 @@ static void a_share_of_no_number_is_none(void **state) {
     const weir_kernels *tables[] = {weir_kernels_cpu(), &weir_loops_plain};
     for (unsigned t = 0; t < 2; t++) {
         weir_real scores[] = {1, (weir_real)NAN, 3, 3};
-        tables[t]->segment_softmax(&s, 1, scores);
+        tables[t]->segment_softmax(tables[t], &s, 1, scores);
         assert_true(isnan(scores[0]) && isnan(scores[1]) && scores[2] == (weir_real)0.5 && scores[3] == scores[2]);
     }
 }
@@ -371,8 +371,8 @@ static void check_mix(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         bx[s.index[e] * cols + c] += (double)shares[at] * (double)dout[i * cols + c];
         bs[at] += (double)x[s.index[e] * cols + c] * (double)dout[i * cols + c];
     }
-    k->segment_mix(&s, heads, shares, cols, x, out);
-    k->segment_mix_back(&s, heads, shares, cols, x, dout, ds, dx);
+    k->segment_mix(k, &s, heads, shares, cols, x, out);
+    k->segment_mix_back(k, &s, heads, shares, cols, x, dout, ds, dx);
     assert_close(out, expected, rows * cols, "mixed");
     assert_close(ds, bs, entries * heads, "dshare");
     assert_close(dx, bx, from * cols, "dx");
@@ -398,8 +398,8 @@ static void check_heads(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         bx[n] += (double)d[at] * (double)w[c];
         bw[c] += (double)d[at] * (double)x[n];
     }
-    k->head_products(rows, heads, cols, x, w, out);
-    k->head_products_back(rows, heads, cols, x, w, d, dx, dw);
+    k->head_products(k, rows, heads, cols, x, w, out);
+    k->head_products_back(k, rows, heads, cols, x, w, d, dx, dw);
     assert_close(out, expected, rows * heads, "product");
     assert_close(dx, bx, rows * cols, "dx");
     assert_close(dw, bw, cols, "dweights");
@@ -416,27 +416,28 @@ static void k2_nothing_touches_nothing(void **state) {
     (void)state;
     const uint32_t begin = 0;
     const weir_kernels *k = weir_kernels_cpu();
-    k->segment_scores(&(weir_segments){.count = 0, .offsets = &begin}, &(weir_attention){.heads = 1, .cols = 5}, NULL);
-    k->segment_scores_back(&(weir_segments){.count = 0, .offsets = &begin}, &(weir_attention){.heads = 1, .cols = 5},
+    k->segment_scores(k, &(weir_segments){.count = 0, .offsets = &begin}, &(weir_attention){.heads = 1, .cols = 5},
+                      NULL);
+    k->segment_scores_back(k, &(weir_segments){.count = 0, .offsets = &begin}, &(weir_attention){.heads = 1, .cols = 5},
                            NULL, &(weir_attention_back){0});
-    k->segment_softmax(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
-    k->segment_softmax_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, NULL);
-    k->segment_mix(&(weir_segments){.count = 0, .offsets = &begin}, 1, NULL, 5, NULL, NULL);
-    k->segment_mix_back(&(weir_segments){.count = 0, .offsets = &begin}, 1, NULL, 5, NULL, NULL, NULL, NULL);
-    k->head_products(0, 1, 5, NULL, NULL, NULL);
-    k->head_products_back(0, 1, 5, NULL, NULL, NULL, NULL, NULL);
-    k->segment_sum_back(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, NULL);
-    k->segment_degrees(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 0, NULL, NULL);
-    k->add_scaled_rows(0, 5, NULL, NULL, NULL);
-    k->segment_max(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5, NULL);
-    k->segment_max_back(0, 5, NULL, NULL, 5, NULL, 5);
-    k->segment_deviation(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, 5);
-    k->segment_deviation_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, NULL, 5, NULL,
+    k->segment_softmax(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
+    k->segment_softmax_back(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, NULL);
+    k->segment_mix(k, &(weir_segments){.count = 0, .offsets = &begin}, 1, NULL, 5, NULL, NULL);
+    k->segment_mix_back(k, &(weir_segments){.count = 0, .offsets = &begin}, 1, NULL, 5, NULL, NULL, NULL, NULL);
+    k->head_products(k, 0, 1, 5, NULL, NULL, NULL);
+    k->head_products_back(k, 0, 1, 5, NULL, NULL, NULL, NULL, NULL);
+    k->segment_sum_back(k, &(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, NULL);
+    k->segment_degrees(k, &(weir_segments){.count = 0, .offsets = &begin}, NULL, 0, NULL, NULL);
+    k->add_scaled_rows(k, 0, 5, NULL, NULL, NULL);
+    k->segment_max(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5, NULL);
+    k->segment_max_back(k, 0, 5, NULL, NULL, 5, NULL, 5);
+    k->segment_deviation(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, 5);
+    k->segment_deviation_back(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, NULL, NULL, 5, NULL,
                               5);
-    k->take_most(0, 1, NULL, NULL, NULL);
-    k->take_most_back(0, 1, NULL, NULL, NULL);
-    k->segment_amplify(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
-    k->segment_amplify_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
+    k->take_most(k, 0, 1, NULL, NULL, NULL);
+    k->take_most_back(k, 0, 1, NULL, NULL, NULL);
+    k->segment_amplify(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
+    k->segment_amplify_back(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL);
 }
 
 WEIR_TESTS(WEIR_CASE(degrees_normalise), WEIR_CASE(segments_are_joined), WEIR_CASE(arrays_have_a_most),

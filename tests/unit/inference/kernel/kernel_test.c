@@ -36,7 +36,7 @@ static void assert_product(const weir_gemm *g, weir_real *c, size_t count) {
     double *expected = doubles_of(c, count), *size = array(count, sizeof *size);
     if (g->beta == 0 && g->m && g->n) c[0] = NAN; /* is not read */
     naive_gemm(g, expected, size);
-    weir_kernels_cpu()->gemm(g);
+    weir_kernels_cpu()->gemm(weir_kernels_cpu(), g);
     const double bound = naive_rounding(g->k);
     for (size_t i = 0; i < count; i++) { /* what lies between the rows is of size 0, and stays */
         double error = fabs((double)c[i] - expected[i]);
@@ -106,8 +106,8 @@ static void check_rows(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         expected[i] = (double)x[index[i / cols] * cols + i % cols];
     for (uint32_t i = 0; i < rows * cols; i++)
         naive_add(&back[index[i / cols] * cols + i % cols], (double)dout[i]);
-    k->gather_rows(rows, cols, x, index, out);
-    k->scatter_add_rows(rows, cols, dout, index, dx);
+    k->gather_rows(k, rows, cols, x, index, out);
+    k->scatter_add_rows(k, rows, cols, dout, index, dx);
     assert_close(out, expected, rows * cols, "gathered");
     assert_sums(dx, back, from * cols, "scattered");
     free(index);
@@ -134,8 +134,8 @@ static void check_embed(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         expected[i] += (double)table[at];
         naive_add(&back[at], (double)dout[i]);
     }
-    k->embed(rows, cols, slots, stride, table, out);
-    k->embed_back(rows, cols, slots, stride, dout, dtable);
+    k->embed(k, rows, cols, slots, stride, table, out);
+    k->embed_back(k, rows, cols, slots, stride, dout, dtable);
     assert_close(out, expected, rows * cols, "embedded");
     assert_sums(dtable, back, slots_count * cols, "table");
     free(slots);
@@ -156,7 +156,7 @@ static void check_row_products(const weir_kernels *k, uint32_t rows, uint32_t co
         for (uint32_t c = 0; c < cols; c++)
             expected[i] += (double)x[i * cols + c] * (double)y[c];
     }
-    k->row_products(rows, cols, x, y, out);
+    k->row_products(k, rows, cols, x, y, out);
     assert_close(out, expected, rows, "products");
     free(x);
     free(y);
@@ -169,10 +169,10 @@ static void rows_have_products(void **state) {
 
 static void check_compose(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     uint32_t *outer = random_index(cols, 1000), *inner = random_index(rows, cols), *out = array(rows, sizeof *out);
-    k->compose(rows, outer, inner, out);
+    k->compose(k, rows, outer, inner, out);
     for (uint32_t i = 0; i < rows; i++)
         assert_int_equal(out[i], outer[inner[i]]);
-    k->rebase(rows, out, cols, out);
+    k->rebase(k, rows, out, cols, out);
     for (uint32_t i = 0; i < rows; i++)
         assert_int_equal(out[i], (uint32_t)(outer[inner[i]] - cols));
     free(outer);
@@ -223,12 +223,12 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
             }
         }
     }
-    k->segment_mean(&s, cols, x, ldx, out, ldout);
-    k->segment_log_count(&s, out + cols, ldout);
-    k->segment_mean_back(&s, cols, dout, ldout, dx, ldx);
-    k->segment_sum(&s, weights, cols, x, ldx, sums, ldout);
-    k->segment_sum(&s, NULL, cols, x, ldx, all, cols);
-    k->segment_sum_back(&s, NULL, cols, dall_out, dall);
+    k->segment_mean(k, &s, cols, x, ldx, out, ldout);
+    k->segment_log_count(k, &s, out + cols, ldout);
+    k->segment_mean_back(k, &s, cols, dout, ldout, dx, ldx);
+    k->segment_sum(k, &s, weights, cols, x, ldx, sums, ldout);
+    k->segment_sum(k, &s, NULL, cols, x, ldx, all, cols);
+    k->segment_sum_back(k, &s, NULL, cols, dall_out, dall);
     assert_sums(all, expected_all, rows * cols, "sum without weights");
     assert_sums(dall, back_all, from * cols, "dx of a sum");
     assert_sums(sums, expected_sums, rows * ldout, "sum");
@@ -259,7 +259,7 @@ static void check_time_code(const weir_kernels *k, uint32_t rows, uint32_t cols)
         for (uint32_t c = 0; c < 8; c++)
             expected[i * 9 + c] = exp(-(place - c) * (place - c));
     }
-    k->time_code(rows, &(weir_ages){before, groups, parents, times}, out, 9);
+    k->time_code(k, rows, &(weir_ages){before, groups, parents, times}, out, 9);
     assert_close(out, expected, rows * 9, "time code");
     free(times);
     free(groups);
@@ -285,10 +285,10 @@ static void check_bias(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         back[i % cols] += (double)d[i];
         if (cut[i] <= 0) dcut[i] = 0;
     }
-    k->bias(rows, cols, b, x);
-    k->bias_relu(rows, cols, b, y);
-    k->bias_back(rows, cols, d, db);
-    k->relu_back(n, y, d);
+    k->bias(k, rows, cols, b, x);
+    k->bias_relu(k, rows, cols, b, y);
+    k->bias_back(k, rows, cols, d, db);
+    k->relu_back(k, n, y, d);
     assert_close(x, sum, n, "x + bias");
     assert_close(y, cut, n, "relu");
     assert_close(db, back, cols, "dbias");
@@ -304,10 +304,10 @@ static void bias_and_relu(void **state) {
 static void relu_keeps_nan(void **state) {
     (void)state;
     weir_real x[3] = {(weir_real)NAN, -1, 2}, zeros[3] = {0};
-    weir_loops_plain.bias_relu(1, 3, zeros, x);
+    weir_loops_plain.bias_relu(&weir_loops_plain, 1, 3, zeros, x);
     assert_true(isnan(x[0]) && x[1] == 0 && x[2] == 2);
     x[0] = (weir_real)NAN;
-    weir_kernels_cpu()->bias_relu(1, 3, zeros, x);
+    weir_kernels_cpu()->bias_relu(weir_kernels_cpu(), 1, 3, zeros, x);
     assert_true(isnan(x[0]));
 }
 
@@ -367,8 +367,8 @@ static void check_norm(const weir_kernels *k, uint32_t rows, uint32_t cols) {
             bs[c] += norm_difference(cols, &sd[c], row, gd, sd, wr);
         }
     }
-    k->layer_norm(rows, cols, x, gain, shift, out, stats);
-    k->layer_norm_back(rows, cols, x, stats, gain, w, dx, dgain, dshift);
+    k->layer_norm(k, rows, cols, x, gain, shift, out, stats);
+    k->layer_norm_back(k, rows, cols, x, stats, gain, w, dx, dgain, dshift);
     for (uint32_t i = 0; i < rows; i++) { /* rounding, too, is divided by a row's deviation, which may be near 0 */
         const double deviation = naive_deviation(cols, xd + i * cols);
         for (uint32_t c = 0; c < cols && deviation < 1; c++) {
@@ -402,8 +402,8 @@ static void dropout_drops_its_share_by_key_alone(void **state) {
     }
     for (uint32_t i = 0; i < ROWS * COLS; i++)
         x[i] = y[i] = 1;
-    weir_kernels_cpu()->dropout(ROWS, COLS, &(weir_dropout){rate, seed, 1, keys}, x);
-    weir_loops_plain.dropout(ROWS, COLS, &(weir_dropout){rate, seed, 1, swapped}, y);
+    weir_kernels_cpu()->dropout(weir_kernels_cpu(), ROWS, COLS, &(weir_dropout){rate, seed, 1, keys}, x);
+    weir_loops_plain.dropout(&weir_loops_plain, ROWS, COLS, &(weir_dropout){rate, seed, 1, swapped}, y);
     for (uint32_t i = 0; i < ROWS; i++) {
         for (uint32_t c = 0; c < COLS; c++) {
             double kept = (double)x[i * COLS + c];
@@ -423,8 +423,8 @@ static void dropout_of_another_step_differs(void **state) {
     unsigned same = 0;
     for (unsigned i = 0; i < 256; i++)
         x[i] = y[i] = 1;
-    weir_kernels_cpu()->dropout(1, 256, &(weir_dropout){0.5, 1, 1, NULL}, x);
-    weir_kernels_cpu()->dropout(1, 256, &(weir_dropout){0.5, 1, 2, NULL}, y);
+    weir_kernels_cpu()->dropout(weir_kernels_cpu(), 1, 256, &(weir_dropout){0.5, 1, 1, NULL}, x);
+    weir_kernels_cpu()->dropout(weir_kernels_cpu(), 1, 256, &(weir_dropout){0.5, 1, 2, NULL}, y);
     for (unsigned i = 0; i < 256; i++)
         same += x[i] == y[i];
     assert_in_range(same, 80, 176); /* 6 deviations */
@@ -447,9 +447,9 @@ static void dropout_of_segments_goes_by_their_keys(void **state) {
     weir_real *x = array(entries, sizeof *x), *y = array(entries, sizeof *y);
     for (uint32_t e = 0; e < entries; e++)
         x[e] = y[e] = 1;
-    weir_kernels_cpu()->segment_dropout(&(weir_segments){.count = COUNT, .offsets = offsets}, COLS,
+    weir_kernels_cpu()->segment_dropout(weir_kernels_cpu(), &(weir_segments){.count = COUNT, .offsets = offsets}, COLS,
                                         &(weir_dropout){0.25, 3, 1u << 16 | 1, keys}, x);
-    weir_loops_plain.segment_dropout(&(weir_segments){.count = COUNT, .offsets = turned}, COLS,
+    weir_loops_plain.segment_dropout(&weir_loops_plain, &(weir_segments){.count = COUNT, .offsets = turned}, COLS,
                                      &(weir_dropout){0.25, 3, 1u << 16 | 1, backwards}, y);
     for (uint32_t i = 0; i < COUNT; i++)
         for (uint32_t n = 0; n < (offsets[i + 1] - offsets[i]) * COLS; n++) {
@@ -473,10 +473,10 @@ static void check_flat(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         nearer[i] = 0.7 * nearer[i] + 0.3 * (double)x[i];
         squares += (double)x[i] * (double)x[i];
     }
-    assert_true(fabs(k->square_sum(n, x) - squares) <= 1e-12 * (1 + squares));
-    k->add(n, x, y);
+    assert_true(fabs(k->square_sum(k, n, x) - squares) <= 1e-12 * (1 + squares));
+    k->add(k, n, x, y);
     assert_close(y, sum, n, "y + x");
-    k->approach(n, (weir_real)0.3, x, z);
+    k->approach(k, n, (weir_real)0.3, x, z);
     assert_close(z, nearer, n, "z + 0.3 (x - z)");
     free(x);
 }
@@ -503,7 +503,7 @@ static void check_adamw(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         vd[i] = 0.99 * vd[i] + 0.01 * gradient * gradient;
         pd[i] -= 0.01 * (md[i] / s.correction1 / (sqrt(vd[i] / s.correction2) + 1e-8) + 0.1 * pd[i]);
     }
-    k->adamw(n, &s, g, m, v, p);
+    k->adamw(k, n, &s, g, m, v, p);
     assert_close(m, md, n, "first moment");
     assert_close(v, vd, n, "second moment");
     assert_close(p, pd, n, "parameter");
@@ -527,7 +527,7 @@ static void check_adagrad(const weir_kernels *k, uint32_t rows, uint32_t cols) {
         sums[i] += gradient * gradient;
         pd[i] -= 0.01 * gradient / (sqrt(sums[i]) + 1e-3);
     }
-    k->adagrad(n, &(weir_adagrad_step){.rate = 0.01, .epsilon = 1e-3, .scale = 0.5}, g, squares, p);
+    k->adagrad(k, n, &(weir_adagrad_step){.rate = 0.01, .epsilon = 1e-3, .scale = 0.5}, g, squares, p);
     assert_close(squares, sums, n, "sum of squares");
     assert_close(p, pd, n, "parameter");
     free(g);
@@ -547,13 +547,13 @@ static void k1_same_arguments_same_bits(void **state) {
     weir_real *a = random_reals(N * N), *b = random_reals(N * N), *first = random_reals(N * N);
     weir_real *again = random_reals(N * N), sums[2];
     weir_gemm g = {.m = N, .n = N, .k = N, .a = a, .lda = N, .b = b, .ldb = N, .c = first, .ldc = N};
-    k->gemm(&g);
-    sums[0] = (weir_real)k->square_sum(N * N, first);
+    k->gemm(k, &g);
+    sums[0] = (weir_real)k->square_sum(k, N * N, first);
     for (unsigned i = 0; i < 20; i++)
         check_segments(k, 1 + below(40), 1 + below(70));
     g.c = again;
-    k->gemm(&g);
-    sums[1] = (weir_real)k->square_sum(N * N, again);
+    k->gemm(k, &g);
+    sums[1] = (weir_real)k->square_sum(k, N * N, again);
     assert_memory_equal(first, again, N * N * sizeof *first);
     assert_memory_equal(&sums[0], &sums[1], sizeof sums[0]);
     free(a), free(b), free(first), free(again);
@@ -564,43 +564,43 @@ static void k2_nothing_touches_nothing(void **state) {
     (void)state;
     const uint32_t begin = 0;
     const weir_kernels *k = weir_kernels_cpu();
-    k->gemm(&(weir_gemm){.m = 0, .n = 5, .k = 5, .lda = 5, .ldb = 5, .ldc = 5});
-    k->gather_rows(0, 5, NULL, NULL, NULL);
-    k->scatter_add_rows(0, 5, NULL, NULL, NULL);
-    k->embed(0, 5, NULL, 1, NULL, NULL);
-    k->embed_back(0, 5, NULL, 1, NULL, NULL);
-    k->segment_mean(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
-    k->segment_mean_back(&(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
-    k->segment_sum(&(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, 5, NULL, 5);
-    k->segment_dropout(&(weir_segments){.count = 0, .offsets = &begin}, 5, &(weir_dropout){.rate = 0.5}, NULL);
-    k->approach(0, 1, NULL, NULL);
-    k->time_code(0, &(weir_ages){0}, NULL, 8);
-    k->bias_relu(0, 5, NULL, NULL);
-    k->relu_back(0, NULL, NULL);
-    k->layer_norm(0, 5, NULL, NULL, NULL, NULL, NULL);
-    k->dropout(0, 5, &(weir_dropout){.rate = 0.5}, NULL);
-    k->to_host(NULL, NULL, 0);
-    k->zero(NULL, 0);
-    assert_true(k->square_sum(0, NULL) == 0);
+    k->gemm(k, &(weir_gemm){.m = 0, .n = 5, .k = 5, .lda = 5, .ldb = 5, .ldc = 5});
+    k->gather_rows(k, 0, 5, NULL, NULL, NULL);
+    k->scatter_add_rows(k, 0, 5, NULL, NULL, NULL);
+    k->embed(k, 0, 5, NULL, 1, NULL, NULL);
+    k->embed_back(k, 0, 5, NULL, 1, NULL, NULL);
+    k->segment_mean(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
+    k->segment_mean_back(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
+    k->segment_sum(k, &(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, 5, NULL, 5);
+    k->segment_dropout(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, &(weir_dropout){.rate = 0.5}, NULL);
+    k->approach(k, 0, 1, NULL, NULL);
+    k->time_code(k, 0, &(weir_ages){0}, NULL, 8);
+    k->bias_relu(k, 0, 5, NULL, NULL);
+    k->relu_back(k, 0, NULL, NULL);
+    k->layer_norm(k, 0, 5, NULL, NULL, NULL, NULL, NULL);
+    k->dropout(k, 0, 5, &(weir_dropout){.rate = 0.5}, NULL);
+    k->to_host(k, NULL, NULL, 0);
+    k->zero(k, NULL, 0);
+    assert_true(k->square_sum(k, 0, NULL) == 0);
 }
 
 static void k3_memory_is_all_that_can_fail(void **state) {
     (void)state;
     const weir_kernels *k = weir_kernels_cpu();
     void *memory = NULL, *nothing = NULL;
-    assert_ok(k->alloc(100, &memory));
-    assert_ok(k->alloc(0, &nothing));
+    assert_ok(k->alloc(k, 100, &memory));
+    assert_ok(k->alloc(k, 0, &nothing));
     assert_int_equal((uintptr_t)memory % 64, 0);
-    k->zero(memory, 100);
+    k->zero(k, memory, 100);
     char copy[100];
     memset(copy, 1, sizeof copy);
-    k->to_host(copy, memory, 100);
+    k->to_host(k, copy, memory, 100);
     assert_int_equal(copy[99], 0);
-    k->release(memory);
-    k->release(nothing);
-    assert_ok(k->finish());
+    k->release(k, memory);
+    k->release(k, nothing);
+    assert_ok(k->finish(k));
     weir_alloc_fail_nth(1);
-    assert_err(k->alloc(100, &memory), WEIR_ENOMEM, "lower the batch");
+    assert_err(k->alloc(k, 100, &memory), WEIR_ENOMEM, "lower the batch");
     assert_null(memory);
 }
 

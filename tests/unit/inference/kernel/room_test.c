@@ -11,7 +11,7 @@
 static void what_is_brought_can_be_read(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
-    const weir_kernels kernels = far_kernels();
+    const weir_kernels *kernels = far_kernels();
     weir_kernel_room room = {0};
     uint32_t host[300], back[300];
     size_t most = 0;
@@ -20,10 +20,10 @@ static void what_is_brought_can_be_read(void **state) {
         const size_t count = weir_rng_below(&rng, 301), bytes = count * sizeof *host;
         for (size_t i = 0; i < count; i++)
             host[i] = (uint32_t)weir_rng_u32(&rng);
-        assert_ok(weir_kernel_room_bring(&room, &kernels, host, bytes, &place));
+        assert_ok(weir_kernel_room_bring(&room, kernels, host, bytes, &place));
         most = bytes > most ? bytes : most;
         assert_true(room.bytes == most && place == room.memory);
-        kernels.to_host(back, place, bytes);
+        kernels->to_host(kernels, back, place, bytes);
         assert_memory_equal(back, host, bytes);
     }
     weir_kernel_room_release(&room);
@@ -40,7 +40,8 @@ static void what_kernels_can_read_stays(void **state) {
     weir_kernel_room_release(&room);
 }
 
-static weir_err no_alloc(size_t bytes, void **memoryp) {
+static weir_err no_alloc(const weir_kernels *k, size_t bytes, void **memoryp) {
+    (void)k;
     *memoryp = (void *)1; /* whatever it leaves there */
     return WEIR_NOMEM("for %zu bytes", bytes);
 }

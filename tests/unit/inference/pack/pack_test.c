@@ -36,7 +36,8 @@ static void packing_open(packing *p) {
         .hidden = 8, .steps = steps, .step_count = register_steps(p->schema, steps), .known = &known, .known_count = 1};
     assert_ok(weir_nn_shape_open(p->schema, &opts, &p->shape));
     assert_ok(weir_nn_open(p->shape, weir_kernels_cpu(), &p->nn));
-    assert_ok(weir_kernels_cpu()->alloc(weir_nn_parameter_count(p->nn) * sizeof(weir_real), &memory));
+    assert_ok(
+        weir_kernels_cpu()->alloc(weir_kernels_cpu(), weir_nn_parameter_count(p->nn) * sizeof(weir_real), &memory));
     p->params = memory;
     weir_nn_init(p->nn, weir_test_seed(), p->params);
     const weir_pack_opts pack = {.nn = p->nn,
@@ -51,7 +52,7 @@ static void packing_open(packing *p) {
 static void packing_close(packing *p) {
     weir_pack_draft_close(p->draft);
     weir_trees_close(p->trees);
-    weir_kernels_cpu()->release(p->params);
+    weir_kernels_cpu()->release(weir_kernels_cpu(), p->params);
     weir_nn_close(p->nn);
     weir_nn_shape_free(p->shape);
     weir_schema_free(p->schema);

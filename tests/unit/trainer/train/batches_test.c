@@ -39,7 +39,8 @@ static void world_open(world *w) {
     assert_ok(weir_nn_shape_open(schema, &opts, &w->shape));
     assert_ok(weir_nn_open(w->shape, weir_kernels_cpu(), &w->nn));
     assert_ok(weir_nn_workspace_open(w->nn, false, &w->workspace));
-    assert_ok(weir_kernels_cpu()->alloc(weir_nn_parameter_count(w->nn) * sizeof *w->params, &memory));
+    assert_ok(
+        weir_kernels_cpu()->alloc(weir_kernels_cpu(), weir_nn_parameter_count(w->nn) * sizeof *w->params, &memory));
     w->params = memory;
     weir_nn_init(w->nn, 1, w->params);
     assert_ok(weir_comm_start(NULL, NULL, &w->comm));
@@ -59,7 +60,7 @@ static void world_open(world *w) {
 static void world_close(world *w) {
     free(w->list);
     weir_comm_stop(w->comm);
-    weir_kernels_cpu()->release(w->params);
+    weir_kernels_cpu()->release(weir_kernels_cpu(), w->params);
     weir_nn_workspace_close(w->workspace);
     weir_nn_close(w->nn);
     weir_nn_shape_free(w->shape);

@@ -3,62 +3,13 @@
  * far_test.c - a training whose memory is not the host's has the bits of one on the processor: nothing above the
  * kernels' table reads or writes what lies there, and no kernel is given what does not.
  */
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "far_kernels.h"
 #include "train_fixture.h"
 
-/* --- the memory itself ------------------------------------------------------------------------------------------- */
-
-static bool ends_badly(void (*act)(const weir_kernels *table, weir_real *far_row, weir_real *row)) {
-    int status;
-    const weir_kernels table = far_kernels();
-    void *memory = NULL;
-    assert_ok(table.alloc(64, &memory));
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        weir_real row[4] = {0};
-        if (!freopen("/dev/null", "w", stderr)) _exit(0);
-        act(&table, memory, row);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return status != 0;
-}
-
-static void act_reads(const weir_kernels *table, weir_real *far_row, weir_real *row) {
-    (void)table;
-    row[0] = *(volatile weir_real *)far_row;
-}
-
-static void act_copies(const weir_kernels *table, weir_real *far_row, weir_real *row) {
-    table->to_device(far_row, row, sizeof *row);
-    table->add(1, far_row, far_row);
-    table->to_host(row, far_row, sizeof *row);
-}
-
-static void act_adds_its_own(const weir_kernels *table, weir_real *far_row, weir_real *row) {
-    table->add(1, row, far_row);
-}
-
-static void the_host_and_the_kernels_have_memory_of_their_own(void **state) {
-    (void)state;
-    assert_true(ends_badly(act_reads));
-    assert_false(ends_badly(act_copies));
-    assert_true(ends_badly(act_adds_its_own));
-}
-
-/* --- trainings ---------------------------------------------------------------------------------------------------- */
-
 static weir_trained *run_far(const weir_train_opts *opts) {
-    static weir_kernels table;
-    table = far_kernels();
     weir_train_opts o = *opts;
     const uint64_t before = far.calls;
-    o.kernels = &table;
+    o.kernels = far_kernels();
     weir_trained *trained = train_run(&o);
     assert_true(far.calls > before + 100);
     return trained;
@@ -150,6 +101,5 @@ static void what_is_resumed_has_the_same_bits(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-WEIR_TESTS(WEIR_CASE(the_host_and_the_kernels_have_memory_of_their_own), WEIR_CASE(every_network_has_the_same_bits),
-           WEIR_CASE(every_jump_and_norm_has_the_same_bits), WEIR_CASE(embeddings_have_the_same_bits),
-           WEIR_CASE(what_is_resumed_has_the_same_bits))
+WEIR_TESTS(WEIR_CASE(every_network_has_the_same_bits), WEIR_CASE(every_jump_and_norm_has_the_same_bits),
+           WEIR_CASE(embeddings_have_the_same_bits), WEIR_CASE(what_is_resumed_has_the_same_bits))

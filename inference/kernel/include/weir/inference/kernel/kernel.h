@@ -6,13 +6,19 @@
  * the distance from one row to the next, in elements. Arrays that a kernel reads or writes lie in the table's memory,
  * which is the host's where `unified` says so.
  *
+ * A table is one context: behind its functions, which are given it, may stand a device, an order of work on that, and
+ * scratch memory. Contexts that were opened from each other share a device and its memory.
+ *
  * INVARIANTS
  *   KERNEL-K1  A kernel gives the same bits for the same arguments, whatever ran before it: sums have a fixed order.
  *   KERNEL-K2  Zero rows, columns or segments are fine and write nothing; a product over k = 0 writes beta · C. But
  *              layer_norm writes the stats of rows without columns, which mean nothing.
- *   KERNEL-K3  Only `alloc` and `finish` can fail: a device keeps the first error of its kernels for `finish`.
+ *   KERNEL-K3  Only `alloc`, `open` and `finish` can fail: a context keeps the first error of its kernels for `finish`.
+ *   KERNEL-K4  What is called on one context runs as if it came one after the other. What it has written, others may
+ *              read once it has finished, or copied something to the host.
  *
- * THREADS: a table is read-only, [any]; two threads may run kernels at once on memory of their own.
+ * THREADS: a context belongs to one thread at a time, which hands it over finished; memory may be taken and given back
+ * by any. That of the host's processor keeps nothing, and is [any].
  */
 #ifndef WEIR_INFERENCE_KERNEL_KERNEL_H
 #define WEIR_INFERENCE_KERNEL_KERNEL_H
@@ -107,136 +113,151 @@ typedef struct weir_dropout {
     const uint64_t *keys; /* one a row; NULL: its number */
 } weir_dropout;
 
-typedef struct weir_kernels {
+typedef struct weir_kernels weir_kernels;
+struct weir_kernels {
     const char *name; /* "cpu" */
     bool unified;     /* its memory is the host's, and nothing needs copying */
     /* Rows are best worked on in pieces of about so many bytes, which then stay in a cache from one kernel to the next;
      * 0: all at once. */
     size_t piece_bytes;
 
-    /* Memory.  WEIR_ENOMEM; `finish` waits, and returns the first error since the last `finish` (KERNEL-K3). A copy
-     * comes after all kernels that any thread has called before it, and has ended on return. */
-    weir_err (*alloc)(size_t bytes, void **memoryp);
-    void (*release)(void *memory);
-    void (*to_device)(void *to, const void *host, size_t bytes);
-    void (*to_host)(void *host, const void *from, size_t bytes);
-    void (*zero)(void *memory, size_t bytes);
-    weir_err (*finish)(void);
+    /* Another context on the same device, for another thread.  WEIR_ENOMEM, what the device reports.  [any] */
+    weir_err (*open)(const weir_kernels *k, const weir_kernels **otherp);
+    void (*close)(const weir_kernels *k); /* of what was opened; it has finished */
 
-    void (*gemm)(const weir_gemm *gemm);
+    /* Memory.  WEIR_ENOMEM; `finish` waits, and returns the first error since the last `finish` (KERNEL-K3). A copy
+     * comes after all that the context was given before it, and has ended on return. */
+    weir_err (*alloc)(const weir_kernels *k, size_t bytes, void **memoryp);
+    void (*release)(const weir_kernels *k, void *memory);
+    void (*to_device)(const weir_kernels *k, void *to, const void *host, size_t bytes);
+    void (*to_host)(const weir_kernels *k, void *host, const void *from, size_t bytes);
+    void (*zero)(const weir_kernels *k, void *memory, size_t bytes);
+    weir_err (*finish)(const weir_kernels *k);
+
+    void (*gemm)(const weir_kernels *k, const weir_gemm *gemm);
     /* out[i] = x[i] · y: a product with one row reads x once, and copies none of it */
-    void (*row_products)(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out);
+    void (*row_products)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y,
+                         weir_real *out);
 
     /* out[i] = x[index[i]];   dx[index[i]] += dout[i] */
-    void (*gather_rows)(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out);
-    void (*scatter_add_rows)(uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index, weir_real *dx);
+    void (*gather_rows)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index,
+                        weir_real *out);
+    void (*scatter_add_rows)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dout,
+                             const uint32_t *index, weir_real *dx);
     /* Row i of out is the mean of segment i's entries, zeros when it has none;   back: adds to dx. */
-    void (*segment_mean)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
-                         uint32_t ldout);
-    void (*segment_mean_back)(const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
-                              weir_real *dx, uint32_t lddx);
+    void (*segment_mean)(const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x,
+                         uint32_t ldx, weir_real *out, uint32_t ldout);
+    void (*segment_mean_back)(const weir_kernels *k, const weir_segments *segments, uint32_t cols,
+                              const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t lddx);
     /* Row i of out is the sum of segment i's entries, each times its weight, NULL: `each`;   back: adds to dx. */
-    void (*segment_sum)(const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
-                        uint32_t ldx, weir_real *out, uint32_t ldout);
-    void (*segment_sum_back)(const weir_segments *segments, const weir_real *weights, uint32_t cols,
-                             const weir_real *dout, weir_real *dx);
+    void (*segment_sum)(const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols,
+                        const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout);
+    void (*segment_sum_back)(const weir_kernels *k, const weir_segments *segments, const weir_real *weights,
+                             uint32_t cols, const weir_real *dout, weir_real *dx);
     /* Where segment i has n entries, and n + 1 is its degree d_i:  own[i] = 1 / d_i, and the weight of an entry of row
      * j is 1 / sqrt(d_i * d_j).  of: offsets of segments whose degrees are those of the rows, from row `first` on;
      * NULL: nobody knows them, and d_j is taken to be d_i. */
-    void (*segment_degrees)(const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights,
-                            weir_real *own);
+    void (*segment_degrees)(const weir_kernels *k, const weir_segments *segments, const uint32_t *of, uint32_t first,
+                            weir_real *weights, weir_real *own);
     /* Segments of one more entry each: those of segment i, and behind them row `first` + i. origin: of each entry where
      * it stood before, WEIR_NO_SLOT of the one that is new.  offsets: segments + 1; index and origin: entries +
      * segments. */
-    void (*segment_join)(const weir_segments *segments, uint32_t first, uint32_t *offsets, uint32_t *index,
-                         uint32_t *origin);
+    void (*segment_join)(const weir_kernels *k, const weir_segments *segments, uint32_t first, uint32_t *offsets,
+                         uint32_t *index, uint32_t *origin);
     /* Row i of out has the most of segment i's entries in each column, and chosen the row of x that has it, of equals
      * the first; 0 and WEIR_NO_SLOT where there are none. A NaN is the most.   back: adds to dx. */
-    void (*segment_max)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx, weir_real *out,
-                        uint32_t ldout, uint32_t *chosen);
-    void (*segment_max_back)(uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
-                             uint32_t lddout, weir_real *dx, uint32_t lddx);
+    void (*segment_max)(const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x,
+                        uint32_t ldx, weir_real *out, uint32_t ldout, uint32_t *chosen);
+    void (*segment_max_back)(const weir_kernels *k, uint32_t rows, uint32_t cols, const uint32_t *chosen,
+                             const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t lddx);
     /* The most of several arrays, one call for each: of number 0, which comes first, everything, of another what is
      * above what was there; a NaN is. chosen: whose each is.   back: dx += dout where it is this one's. */
-    void (*take_most)(size_t count, uint32_t number, const weir_real *x, weir_real *out, uint32_t *chosen);
-    void (*take_most_back)(size_t count, uint32_t number, const uint32_t *chosen, const weir_real *dout, weir_real *dx);
+    void (*take_most)(const weir_kernels *k, size_t count, uint32_t number, const weir_real *x, weir_real *out,
+                      uint32_t *chosen);
+    void (*take_most_back)(const weir_kernels *k, size_t count, uint32_t number, const uint32_t *chosen,
+                           const weir_real *dout, weir_real *dx);
     /* Row i of out is sqrt(variance + 1e-5) of segment i's entries, and 0 where there are none.   back: adds to dx.
      * Both read the means. */
-    void (*segment_deviation)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
-                              const weir_real *means, weir_real *out, uint32_t ldout);
-    void (*segment_deviation_back)(const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
-                                   const weir_real *means, const weir_real *deviations, const weir_real *dout,
-                                   uint32_t lddout, weir_real *dx, uint32_t lddx);
+    void (*segment_deviation)(const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x,
+                              uint32_t ldx, const weir_real *means, weir_real *out, uint32_t ldout);
+    void (*segment_deviation_back)(const weir_kernels *k, const weir_segments *segments, uint32_t cols,
+                                   const weir_real *x, uint32_t ldx, const weir_real *means,
+                                   const weir_real *deviations, const weir_real *dout, uint32_t lddout, weir_real *dx,
+                                   uint32_t lddx);
     /* With n entries of segment i and s = log(1 + n), row i, of 3 * cols, becomes [row | row * s | row / s] of what its
      * first cols are; without entries zeros.   back: its first cols become the gradient of these. */
-    void (*segment_amplify)(const weir_segments *segments, uint32_t cols, weir_real *x);
-    void (*segment_amplify_back)(const weir_segments *segments, uint32_t cols, weir_real *dx);
+    void (*segment_amplify)(const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x);
+    void (*segment_amplify_back)(const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *dx);
     /* out[i] += (1 + *more) * x[i];   back: dx and *dmore are added to. */
-    void (*add_more)(size_t count, const weir_real *more, const weir_real *x, weir_real *out);
-    void (*add_more_back)(size_t count, const weir_real *more, const weir_real *x, const weir_real *dout,
-                          weir_real *dmore, weir_real *dx);
+    void (*add_more)(const weir_kernels *k, size_t count, const weir_real *more, const weir_real *x, weir_real *out);
+    void (*add_more_back)(const weir_kernels *k, size_t count, const weir_real *more, const weir_real *x,
+                          const weir_real *dout, weir_real *dmore, weir_real *dx);
     /* out[i] += factors[i] * x[i] */
-    void (*add_scaled_rows)(uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x, weir_real *out);
+    void (*add_scaled_rows)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *factors,
+                            const weir_real *x, weir_real *out);
     /* scores: entries x heads.   back: of the scores' gradient, to that of all that they are made of */
-    void (*segment_scores)(const weir_segments *segments, const weir_attention *attention, weir_real *scores);
-    void (*segment_scores_back)(const weir_segments *segments, const weir_attention *attention,
+    void (*segment_scores)(const weir_kernels *k, const weir_segments *segments, const weir_attention *attention,
+                           weir_real *scores);
+    void (*segment_scores_back)(const weir_kernels *k, const weir_segments *segments, const weir_attention *attention,
                                 const weir_real *dscores, const weir_attention_back *back);
     /* In place, of each head by itself: shares above 0 that add up to 1 in each segment. An entry whose score is 87
      * below the best one, or more, has a share of exp(-87).   back: dshares becomes the scores' gradient. */
-    void (*segment_softmax)(const weir_segments *segments, uint32_t heads, weir_real *scores);
-    void (*segment_softmax_back)(const weir_segments *segments, uint32_t heads, const weir_real *shares,
-                                 weir_real *dshares);
+    void (*segment_softmax)(const weir_kernels *k, const weir_segments *segments, uint32_t heads, weir_real *scores);
+    void (*segment_softmax_back)(const weir_kernels *k, const weir_segments *segments, uint32_t heads,
+                                 const weir_real *shares, weir_real *dshares);
     /* out[i] += the entries of segment i, each head's columns times its share.   back: dshares is written, dx is added
      * to. Rows of x, out and dout follow each other. */
-    void (*segment_mix)(const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
-                        const weir_real *x, weir_real *out);
-    void (*segment_mix_back)(const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
-                             const weir_real *x, const weir_real *dout, weir_real *dshares, weir_real *dx);
+    void (*segment_mix)(const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares,
+                        uint32_t cols, const weir_real *x, weir_real *out);
+    void (*segment_mix_back)(const weir_kernels *k, const weir_segments *segments, uint32_t heads,
+                             const weir_real *shares, uint32_t cols, const weir_real *x, const weir_real *dout,
+                             weir_real *dshares, weir_real *dx);
     /* out[i][h] = x[i] · weights, over the columns of head h alone.   back: dx and dweights are added to. */
-    void (*head_products)(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights,
-                          weir_real *out);
-    void (*head_products_back)(uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
+    void (*head_products)(const weir_kernels *k, uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
+                          const weir_real *weights, weir_real *out);
+    void (*head_products_back)(const weir_kernels *k, uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x,
                                const weir_real *weights, const weir_real *dout, weir_real *dx, weir_real *dweights);
     /* out[i] = log(1 + entries of segment i) */
-    void (*segment_log_count)(const weir_segments *segments, weir_real *out, uint32_t ldout);
+    void (*segment_log_count)(const weir_kernels *k, const weir_segments *segments, weir_real *out, uint32_t ldout);
     /* out[i][k]: the bumps of the age of edge i. */
-    void (*time_code)(uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout);
+    void (*time_code)(const weir_kernels *k, uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout);
     /* out[i] = outer[inner[i]] */
-    void (*compose)(size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out);
+    void (*compose)(const weir_kernels *k, size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out);
     /* out[i] = index[i] - first; in place, too */
-    void (*rebase)(size_t count, const uint32_t *index, uint32_t first, uint32_t *out);
+    void (*rebase)(const weir_kernels *k, size_t count, const uint32_t *index, uint32_t first, uint32_t *out);
     /* out[i] += table[slots[i * stride]];   dtable[slots[i * stride]] += dout[i];   of WEIR_NO_SLOT: nothing */
-    void (*embed)(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *table,
-                  weir_real *out);
-    void (*embed_back)(uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride, const weir_real *dout,
-                       weir_real *dtable);
+    void (*embed)(const weir_kernels *k, uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride,
+                  const weir_real *table, weir_real *out);
+    void (*embed_back)(const weir_kernels *k, uint32_t rows, uint32_t cols, const uint32_t *slots, uint32_t stride,
+                       const weir_real *dout, weir_real *dtable);
     /* x[i] += bias;   dbias += the sum of the rows of dx */
-    void (*bias)(uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
-    void (*bias_back)(uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias);
+    void (*bias)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
+    void (*bias_back)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dx, weir_real *dbias);
     /* x[i] = max(0, x[i] + bias);   back: dx = 0 where x is 0 */
-    void (*bias_relu)(uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
-    void (*relu_back)(size_t count, const weir_real *x, weir_real *dx);
+    void (*bias_relu)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
+    void (*relu_back)(const weir_kernels *k, size_t count, const weir_real *x, weir_real *dx);
     /* out = (x - mean) / sqrt(variance + 1e-5) * gain + shift, row by row; stats: mean and 1 / sqrt(…) of each row.
      * back: dx is written, dgain and dshift are added to. */
-    void (*layer_norm)(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain, const weir_real *shift,
-                       weir_real *out, weir_real *stats);
-    void (*layer_norm_back)(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats,
-                            const weir_real *gain, const weir_real *dout, weir_real *dx, weir_real *dgain,
-                            weir_real *dshift);
+    void (*layer_norm)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain,
+                       const weir_real *shift, weir_real *out, weir_real *stats);
+    void (*layer_norm_back)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
+                            const weir_real *stats, const weir_real *gain, const weir_real *dout, weir_real *dx,
+                            weir_real *dgain, weir_real *dshift);
     /* In place; the same call on the gradient is the way back. Of segments: a segment's entries, cols each, are one row
      * of it. */
-    void (*dropout)(uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x);
-    void (*segment_dropout)(const weir_segments *segments, uint32_t cols, const weir_dropout *dropout, weir_real *x);
+    void (*dropout)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x);
+    void (*segment_dropout)(const weir_kernels *k, const weir_segments *segments, uint32_t cols,
+                            const weir_dropout *dropout, weir_real *x);
 
     /* Of flat arrays: y += x;   y += share * (x - y);   the sum of squares;   one step of AdamW, or of Adagrad. */
-    void (*add)(size_t count, const weir_real *x, weir_real *y);
-    void (*approach)(size_t count, weir_real share, const weir_real *x, weir_real *y);
-    double (*square_sum)(size_t count, const weir_real *x);
-    void (*adamw)(size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1,
-                  weir_real *moment2, weir_real *parameters);
-    void (*adagrad)(size_t count, const weir_adagrad_step *step, const weir_real *gradients, weir_real *squares,
-                    weir_real *parameters);
-} weir_kernels;
+    void (*add)(const weir_kernels *k, size_t count, const weir_real *x, weir_real *y);
+    void (*approach)(const weir_kernels *k, size_t count, weir_real share, const weir_real *x, weir_real *y);
+    double (*square_sum)(const weir_kernels *k, size_t count, const weir_real *x);
+    void (*adamw)(const weir_kernels *k, size_t count, const weir_adamw_step *step, const weir_real *gradients,
+                  weir_real *moment1, weir_real *moment2, weir_real *parameters);
+    void (*adagrad)(const weir_kernels *k, size_t count, const weir_adagrad_step *step, const weir_real *gradients,
+                    weir_real *squares, weir_real *parameters);
+};
 
 /* OpenBLAS and loops, with AVX2 and FMA where the processor has both; large products in float are by a kernel of our
  * own where it has AVX-512. OpenBLAS works on one thread, unless OPENBLAS_NUM_THREADS is set.  [any] */

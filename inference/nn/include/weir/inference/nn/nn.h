@@ -126,6 +126,9 @@ typedef struct weir_nn_drop {
 /* Memory of forward passes, which grows to the largest seen and stays so; a pass that fits allocates nothing. tape: it
  * keeps what the way back needs (trainer/nn).  WEIR_ENOMEM.  [owner] */
 weir_err weir_nn_workspace_open(const weir_nn *nn, bool tape, weir_nn_workspace **workspacep);
+/* The same without a tape, in a context of its own: for one of several threads that share the network. What its passes
+ * read of the kernels' memory is finished.  WEIR_ENOMEM; what the kernels report.  [owner] */
+weir_err weir_nn_workspace_open_apart(const weir_nn *nn, weir_nn_workspace **workspacep);
 void weir_nn_workspace_close(weir_nn_workspace *workspace); /* NULL is allowed */
 uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
 

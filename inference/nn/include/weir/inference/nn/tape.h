@@ -82,6 +82,7 @@ typedef struct weir_nn_layer_tape {
 } weir_nn_layer_tape;
 
 typedef struct weir_nn_tape {
+    const weir_kernels *kernels; /* the context of the pass */
     const weir_block_view *block;
     weir_nn_drop drop; /* rate 0: none; its keys as the kernels see them, NULL where the pass had none */
     const uint32_t *input_of;
