@@ -12,6 +12,7 @@
 
 #include "gemm.h"
 #include "loops_table.h"
+#include "losses.h"
 
 #define ALIGNMENT   64u                 /* a cache line, and the widest vector                     */
 #define GEMM_SMALL  1e6                 /* multiplications: up to here OpenBLAS copies nothing     */
@@ -118,6 +119,8 @@ static void cpu_prepare(void) {
     cpu.release = cpu_release;
     cpu.to_device = cpu.to_host = cpu_copy;
     cpu.zero = cpu_zero;
+    cpu.copy = cpu_copy;
+    cpu.loss = weir_cpu_loss;
     cpu.finish = cpu_finish;
     cpu.gemm = cpu_gemm;
     if (!getenv("OPENBLAS_NUM_THREADS")) openblas_set_num_threads(1);

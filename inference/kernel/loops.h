@@ -708,39 +708,18 @@ static void kernel_approach(const weir_kernels *context, size_t count, weir_real
         y[i] += share * (x[i] - y[i]);
 }
 
-static double kernel_square_sum(const weir_kernels *context, size_t count, const weir_real *x) {
+static double kernel_cells_square_sum(size_t count, const weir_real *x) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += (double)x[i] * (double)x[i];
     return sum;
 }
 
-static void kernel_adamw(const weir_kernels *context, size_t count, const weir_adamw_step *step,
-                         const weir_real *restrict gradients, weir_real *restrict moment1, weir_real *restrict moment2,
-                         weir_real *restrict parameters) {
-    weir_real beta1 = (weir_real)step->beta1, beta2 = (weir_real)step->beta2, scale = (weir_real)step->scale;
-    weir_real shrink = (weir_real)(1 - step->rate * step->decay), rate = (weir_real)(step->rate / step->correction1);
-    weir_real inverse2 = (weir_real)(1 / step->correction2), epsilon = (weir_real)step->epsilon;
-    weir_real l2 = (weir_real)step->l2;
-    for (size_t i = 0; i < count; i++) {
-        weir_real g = gradients[i] * scale + l2 * parameters[i];
-        moment1[i] = beta1 * moment1[i] + (1 - beta1) * g;
-        moment2[i] = beta2 * moment2[i] + (1 - beta2) * g * g;
-        parameters[i] =
-            parameters[i] * shrink - rate * moment1[i] / (kernel_real_sqrt(moment2[i] * inverse2) + epsilon);
-    }
+static void kernel_square_sum(const weir_kernels *context, size_t count, const weir_real *x, double *sum) {
+    *sum += kernel_cells_square_sum(count, x);
 }
 
-static void kernel_adagrad(const weir_kernels *context, size_t count, const weir_adagrad_step *step,
-                           const weir_real *restrict gradients, weir_real *restrict squares,
-                           weir_real *restrict parameters) {
-    weir_real scale = (weir_real)step->scale, rate = (weir_real)step->rate, epsilon = (weir_real)step->epsilon;
-    for (size_t i = 0; i < count; i++) {
-        weir_real g = gradients[i] * scale;
-        squares[i] += g * g;
-        parameters[i] -= rate * g / (kernel_real_sqrt(squares[i]) + epsilon);
-    }
-}
+#include "loops_optimiser.h"
 
 const weir_loops WEIR_LOOP = {
     .row_products = kernel_row_products,
@@ -790,4 +769,10 @@ const weir_loops WEIR_LOOP = {
     .square_sum = kernel_square_sum,
     .adamw = kernel_adamw,
     .adagrad = kernel_adagrad,
+    .zero_rows = kernel_zero_rows,
+    .square_sum_rows = kernel_square_sum_rows,
+    .adamw_rows = kernel_adamw_rows,
+    .adagrad_rows = kernel_adagrad_rows,
+    .adamw_bring = kernel_adamw_bring,
+    .adamw_moved = kernel_adamw_moved,
 };

@@ -500,9 +500,10 @@ weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_
     forward_pass p;
     weir_err err = forward_run(nn, params, batch, drop, 0, workspace, &p);
     if (err) return err;
-    p.k->to_host(p.k, logits, p.logits, (size_t)p.block->targets * p.shape->outputs * sizeof *logits);
+    p.tape->logits = p.logits;
+    if (logits) p.k->to_host(p.k, logits, p.logits, (size_t)p.block->targets * p.shape->outputs * sizeof *logits);
     if (embeddings) forward_give_rows(&p, 0, embeddings);
-    err = p.k->finish(p.k);
+    if (logits || embeddings) err = p.k->finish(p.k);
     workspace->taped = !err && workspace->keeps_tape;
     return err;
 }

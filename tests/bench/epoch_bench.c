@@ -96,11 +96,10 @@ static void counted_gemm(const weir_kernels *k, const weir_gemm *g) {
     weir_kernels_cpu()->gemm(k, g);
 }
 
-static double counted_square_sum(const weir_kernels *k, size_t count, const weir_real *x) {
+static void counted_square_sum(const weir_kernels *k, size_t count, const weir_real *x, double *sum) {
     epoch_span begin = epoch_begin();
-    double sum = weir_kernels_cpu()->square_sum(k, count, x);
+    weir_kernels_cpu()->square_sum(k, count, x, sum);
     epoch_end(begin, &counted.update);
-    return sum;
 }
 
 static void counted_adamw(const weir_kernels *k, size_t count, const weir_adamw_step *step, const weir_real *gradients,

@@ -167,16 +167,6 @@ static void far_end(const weir_kernels *k) {
     }                                                                     \
     _Static_assert(true, "takes the semicolon")
 
-#define FAR_SUM(name, params, args, ...)                                  \
-    static double far_##name params {                                     \
-        const void *const arrays[] = {__VA_ARGS__};                       \
-        far_open_for(k, #name, arrays, sizeof arrays / sizeof arrays[0]); \
-        const double sum = far_cpu()->name args;                          \
-        far_close();                                                      \
-        return sum;                                                       \
-    }                                                                     \
-    _Static_assert(true, "takes the semicolon")
-
 /* Of each kernel: what it is given, and which of that are arrays. */
 FAR(gemm, (const weir_kernels *k, const weir_gemm *gemm), (far_cpu(), gemm), gemm->a, gemm->b, gemm->c);
 FAR(row_products,
@@ -319,80 +309,117 @@ FAR(dropout, (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_dr
 FAR(segment_dropout,
     (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_dropout *dropout, weir_real *x),
     (far_cpu(), segments, cols, dropout, x), segments->offsets, segments->index, dropout->keys, x);
+FAR(copy, (const weir_kernels *k, void *to, const void *from, size_t bytes), (far_cpu(), to, from, bytes), to, from);
 FAR(add, (const weir_kernels *k, size_t count, const weir_real *x, weir_real *y), (far_cpu(), count, x, y), x, y);
 FAR(approach, (const weir_kernels *k, size_t count, weir_real share, const weir_real *x, weir_real *y),
     (far_cpu(), count, share, x, y), x, y);
-FAR_SUM(square_sum, (const weir_kernels *k, size_t count, const weir_real *x), (far_cpu(), count, x), x);
+FAR(loss, (const weir_kernels *k, uint32_t outputs, const weir_loss *loss, weir_real *dlogits, double *sum),
+    (far_cpu(), outputs, loss, dlogits, sum), loss->logits, loss->labels, loss->weights, dlogits, sum);
+FAR(square_sum, (const weir_kernels *k, size_t count, const weir_real *x, double *sum), (far_cpu(), count, x, sum), x,
+    sum);
 FAR(adamw,
     (const weir_kernels *k, size_t count, const weir_adamw_step *step, const weir_real *gradients, weir_real *moment1,
      weir_real *moment2, weir_real *parameters),
-    (far_cpu(), count, step, gradients, moment1, moment2, parameters), gradients, moment1, moment2, parameters);
+    (far_cpu(), count, step, gradients, moment1, moment2, parameters), step->shortening.squares, gradients, moment1,
+    moment2, parameters);
 FAR(adagrad,
     (const weir_kernels *k, size_t count, const weir_adagrad_step *step, const weir_real *gradients, weir_real *squares,
      weir_real *parameters),
-    (far_cpu(), count, step, gradients, squares, parameters), gradients, squares, parameters);
+    (far_cpu(), count, step, gradients, squares, parameters), step->shortening.squares, gradients, squares, parameters);
+FAR(zero_rows, (const weir_kernels *k, const weir_row_list *rows, weir_real *x), (far_cpu(), rows, x), rows->ids, x);
+FAR(square_sum_rows, (const weir_kernels *k, const weir_row_list *rows, const weir_real *x, double *sum),
+    (far_cpu(), rows, x, sum), rows->ids, x, sum);
+FAR(adamw_rows,
+    (const weir_kernels *k, const weir_row_list *rows, const weir_adamw_step *step, uint64_t steps,
+     const weir_real *gradients, uint64_t *moved, weir_real *moment1, weir_real *moment2, weir_real *parameters),
+    (far_cpu(), rows, step, steps, gradients, moved, moment1, moment2, parameters), rows->ids, step->shortening.squares,
+    gradients, moved, moment1, moment2, parameters);
+FAR(adagrad_rows,
+    (const weir_kernels *k, const weir_row_list *rows, const weir_adagrad_step *step, const weir_real *gradients,
+     weir_real *squares, weir_real *parameters),
+    (far_cpu(), rows, step, gradients, squares, parameters), rows->ids, step->shortening.squares, gradients, squares,
+    parameters);
+FAR(adamw_bring,
+    (const weir_kernels *k, const weir_row_list *rows, const weir_adamw_wait *wait, uint64_t *moved, weir_real *moment1,
+     weir_real *moment2, weir_real *parameters),
+    (far_cpu(), rows, wait, moved, moment1, moment2, parameters), rows->ids, moved, moment1, moment2, parameters);
+FAR(adamw_moved,
+    (const weir_kernels *k, const weir_row_list *rows, uint64_t steps, const weir_real *moment1, uint64_t *moved),
+    (far_cpu(), rows, steps, moment1, moved), rows->ids, moment1, moved);
 
+static const weir_kernels far_table = {
+    .name = "far",
+    .open = far_another,
+    .close = far_end,
+    .alloc = far_alloc,
+    .release = far_release,
+    .to_device = far_to_device,
+    .to_host = far_to_host,
+    .zero = far_zero,
+    .copy = far_copy,
+    .finish = far_finish,
+    .gemm = far_gemm,
+    .row_products = far_row_products,
+    .gather_rows = far_gather_rows,
+    .scatter_add_rows = far_scatter_add_rows,
+    .segment_mean = far_segment_mean,
+    .segment_mean_back = far_segment_mean_back,
+    .segment_sum = far_segment_sum,
+    .segment_sum_back = far_segment_sum_back,
+    .segment_degrees = far_segment_degrees,
+    .segment_join = far_segment_join,
+    .segment_max = far_segment_max,
+    .segment_max_back = far_segment_max_back,
+    .take_most = far_take_most,
+    .take_most_back = far_take_most_back,
+    .segment_deviation = far_segment_deviation,
+    .segment_deviation_back = far_segment_deviation_back,
+    .segment_amplify = far_segment_amplify,
+    .segment_amplify_back = far_segment_amplify_back,
+    .add_more = far_add_more,
+    .add_more_back = far_add_more_back,
+    .add_scaled_rows = far_add_scaled_rows,
+    .segment_scores = far_segment_scores,
+    .segment_scores_back = far_segment_scores_back,
+    .segment_softmax = far_segment_softmax,
+    .segment_softmax_back = far_segment_softmax_back,
+    .segment_mix = far_segment_mix,
+    .segment_mix_back = far_segment_mix_back,
+    .head_products = far_head_products,
+    .head_products_back = far_head_products_back,
+    .segment_log_count = far_segment_log_count,
+    .time_code = far_time_code,
+    .compose = far_compose,
+    .rebase = far_rebase,
+    .embed = far_embed,
+    .embed_back = far_embed_back,
+    .bias = far_bias,
+    .bias_back = far_bias_back,
+    .bias_relu = far_bias_relu,
+    .relu_back = far_relu_back,
+    .layer_norm = far_layer_norm,
+    .layer_norm_back = far_layer_norm_back,
+    .dropout = far_dropout,
+    .segment_dropout = far_segment_dropout,
+    .add = far_add,
+    .approach = far_approach,
+    .square_sum = far_square_sum,
+    .adamw = far_adamw,
+    .adagrad = far_adagrad,
+    .loss = far_loss,
+    .zero_rows = far_zero_rows,
+    .square_sum_rows = far_square_sum_rows,
+    .adamw_rows = far_adamw_rows,
+    .adagrad_rows = far_adagrad_rows,
+    .adamw_bring = far_adamw_bring,
+    .adamw_moved = far_adamw_moved,
+};
+
+/* A context of its own, which stays as long as the process. */
 static inline const weir_kernels *far_kernels(void) {
-    const weir_kernels *first, table = {
-                                   .name = "far",
-                                   .piece_bytes = far_cpu()->piece_bytes,
-                                   .open = far_another,
-                                   .close = far_end,
-                                   .alloc = far_alloc,
-                                   .release = far_release,
-                                   .to_device = far_to_device,
-                                   .to_host = far_to_host,
-                                   .zero = far_zero,
-                                   .finish = far_finish,
-                                   .gemm = far_gemm,
-                                   .row_products = far_row_products,
-                                   .gather_rows = far_gather_rows,
-                                   .scatter_add_rows = far_scatter_add_rows,
-                                   .segment_mean = far_segment_mean,
-                                   .segment_mean_back = far_segment_mean_back,
-                                   .segment_sum = far_segment_sum,
-                                   .segment_sum_back = far_segment_sum_back,
-                                   .segment_degrees = far_segment_degrees,
-                                   .segment_join = far_segment_join,
-                                   .segment_max = far_segment_max,
-                                   .segment_max_back = far_segment_max_back,
-                                   .take_most = far_take_most,
-                                   .take_most_back = far_take_most_back,
-                                   .segment_deviation = far_segment_deviation,
-                                   .segment_deviation_back = far_segment_deviation_back,
-                                   .segment_amplify = far_segment_amplify,
-                                   .segment_amplify_back = far_segment_amplify_back,
-                                   .add_more = far_add_more,
-                                   .add_more_back = far_add_more_back,
-                                   .add_scaled_rows = far_add_scaled_rows,
-                                   .segment_scores = far_segment_scores,
-                                   .segment_scores_back = far_segment_scores_back,
-                                   .segment_softmax = far_segment_softmax,
-                                   .segment_softmax_back = far_segment_softmax_back,
-                                   .segment_mix = far_segment_mix,
-                                   .segment_mix_back = far_segment_mix_back,
-                                   .head_products = far_head_products,
-                                   .head_products_back = far_head_products_back,
-                                   .segment_log_count = far_segment_log_count,
-                                   .time_code = far_time_code,
-                                   .compose = far_compose,
-                                   .rebase = far_rebase,
-                                   .embed = far_embed,
-                                   .embed_back = far_embed_back,
-                                   .bias = far_bias,
-                                   .bias_back = far_bias_back,
-                                   .bias_relu = far_bias_relu,
-                                   .relu_back = far_relu_back,
-                                   .layer_norm = far_layer_norm,
-                                   .layer_norm_back = far_layer_norm_back,
-                                   .dropout = far_dropout,
-                                   .segment_dropout = far_segment_dropout,
-                                   .add = far_add,
-                                   .approach = far_approach,
-                                   .square_sum = far_square_sum,
-                                   .adamw = far_adamw,
-                                   .adagrad = far_adagrad,
-                               };
+    const weir_kernels *first;
+    weir_kernels table = far_table;
+    table.piece_bytes = far_cpu()->piece_bytes;
     assert_ok(far_another(&table, &first));
     return first;
 }

@@ -110,7 +110,7 @@ static inline void gradient_forward_back(gradient_check *g) {
     loss.classes = outputs == 1 ? 2 : outputs;
     for (uint32_t i = 0; i < NN_TARGETS; i++)
         loss.divisor += g->weights[g->labels[i]];
-    double value = weir_loss_of(outputs, &loss, dlogits);
+    double value = nn_loss(outputs, &loss, dlogits);
     naive_forward(&g->f, g->params, g->drop, naive);
     const double expected = g->loss = naive_loss(g, naive);
     if (!(fabs(value - expected) < 1e-2 * GRADIENT_ERROR)) fail_msg("a loss of %.9g is %.9g", expected, value);

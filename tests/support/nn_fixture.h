@@ -148,6 +148,13 @@ static inline void nn_near(double actual, double expected, double error) {
     if (!(fabs(actual - expected) <= error)) fail_msg("%.12g should be %.12g", actual, expected);
 }
 
+/* Of arrays of the host's. */
+static inline double nn_loss(uint32_t outputs, const weir_loss *loss, weir_real *dlogits) {
+    double sum = 0;
+    weir_kernels_cpu()->loss(weir_kernels_cpu(), outputs, loss, dlogits, &sum);
+    return sum;
+}
+
 static inline double nn_normal(nn_fixture *f) {
     return weir_rng_normal(&f->rng);
 }

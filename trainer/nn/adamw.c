@@ -20,15 +20,13 @@
 #include <weir/store/base/assert.h>
 #include <weir/trainer/nn/nn.h>
 
-#define MOMENT_LEFT 1e-9                /* of a first moment: less does not move a float */
-#define STILL       ((uint64_t)1 << 63) /* of a row whose first moment is 0 */
-
+#define MOMENT_LEFT     1e-9 /* of a first moment: less does not move a float */
 #define ADAGRAD_EPSILON 1e-10
 
 /* Of one tensor that is looked up. */
 typedef struct adamw_table {
     const weir_nn_tensor *tensor;
-    uint64_t *moved; /* of each row: the step that it is as of, and STILL */
+    uint64_t *moved; /* of each row the step that it is as of, in the kernels' memory */
 } adamw_table;
 
 struct weir_adamw {
@@ -39,14 +37,20 @@ struct weir_adamw {
     double rate;  /* of rows of embeddings, in the last step */
     uint64_t made_up_max;
     weir_real *moments[2];
-    weir_real *zeros; /* the gradient of a row that has none */
+    double *squares; /* of gradients, in the kernels' memory: of all but what a share has and no other, and of that */
     adamw_table *tables;
     uint32_t table_count;
+    bool holds; /* a share has rows that no other has */
 };
+
+/* All rows of a table. */
+static weir_row_list adamw_rows_of(const weir_nn_tensor *t) {
+    return (weir_row_list){.count = t->rows, .cols = t->cols};
+}
 
 static weir_err adamw_open_tables(weir_adamw *adamw) {
     const weir_kernels *k = weir_nn_kernels(adamw->nn);
-    uint32_t tensors, cols = 1;
+    uint32_t tensors;
     const weir_nn_tensor *t = weir_nn_tensors(adamw->nn, &tensors);
     adamw->tables = weir_calloc(tensors + 1, sizeof *adamw->tables);
     if (!adamw->tables) return WEIR_NOMEM("for AdamW");
@@ -54,15 +58,12 @@ static weir_err adamw_open_tables(weir_adamw *adamw) {
         if (!t[i].looked_up) continue;
         adamw_table *table = &adamw->tables[adamw->table_count++];
         table->tensor = &t[i];
-        table->moved = weir_calloc((size_t)t[i].rows + 1, sizeof *table->moved);
-        if (!table->moved) return WEIR_NOMEM("for AdamW");
-        for (uint32_t row = 0; row < t[i].rows; row++)
-            table->moved[row] = STILL;
-        cols = t[i].cols > cols ? t[i].cols : cols;
+        adamw->holds = adamw->holds || t[i].held;
+        weir_err err = k->alloc(k, ((size_t)t[i].rows + 1) * sizeof *table->moved, (void **)&table->moved);
+        if (err) return err;
     }
-    weir_err err = k->alloc(k, cols * sizeof *adamw->zeros, (void **)&adamw->zeros);
-    if (!err) k->zero(k, adamw->zeros, cols * sizeof *adamw->zeros);
-    return err;
+    weir_adamw_steps_set(adamw, 0);
+    return WEIR_OK;
 }
 
 weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp) {
@@ -90,6 +91,7 @@ weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_ad
         err = k->alloc(k, bytes, (void **)&adamw->moments[i]);
         if (!err) k->zero(k, adamw->moments[i], bytes);
     }
+    if (!err) err = k->alloc(k, 2 * sizeof *adamw->squares, (void **)&adamw->squares);
     if (!err) err = adamw_open_tables(adamw);
     if (err) {
         weir_adamw_close(adamw);
@@ -102,85 +104,47 @@ weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_ad
 void weir_adamw_close(weir_adamw *adamw) {
     if (!adamw) return;
     const weir_kernels *k = weir_nn_kernels(adamw->nn);
-    for (unsigned i = 0; i < 2; i++) {
-        if (adamw->moments[i]) k->release(k, adamw->moments[i]);
-    }
-    if (adamw->zeros) k->release(k, adamw->zeros);
+    k->release(k, adamw->moments[0]);
+    k->release(k, adamw->moments[1]);
+    k->release(k, adamw->squares);
     for (uint32_t i = 0; adamw->tables && i < adamw->table_count; i++)
-        weir_free(adamw->tables[i].moved);
+        k->release(k, adamw->tables[i].moved);
     weir_free(adamw->tables);
     weir_free(adamw);
 }
 
 /* --- rows that wait ---------------------------------------------------------------------------------------------- */
 
-static weir_adamw_step adamw_step_of(const weir_adamw *adamw, uint64_t step, double rate) {
-    const weir_adamw_opts *o = &adamw->opts;
-    return (weir_adamw_step){.rate = rate,
-                             .beta1 = o->beta1,
-                             .beta2 = o->beta2,
-                             .epsilon = o->epsilon,
-                             .decay = o->decay,
-                             .correction1 = 1 - pow(o->beta1, (double)step),
-                             .correction2 = 1 - pow(o->beta2, (double)step),
-                             .scale = 1};
-}
-
-/* So many elements from `at` on, of embeddings. */
-static void adamw_row_step(const weir_adamw *adamw, const weir_adamw_step *step, uint64_t at, size_t count,
-                           const weir_real *gradients, weir_real *params) {
+weir_err weir_adamw_bring(weir_adamw *adamw, weir_nn_rows *rows, weir_real *params) {
     const weir_kernels *k = weir_nn_kernels(adamw->nn);
-    const weir_adagrad_step adagrad = {.rate = step->rate, .epsilon = ADAGRAD_EPSILON, .scale = step->scale};
-    if (adamw->opts.adagrad)
-        k->adagrad(k, count, &adagrad, gradients, adamw->moments[1] + at, params + at);
-    else
-        k->adamw(k, count, step, gradients, adamw->moments[0] + at, adamw->moments[1] + at, params + at);
-}
-
-static void adamw_bring_row(weir_adamw *adamw, const adamw_table *table, uint32_t row, weir_real *params) {
-    const weir_nn_tensor *t = table->tensor;
-    uint64_t moved = table->moved[row] & ~STILL, missing = adamw->steps - moved,
-             at = t->offset + (uint64_t)row * t->cols;
-    WEIR_ASSERT(moved <= adamw->steps); /* NN-B3 */
-    uint64_t one_by_one = table->moved[row] & STILL ? 0 : missing > adamw->made_up_max ? adamw->made_up_max : missing;
-    if (missing == 0) return;
-    for (uint64_t i = 1; i <= one_by_one; i++) {
-        const weir_adamw_step step = adamw_step_of(adamw, moved + i, adamw->rate);
-        adamw_row_step(adamw, &step, at, t->cols, adamw->zeros, params);
-    }
-    uint64_t rest = missing - one_by_one;
-    if (rest > 0 && adamw->rate > 0) { /* with a first moment of 0, a step only shrinks */
-        weir_real once = (weir_real)(1 - adamw->rate * adamw->opts.decay); /* as a step rounds it */
-        double shrink = pow((double)once, (double)rest);
-        weir_adamw_step step = adamw_step_of(adamw, adamw->steps, adamw->rate);
-        step.decay = (1 - shrink) / adamw->rate;
-        step.beta1 = 0;
-        step.beta2 = pow(adamw->opts.beta2, (double)rest);
-        adamw_row_step(adamw, &step, at, t->cols, adamw->zeros, params);
-    }
-    bool still =
-        rest > 0 || (table->moved[row] & STILL) ||
-        weir_nn_kernels(adamw->nn)->square_sum(weir_nn_kernels(adamw->nn), t->cols, adamw->moments[0] + at) == 0;
-    table->moved[row] = adamw->steps | (still ? STILL : 0);
-}
-
-void weir_adamw_bring(weir_adamw *adamw, const weir_nn_rows *rows, weir_real *params) {
-    for (uint32_t i = 0; !adamw->opts.adagrad && i < adamw->table_count; i++) {
+    const weir_adamw_opts *o = &adamw->opts;
+    const weir_adamw_wait wait = {.steps = adamw->steps,
+                                  .one_by_one_max = adamw->made_up_max,
+                                  .rate = adamw->rate,
+                                  .beta1 = o->beta1,
+                                  .beta2 = o->beta2,
+                                  .epsilon = o->epsilon,
+                                  .decay = o->decay};
+    for (uint32_t i = 0; !o->adagrad && i < adamw->table_count; i++) { /* NN-B3 */
         const adamw_table *table = &adamw->tables[i];
-        const weir_nn_tensor *tensor = table->tensor;
-        uint32_t count = tensor->rows;
-        const uint32_t *ids = rows ? weir_nn_rows_look(rows, i, &tensor, &count) : NULL;
-        WEIR_ASSERT(tensor == table->tensor);
-        for (uint32_t n = 0; n < count; n++)
-            adamw_bring_row(adamw, table, ids ? ids[n] : n, params);
+        const weir_nn_tensor *t = table->tensor;
+        weir_row_list list = adamw_rows_of(t);
+        weir_err err = rows ? weir_nn_rows_list(rows, i, &t, &list) : WEIR_OK;
+        if (err) return err;
+        WEIR_ASSERT(t == table->tensor);
+        if (list.count)
+            k->adamw_bring(k, &list, &wait, table->moved, adamw->moments[0] + t->offset, adamw->moments[1] + t->offset,
+                           params + t->offset);
     }
+    return WEIR_OK;
 }
 
 /* --- a step ------------------------------------------------------------------------------------------------------ */
 
-/* One call for each run of tensors that move alike. of_rows: NULL: none that is looked up. */
-static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const weir_adamw_step *of_rows,
-                               const weir_real *gradients, weir_real *params) {
+/* One call for each run of tensors that move alike; none of those that are looked up. */
+static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const weir_real *gradients,
+                               weir_real *params) {
+    const weir_kernels *k = weir_nn_kernels(adamw->nn);
     uint32_t count;
     const weir_nn_tensor *t = weir_nn_tensors(adamw->nn, &count);
     for (uint32_t i = 0, first = 0; i < count; i++) {
@@ -190,73 +154,91 @@ static void adamw_step_tensors(weir_adamw *adamw, weir_adamw_step *step, const w
         step->decay = t[first].decays ? adamw->opts.decay : 0;
         step->l2 = t[first].decays ? adamw->opts.l2 : 0;
         if (!t[first].looked_up)
-            weir_nn_kernels(adamw->nn)->adamw(weir_nn_kernels(adamw->nn), end - begin, step, gradients + begin,
-                                              adamw->moments[0] + begin, adamw->moments[1] + begin, params + begin);
-        else if (of_rows)
-            adamw_row_step(adamw, of_rows, begin, end - begin, gradients + begin, params);
+            k->adamw(k, end - begin, step, gradients + begin, adamw->moments[0] + begin, adamw->moments[1] + begin,
+                     params + begin);
         first = i + 1;
     }
 }
 
-static void adamw_step_rows(weir_adamw *adamw, const weir_adamw_step *step, const weir_real *gradients,
-                            const weir_nn_rows *rows, weir_real *params) {
-    for (uint32_t i = 0; i < adamw->table_count; i++) {
-        const weir_nn_tensor *t;
-        uint32_t count;
-        const uint32_t *ids = weir_nn_rows_look(rows, i, &t, &count);
-        for (uint32_t n = 0; n < count; n++) {
-            uint64_t at = t->offset + (uint64_t)ids[n] * t->cols;
-            adamw_row_step(adamw, step, at, t->cols, gradients + at, params);
-            bool still = weir_nn_kernels(adamw->nn)->square_sum(weir_nn_kernels(adamw->nn), t->cols,
-                                                                adamw->moments[0] + at) == 0;
-            adamw->tables[i].moved[ids[n]] = adamw->steps | (still ? STILL : 0);
-        }
-    }
-}
-
-/* Of what has gradients. */
-static double adamw_square_sum(const weir_adamw *adamw, const weir_real *gradients, const weir_nn_rows *rows) {
+/* rows: NULL: all. */
+static weir_err adamw_step_rows(weir_adamw *adamw, const weir_adamw_step *step, const weir_real *gradients,
+                                weir_nn_rows *rows, weir_real *params) {
     const weir_kernels *k = weir_nn_kernels(adamw->nn);
-    uint32_t tensors, count;
-    const weir_nn_tensor *t = weir_nn_tensors(adamw->nn, &tensors);
-    double sum = 0, held = 0; /* of rows that a share has, and no other */
-    if (!rows) return k->square_sum(k, weir_nn_parameter_count(adamw->nn), gradients);
-    for (uint32_t i = 0; i < tensors; i++)
-        if (!t[i].looked_up) sum += k->square_sum(k, (size_t)t[i].rows * t[i].cols, gradients + t[i].offset);
+    const weir_adagrad_step adagrad = {step->rate, ADAGRAD_EPSILON, step->shortening};
     for (uint32_t i = 0; i < adamw->table_count; i++) {
-        const uint32_t *ids = weir_nn_rows_look(rows, i, &t, &count);
-        for (uint32_t n = 0; n < count; n++)
-            *(t->held ? &held : &sum) += k->square_sum(k, t->cols, gradients + t->offset + (size_t)ids[n] * t->cols);
+        const weir_nn_tensor *t = adamw->tables[i].tensor;
+        weir_row_list list = adamw_rows_of(t);
+        weir_err err = rows ? weir_nn_rows_list(rows, i, &t, &list) : WEIR_OK;
+        if (err) return err;
+        weir_real *squares = adamw->moments[1] + t->offset;
+        if (list.count && adamw->opts.adagrad)
+            k->adagrad_rows(k, &list, &adagrad, gradients + t->offset, squares, params + t->offset);
+        else if (list.count)
+            k->adamw_rows(k, &list, step, adamw->steps, gradients + t->offset, adamw->tables[i].moved,
+                          adamw->moments[0] + t->offset, squares, params + t->offset);
     }
-    return sum + (adamw->opts.sum ? adamw->opts.sum(adamw->opts.context, held) : held);
+    return WEIR_OK;
 }
 
-weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, const weir_nn_rows *rows,
+/* Of what has gradients, into squares[0]. */
+static weir_err adamw_square_sum(weir_adamw *adamw, const weir_real *gradients, weir_nn_rows *rows) {
+    const weir_kernels *k = weir_nn_kernels(adamw->nn);
+    uint32_t tensors;
+    const weir_nn_tensor *t = weir_nn_tensors(adamw->nn, &tensors);
+    k->zero(k, adamw->squares, 2 * sizeof *adamw->squares);
+    if (!rows) {
+        k->square_sum(k, weir_nn_parameter_count(adamw->nn), gradients, adamw->squares);
+        return WEIR_OK;
+    }
+    for (uint32_t i = 0; i < tensors; i++)
+        if (!t[i].looked_up) k->square_sum(k, (size_t)t[i].rows * t[i].cols, gradients + t[i].offset, adamw->squares);
+    for (uint32_t i = 0; i < adamw->table_count; i++) {
+        weir_row_list list;
+        weir_err err = weir_nn_rows_list(rows, i, &t, &list);
+        if (err) return err;
+        if (list.count) k->square_sum_rows(k, &list, gradients + t->offset, &adamw->squares[t->held]);
+    }
+    if (adamw->holds || adamw->opts.sum) {
+        double squares[2];
+        k->to_host(k, squares, adamw->squares, sizeof squares);
+        squares[0] += adamw->opts.sum ? adamw->opts.sum(adamw->opts.context, squares[1]) : squares[1];
+        k->to_device(k, adamw->squares, squares, sizeof *squares);
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, weir_nn_rows *rows,
                               weir_real *params, double *normp) {
+    const weir_kernels *k = weir_nn_kernels(adamw->nn);
     const weir_adamw_opts *o = &adamw->opts;
-    double norm = sqrt(adamw_square_sum(adamw, gradients, rows));
-    if (normp) *normp = norm;
-    if (!isfinite(norm))
-        return WEIR_ERR(WEIR_EDATA, "the gradients are no longer finite numbers; lower the learning rate, or look for "
-                                    "inputs that are not numbers");
+    double squares;
+    weir_err err = adamw_square_sum(adamw, gradients, rows);
     /* What waits, waits for steps of the rate that they had. */
     double row_rate = adamw->share * (o->row_rate > 0 ? o->row_rate : rate);
-    weir_adamw_bring(adamw, adamw->rate == row_rate ? rows : NULL, params);
+    if (!err) err = weir_adamw_bring(adamw, adamw->rate == row_rate ? rows : NULL, params);
+    if (err) return err;
     adamw->rate = row_rate;
     adamw->steps++;
-    weir_adamw_step step = adamw_step_of(adamw, adamw->steps, adamw->share * rate);
-    if (o->norm_max > 0 && norm > o->norm_max) step.scale = o->norm_max / norm;
+    weir_adamw_step step = {.rate = adamw->share * rate,
+                            .beta1 = o->beta1,
+                            .beta2 = o->beta2,
+                            .epsilon = o->epsilon,
+                            .decay = o->decay,
+                            .correction1 = 1 - pow(o->beta1, (double)adamw->steps),
+                            .correction2 = 1 - pow(o->beta2, (double)adamw->steps),
+                            .shortening = {adamw->squares, o->norm_max}};
     weir_adamw_step of_rows = step;
     of_rows.rate = row_rate;
-    if (rows) {
-        adamw_step_rows(adamw, &of_rows, gradients, rows, params);
-    } else {
-        for (uint32_t i = 0; i < adamw->table_count; i++)
-            for (uint32_t row = 0; row < adamw->tables[i].tensor->rows; row++)
-                adamw->tables[i].moved[row] = adamw->steps;
-    }
-    adamw_step_tensors(adamw, &step, rows ? NULL : &of_rows, gradients, params);
-    return weir_nn_kernels(adamw->nn)->finish(weir_nn_kernels(adamw->nn));
+    err = adamw_step_rows(adamw, &of_rows, gradients, rows, params);
+    if (err) return err;
+    adamw_step_tensors(adamw, &step, gradients, params);
+    k->to_host(k, &squares, adamw->squares, sizeof squares);
+    err = k->finish(k);
+    if (normp) *normp = sqrt(squares);
+    if (err || isfinite(sqrt(squares))) return err;
+    adamw->steps--; /* nothing has moved */
+    return WEIR_ERR(WEIR_EDATA, "the gradients are no longer finite numbers; lower the learning rate, or look for "
+                                "inputs that are not numbers");
 }
 
 void weir_adamw_share_set(weir_adamw *adamw, double share) {
@@ -277,9 +259,7 @@ void weir_adamw_steps_set(weir_adamw *adamw, uint64_t steps) {
     adamw->steps = steps;
     for (uint32_t i = 0; i < adamw->table_count; i++) {
         const weir_nn_tensor *t = adamw->tables[i].tensor;
-        for (uint32_t row = 0; row < t->rows; row++) {
-            bool still = k->square_sum(k, t->cols, adamw->moments[0] + t->offset + (size_t)row * t->cols) == 0;
-            adamw->tables[i].moved[row] = steps | (still ? STILL : 0);
-        }
+        const weir_row_list all = adamw_rows_of(t);
+        k->adamw_moved(k, &all, steps, adamw->moments[0] + t->offset, adamw->tables[i].moved);
     }
 }

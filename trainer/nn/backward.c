@@ -19,7 +19,7 @@ typedef struct backward_pass {
     const weir_kernels *k;
     const weir_real *params;
     weir_real *gradients;
-    weir_real *dhead;   /* of the logits; of what the head sees, where that is the most of all layers */
+    const weir_real *dhead; /* of the logits; of what the head sees, where that is the most of all layers */
     weir_real *dstream; /* of what the layers below have added up, as the layer above left it; NULL: there is none */
     weir_nn_workspace *w;
     weir_nn_norm norm;
@@ -78,18 +78,16 @@ static weir_real *backward_head(backward_pass *b, const weir_real *dlogits) {
     uint32_t rows = b->block->targets, outputs = weir_nn_outputs(b->shape);
     if (weir_nn_answers(b->shape, b->layers)) {
         weir_real *dlast = backward_reals(b, rows, outputs);
-        if (dlast) b->k->to_device(b->k, dlast, dlogits, (size_t)rows * outputs * sizeof *dlast);
+        if (dlast) b->k->copy(b->k, dlast, dlogits, (size_t)rows * outputs * sizeof *dlast);
         return dlast;
     }
     const bool most = weir_nn_jump_of(b->shape) == WEIR_NN_JUMP_MAX;
-    weir_real *dy = backward_reals(b, rows, outputs), *dout = backward_reals(b, rows, b->hidden);
-    weir_real *dmost = most ? backward_reals(b, rows, b->hidden) : NULL;
+    weir_real *dout = backward_reals(b, rows, b->hidden), *dmost = most ? backward_reals(b, rows, b->hidden) : NULL;
     if (b->starved) return NULL;
-    b->k->to_device(b->k, dy, dlogits, (size_t)rows * outputs * sizeof *dy);
-    backward_head_weight(b, dy);
-    b->k->bias_back(b->k, rows, outputs, dy, b->gradients + b->plan->head_bias);
-    if (most) backward_dx(b, rows, b->hidden, outputs, dy, b->plan->head_weight, 0, dmost);
-    b->dhead = most ? dmost : dy;
+    backward_head_weight(b, dlogits);
+    b->k->bias_back(b->k, rows, outputs, dlogits, b->gradients + b->plan->head_bias);
+    if (most) backward_dx(b, rows, b->hidden, outputs, dlogits, b->plan->head_weight, 0, dmost);
+    b->dhead = most ? dmost : dlogits;
     backward_head_of(b, b->layers, 0, dout);
     return dout;
 }
@@ -272,6 +270,7 @@ static weir_err backward_tell(const backward_pass *b, const weir_nn_listener *li
     return err;
 }
 
+/* All that is written to gradients is added, so that parts of a batch come to the whole: NN-B2. */
 weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_workspace *workspace,
                           const weir_real *dlogits, weir_real *gradients, const weir_nn_listener *listener) {
     const weir_nn_tape *tape = weir_nn_tape_of(workspace);

@@ -16,13 +16,15 @@ typedef struct rows_table {
     uint32_t *ids;
     size_t capacity;
     uint32_t count;
+    weir_kernel_room room; /* for a copy of the ids, where kernels cannot read these */
+    const uint32_t *there; /* that, or the ids                                       */
+    bool brought;          /* since the list has changed                             */
 } rows_table;
 
 struct weir_nn_rows {
     const weir_nn *nn;
     rows_table *tables;
     uint32_t count;
-    weir_kernel_room brought; /* ids of one table */
 };
 
 weir_err weir_nn_rows_open(const weir_nn *nn, weir_nn_rows **rowsp) {
@@ -54,8 +56,8 @@ void weir_nn_rows_close(weir_nn_rows *rows) {
     for (uint32_t i = 0; rows->tables && i < rows->count; i++) {
         weir_free(rows->tables[i].marks);
         weir_free(rows->tables[i].ids);
+        weir_kernel_room_release(&rows->tables[i].room);
     }
-    weir_kernel_room_release(&rows->brought);
     weir_free(rows->tables);
     weir_free(rows);
 }
@@ -72,6 +74,7 @@ static weir_err rows_list(rows_table *table) {
         table->capacity = count;
     }
     table->count = 0;
+    table->brought = false;
     for (uint32_t w = 0; w < words; w++)
         for (uint64_t left = table->marks[w]; left; left &= left - 1)
             table->ids[table->count++] = w * 64 + (uint32_t)__builtin_ctzll(left);
@@ -92,6 +95,7 @@ weir_err weir_nn_rows_of_batch(weir_nn_rows *rows, const weir_nn_batch *batch) {
         for (uint32_t k = 0; k < rows->tables[i].count; k++)
             rows->tables[i].marks[rows->tables[i].ids[k] / 64] = 0;
         rows->tables[i].count = 0;
+        rows->tables[i].brought = false;
     }
     /* Tensors stand in the order of types and, within, of categories. */
     for (uint32_t type = 0, n = 0; batch && !err && type < weir_nn_types(shape); type++) {
@@ -181,43 +185,61 @@ size_t weir_nn_rows_size(const weir_nn_rows *rows) {
     return size;
 }
 
+weir_err weir_nn_rows_list(weir_nn_rows *rows, uint32_t n, const weir_nn_tensor **tensorp, weir_row_list *listp) {
+    rows_table *table = n < rows->count ? &rows->tables[n] : NULL;
+    const void *there;
+    *tensorp = table ? table->tensor : NULL;
+    *listp = (weir_row_list){0};
+    if (!table) return WEIR_OK;
+    if (!table->brought) {
+        weir_err err = weir_kernel_room_bring(&table->room, weir_nn_kernels(rows->nn), table->ids,
+                                              table->count * sizeof *table->ids, &there);
+        if (err) return err;
+        table->there = there;
+        table->brought = true;
+    }
+    *listp = (weir_row_list){table->count, table->tensor->cols, table->there};
+    return WEIR_OK;
+}
+
 weir_err weir_nn_rows_pack(weir_nn_rows *rows, const weir_real *flat, weir_real *packed) {
     const weir_kernels *k = weir_nn_kernels(rows->nn);
-    const void *ids;
-    weir_err err = WEIR_OK;
+    const weir_nn_tensor *t;
+    weir_row_list list;
     k->zero(k, packed, weir_nn_rows_size(rows) * sizeof *packed);
-    for (uint32_t i = 0; !err && i < rows->count; i++) {
-        const rows_table *table = &rows->tables[i];
-        if (table->tensor->held) continue;
-        err = weir_kernel_room_bring(&rows->brought, k, table->ids, table->count * sizeof *table->ids, &ids);
-        if (!err) k->embed(k, table->count, table->tensor->cols, ids, 1, flat + table->tensor->offset, packed);
-        packed += (size_t)table->count * table->tensor->cols;
+    for (uint32_t n = 0; n < rows->count; n++) {
+        weir_err err = weir_nn_rows_list(rows, n, &t, &list);
+        if (err) return err;
+        if (t->held) continue;
+        k->embed(k, list.count, list.cols, list.ids, 1, flat + t->offset, packed);
+        packed += (size_t)list.count * list.cols;
     }
-    return err;
+    return WEIR_OK;
 }
 
-static void rows_zero(const weir_kernels *k, const rows_table *table, weir_real *flat) {
-    for (uint32_t n = 0; n < table->count; n++)
-        k->zero(k, flat + table->tensor->offset + (size_t)table->ids[n] * table->tensor->cols,
-                table->tensor->cols * sizeof *flat);
-}
-
-void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat) {
-    for (uint32_t i = 0; i < rows->count; i++)
-        rows_zero(weir_nn_kernels(rows->nn), &rows->tables[i], flat);
+weir_err weir_nn_rows_zero(weir_nn_rows *rows, weir_real *flat) {
+    const weir_kernels *k = weir_nn_kernels(rows->nn);
+    const weir_nn_tensor *t;
+    weir_row_list list;
+    for (uint32_t n = 0; n < rows->count; n++) {
+        weir_err err = weir_nn_rows_list(rows, n, &t, &list);
+        if (err) return err;
+        if (list.count) k->zero_rows(k, &list, flat + t->offset);
+    }
+    return WEIR_OK;
 }
 
 weir_err weir_nn_rows_unpack(weir_nn_rows *rows, const weir_real *packed, weir_real *flat) {
     const weir_kernels *k = weir_nn_kernels(rows->nn);
-    const void *ids;
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < rows->count; i++) {
-        const rows_table *table = &rows->tables[i];
-        if (table->tensor->held) continue;
-        rows_zero(k, table, flat);
-        err = weir_kernel_room_bring(&rows->brought, k, table->ids, table->count * sizeof *table->ids, &ids);
-        if (!err) k->embed_back(k, table->count, table->tensor->cols, ids, 1, packed, flat + table->tensor->offset);
-        packed += (size_t)table->count * table->tensor->cols;
+    const weir_nn_tensor *t;
+    weir_row_list list;
+    for (uint32_t n = 0; n < rows->count; n++) {
+        weir_err err = weir_nn_rows_list(rows, n, &t, &list);
+        if (err) return err;
+        if (t->held || list.count == 0) continue;
+        k->zero_rows(k, &list, flat + t->offset);
+        k->embed_back(k, list.count, list.cols, list.ids, 1, packed, flat + t->offset);
+        packed += (size_t)list.count * list.cols;
     }
-    return err;
+    return WEIR_OK;
 }

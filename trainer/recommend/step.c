@@ -314,8 +314,7 @@ static void step_move_part(void *context, uint32_t part, uint32_t thread) {
                                   .epsilon = STEP_EPSILON,
                                   .decay = s->opts->loss == WEIR_RECOMMEND_BPR ? 0 : s->opts->decay,
                                   .correction1 = 1 - pow(STEP_BETA1, steps),
-                                  .correction2 = 1 - pow(STEP_BETA2, steps),
-                                  .scale = 1};
+                                  .correction2 = 1 - pow(STEP_BETA2, steps)};
     (void)thread;
     weir_kernels_cpu()->adamw(weir_kernels_cpu(), left < STEP_CELLS ? left : STEP_CELLS, &step, s->gradient + begin,
                               s->moment1 + begin, s->moment2 + begin, s->parameters + begin);

@@ -10,6 +10,7 @@
  */
 #include <math.h>
 
+#include <weir/inference/nn/tape.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
@@ -83,7 +84,7 @@ weir_err weir_training_stream_open(weir_trained *t) {
 
 /* --- learning ----------------------------------------------------------------------------------------------------- */
 
-static double training_class_weight(const weir_trained *t, uint32_t class_of) {
+double weir_training_class_weight(const weir_trained *t, uint32_t class_of) {
     return class_of == 1 && t->opts.positive_weight > 0 ? t->opts.positive_weight : 1;
 }
 
@@ -91,7 +92,7 @@ static double training_class_weight(const weir_trained *t, uint32_t class_of) {
 static double training_batch_weight(const weir_trained *t, const weir_train_batch *batch) {
     double sum = 0;
     for (uint64_t i = 0; i < batch->end - batch->begin; i++)
-        sum += training_class_weight(t, t->targets->classes_of[batch->list[i]]);
+        sum += weir_training_class_weight(t, t->targets->classes_of[batch->list[i]]);
     return sum;
 }
 
@@ -135,14 +136,14 @@ static void training_finished(void *context, uint64_t from) {
 }
 
 /* Gradients are 0 where none have been added. Of embeddings, those of the last step's rows are put back to 0. */
-static void training_zero_gradients(weir_trained *t) {
+static weir_err training_zero_gradients(weir_trained *t) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
     uint32_t tensors;
     const weir_nn_tensor *of = weir_nn_tensors(t->nn, &tensors);
     for (uint32_t i = 0; i < tensors; i++)
         if (!of[i].looked_up)
             k->zero(k, t->gradients + of[i].offset, (size_t)of[i].rows * of[i].cols * sizeof *t->gradients);
-    weir_nn_rows_zero(t->rows, t->gradients);
+    return weir_nn_rows_zero(t->rows, t->gradients);
 }
 
 static void training_trace(const weir_trained *t, const weir_train_batch *batch, weir_train_stage stage,
@@ -159,7 +160,7 @@ weir_err weir_training_bring(weir_trained *t, const weir_train_batch *batch, con
     return weir_train_shares_pull(t->shares, t->nn, params, batch->wants, t->comm, broughtp);
 }
 
-/* The way forward and back: this rank's part of the loss, and of the gradients. */
+/* The way forward and back: this rank's part of the loss, and of the gradients. *loss: where ranks sum it. */
 static weir_err training_compute(weir_trained *t, const weir_train_batch *batch, const weir_nn_batch *nn,
                                  double divisor, double *loss) {
     const weir_nn_drop drop = {.rate = t->opts.dropout,
@@ -170,27 +171,30 @@ static weir_err training_compute(weir_trained *t, const weir_train_batch *batch,
                                .keys = batch->keys};
     const bool drops = drop.rate > 0 || drop.shares > 0 || drop.edges > 0;
     const weir_nn_listener listener = {training_finished, t->sums};
-    double weights[WEIR_SCHEMA_LABEL_VALUES_MAX];
+    const weir_kernels *k = weir_nn_kernels(t->nn);
+    const void *labels;
     weir_err err = WEIR_OK;
-    WEIR_ASSERT(batch->own_count <= t->opts.batch && t->targets->classes <= WEIR_SCHEMA_LABEL_VALUES_MAX);
-    *loss = 0;
+    WEIR_ASSERT(batch->own_count <= t->opts.batch);
+    k->zero(k, t->loss, sizeof *t->loss);
     if (batch->own_count) {
-        for (uint32_t c = 0; c < t->targets->classes; c++)
-            weights[c] = training_class_weight(t, c);
         for (uint32_t i = 0; i < batch->own_count; i++)
             t->labels[i] = t->targets->classes_of[batch->own[i]];
-        err = weir_nn_forward(t->nn, t->params, nn, drops ? &drop : NULL, t->workspace, t->logits, NULL);
+        err = weir_kernel_room_bring(&t->labels_there, k, t->labels, batch->own_count * sizeof *t->labels, &labels);
+        if (!err) err = weir_nn_forward(t->nn, t->params, nn, drops ? &drop : NULL, t->workspace, NULL, NULL);
         if (err) return err;
-        const weir_loss of = {.logits = t->logits,
-                              .labels = t->labels,
-                              .weights = weights,
+        const weir_loss of = {.logits = weir_nn_tape_of(t->workspace)->logits,
+                              .labels = labels,
+                              .weights = t->class_weights,
                               .count = batch->own_count,
                               .classes = t->targets->classes,
                               .divisor = divisor,
                               .focal = t->opts.focal};
-        *loss = weir_loss_of(weir_nn_outputs(t->shape), &of, t->dlogits);
+        k->loss(k, weir_nn_outputs(t->shape), &of, t->dlogits, t->loss);
     }
-    if (t->sums) weir_train_sums_loss(t->sums, *loss);
+    if (t->sums) { /* the others wait for it first */
+        k->to_host(k, loss, t->loss, sizeof *loss);
+        weir_train_sums_loss(t->sums, *loss);
+    }
     if (!batch->own_count) return WEIR_OK;
     return weir_nn_backward(t->nn, t->params, t->workspace, t->dlogits, t->gradients, t->sums ? &listener : NULL);
 }
@@ -203,12 +207,12 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
 
     /* Rows of embeddings become what they are in this step, and come to whoever reads them. */
     int64_t begin_us = weir_clock_mono_us(clock);
-    training_zero_gradients(t);
-    weir_err err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
+    weir_err err = training_zero_gradients(t);
+    if (!err) err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
     if (!err && t->shares) err = weir_train_shares_mark(t->shares, batch->wants, t->rows);
     if (!err && t->sums) err = weir_train_sums_begin(t->sums, t->rows);
+    if (!err) err = weir_adamw_bring(t->adamw, t->rows, t->params);
     if (err) return err;
-    weir_adamw_bring(t->adamw, t->rows, t->params);
     int64_t pull_us = weir_clock_mono_us(clock);
     err = weir_training_bring(t, batch, t->params, &brought, &nn);
     int64_t pulled_us = t->shares ? weir_clock_mono_us(clock) : pull_us;
@@ -223,6 +227,7 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     const double share = weir_training_rate_share(&t->opts, batch->epoch, weir_adamw_steps(t->adamw) + 1);
     weir_adamw_share_set(t->adamw, share);
     err = weir_adamw_step_take(t->adamw, t->opts.rate, t->gradients, t->rows, t->params, &norm);
+    if (!t->sums) weir_nn_kernels(t->nn)->to_host(weir_nn_kernels(t->nn), &loss, t->loss, sizeof loss);
 
     int64_t end_us = weir_clock_mono_us(clock);
     if (t->shares) training_trace(t, batch, WEIR_STAGE_PULL, pull_us, pulled_us);
@@ -267,7 +272,8 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         weir_batches_done(t->stream, batch);
     }
     if (err) return err;
-    weir_adamw_bring(t->adamw, NULL, t->params); /* who judges, or saves, reads all */
+    err = weir_adamw_bring(t->adamw, NULL, t->params); /* who judges, or saves, reads all */
+    if (err) return err;
     if (weight > 0) epoch->loss /= weight;
     if (batches) epoch->gradient_norm /= (double)batches;
     epoch->learning_us = weir_clock_mono_us(weir_clock_system()) - begin_us;

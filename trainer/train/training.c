@@ -244,6 +244,15 @@ static double training_sum_squares(void *context, double squares) {
     return squares;
 }
 
+static void training_set_class_weights(weir_trained *t) {
+    const weir_kernels *k = weir_nn_kernels(t->nn);
+    double weights[WEIR_SCHEMA_LABEL_VALUES_MAX];
+    WEIR_ASSERT(t->targets->classes <= WEIR_SCHEMA_LABEL_VALUES_MAX);
+    for (uint32_t c = 0; c < t->targets->classes; c++)
+        weights[c] = weir_training_class_weight(t, c);
+    k->to_device(k, t->class_weights, weights, t->targets->classes * sizeof *weights);
+}
+
 static weir_err training_network_open(weir_trained *t) {
     const weir_adamw_opts opts = {.decay = t->opts.decay,
                                   .l2 = t->opts.l2,
@@ -265,10 +274,13 @@ static weir_err training_network_open(weir_trained *t) {
     if (!err) k->zero(k, t->gradients, bytes);
     if (!err) err = weir_nn_rows_open(t->nn, &t->rows);
     t->logits = weir_calloc(logits, sizeof *t->logits);
-    t->dlogits = weir_calloc(logits, sizeof *t->dlogits);
     t->labels = weir_calloc(t->opts.batch, sizeof *t->labels);
     t->scores = weir_calloc(judged, sizeof *t->scores);
-    if (!err && !(t->logits && t->dlogits && t->labels && t->scores)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
+    if (!err && !(t->logits && t->labels && t->scores)) err = WEIR_NOMEM(TRAINING_NO_MEMORY);
+    if (!err) err = k->alloc(k, logits * sizeof *t->dlogits, (void **)&t->dlogits);
+    if (!err) err = k->alloc(k, t->targets->classes * sizeof *t->class_weights, (void **)&t->class_weights);
+    if (!err) err = k->alloc(k, sizeof *t->loss, (void **)&t->loss);
+    if (!err) training_set_class_weights(t);
     if (!err) err = weir_nn_workspace_open(t->nn, true, &t->workspace);
     if (!err) err = weir_adamw_open(t->nn, &opts, &t->adamw);
     return err;
@@ -601,7 +613,11 @@ void weir_trained_close(weir_trained *trained) {
         k->release(k, trained->best_params);
         k->release(k, trained->average);
         k->release(k, trained->gradients);
+        k->release(k, trained->dlogits);
+        k->release(k, trained->class_weights);
+        k->release(k, trained->loss);
     }
+    weir_kernel_room_release(&trained->labels_there);
     weir_kernel_room_release(&trained->packed);
     weir_buf_free(&trained->packed_host);
     weir_nn_rows_close(trained->rows);
@@ -619,7 +635,6 @@ void weir_trained_close(weir_trained *trained) {
         weir_comm_channel_close(trained->judge_channels[i / WEIR_TRAIN_CHANNELS][i % WEIR_TRAIN_CHANNELS]);
     }
     weir_free(trained->logits);
-    weir_free(trained->dlogits);
     weir_free(trained->labels);
     weir_free(trained->scores);
     if (trained->dealer) weir_train_dealer_close(trained->dealer);

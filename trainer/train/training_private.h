@@ -47,10 +47,15 @@ struct weir_trained {
     weir_nn_rows *rows;                          /* of embeddings: those that have gradients in the step at hand */
     weir_kernel_room packed;                     /* their gradients */
     weir_buf packed_host;                        /* a copy for MPI, where that cannot read the kernels' memory */
-    weir_real *logits, *dlogits;                 /* batch x outputs        */
-    uint32_t *labels;                            /* batch                  */
-    double *scores;                              /* one a target behind the training part */
-    weir_train_dealer *dealer;                   /* of local batches; NULL: they are global */
+    weir_real *logits;                           /* of judging: batch x outputs              */
+    uint32_t *labels;                            /* batch                                    */
+    weir_kernel_room labels_there;
+    /* In the kernels' memory. */
+    weir_real *dlogits;        /* batch x outputs                          */
+    double *class_weights;     /* one a class                              */
+    double *loss;              /* of the step at hand                      */
+    double *scores;            /* one a target behind the training part */
+    weir_train_dealer *dealer; /* of local batches; NULL: they are global */
     weir_training_state state;
     uint32_t lagged; /* 1 + the rank that lagged in the epoch before; 0: none */
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];
@@ -82,6 +87,8 @@ weir_err weir_training_stream_open(weir_trained *t);
 /* What the network takes of a batch; where embeddings are shared, as they now are in params, all ranks together. */
 weir_err weir_training_bring(weir_trained *t, const weir_train_batch *batch, const weir_real *params,
                              weir_nn_brought *broughtp, weir_nn_batch *nnp);
+/* What each target of a class counts. */
+double weir_training_class_weight(const weir_trained *t, uint32_t class_of);
 /* One training step, from an encoded batch to the parameters; all ranks together, each with its own targets. What it
  * has come to is added to the epoch. */
 weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir_train_epoch *epoch);

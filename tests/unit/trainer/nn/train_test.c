@@ -20,7 +20,7 @@ static void binary_loss_by_hand(void **state) {
     weir_loss loss = {.logits = logits, .labels = labels, .weights = weights, .count = 6, .classes = 2};
     loss.divisor = 17; /* a target without a label has no weight */
     double expected = (4 * log(2) + log(1 + exp(2)) + 4 * log(1 + exp(3)) + 0 + 4 * 700) / 17;
-    nn_near(weir_loss_binary(&loss, d), expected, 1e-9);
+    nn_near(nn_loss(1, &loss, d), expected, 1e-9);
     nn_near((double)d[0], 4 * -0.5 / 17, 1e-7);
     nn_near((double)d[1], 1 / (1 + exp(-2)) / 17, 1e-7);
     nn_near((double)d[3], 0, 1e-7);
@@ -34,7 +34,7 @@ static void softmax_loss_by_hand(void **state) {
     const uint32_t labels[] = {2, 0, WEIR_LOSS_NO_LABEL};
     weir_real d[9];
     weir_loss loss = {.logits = logits, .labels = labels, .count = 3, .classes = 3, .divisor = 2};
-    nn_near(weir_loss_softmax(&loss, d), log(3) / 2, 1e-9);
+    nn_near(nn_loss(3, &loss, d), log(3) / 2, 1e-9);
     const double expected[] = {1.0 / 6, 1.0 / 6, -1.0 / 3, 0, 0, 0, 0, 0, 0};
     for (unsigned i = 0; i < 9; i++)
         nn_near((double)d[i], expected[i], 1e-7);
@@ -54,13 +54,13 @@ static void slopes_of(double focal, uint64_t stream) {
             logits[i] = (weir_real)weir_rng_normal(&rng);
         for (uint32_t i = 0; i < 4; i++)
             labels[i] = (uint32_t)weir_rng_below(&rng, loss.classes);
-        weir_loss_of(outputs, &loss, d);
+        nn_loss(outputs, &loss, d);
         for (uint32_t i = 0; i < 4 * outputs; i++) {
             weir_real kept = logits[i], up = kept + (weir_real)1e-3, down = kept - (weir_real)1e-3;
             logits[i] = up;
-            double above = weir_loss_of(outputs, &loss, NULL);
+            double above = nn_loss(outputs, &loss, NULL);
             logits[i] = down;
-            double below = weir_loss_of(outputs, &loss, NULL);
+            double below = nn_loss(outputs, &loss, NULL);
             logits[i] = kept;
             nn_near((double)d[i], (above - below) / (double)(up - down), 1e-3 * fabs((double)d[i]) + 1e-6);
         }
@@ -87,11 +87,11 @@ static void focal_loss_by_hand(void **state) {
         const double g = halves * 0.5;
         loss.focal = g;
         const double expected = pow(1 - p, g) * -log(p) + pow(1 - q, g) * -log(q);
-        nn_near(weir_loss_binary(&loss, d), expected + 800, 1e-9);
+        nn_near(nn_loss(1, &loss, d), expected + 800, 1e-9);
         nn_near((double)d[2], 0, 0);
         nn_near((double)d[3], -1, 0);
         const weir_loss of = {.logits = three, .labels = classes, .count = 2, .classes = 3, .divisor = 1, .focal = g};
-        nn_near(weir_loss_softmax(&of, d), pow(1 - r, g) * -log(r), 1e-7);
+        nn_near(nn_loss(3, &of, d), pow(1 - r, g) * -log(r), 1e-7);
         for (unsigned c = 3; c < 6; c++)
             nn_near((double)d[c], 0, 0);
     }
@@ -108,7 +108,7 @@ static void add_part(nn_fixture *f, weir_nn_workspace *w, const weir_target *tar
         labels[i] = targets[i].vertex % 2;
     weir_loss loss = {.logits = logits, .labels = labels, .count = count, .classes = 2, .divisor = divisor};
     assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, NULL, w, logits, NULL));
-    *lossp += weir_loss_binary(&loss, dlogits);
+    *lossp += nn_loss(1, &loss, dlogits);
     assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients, NULL));
 }
 
@@ -446,7 +446,7 @@ static double train_step(nn_fixture *f, weir_nn_workspace *w, weir_adamw *adamw,
     weir_loss loss = {.logits = logits, .labels = labels, .count = TRAINED, .classes = 2, .divisor = TRAINED};
     two_communities_batch(f, 0, TRAINED);
     assert_ok(weir_nn_forward(f->nn, f->params, &f->batch, &drop, w, logits, NULL));
-    double value = weir_loss_binary(&loss, dlogits);
+    double value = nn_loss(1, &loss, dlogits);
     memset(gradients, 0, weir_nn_parameter_count(f->nn) * sizeof *gradients);
     assert_ok(weir_nn_backward(f->nn, f->params, w, dlogits, gradients, NULL));
     assert_ok(weir_adamw_step_take(adamw, 0.01, gradients, NULL, f->params, NULL));

@@ -91,19 +91,55 @@ typedef struct weir_ages {
     const int64_t *times;
 } weir_ages;
 
+#define WEIR_LOSS_NO_LABEL UINT32_MAX /* a target that counts for nothing */
+
+/* Of a batch. labels: 0 or 1, or a class below `classes`; weights: one a class, NULL: all 1. divisor: the weights of
+ * all labelled targets of the global batch, summed over the ranks; above 0. A plain value. */
+typedef struct weir_loss {
+    const weir_real *logits;
+    const uint32_t *labels;
+    const double *weights;
+    uint32_t count, classes; /* binary: classes is 2, with one logit a target */
+    double divisor;
+    double focal; /* what is nearly certain counts less, the more the larger this is (losses.c); 0: all alike */
+} weir_loss;
+
+/* Some rows of a table. A plain value. */
+typedef struct weir_row_list {
+    uint32_t count, cols;
+    const uint32_t *ids; /* NULL: the first ones */
+} weir_row_list;
+
+/* How long all gradients together are: longer ones are shortened to norm_max, and where they are no finite numbers, a
+ * step changes nothing. A plain value. */
+typedef struct weir_shortening {
+    const double *squares; /* their sum; NULL: gradients stay as they are */
+    double norm_max;       /* 0: they are never too long                  */
+} weir_shortening;
+
 /* AdamW with decoupled decay. The corrections are 1 - beta^step. A plain value. */
 typedef struct weir_adamw_step {
     double rate, beta1, beta2, epsilon, decay;
-    double l2; /* of each parameter, so much of it is added to its gradient */
+    double l2; /* of each parameter, so much of it is added to its gradient once that is shortened */
     double correction1, correction2;
-    double scale; /* what gradients are multiplied with before that: clipping */
+    weir_shortening shortening;
 } weir_adamw_step;
 
 /* Adagrad: the larger the squares that an element's gradients have come to, the less it moves. A plain value. */
 typedef struct weir_adagrad_step {
     double rate, epsilon;
-    double scale; /* as of AdamW */
+    weir_shortening shortening;
 } weir_adagrad_step;
+
+/* Steps of AdamW in which rows had no gradient. A plain value. */
+typedef struct weir_adamw_wait {
+    uint64_t steps;          /* they are brought up to this one                                            */
+    uint64_t one_by_one_max; /* so many at most: nothing is left of the first moment then; the rest at once */
+    double rate, beta1, beta2, epsilon, decay;
+} weir_adamw_wait;
+
+/* Of a row the step that it is as of, and whether its first moment is all 0. */
+#define WEIR_ROW_STILL ((uint64_t)1 << 63)
 
 /* What a dropped element depends on: nothing but these, the row's key and the column. A plain value. */
 typedef struct weir_dropout {
@@ -132,6 +168,7 @@ struct weir_kernels {
     void (*to_device)(const weir_kernels *k, void *to, const void *host, size_t bytes);
     void (*to_host)(const weir_kernels *k, void *host, const void *from, size_t bytes);
     void (*zero)(const weir_kernels *k, void *memory, size_t bytes);
+    void (*copy)(const weir_kernels *k, void *to, const void *from, size_t bytes); /* both in the kernels' memory */
     weir_err (*finish)(const weir_kernels *k);
 
     void (*gemm)(const weir_kernels *k, const weir_gemm *gemm);
@@ -249,14 +286,33 @@ struct weir_kernels {
     void (*segment_dropout)(const weir_kernels *k, const weir_segments *segments, uint32_t cols,
                             const weir_dropout *dropout, weir_real *x);
 
-    /* Of flat arrays: y += x;   y += share * (x - y);   the sum of squares;   one step of AdamW, or of Adagrad. */
+    /* Cross-entropy, or the focal loss, of logistic(logit) where there is one output, else of softmax(logits): is added
+     * to *sum. dlogits: as many as logits, NULL: not wanted. */
+    void (*loss)(const weir_kernels *k, uint32_t outputs, const weir_loss *loss, weir_real *dlogits, double *sum);
+
+    /* Of flat arrays: y += x;   y += share * (x - y);   *sum += the sum of squares;   one step of AdamW, or Adagrad. */
     void (*add)(const weir_kernels *k, size_t count, const weir_real *x, weir_real *y);
     void (*approach)(const weir_kernels *k, size_t count, weir_real share, const weir_real *x, weir_real *y);
-    double (*square_sum)(const weir_kernels *k, size_t count, const weir_real *x);
+    void (*square_sum)(const weir_kernels *k, size_t count, const weir_real *x, double *sum);
     void (*adamw)(const weir_kernels *k, size_t count, const weir_adamw_step *step, const weir_real *gradients,
                   weir_real *moment1, weir_real *moment2, weir_real *parameters);
     void (*adagrad)(const weir_kernels *k, size_t count, const weir_adagrad_step *step, const weir_real *gradients,
                     weir_real *squares, weir_real *parameters);
+
+    /* The same of rows of tables; moved is theirs, and becomes `steps`. */
+    void (*zero_rows)(const weir_kernels *k, const weir_row_list *rows, weir_real *x);
+    void (*square_sum_rows)(const weir_kernels *k, const weir_row_list *rows, const weir_real *x, double *sum);
+    void (*adamw_rows)(const weir_kernels *k, const weir_row_list *rows, const weir_adamw_step *step, uint64_t steps,
+                       const weir_real *gradients, uint64_t *moved, weir_real *moment1, weir_real *moment2,
+                       weir_real *parameters);
+    void (*adagrad_rows)(const weir_kernels *k, const weir_row_list *rows, const weir_adagrad_step *step,
+                         const weir_real *gradients, weir_real *squares, weir_real *parameters);
+    /* What the steps since moved[row] make of a row without a gradient. */
+    void (*adamw_bring)(const weir_kernels *k, const weir_row_list *rows, const weir_adamw_wait *wait, uint64_t *moved,
+                        weir_real *moment1, weir_real *moment2, weir_real *parameters);
+    /* Rows are as of this step, by their moments. */
+    void (*adamw_moved)(const weir_kernels *k, const weir_row_list *rows, uint64_t steps, const weir_real *moment1,
+                        uint64_t *moved);
 };
 
 /* OpenBLAS and loops, with AVX2 and FMA where the processor has both; large products in float are by a kernel of our

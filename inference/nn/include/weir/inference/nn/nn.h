@@ -132,10 +132,10 @@ weir_err weir_nn_workspace_open_apart(const weir_nn *nn, weir_nn_workspace **wor
 void weir_nn_workspace_close(weir_nn_workspace *workspace); /* NULL is allowed */
 uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
 
-/* Logits of the targets: targets x outputs. params lie in the kernels' memory; logits and embeddings (targets x hidden,
- * NULL: not wanted) in the host's. drop is NULL but in training.  WEIR_EINVAL the block was not sampled for this shape,
- * or has no input rows, or brings no embeddings to a share; WEIR_ENOMEM; what the kernels report.  [owner of the
- * workspace] */
+/* Logits of the targets: targets x outputs. params lie in the kernels' memory; logits and embeddings (targets x hidden)
+ * in the host's, NULL: not wanted there; where neither is, the kernels may not have finished on return. drop is NULL
+ * but in training.  WEIR_EINVAL the block was not sampled for this shape, or has no input rows, or brings no embeddings
+ * to a share; WEIR_ENOMEM; what the kernels report.  [owner of the workspace] */
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings);

@@ -98,6 +98,7 @@ typedef struct weir_nn_tape {
     const weir_real *const *numbers; /* one a type                                         */
     const uint32_t *const *slots;    /* one a type                                         */
     const weir_nn_brought *brought;  /* as the batch has it                                */
+    const weir_real *logits;         /* targets x outputs */
     weir_real *h0; /* inputs x hidden; rows of types without an encoder mean nothing, and may be missing at the end */
     weir_nn_layer_tape layers[WEIR_NN_LAYERS_MAX];
     weir_real *most;   /* of targets, where the head sees the most of all layers */

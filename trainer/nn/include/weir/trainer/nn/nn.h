@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nn.h - the way back: gradients of the network of weir/inference/nn/nn.h, its losses, AdamW and Adagrad.
+ * nn.h - the way back: gradients of the network of weir/inference/nn/nn.h, AdamW and Adagrad.
  *
  * INVARIANTS
  *   NN-B1  Gradients are those of finite differences: relative error below 1e-3 in float, 1e-6 in double.
- *   NN-B2  A loss is a sum over its targets, divided by what the caller names: the parts of a batch, however it is
- *          shared among ranks, add up to the loss and the gradient of the whole.
+ *   NN-B2  A loss (weir_kernels) is a sum over its targets, divided by what the caller names: the parts of a batch,
+ *          however it is shared among ranks, add up to the loss and the gradient of the whole.
  *   NN-B3  An embedding that is looked up seldom becomes what it would be if every step had gone over all of them.
  *
  * THREADS: [owner] all.
@@ -29,33 +29,11 @@ typedef struct weir_nn_listener {
 } weir_nn_listener;
 
 /* Adds to gradients (in the kernels' memory, laid out as the parameters, zeroed by the caller) those of the last
- * forward pass, which kept a tape with the same params. dlogits: targets x outputs, in the host's memory. listener:
+ * forward pass, which kept a tape with the same params. dlogits: targets x outputs, in the kernels' memory. listener:
  * NULL: none.
  * WEIR_EINVAL there is no tape; WEIR_ENOMEM; what the kernels report. */
 weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_workspace *workspace,
                           const weir_real *dlogits, weir_real *gradients, const weir_nn_listener *listener);
-
-/* --- losses: plain arrays in the host's memory ------------------------------------------------------------------- */
-
-#define WEIR_LOSS_NO_LABEL UINT32_MAX /* a target that counts for nothing */
-
-/* Of a batch. labels: 0 or 1, or a class below `classes`; weights: one a class, NULL: all 1. divisor: the weights of
- * all labelled targets of the global batch, summed over the ranks; above 0. */
-typedef struct weir_loss {
-    const weir_real *logits;
-    const uint32_t *labels;
-    const double *weights;
-    uint32_t count, classes; /* binary: classes is 2, with one logit a target */
-    double divisor;
-    double focal; /* what is nearly certain counts less, the more the larger this is (loss.c); 0: all alike */
-} weir_loss;
-
-/* Cross-entropy, or the focal loss, of logistic(logit); dlogits: count, may be NULL. */
-double weir_loss_binary(const weir_loss *loss, weir_real *dlogits);
-/* The same of softmax(logits); dlogits: count x classes, may be NULL. */
-double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits);
-/* Whichever the number of outputs asks for: 1 is binary. */
-double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits);
 
 /* --- rows of embeddings ------------------------------------------------------------------------------------------ */
 
@@ -79,14 +57,16 @@ weir_err weir_nn_rows_add(weir_nn_rows *rows, const char *bytes, size_t length);
 /* Of the n-th tensor that is looked up: its rows, ascending, each once. *tensorp NULL: there are no more tensors. */
 const uint32_t *weir_nn_rows_look(const weir_nn_rows *rows, uint32_t n, const weir_nn_tensor **tensorp,
                                   uint32_t *countp);
+/* The same for kernels, until the rows change.  WEIR_ENOMEM where they have a memory of their own. */
+weir_err weir_nn_rows_list(weir_nn_rows *rows, uint32_t n, const weir_nn_tensor **tensorp, weir_row_list *listp);
 /* Numbers in the rows that are packed: all but those that a share holds. */
 size_t weir_nn_rows_size(const weir_nn_rows *rows);
 /* Copies them from a flat array to packed ones, one after the other, or back. Both in the kernels' memory.
  * WEIR_ENOMEM where that is not the host's. */
 weir_err weir_nn_rows_pack(weir_nn_rows *rows, const weir_real *flat, weir_real *packed);
 weir_err weir_nn_rows_unpack(weir_nn_rows *rows, const weir_real *packed, weir_real *flat);
-/* Of all rows, those that a share holds, too. */
-void weir_nn_rows_zero(const weir_nn_rows *rows, weir_real *flat);
+/* Of all rows, those that a share holds, too.  WEIR_ENOMEM as above. */
+weir_err weir_nn_rows_zero(weir_nn_rows *rows, weir_real *flat);
 
 /* --- AdamW, and Adagrad for embeddings --------------------------------------------------------------------------- */
 
@@ -112,12 +92,14 @@ typedef struct weir_adamw_opts {
  * The network is borrowed.  WEIR_EINVAL opts out of range; WEIR_ENOMEM. */
 weir_err weir_adamw_open(const weir_nn *nn, const weir_adamw_opts *opts, weir_adamw **adamwp);
 void weir_adamw_close(weir_adamw *adamw); /* NULL is allowed */
-/* Before a batch reads them: these rows (NULL: all) become what they are after the steps so far. */
-void weir_adamw_bring(weir_adamw *adamw, const weir_nn_rows *rows, weir_real *params);
+/* Before a batch reads them: these rows (NULL: all) become what they are after the steps so far.  WEIR_ENOMEM where
+ * kernels have a memory of their own. */
+weir_err weir_adamw_bring(weir_adamw *adamw, weir_nn_rows *rows, weir_real *params);
 /* One step. rows: those of looked-up tensors that have gradients; NULL: all. *normp: the length of the gradients before
  * they were shortened (may be NULL).
- * WEIR_EDATA gradients that are not finite: parameters and moments stay as they were; what the kernels report. */
-weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, const weir_nn_rows *rows,
+ * WEIR_EDATA gradients that are not finite: parameters and moments stay as they were; WEIR_ENOMEM as above; what the
+ * kernels report. */
+weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, weir_nn_rows *rows,
                               weir_real *params, double *normp);
 
 /* The next steps' rates, of embeddings too, are multiplied by this; 1 at first. */

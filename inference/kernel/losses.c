@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loss.c - cross-entropies and their gradients, summed in double in the order of the targets (NN-B2).
+ * losses.c - cross-entropies and their gradients, summed in double in the order of the targets (NN-B2).
  *
  * A focal loss is (1 - p)^g · c, where c = -log p is the cross-entropy of what has the chance p: what is nearly certain
  * counts for nearly nothing. By the logits it is the cross-entropy's gradient times
@@ -10,7 +10,8 @@
 #include <math.h>
 
 #include <weir/store/base/assert.h>
-#include <weir/trainer/nn/nn.h>
+
+#include "losses.h"
 
 static double loss_weight_of(const weir_loss *loss, uint32_t i) {
     uint32_t label = loss->labels[i];
@@ -34,9 +35,9 @@ static double loss_binary_one(double z, double y, double *slopep) {
     return fmax(z, 0) + log1p(small) - y * z;
 }
 
-double weir_loss_binary(const weir_loss *loss, weir_real *dlogits) {
+static double loss_binary(const weir_loss *loss, weir_real *dlogits) {
     double sum = 0;
-    WEIR_ASSERT(loss->divisor > 0); // NN-B2
+    WEIR_ASSERT(loss->divisor > 0);
     for (uint32_t i = 0; i < loss->count; i++) {
         double weight = loss_weight_of(loss, i) / loss->divisor, slope = 0, factor = 0;
         if (weight > 0) {
@@ -59,7 +60,7 @@ static double loss_log_sum_exp(const weir_real *logits, uint32_t classes) {
     return (double)logits[most] + log1p(others);
 }
 
-double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits) {
+static double loss_softmax(const weir_loss *loss, weir_real *dlogits) {
     double sum = 0;
     WEIR_ASSERT(loss->divisor > 0 && loss->classes > 0);
     for (uint32_t i = 0; i < loss->count; i++) {
@@ -74,7 +75,9 @@ double weir_loss_softmax(const weir_loss *loss, weir_real *dlogits) {
     return sum;
 }
 
-double weir_loss_of(uint32_t outputs, const weir_loss *loss, weir_real *dlogits) {
+void weir_cpu_loss(const weir_kernels *context, uint32_t outputs, const weir_loss *loss, weir_real *dlogits,
+                   double *sum) {
+    (void)context;
     WEIR_ASSERT(outputs == loss->classes || (outputs == 1 && loss->classes == 2));
-    return outputs == 1 ? weir_loss_binary(loss, dlogits) : weir_loss_softmax(loss, dlogits);
+    *sum += outputs == 1 ? loss_binary(loss, dlogits) : loss_softmax(loss, dlogits);
 }
