@@ -26,6 +26,7 @@ typedef struct far_memory {
     uint8_t *begin;
     size_t used; /* never given out twice: what was released stays closed */
     uint64_t calls, copied_in, copied_out;
+    uint64_t waits; /* for kernels that had not finished */
 } far_memory;
 
 static far_memory far = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -105,6 +106,13 @@ static void far_release(const weir_kernels *k, void *memory) {
     pthread_mutex_unlock(&far.mutex);
 }
 
+/* Under the mutex: the caller goes on when all that the context was given has ended. */
+static void far_wait(const weir_kernels *k, const char *kernel) {
+    far_context *c = far_context_of(k, kernel);
+    far.waits += c->unfinished;
+    c->unfinished = false;
+}
+
 static void far_to_device(const weir_kernels *k, void *to, const void *host, size_t bytes) {
     if (!bytes) return;
     far_open_for(k, "to_device", (const void *const[]){to}, 1);
@@ -116,11 +124,11 @@ static void far_to_device(const weir_kernels *k, void *to, const void *host, siz
 
 static void far_to_host(const weir_kernels *k, void *host, const void *from, size_t bytes) {
     if (!bytes) return;
-    far_open_for(k, "to_host", (const void *const[]){from}, 1);
-    assert_true(!far_has(host));
+    far_open();
+    far_wait(k, "to_host");
+    assert_true(far_has(from) && !far_has(host));
     memcpy(host, from, bytes);
     far.copied_out += bytes;
-    far_context_of(k, "to_host")->unfinished = false;
     far_close();
 }
 
@@ -133,7 +141,7 @@ static void far_zero(const weir_kernels *k, void *memory, size_t bytes) {
 
 static weir_err far_finish(const weir_kernels *k) {
     pthread_mutex_lock(&far.mutex);
-    far_context_of(k, "finish")->unfinished = false;
+    far_wait(k, "finish");
     pthread_mutex_unlock(&far.mutex);
     return WEIR_OK;
 }

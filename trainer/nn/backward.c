@@ -300,5 +300,5 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
         return WEIR_NOMEM("for the gradients of a batch of %u nodes; lower the batch or the "
                           "fan-outs",
                           b.block->nodes);
-    return err ? err : b.k->finish(b.k);
+    return err || !listener ? err : b.k->finish(b.k);
 }

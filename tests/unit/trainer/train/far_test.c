@@ -38,6 +38,32 @@ static weir_train_opts far_opts(weir_snapshot **snapshotp) {
     return opts;
 }
 
+/* Learning waits for the device once a step, judging once a batch, and an epoch a few times besides. */
+static void a_step_waits_once(void **state) {
+    (void)state;
+    static const uint32_t embedded[] = {LEARN_WHO};
+    weir_snapshot *snapshot;
+    weir_train_opts opts = far_opts(&snapshot);
+    opts.negatives = 0;
+    opts.batch = 16;
+    opts.embedded = embedded;
+    opts.embedded_count = 1;
+    const uint64_t before = far.waits;
+    weir_trained *trained = run_far(&opts);
+    const weir_targets *targets = weir_trained_look(trained).targets;
+    uint64_t batches[WEIR_TARGETS_TEST + 1], begin = 0;
+    for (uint32_t part = 0; part <= WEIR_TARGETS_TEST; begin = targets->ends[part++])
+        batches[part] = (targets->ends[part] - begin + opts.batch - 1) / opts.batch;
+    const uint64_t waits = far.waits - before, steps = opts.epochs * batches[WEIR_TARGETS_TRAIN],
+                   judged = opts.epochs * batches[WEIR_TARGETS_VALIDATION] + batches[WEIR_TARGETS_TEST];
+    assert_true(steps >= 20 && waits >= steps + judged);
+    if (waits > steps + judged + (opts.epochs + 1) * 4)
+        fail_msg("%llu waits for %llu steps and %llu judged batches", (unsigned long long)waits,
+                 (unsigned long long)steps, (unsigned long long)judged);
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+}
+
 static void every_network_has_the_same_bits(void **state) {
     (void)state;
     weir_snapshot *snapshot;
@@ -101,5 +127,6 @@ static void what_is_resumed_has_the_same_bits(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-WEIR_TESTS(WEIR_CASE(every_network_has_the_same_bits), WEIR_CASE(every_jump_and_norm_has_the_same_bits),
-           WEIR_CASE(embeddings_have_the_same_bits), WEIR_CASE(what_is_resumed_has_the_same_bits))
+WEIR_TESTS(WEIR_CASE(a_step_waits_once), WEIR_CASE(every_network_has_the_same_bits),
+           WEIR_CASE(every_jump_and_norm_has_the_same_bits), WEIR_CASE(embeddings_have_the_same_bits),
+           WEIR_CASE(what_is_resumed_has_the_same_bits))

@@ -30,7 +30,7 @@ typedef struct weir_nn_listener {
 
 /* Adds to gradients (in the kernels' memory, laid out as the parameters, zeroed by the caller) those of the last
  * forward pass, which kept a tape with the same params. dlogits: targets x outputs, in the kernels' memory. listener:
- * NULL: none.
+ * NULL: none, and the kernels may not have finished on return.
  * WEIR_EINVAL there is no tape; WEIR_ENOMEM; what the kernels report. */
 weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_workspace *workspace,
                           const weir_real *dlogits, weir_real *gradients, const weir_nn_listener *listener);
