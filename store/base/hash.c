@@ -83,9 +83,28 @@ uint32_t weir_crc32c(uint32_t crc, const void *bytes, size_t length) {
 }
 #endif
 
+#ifdef WEIR_XXH3_DISPATCH
+#ifdef __x86_64__
+/* The library's code for AVX returns with something in the upper halves of vector registers. From then on each
+ * instruction of SSE, which all other code is made of, waits for the one before it that wrote the same register: the
+ * arithmetic of a score or a batch takes up to three times as long. Threads even inherit it. */
+__attribute__((target("avx"))) static void hash_clear_upper_halves(void) {
+    _mm256_zeroupper();
+}
+#endif
+
+static uint64_t hash_long(const void *bytes, size_t length, uint64_t seed) {
+    const uint64_t hash = XXH3_64bits_withSeed_dispatch(bytes, length, seed);
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx")) hash_clear_upper_halves();
+#endif
+    return hash;
+}
+#endif
+
 uint64_t weir_xxh3(const void *bytes, size_t length, uint64_t seed) {
 #ifdef WEIR_XXH3_DISPATCH
-    if (length >= LONG_BYTES) return XXH3_64bits_withSeed_dispatch(bytes, length, seed);
+    if (length >= LONG_BYTES) return hash_long(bytes, length, seed);
 #endif
     return XXH3_64bits_withSeed(bytes, length, seed);
 }

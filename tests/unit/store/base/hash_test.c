@@ -2,6 +2,9 @@
 #include "weir_test.h"
 
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/bytes.h>
@@ -138,6 +141,39 @@ static void xxh3_published_vectors(void **state) {
         assert_true(weir_xxh3(bytes, vectors[i].length, vectors[i].seed) == vectors[i].hash);
 }
 
+#ifdef __x86_64__
+/* Whether the processor can tell. */
+static bool upper_halves_are_told(void) {
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX)) return false;
+    return __get_cpuid_count(0xD, 1, &a, &b, &c, &d) && (a & 4u);
+}
+
+/* Whether the upper halves of vector registers have anything in them, which makes instructions of SSE slow. */
+static bool upper_halves_are_used(void) {
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+    return low & 4u;
+}
+
+static void xxh3_leaves_no_upper_halves(void **state) {
+    (void)state;
+    static uint8_t bytes[100000];
+    if (!upper_halves_are_told()) skip();
+    __asm__ volatile("vzeroupper");
+    if (upper_halves_are_used()) skip(); /* a processor that always says so */
+    for (size_t length = 1; length < sizeof bytes; length = length * 3 / 2 + 1) {
+        const uint64_t hash = weir_xxh3(bytes, length, length);
+        if (upper_halves_are_used()) fail_msg("after %zu bytes, whose hash is %llx", length, (unsigned long long)hash);
+    }
+}
+#else
+static void xxh3_leaves_no_upper_halves(void **state) {
+    (void)state;
+    skip();
+}
+#endif
+
 static void bytes_are_little_endian_on_every_machine(void **state) {
     (void)state;
     uint8_t bytes[14];
@@ -155,4 +191,4 @@ static void bytes_are_little_endian_on_every_machine(void **state) {
 WEIR_TESTS(WEIR_CASE(crc32c_published_vectors), WEIR_CASE(crc32c_naive_equals_the_definition_for_every_byte),
            WEIR_CASE(crc32c_fast_equals_naive), WEIR_CASE(crc32c_in_parts_equals_the_whole),
            WEIR_CASE(crc32c_sees_every_flipped_bit), WEIR_CASE(xxh3_published_vectors),
-           WEIR_CASE(bytes_are_little_endian_on_every_machine))
+           WEIR_CASE(xxh3_leaves_no_upper_halves), WEIR_CASE(bytes_are_little_endian_on_every_machine))
