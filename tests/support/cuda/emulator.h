@@ -45,7 +45,7 @@ typedef enum emu_kind {
     EMU_KINDS
 } emu_kind;
 
-enum { EMU_HOST = UINT32_MAX }; /* the block and the thread of what no kernel did */
+#define EMU_HOST UINT32_MAX /* the block and the thread of what no kernel did */
 
 /* The first of its kind in one launch or copy; those after it are not listed. */
 typedef struct emu_finding {

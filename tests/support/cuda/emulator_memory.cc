@@ -185,7 +185,7 @@ race with_readers(space in, const cell &c, const actor &who, unsigned bytes) {
     const uint32_t own = c.warp == who.thread / warp_lanes ? 1U << (who.thread % warp_lanes) : 0,
                    lanes = c.lanes & ~own;
     const uint32_t one_of_them =
-        lanes != 0 ? c.warp * warp_lanes + static_cast<uint32_t>(__builtin_ctz(lanes)) : uint32_t{EMU_HOST};
+        lanes != 0 ? c.warp * warp_lanes + static_cast<uint32_t>(__builtin_ctz(lanes)) : EMU_HOST;
     return {EMU_RACE_IN_BLOCK, one_of_them, !readers_are_before(c, who)};
 }
 

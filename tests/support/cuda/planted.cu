@@ -173,7 +173,8 @@ bool run_histogram() {
         expected[static_cast<unsigned>(value) % bin_count]++;
     unsigned *bins = s.room<unsigned>(bin_count);
     cudaMemsetAsync(bins, 0, bin_count * sizeof *bins, s.first);
-    WEIR_LAUNCH(histogram, 4, 64, bin_count * sizeof(unsigned), s.first, s.bring(values), 250U, bins, bin_count);
+    const unsigned blocks = 260; /* more than have arrays at once */
+    WEIR_LAUNCH(histogram, blocks, 32, bin_count * sizeof(unsigned), s.first, s.bring(values), 250U, bins, bin_count);
     return s.fetch(bins, bin_count) == expected && s.well();
 }
 
@@ -361,6 +362,18 @@ bool run_votes() {
            s.fetch(bytes, 192)[191] == 64 && s.well();
 }
 
+/* Memory is given back while a kernel that uses it is still queued: that waits. */
+bool run_free_at_once() {
+    session s;
+    int *values = nullptr, *sum = s.room<int>(1);
+    cudaMalloc(&values, 64 * sizeof *values);
+    cudaMemsetAsync(values, 0, 64 * sizeof *values, s.first);
+    cudaMemsetAsync(sum, 0, sizeof *sum, s.first);
+    WEIR_LAUNCH(add_to, 1, 64, 0, s.first, values, 64U, 3);
+    WEIR_LAUNCH(add_all, 1, 64, 0, s.first, values, 64U, sum);
+    return cudaFree(values) == cudaSuccess && s.fetch(sum, 1)[0] == 192 && s.well();
+}
+
 /* --- faults --------------------------------------------------------------------------------------------------- */
 
 __global__ void write_at(int *values, long index) {
@@ -472,6 +485,28 @@ bool name_others_only() {
     return s.well();
 }
 
+/* Each half names the same lanes but one. */
+__global__ void differ_in_masks(int *values) {
+    __syncwarp(threadIdx.x < 16 ? everyone : everyone & ~1U);
+    values[threadIdx.x] = 1;
+}
+
+bool name_other_lanes_than_others() {
+    session s;
+    WEIR_LAUNCH(differ_in_masks, 1, 32, 0, s.first, s.room<int>(32));
+    return s.well();
+}
+
+__global__ void shuffle_from_outside(int *values) {
+    if (threadIdx.x < 16) values[threadIdx.x] = __shfl_sync(0xFFFFU, static_cast<int>(threadIdx.x), 20);
+}
+
+bool shuffle_from_a_lane_outside() {
+    session s;
+    WEIR_LAUNCH(shuffle_from_outside, 1, 32, 0, s.first, s.room<int>(32));
+    return s.well();
+}
+
 __global__ void barrier_for_some(int *values, bool returns) {
     if (threadIdx.x < 40) {
         if (returns) return;
@@ -512,6 +547,32 @@ __global__ void read_by_block(int *values) {
 bool read_what_another_block_writes() {
     session s;
     WEIR_LAUNCH(read_by_block, 3, 32, 0, s.first, s.bring(std::vector<int>(4)));
+    return s.well();
+}
+
+/* Of two threads and no more, so that either may be the first. */
+__global__ void hand_on(int *values) {
+    if (threadIdx.x == 0) values[0] = 7;
+    if (threadIdx.x == 32) values[1] = values[0];
+}
+
+bool hand_on_without_a_barrier() {
+    session s;
+    WEIR_LAUNCH(hand_on, 1, 64, 0, s.first, s.bring(std::vector<int>(2)));
+    return s.well();
+}
+
+/* The thread that writes is also the last of the two that read. */
+__global__ void read_and_write(int *values, unsigned writer) {
+    const unsigned own = own_index();
+    if (own != 0 && own != writer) return;
+    values[1 + own] = values[0];
+    if (own == writer) values[0] = 7;
+}
+
+template <unsigned writer> bool write_what_another_reads() {
+    session s;
+    WEIR_LAUNCH(read_and_write, 2, 64, 0, s.first, s.bring(std::vector<int>(129)), writer);
     return s.well();
 }
 
@@ -574,6 +635,7 @@ const planted *planted_right(size_t *count) {
         {"ring of page-locked memory", run_ring<true>, EMU_KINDS},
         {"hand on within warps", run_within_warps, EMU_KINDS},
         {"votes and bytes", run_votes, EMU_KINDS},
+        {"free at once", run_free_at_once, EMU_KINDS},
     };
     *count = sizeof programs / sizeof programs[0];
     return programs;
@@ -595,10 +657,16 @@ const planted *planted_faults(size_t *count) {
         {"read of shared memory that nothing wrote", read_shared_that_nothing_wrote, EMU_UNINITIALISED},
         {"a mask with lanes that left", name_lanes_that_left, EMU_WRONG_MASK},
         {"a mask without the caller", name_others_only, EMU_WRONG_MASK},
+        {"masks that differ", name_other_lanes_than_others, EMU_WRONG_MASK},
+        {"a shuffle from outside of the mask", shuffle_from_a_lane_outside, EMU_WRONG_MASK},
         {"a barrier after a return", return_before_a_barrier, EMU_DIVERGENT_BARRIER},
         {"two barriers", wait_at_two_barriers, EMU_DIVERGENT_BARRIER},
         {"two blocks write a cell", write_from_two_blocks, EMU_RACE_BETWEEN_BLOCKS},
         {"a block reads what another writes", read_what_another_block_writes, EMU_RACE_BETWEEN_BLOCKS},
+        {"a lane writes what another read", write_what_another_reads<1>, EMU_RACE_IN_BLOCK},
+        {"a warp writes what another read", write_what_another_reads<32>, EMU_RACE_IN_BLOCK},
+        {"a block writes what another read", write_what_another_reads<64>, EMU_RACE_BETWEEN_BLOCKS},
+        {"no barrier between two threads", hand_on_without_a_barrier, EMU_RACE_IN_BLOCK},
         {"a counter that is not atomic", count_without_atomics, EMU_RACE_IN_BLOCK},
         {"a kernel before the copy", run_two_streams<false>, EMU_RACE_BETWEEN_STREAMS},
         {"the host reads before the event", read_before_the_event, EMU_RACE_WITH_HOST},
