@@ -17,6 +17,7 @@
 
 #include "emulator_device.h"
 
+/* Names that are CUDA's. NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 #define __global__
 #define __device__
 #define __host__
@@ -334,5 +335,7 @@ void emu_launch_kernel(const char *name, void (*kernel)(Parameters...), dim3 gri
 asm(".set memcpy, emu_memcpy\n.set memmove, emu_memmove\n.set memset, emu_memset");
 #endif
 #endif
+
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 #endif /* WEIR_TEST_CUDA_RUNTIME_H */

@@ -14,9 +14,20 @@
  *     block, two blocks of a launch, two streams, or a stream and the host;
  *   - a barrier that not all threads of the block reach, a warp's call with a mask that is not those who call.
  *
- * What the emulator does not see: accesses of code that was compiled without the hooks, unless it says them with
- * emu_host_reads and emu_host_writes; order by __threadfence and flags (an order that is there is taken for none); the
- * first of two readers on different streams; which of several host threads it was (they are one).
+ * It is stricter than CUDA in this: a lane that the block does not have, or that has returned, does not answer a mask
+ * that names it; a copy to the host reads, so what it copies has to be written; a warp's threads are ordered by nothing
+ * but the calls that name them; what cudaMemcpy brought from memory that can be paged out is on the device when its own
+ * stream goes on, not when the call returns, as CUDA's manual has it.
+ *
+ * What it does not see:
+ *   - accesses of code that was compiled without the hooks, unless it says them by emu_host_reads and emu_host_writes;
+ *     device memory, which the host cannot reach, is the exception: touching it ends the process;
+ *   - order by __threadfence and flags: a right kernel that relies on it has a finding. Blocks run one after another,
+ *     so one that waits for another does so for ever;
+ *   - the older of two threads that used different bytes of the same 4, and of two streams that read: a race with it
+ *     may be missed;
+ *   - which of several threads of the host it was: they are one. With several, a seed does not repeat an order;
+ *   - types of 16 bytes at a multiple of 8, which CUDA refuses.
  */
 #ifndef WEIR_TEST_CUDA_EMULATOR_H
 #define WEIR_TEST_CUDA_EMULATOR_H

@@ -20,12 +20,13 @@ typedef struct planted {
 
 const planted *planted_right(size_t *count);
 const planted *planted_faults(size_t *count);
-/* Of a fault after which nothing works: what the calls that follow return, as names, and what a new life returns. */
+/* True when each call returns what CUDA returns: after a fault, for wrong arguments, without memory. */
 bool planted_stays_broken(void);
 bool planted_calls_are_refused(void);
 bool planted_memory_ends(void);
-/* A number of the order in which the threads of a launch came by, and those of two streams. */
+/* A number that follows from the order in which the threads of a launch came by. */
 unsigned planted_order(void);
+/* Ends the process. */
 void planted_host_touches(void *unused);
 
 #ifdef __cplusplus
