@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * context.h - what stands behind a context of the table for CUDA, and the shapes of its launches.
+ *
+ * Kernels of a context run on its stream, one after the other. Each sum has a fixed order, which depends on how many
+ * terms it has alone (KERNEL-K1): every block adds up its part, and a last block adds up the blocks.
+ */
+#ifndef WEIR_INFERENCE_KERNEL_CUDA_CONTEXT_H
+#define WEIR_INFERENCE_KERNEL_CUDA_CONTEXT_H
+
+#include <weir/inference/kernel/kernel.h>
+
+#include "launch.h"
+
+#define CUDA_BLOCK      256u  /* threads                                            */
+#define CUDA_BLOCKS_MAX 1024u /* of one launch: from there on each thread does more */
+
+typedef struct weir_cuda_context {
+    weir_kernels kernels; /* first: this is what callers hold */
+    cudaStream_t stream;
+    double *parts;     /* of a sum, one a block: CUDA_BLOCKS_MAX */
+    cudaError_t error; /* the first one since `finish`           */
+    const char *what;  /* of which kernel                        */
+} weir_cuda_context;
+
+static inline weir_cuda_context *cuda_context_of(const weir_kernels *k) {
+    return reinterpret_cast<weir_cuda_context *>(const_cast<weir_kernels *>(k));
+}
+
+/* Keeps what went wrong for `finish` (KERNEL-K3). */
+static inline void cuda_note(weir_cuda_context *c, cudaError_t error, const char *what) {
+    if (error == cudaSuccess || c->error != cudaSuccess) return;
+    c->error = error;
+    c->what = what;
+}
+
+static inline unsigned cuda_blocks_of(size_t items) {
+    const size_t blocks = (items + CUDA_BLOCK - 1) / CUDA_BLOCK;
+    return static_cast<unsigned>(blocks < CUDA_BLOCKS_MAX ? blocks : CUDA_BLOCKS_MAX);
+}
+
+/* Each thread's first item, and the way to its next one. */
+static __device__ __forceinline__ size_t cuda_first() {
+    return static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+static __device__ __forceinline__ size_t cuda_stride() {
+    return static_cast<size_t>(gridDim.x) * blockDim.x;
+}
+
+/* Of all threads of a block, in each of them. It may be called again at once. */
+static __device__ __forceinline__ double cuda_block_sum(double own) {
+    WEIR_SHARED(double, sums, CUDA_BLOCK);
+    __syncthreads();
+    sums[threadIdx.x] = own;
+    __syncthreads();
+    for (unsigned half = CUDA_BLOCK / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    return sums[0];
+}
+
+/* The parts of a table that other files have; each fills its own kernels in. */
+void weir_cuda_flat(weir_kernels *kernels);
+void weir_cuda_optimisers(weir_kernels *kernels);
+void weir_cuda_losses(weir_kernels *kernels);
+
+/* *sum += the parts, of which there are so many. */
+void weir_cuda_add_parts(weir_cuda_context *c, unsigned parts, double *sum);
+
+#endif /* WEIR_INFERENCE_KERNEL_CUDA_CONTEXT_H */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory.cu - contexts of a device, and its memory. A copy waits for its stream, so that it has ended on return. */
+#include <string.h>
+
+#include <weir/store/base/alloc.h>
+
+#include "context.h"
+#include "cuda.h"
+
+static weir_err memory_err(cudaError_t error, const char *what) {
+    return WEIR_ERR(WEIR_EIO, "the GPU failed in %s: %s", what, cudaGetErrorString(error));
+}
+
+static weir_err cuda_alloc(const weir_kernels *k, size_t bytes, void **memoryp) {
+    (void)k;
+    *memoryp = NULL;
+    const cudaError_t error = cudaMalloc(memoryp, bytes ? bytes : 1);
+    if (error == cudaSuccess) return WEIR_OK;
+    if (error != cudaErrorMemoryAllocation) return memory_err(error, "an allocation");
+    (void)cudaGetLastError(); /* it is told, and no other call is to tell it again */
+    return WEIR_NOMEM("on the GPU for %zu bytes of the network; lower the batch or the fan-outs", bytes);
+}
+
+static void cuda_release(const weir_kernels *k, void *memory) {
+    if (memory) cuda_note(cuda_context_of(k), cudaFree(memory), "a release");
+}
+
+static void cuda_to_device(const weir_kernels *k, void *to, const void *host, size_t bytes) {
+    weir_cuda_context *c = cuda_context_of(k);
+    if (bytes == 0) return;
+    cuda_note(c, cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, c->stream), "a copy to the GPU");
+    cuda_note(c, cudaStreamSynchronize(c->stream), "a copy to the GPU");
+}
+
+static void cuda_to_host(const weir_kernels *k, void *host, const void *from, size_t bytes) {
+    weir_cuda_context *c = cuda_context_of(k);
+    if (bytes == 0) return;
+    cuda_note(c, cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, c->stream), "a copy from the GPU");
+    cuda_note(c, cudaStreamSynchronize(c->stream), "a copy from the GPU");
+}
+
+static void cuda_zero(const weir_kernels *k, void *memory, size_t bytes) {
+    weir_cuda_context *c = cuda_context_of(k);
+    if (bytes) cuda_note(c, cudaMemsetAsync(memory, 0, bytes, c->stream), "zero");
+}
+
+static void cuda_copy(const weir_kernels *k, void *to, const void *from, size_t bytes) {
+    weir_cuda_context *c = cuda_context_of(k);
+    if (bytes) cuda_note(c, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, c->stream), "copy");
+}
+
+static weir_err cuda_finish(const weir_kernels *k) {
+    weir_cuda_context *c = cuda_context_of(k);
+    cuda_note(c, cudaStreamSynchronize(c->stream), "finish");
+    const cudaError_t error = c->error;
+    c->error = cudaSuccess;
+    return error == cudaSuccess ? WEIR_OK : memory_err(error, c->what);
+}
+
+static void cuda_close(const weir_kernels *k) {
+    weir_cuda_context *c = cuda_context_of(k);
+    if (c->stream) {
+        (void)cudaStreamSynchronize(c->stream);
+        (void)cudaStreamDestroy(c->stream);
+    }
+    if (c->parts) (void)cudaFree(c->parts);
+    weir_free(c);
+}
+
+static weir_err memory_open(const weir_kernels *like, const weir_kernels **kernelsp) {
+    *kernelsp = NULL;
+    weir_cuda_context *c = static_cast<weir_cuda_context *>(weir_calloc(1, sizeof *c));
+    if (!c) return WEIR_NOMEM("for a context of the GPU");
+    c->kernels = *like;
+    cudaError_t error = cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
+    void *parts = NULL;
+    if (error == cudaSuccess) error = cudaMalloc(&parts, CUDA_BLOCKS_MAX * sizeof(double));
+    c->parts = static_cast<double *>(parts);
+    if (error != cudaSuccess) {
+        cuda_close(&c->kernels);
+        return memory_err(error, "opening a context");
+    }
+    *kernelsp = &c->kernels;
+    return WEIR_OK;
+}
+
+weir_err weir_cuda_open(const weir_kernels **kernelsp) {
+    weir_kernels table = {};
+    table.name = "cuda";
+    table.open = memory_open;
+    table.close = cuda_close;
+    table.alloc = cuda_alloc;
+    table.release = cuda_release;
+    table.to_device = cuda_to_device;
+    table.to_host = cuda_to_host;
+    table.zero = cuda_zero;
+    table.copy = cuda_copy;
+    table.finish = cuda_finish;
+    weir_cuda_flat(&table);
+    weir_cuda_optimisers(&table);
+    weir_cuda_losses(&table);
+    return memory_open(&table, kernelsp);
+}
