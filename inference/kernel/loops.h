@@ -14,6 +14,8 @@
 
 #include "loops_table.h"
 
+/* A loop needs nothing of its context. NOLINTBEGIN(misc-unused-parameters) */
+
 #define LAYER_NORM_EPSILON ((weir_real)1e-5)
 
 static const weir_real *kernel_row_of(const weir_real *x, size_t row, uint32_t ld) {
@@ -720,6 +722,8 @@ static void kernel_square_sum(const weir_kernels *context, size_t count, const w
 }
 
 #include "loops_optimiser.h"
+
+/* NOLINTEND(misc-unused-parameters) */
 
 const weir_loops WEIR_LOOP = {
     .row_products = kernel_row_products,

@@ -7,6 +7,8 @@
  * made up for at once.
  */
 
+/* A loop needs nothing of its context. NOLINTBEGIN(misc-unused-parameters) */
+
 /* false: a step changes nothing. */
 static bool kernel_shorten(const weir_shortening *s, weir_real *scalep) {
     const double norm = s->squares ? sqrt(*s->squares) : 0;
@@ -148,3 +150,5 @@ static void kernel_adamw_bring(const weir_kernels *context, const weir_row_list 
         moved[row] = rest > 0 || still ? w->steps | WEIR_ROW_STILL : kernel_moved(rows->cols, w->steps, moment1 + at);
     }
 }
+
+/* NOLINTEND(misc-unused-parameters) */
