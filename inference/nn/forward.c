@@ -171,6 +171,7 @@ static weir_segments forward_segments_of(const forward_pass *p, uint32_t step, c
     return (weir_segments){.count = e->parent_end - e->parent_begin,
                            .offsets = p->tape->offsets[step],
                            .index = index,
+                           .entries = e->count,
                            .each = weir_nn_drop_each(&p->tape->drop)};
 }
 

@@ -116,6 +116,7 @@ weir_nn_gather weir_nn_gather_of(const weir_nn *nn, const weir_real *params, con
         .children = {.count = e->parent_end - e->parent_begin,
                      .offsets = tape->offsets[step],
                      .index = (layer == 1 ? tape->input_children : tape->children)[step],
+                     .entries = e->count,
                      .each = weir_nn_drop_each(&tape->drop)},
         .entries = e->count,
         .x = layer > 1 ? t->below

@@ -55,19 +55,21 @@ static bool attention_entries(const weir_nn_gather *g, weir_nn_workspace *w, boo
     const uint32_t parents = g->children.count, rows = g->x_end - g->x_begin;
     uint32_t *index = weir_nn_workspace_alloc(w, g->entries, sizeof *index);
     kept->rows = joined ? rows + parents : rows;
-    kept->entry_count = joined ? g->entries + parents : g->entries;
-    kept->entries = (weir_segments){.count = parents, .offsets = g->children.offsets, .index = index};
+    kept->entries = g->children;
+    kept->entries.index = index;
+    kept->entries.each = 0;
     kept->origin = NULL;
     if (!index) return false;
     g->k->rebase(g->k, g->entries, g->children.index, g->x_begin, index);
     if (!joined) return true;
     uint32_t *offsets = weir_nn_workspace_alloc(w, parents + 1u, sizeof *offsets);
-    uint32_t *all = weir_nn_workspace_alloc(w, kept->entry_count, sizeof *all);
-    kept->origin = weir_nn_workspace_alloc(w, kept->entry_count, sizeof *kept->origin);
+    uint32_t *all = weir_nn_workspace_alloc(w, g->entries + parents, sizeof *all);
+    kept->origin = weir_nn_workspace_alloc(w, g->entries + parents, sizeof *kept->origin);
     if (!offsets || !all || !kept->origin) return false;
     g->k->segment_join(g->k, &kept->entries, rows, offsets, all, kept->origin);
     kept->entries.offsets = offsets;
     kept->entries.index = all;
+    kept->entries.entries = g->entries + parents;
     return true;
 }
 
@@ -81,10 +83,10 @@ static bool attention_edges(const weir_nn_gather *g, weir_nn_workspace *w, uint3
     if (g->edge_width)
         weir_nn_gather_apply(g, g->entries, g->edge_width, g->edge_numbers, g->extra[ATTENTION_EDGE], cols, 1, edges);
     if (!kept->origin) return true;
-    kept->edges = weir_nn_gather_reals(w, kept->entry_count, cols);
+    kept->edges = weir_nn_gather_reals(w, kept->entries.entries, cols);
     if (!kept->edges) return false;
-    g->k->zero(g->k, kept->edges, (size_t)kept->entry_count * cols * sizeof *edges);
-    g->k->embed(g->k, kept->entry_count, cols, kept->origin, 1, edges, kept->edges);
+    g->k->zero(g->k, kept->edges, (size_t)kept->entries.entries * cols * sizeof *edges);
+    g->k->embed(g->k, kept->entries.entries, cols, kept->origin, 1, edges, kept->edges);
     return true;
 }
 
@@ -95,7 +97,7 @@ static bool attention_project(const weir_nn_gather *g, weir_nn_workspace *w, uin
     if (!attention_entries(g, w, joined, kept)) return false;
     kept->values = weir_nn_gather_reals(w, kept->rows, g->hidden);
     kept->queries = weir_nn_gather_reals(w, parents, cols);
-    kept->shares = weir_nn_gather_reals(w, kept->entry_count, g->heads);
+    kept->shares = weir_nn_gather_reals(w, kept->entries.entries, g->heads);
     if (!kept->values || !kept->queries || !kept->shares) return false;
     weir_real *own = kept->values + (size_t)rows * g->hidden;
     weir_nn_gather_apply(g, rows, g->child_cols, g->x + (size_t)g->x_begin * g->child_cols, g->weight, g->hidden, 0,
@@ -113,12 +115,12 @@ static bool attention_project(const weir_nn_gather *g, weir_nn_workspace *w, uin
 /* From what scores are made of to the parents' rows. The softmax's way back needs its shares as they were. */
 static bool attention_mix(const weir_nn_gather *g, const weir_attention *scoring, weir_nn_workspace *w,
                           weir_nn_kept *kept, weir_real *out) {
-    const size_t shares = (size_t)kept->entry_count * g->heads;
+    const size_t shares = (size_t)kept->entries.entries * g->heads;
     g->k->segment_scores(g->k, &kept->entries, scoring, kept->shares);
     g->k->segment_softmax(g->k, &kept->entries, g->heads, kept->shares);
     kept->mixed = kept->shares;
     if (g->share_drop.rate > 0) {
-        kept->mixed = weir_nn_gather_reals(w, kept->entry_count, g->heads);
+        kept->mixed = weir_nn_gather_reals(w, kept->entries.entries, g->heads);
         if (!kept->mixed) return false;
         g->k->zero(g->k, kept->mixed, shares * sizeof *kept->mixed);
         g->k->add(g->k, shares, kept->shares, kept->mixed);

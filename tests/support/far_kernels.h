@@ -175,6 +175,16 @@ static void far_end(const weir_kernels *k) {
     }                                                                     \
     _Static_assert(true, "takes the semicolon")
 
+#define FAR_OF_SEGMENTS(name, params, args, ...)                                 \
+    static void far_##name params {                                              \
+        const void *const arrays[] = {__VA_ARGS__};                              \
+        far_open_for(k, #name, arrays, sizeof arrays / sizeof arrays[0]);        \
+        assert_int_equal(segments->entries, segments->offsets[segments->count]); \
+        far_cpu()->name args;                                                    \
+        far_close();                                                             \
+    }                                                                            \
+    _Static_assert(true, "takes the semicolon")
+
 /* Of each kernel: what it is given, and which of that are arrays. */
 FAR(gemm, (const weir_kernels *k, const weir_gemm *gemm), (far_cpu(), gemm), gemm->a, gemm->b, gemm->c);
 FAR(row_products,
@@ -186,34 +196,37 @@ FAR(gather_rows,
 FAR(scatter_add_rows,
     (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index, weir_real *dx),
     (far_cpu(), rows, cols, dout, index, dx), dout, index, dx);
-FAR(segment_mean,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
-     weir_real *out, uint32_t ldout),
-    (far_cpu(), segments, cols, x, ldx, out, ldout), segments->offsets, segments->index, x, out);
-FAR(segment_mean_back,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *dout, uint32_t lddout,
-     weir_real *dx, uint32_t lddx),
-    (far_cpu(), segments, cols, dout, lddout, dx, lddx), segments->offsets, segments->index, dout, dx);
-FAR(segment_sum,
-    (const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols, const weir_real *x,
-     uint32_t ldx, weir_real *out, uint32_t ldout),
-    (far_cpu(), segments, weights, cols, x, ldx, out, ldout), segments->offsets, segments->index, weights, x, out);
-FAR(segment_sum_back,
-    (const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols,
-     const weir_real *dout, weir_real *dx),
-    (far_cpu(), segments, weights, cols, dout, dx), segments->offsets, segments->index, weights, dout, dx);
-FAR(segment_degrees,
-    (const weir_kernels *k, const weir_segments *segments, const uint32_t *of, uint32_t first, weir_real *weights,
-     weir_real *own),
-    (far_cpu(), segments, of, first, weights, own), segments->offsets, segments->index, of, weights, own);
-FAR(segment_join,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t first, uint32_t *offsets, uint32_t *index,
-     uint32_t *origin),
-    (far_cpu(), segments, first, offsets, index, origin), segments->offsets, segments->index, offsets, index, origin);
-FAR(segment_max,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
-     weir_real *out, uint32_t ldout, uint32_t *chosen),
-    (far_cpu(), segments, cols, x, ldx, out, ldout, chosen), segments->offsets, segments->index, x, out, chosen);
+FAR_OF_SEGMENTS(segment_mean,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+                 weir_real *out, uint32_t ldout),
+                (far_cpu(), segments, cols, x, ldx, out, ldout), segments->offsets, segments->index, x, out);
+FAR_OF_SEGMENTS(segment_mean_back,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *dout,
+                 uint32_t lddout, weir_real *dx, uint32_t lddx),
+                (far_cpu(), segments, cols, dout, lddout, dx, lddx), segments->offsets, segments->index, dout, dx);
+FAR_OF_SEGMENTS(segment_sum,
+                (const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols,
+                 const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout),
+                (far_cpu(), segments, weights, cols, x, ldx, out, ldout), segments->offsets, segments->index, weights,
+                x, out);
+FAR_OF_SEGMENTS(segment_sum_back,
+                (const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols,
+                 const weir_real *dout, weir_real *dx),
+                (far_cpu(), segments, weights, cols, dout, dx), segments->offsets, segments->index, weights, dout, dx);
+FAR_OF_SEGMENTS(segment_degrees,
+                (const weir_kernels *k, const weir_segments *segments, const uint32_t *of, uint32_t first,
+                 weir_real *weights, weir_real *own),
+                (far_cpu(), segments, of, first, weights, own), segments->offsets, segments->index, of, weights, own);
+FAR_OF_SEGMENTS(segment_join,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t first, uint32_t *offsets,
+                 uint32_t *index, uint32_t *origin),
+                (far_cpu(), segments, first, offsets, index, origin), segments->offsets, segments->index, offsets,
+                index, origin);
+FAR_OF_SEGMENTS(segment_max,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+                 weir_real *out, uint32_t ldout, uint32_t *chosen),
+                (far_cpu(), segments, cols, x, ldx, out, ldout, chosen), segments->offsets, segments->index, x, out,
+                chosen);
 FAR(segment_max_back,
     (const weir_kernels *k, uint32_t rows, uint32_t cols, const uint32_t *chosen, const weir_real *dout,
      uint32_t lddout, weir_real *dx, uint32_t lddx),
@@ -225,20 +238,22 @@ FAR(take_most_back,
     (const weir_kernels *k, size_t count, uint32_t number, const uint32_t *chosen, const weir_real *dout,
      weir_real *dx),
     (far_cpu(), count, number, chosen, dout, dx), chosen, dout, dx);
-FAR(segment_deviation,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
-     const weir_real *means, weir_real *out, uint32_t ldout),
-    (far_cpu(), segments, cols, x, ldx, means, out, ldout), segments->offsets, segments->index, x, means, out);
-FAR(segment_deviation_back,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
-     const weir_real *means, const weir_real *deviations, const weir_real *dout, uint32_t lddout, weir_real *dx,
-     uint32_t lddx),
-    (far_cpu(), segments, cols, x, ldx, means, deviations, dout, lddout, dx, lddx), segments->offsets, segments->index,
-    x, means, deviations, dout, dx);
-FAR(segment_amplify, (const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x),
-    (far_cpu(), segments, cols, x), segments->offsets, segments->index, x);
-FAR(segment_amplify_back, (const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *dx),
-    (far_cpu(), segments, cols, dx), segments->offsets, segments->index, dx);
+FAR_OF_SEGMENTS(segment_deviation,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+                 const weir_real *means, weir_real *out, uint32_t ldout),
+                (far_cpu(), segments, cols, x, ldx, means, out, ldout), segments->offsets, segments->index, x, means,
+                out);
+FAR_OF_SEGMENTS(segment_deviation_back,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *x, uint32_t ldx,
+                 const weir_real *means, const weir_real *deviations, const weir_real *dout, uint32_t lddout,
+                 weir_real *dx, uint32_t lddx),
+                (far_cpu(), segments, cols, x, ldx, means, deviations, dout, lddout, dx, lddx), segments->offsets,
+                segments->index, x, means, deviations, dout, dx);
+FAR_OF_SEGMENTS(segment_amplify, (const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x),
+                (far_cpu(), segments, cols, x), segments->offsets, segments->index, x);
+FAR_OF_SEGMENTS(segment_amplify_back,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *dx),
+                (far_cpu(), segments, cols, dx), segments->offsets, segments->index, dx);
 FAR(add_more, (const weir_kernels *k, size_t count, const weir_real *more, const weir_real *x, weir_real *out),
     (far_cpu(), count, more, x, out), more, x, out);
 FAR(add_more_back,
@@ -248,30 +263,33 @@ FAR(add_more_back,
 FAR(add_scaled_rows,
     (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *factors, const weir_real *x, weir_real *out),
     (far_cpu(), rows, cols, factors, x, out), factors, x, out);
-FAR(segment_scores,
-    (const weir_kernels *k, const weir_segments *segments, const weir_attention *attention, weir_real *scores),
-    (far_cpu(), segments, attention, scores), segments->offsets, segments->index, attention->keys, attention->queries,
-    attention->edges, attention->weights, scores);
-FAR(segment_scores_back,
-    (const weir_kernels *k, const weir_segments *segments, const weir_attention *attention, const weir_real *dscores,
-     const weir_attention_back *back),
-    (far_cpu(), segments, attention, dscores, back), segments->offsets, segments->index, attention->keys,
-    attention->queries, attention->edges, attention->weights, dscores, back->keys, back->queries, back->edges,
-    back->weights);
-FAR(segment_softmax, (const weir_kernels *k, const weir_segments *segments, uint32_t heads, weir_real *scores),
-    (far_cpu(), segments, heads, scores), segments->offsets, segments->index, scores);
-FAR(segment_softmax_back,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares, weir_real *dshares),
-    (far_cpu(), segments, heads, shares, dshares), segments->offsets, segments->index, shares, dshares);
-FAR(segment_mix,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
-     const weir_real *x, weir_real *out),
-    (far_cpu(), segments, heads, shares, cols, x, out), segments->offsets, segments->index, shares, x, out);
-FAR(segment_mix_back,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares, uint32_t cols,
-     const weir_real *x, const weir_real *dout, weir_real *dshares, weir_real *dx),
-    (far_cpu(), segments, heads, shares, cols, x, dout, dshares, dx), segments->offsets, segments->index, shares, x,
-    dout, dshares, dx);
+FAR_OF_SEGMENTS(segment_scores,
+                (const weir_kernels *k, const weir_segments *segments, const weir_attention *attention,
+                 weir_real *scores),
+                (far_cpu(), segments, attention, scores), segments->offsets, segments->index, attention->keys,
+                attention->queries, attention->edges, attention->weights, scores);
+FAR_OF_SEGMENTS(segment_scores_back,
+                (const weir_kernels *k, const weir_segments *segments, const weir_attention *attention,
+                 const weir_real *dscores, const weir_attention_back *back),
+                (far_cpu(), segments, attention, dscores, back), segments->offsets, segments->index, attention->keys,
+                attention->queries, attention->edges, attention->weights, dscores, back->keys, back->queries,
+                back->edges, back->weights);
+FAR_OF_SEGMENTS(segment_softmax,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t heads, weir_real *scores),
+                (far_cpu(), segments, heads, scores), segments->offsets, segments->index, scores);
+FAR_OF_SEGMENTS(segment_softmax_back,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares,
+                 weir_real *dshares),
+                (far_cpu(), segments, heads, shares, dshares), segments->offsets, segments->index, shares, dshares);
+FAR_OF_SEGMENTS(segment_mix,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares,
+                 uint32_t cols, const weir_real *x, weir_real *out),
+                (far_cpu(), segments, heads, shares, cols, x, out), segments->offsets, segments->index, shares, x, out);
+FAR_OF_SEGMENTS(segment_mix_back,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t heads, const weir_real *shares,
+                 uint32_t cols, const weir_real *x, const weir_real *dout, weir_real *dshares, weir_real *dx),
+                (far_cpu(), segments, heads, shares, cols, x, dout, dshares, dx), segments->offsets, segments->index,
+                shares, x, dout, dshares, dx);
 FAR(head_products,
     (const weir_kernels *k, uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights,
      weir_real *out),
@@ -280,8 +298,9 @@ FAR(head_products_back,
     (const weir_kernels *k, uint32_t rows, uint32_t heads, uint32_t cols, const weir_real *x, const weir_real *weights,
      const weir_real *dout, weir_real *dx, weir_real *dweights),
     (far_cpu(), rows, heads, cols, x, weights, dout, dx, dweights), x, weights, dout, dx, dweights);
-FAR(segment_log_count, (const weir_kernels *k, const weir_segments *segments, weir_real *out, uint32_t ldout),
-    (far_cpu(), segments, out, ldout), segments->offsets, segments->index, out);
+FAR_OF_SEGMENTS(segment_log_count,
+                (const weir_kernels *k, const weir_segments *segments, weir_real *out, uint32_t ldout),
+                (far_cpu(), segments, out, ldout), segments->offsets, segments->index, out);
 FAR(time_code, (const weir_kernels *k, uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout),
     (far_cpu(), rows, ages, out, ldout), ages->before_us, ages->groups, ages->parents, ages->times, out);
 FAR(compose, (const weir_kernels *k, size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out),
@@ -314,9 +333,10 @@ FAR(layer_norm_back,
     (far_cpu(), rows, cols, x, stats, gain, dout, dx, dgain, dshift), x, stats, gain, dout, dx, dgain, dshift);
 FAR(dropout, (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x),
     (far_cpu(), rows, cols, dropout, x), dropout->keys, x);
-FAR(segment_dropout,
-    (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_dropout *dropout, weir_real *x),
-    (far_cpu(), segments, cols, dropout, x), segments->offsets, segments->index, dropout->keys, x);
+FAR_OF_SEGMENTS(segment_dropout,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_dropout *dropout,
+                 weir_real *x),
+                (far_cpu(), segments, cols, dropout, x), segments->offsets, segments->index, dropout->keys, x);
 FAR(copy, (const weir_kernels *k, void *to, const void *from, size_t bytes), (far_cpu(), to, from, bytes), to, from);
 FAR(add, (const weir_kernels *k, size_t count, const weir_real *x, weir_real *y), (far_cpu(), count, x, y), x, y);
 FAR(approach, (const weir_kernels *k, size_t count, weir_real share, const weir_real *x, weir_real *y),

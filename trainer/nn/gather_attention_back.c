@@ -14,8 +14,8 @@ static bool attention_open(const weir_nn_gather_back *b, uint32_t cols, attentio
     const weir_nn_gather *g = &b->g;
     d->values = weir_nn_back_zeros(g->k, b->w, b->kept.rows, g->hidden);
     d->queries = weir_nn_back_zeros(g->k, b->w, g->children.count, cols);
-    d->edges = weir_nn_back_reals(b->w, b->kept.entry_count, cols);
-    d->shares = weir_nn_back_reals(b->w, b->kept.entry_count, g->heads);
+    d->edges = weir_nn_back_reals(b->w, b->kept.entries.entries, cols);
+    d->shares = weir_nn_back_reals(b->w, b->kept.entries.entries, g->heads);
     return d->values && d->queries && d->edges && d->shares;
 }
 
@@ -39,7 +39,7 @@ static bool attention_unproject_edges(const weir_nn_gather_back *b, uint32_t col
     if (b->kept.origin) {
         weir_real *of_edges = weir_nn_back_zeros(g->k, b->w, g->entries, cols);
         if (!of_edges) return false;
-        g->k->embed_back(g->k, b->kept.entry_count, cols, b->kept.origin, 1, dentries, of_edges);
+        g->k->embed_back(g->k, b->kept.entries.entries, cols, b->kept.origin, 1, dentries, of_edges);
         dedges = of_edges;
     }
     if (g->edge_width)

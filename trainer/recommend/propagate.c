@@ -33,8 +33,10 @@ static void propagate_part(void *context, uint32_t part, uint32_t thread) {
     const size_t items_at = (size_t)pairs->users * width;
     const size_t at = (size_t)begin * width + (of_users ? 0 : items_at), cells = (size_t)count * width;
     (void)thread;
+    const uint32_t *offsets = (of_users ? pairs->user_offsets : pairs->item_offsets) + begin;
     const weir_segments segments = {.count = count,
-                                    .offsets = (of_users ? pairs->user_offsets : pairs->item_offsets) + begin,
+                                    .offsets = offsets,
+                                    .entries = offsets[count],
                                     .index = of_users ? pairs->user_items : pairs->item_users};
     kernels->segment_sum(kernels, &segments, of_users ? pairs->user_weights : pairs->item_weights, width,
                          of_users ? l->in + items_at : l->in, width, l->out + at, width);

@@ -64,7 +64,8 @@ typedef struct weir_segments {
     uint32_t count;
     const uint32_t *offsets; /* count + 1 */
     const uint32_t *index;
-    double each; /* how many an entry stands for; 0: 1 */
+    uint32_t entries; /* offsets[count], for whoever cannot look there */
+    double each;      /* how many an entry stands for; 0: 1            */
 } weir_segments;
 
 /* How well each entry of a segment goes with the segment, by each of some heads. A head has cols / heads columns, one

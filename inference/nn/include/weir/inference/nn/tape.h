@@ -61,7 +61,7 @@ typedef struct weir_nn_kept {
     weir_real *values, *keys, *queries, *edges, *shares, *mixed, *ones;
     weir_segments entries;
     uint32_t *origin;
-    uint32_t rows, entry_count;
+    uint32_t rows;
 } weir_nn_kept;
 
 /* One layer of a pass. */
