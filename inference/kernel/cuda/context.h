@@ -18,9 +18,11 @@
 typedef struct weir_cuda_context {
     weir_kernels kernels; /* first: this is what callers hold */
     cudaStream_t stream;
-    double *parts;     /* of a sum, one a block: CUDA_BLOCKS_MAX */
-    cudaError_t error; /* the first one since `finish`           */
-    const char *what;  /* of which kernel                        */
+    double *parts; /* of a sum, one a block: CUDA_BLOCKS_MAX */
+    void *scratch; /* of one kernel at a time                */
+    size_t scratch_bytes;
+    cudaError_t error; /* the first one since `finish` */
+    const char *what;  /* of which kernel              */
 } weir_cuda_context;
 
 static inline weir_cuda_context *cuda_context_of(const weir_kernels *k) {
@@ -65,8 +67,15 @@ static __device__ __forceinline__ double cuda_block_sum(double own) {
 void weir_cuda_flat(weir_kernels *kernels);
 void weir_cuda_optimisers(weir_kernels *kernels);
 void weir_cuda_losses(weir_kernels *kernels);
+void weir_cuda_gemm(weir_kernels *kernels);
+void weir_cuda_layers(weir_kernels *kernels);
+void weir_cuda_norms(weir_kernels *kernels);
 
 /* *sum += the parts, of which there are so many. */
 void weir_cuda_add_parts(weir_cuda_context *c, unsigned parts, double *sum);
+
+/* Memory of so many bytes on the device, which the next call may take again: what a kernel leaves for the next one on
+ * the stream. NULL: there is none, which is noted, and the caller does nothing. */
+void *weir_cuda_scratch(weir_cuda_context *c, size_t bytes);
 
 #endif /* WEIR_INFERENCE_KERNEL_CUDA_CONTEXT_H */

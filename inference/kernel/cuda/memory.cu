@@ -57,6 +57,26 @@ static weir_err cuda_finish(const weir_kernels *k) {
     return error == cudaSuccess ? WEIR_OK : memory_err(error, c->what);
 }
 
+/* What is on the stream may still work on the old one. */
+void *weir_cuda_scratch(weir_cuda_context *c, size_t bytes) {
+    if (bytes <= c->scratch_bytes) return c->scratch;
+    if (c->scratch) {
+        cuda_note(c, cudaStreamSynchronize(c->stream), "scratch memory");
+        cuda_note(c, cudaFree(c->scratch), "scratch memory");
+    }
+    c->scratch = NULL;
+    c->scratch_bytes = 0;
+    const cudaError_t error = cudaMalloc(&c->scratch, bytes);
+    if (error != cudaSuccess) {
+        (void)cudaGetLastError(); /* `finish` tells it, and no other call is to */
+        cuda_note(c, error, "scratch memory");
+        c->scratch = NULL;
+        return NULL;
+    }
+    c->scratch_bytes = bytes;
+    return c->scratch;
+}
+
 static void cuda_close(const weir_kernels *k) {
     weir_cuda_context *c = cuda_context_of(k);
     if (c->stream) {
@@ -64,6 +84,7 @@ static void cuda_close(const weir_kernels *k) {
         (void)cudaStreamDestroy(c->stream);
     }
     if (c->parts) (void)cudaFree(c->parts);
+    if (c->scratch) (void)cudaFree(c->scratch);
     weir_free(c);
 }
 
@@ -99,5 +120,8 @@ weir_err weir_cuda_open(const weir_kernels **kernelsp) {
     weir_cuda_flat(&table);
     weir_cuda_optimisers(&table);
     weir_cuda_losses(&table);
+    weir_cuda_gemm(&table);
+    weir_cuda_layers(&table);
+    weir_cuda_norms(&table);
     return memory_open(&table, kernelsp);
 }
