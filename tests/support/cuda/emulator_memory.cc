@@ -272,7 +272,8 @@ summary summary_of(const uint8_t *states, size_t bytes) {
 void memory_reset() {
     if (areas[0].base == 0) begin();
     for (area &a : areas) {
-        const size_t used = pages(a.used);
+        /* What is shared has the cells of all blocks that have been, and `used` is of the last one alone. */
+        const size_t used = &a == &areas[SHARED] ? a.size : pages(a.used);
         if (used == 0) continue;
         madvise(reinterpret_cast<void *>(a.base), used, MADV_DONTNEED);
         madvise(a.states, used, MADV_DONTNEED);
