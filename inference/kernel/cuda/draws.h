@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draws.h - Philox 4x32-10 on the device: the bits of weir_philox (rng.h), so that both tables drop the same numbers. */
+/* draws.h - Philox 4x32-10 on the device: the bits of weir_philox (rng.h), so that both tables drop the same. */
 #ifndef WEIR_INFERENCE_KERNEL_CUDA_DRAWS_H
 #define WEIR_INFERENCE_KERNEL_CUDA_DRAWS_H
 

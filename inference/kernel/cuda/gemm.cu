@@ -2,9 +2,9 @@
 /*
  * gemm.cu - products of matrices without a library, in tiles that a block holds in shared memory.
  *
- * Each thread has 4 x 4 numbers of a tile of 64 x 64, 16 apart, so that neighbours write neighbours. Where there are few
- * tiles and many terms, as in the gradient of weights, slices of the terms are blocks of their own; their products are
- * added up in the order of the slices, of which the sizes alone say how many there are (KERNEL-K1).
+ * Each thread has 4 x 4 numbers of a tile of 64 x 64, 16 apart, so that neighbours write neighbours. Where there are
+ * few tiles and many terms, as in the gradient of weights, slices of the terms are blocks of their own; their products
+ * are added up in the order of the slices, of which the sizes alone say how many there are (KERNEL-K1).
  */
 #include "context.h"
 
@@ -40,7 +40,8 @@ static gemm_cut gemm_cut_of(const weir_gemm *g) {
 }
 
 /* One operand's part of a tile: number `at` of the tile's rows or columns, of which there are `count`, by term. What is
- * outside is 0, and terms that are outside are so in both operands: no infinity meets such a 0 in a number that counts. */
+ * outside is 0, and terms that are outside are so in both operands: no infinity meets such a 0 in a number that
+ * counts. */
 static __device__ __forceinline__ void gemm_hold(const weir_real *x, uint32_t ld, bool along_terms, uint32_t first,
                                                  uint32_t count, uint32_t term, uint32_t end, weir_real *held) {
     for (uint32_t e = threadIdx.x; e < GEMM_TILE * GEMM_DEPTH; e += CUDA_BLOCK) {
