@@ -737,6 +737,14 @@ unsigned planted_order(void) {
     return number;
 }
 
+bool planted_shares_first(void) {
+    session s;
+    int *sums = s.room<int>(3);
+    WEIR_LAUNCH((sum_in_block<true, true>), 3, block_threads, 0, s.first, s.bring(numbers(300)), 300U, sums);
+    WEIR_LAUNCH(add_to, 1, 3, 0, s.first, sums, 3U, 1);
+    return s.well();
+}
+
 void planted_host_touches(void *) {
     session s;
     volatile int *values = s.room<int>(4);

@@ -26,6 +26,8 @@ bool planted_calls_are_refused(void);
 bool planted_memory_ends(void);
 /* A number that follows from the order in which the threads of a launch came by. */
 unsigned planted_order(void);
+/* A right one, whose last launch shares nothing. */
+bool planted_shares_first(void);
 /* Ends the process. */
 void planted_host_touches(void *unused);
 

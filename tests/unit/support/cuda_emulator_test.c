@@ -128,6 +128,19 @@ static void work_is_counted(void **state) {
     assert_true(counted.syncs >= 2);
 }
 
+/* Operations have their numbers again after a reset: what those of before shared is not what these share. */
+static void what_was_shared_is_forgotten(void **state) {
+    (void)state;
+    size_t count;
+    for (uint64_t round = 0; round < 4; round++) {
+        emu_reset(weir_test_seed() + round);
+        assert_true(planted_shares_first());
+        emu_findings(&count);
+        emu_print_findings();
+        assert_int_equal(count, 0);
+    }
+}
+
 static void the_host_may_not_touch_device_memory(void **state) {
     (void)state;
     emu_reset(weir_test_seed());
@@ -137,4 +150,4 @@ static void the_host_may_not_touch_device_memory(void **state) {
 WEIR_TESTS(WEIR_CASE(right_programs_have_no_finding), WEIR_CASE(every_fault_is_found_with_every_seed),
            WEIR_CASE(a_finding_says_where), WEIR_CASE(orders_differ_in_what_comes_of_them),
            WEIR_CASE(a_seed_repeats_an_order), WEIR_CASE(after_a_fault_nothing_works), WEIR_CASE(work_is_counted),
-           WEIR_CASE(the_host_may_not_touch_device_memory))
+           WEIR_CASE(what_was_shared_is_forgotten), WEIR_CASE(the_host_may_not_touch_device_memory))

@@ -291,10 +291,9 @@ static void check_sliced(twins *t, uint32_t rows, uint32_t cols) {
 static void products_of_many_terms(void **state) {
     (void)state;
     rng = weir_rng_stream(weir_test_seed(), 2, 0);
-    for (unsigned i = 0; i < 6; i++) {
-        assert_same_bits(check_sliced, 1023 + 500 * i, 1 + 20 * i);
-        assert_same_bits(check_gemm, 150, 90);
-    }
+    for (unsigned i = 0; i < 4; i++)
+        assert_same_bits(check_sliced, 1023 + 500 * i, 1 + 30 * i);
+    assert_same_bits(check_gemm, 150, 90);
 }
 
 static void check_nothing(twins *t, uint32_t rows, uint32_t cols) {
