@@ -8,14 +8,13 @@
  */
 #include "context.h"
 
-#define GEMM_TILE       64u  /* rows and columns of C                               */
-#define GEMM_DEPTH      16u  /* terms that are held at a time                       */
-#define GEMM_SIDE       16u  /* threads: a block is a square of them                */
-#define GEMM_EACH       4u   /* rows and columns of a thread                        */
-#define GEMM_LD         65u  /* of a tile in shared memory: one more keeps banks apart */
-#define GEMM_SLICE_MIN  512u /* terms                                               */
-#define GEMM_BLOCKS     512u /* are enough to keep a device busy                    */
-#define GEMM_BLOCKS_MAX 65535u
+#define GEMM_TILE      64u  /* rows and columns of C                               */
+#define GEMM_DEPTH     16u  /* terms that are held at a time                       */
+#define GEMM_SIDE      16u  /* threads: a block is a square of them                */
+#define GEMM_EACH      4u   /* rows and columns of a thread                        */
+#define GEMM_LD        65u  /* of a tile in shared memory: one more keeps banks apart */
+#define GEMM_SLICE_MIN 512u /* terms                                               */
+#define GEMM_BLOCKS    512u /* are enough to keep a device busy                    */
 
 /* How the work is cut up. */
 typedef struct gemm_cut {
@@ -116,7 +115,7 @@ static __global__ void gemm_add_slices(weir_gemm g, uint32_t slices, const weir_
 
 static void gemm_launch(weir_cuda_context *c, const weir_gemm *g, const gemm_cut *cut) {
     const size_t items = cut->tiles * cut->slices;
-    const unsigned blocks = static_cast<unsigned>(items < GEMM_BLOCKS_MAX ? items : GEMM_BLOCKS_MAX);
+    const unsigned blocks = static_cast<unsigned>(items < CUDA_BLOCKS_MAX ? items : CUDA_BLOCKS_MAX);
     WEIR_LAUNCH(gemm_tiles, blocks, CUDA_BLOCK, 0, c->stream, *g, *cut);
     cuda_note(c, cudaGetLastError(), "gemm");
 }

@@ -48,6 +48,10 @@ static void check_gemm_of(twins *t, uint32_t m, uint32_t n, uint32_t k_terms) {
     }
 }
 
+static void check_tall(twins *t, uint32_t rows, uint32_t cols) {
+    check_gemm_of(t, rows, cols, 1);
+}
+
 static void check_gemm(twins *t, uint32_t rows, uint32_t cols) {
     const uint32_t wide = below(20) == 0 ? 100 : 0;
     check_gemm_of(t, rows + wide, below(12) == 0 ? 0 : cols + wide, below(12) == 0 ? 0 : 1 + below(40));
@@ -271,16 +275,33 @@ static void check_norm_of_nan(twins *t, uint32_t rows, uint32_t cols) {
 
 /* --- sizes -------------------------------------------------------------------------------------------------------- */
 
-/* More than a block, a part or a slice takes; and twice the same. */
+typedef void (*check_of_a_shape)(twins *t, uint32_t rows, uint32_t cols);
+
+/* More than a block or a part takes; and twice the same. */
 static void large_arrays(void **state) {
     (void)state;
-    static void (*const checks[])(twins *, uint32_t, uint32_t) = {
+    static const check_of_a_shape checks[] = {
         check_row_products, check_heads,   check_embed, check_indices,   check_bias,        check_most,
         check_more,         check_dropout, check_time,  check_norm_back, check_norm_of_nan,
     };
     rng = weir_rng_stream(weir_test_seed(), 1, 0);
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         assert_same_bits(checks[i], 1100, 70);
+}
+
+/* More than one launch's blocks take at once. */
+static void more_than_a_launch(void **state) {
+    (void)state;
+    static const check_of_a_shape of_cells[] = {check_embed, check_indices, check_bias, check_most, check_more},
+                                  of_rows[] = {check_row_products, check_heads, check_norm_back, check_norm_of_nan};
+    rng = weir_rng_stream(weir_test_seed(), 4, 0);
+    for (size_t i = 0; i < sizeof of_cells / sizeof of_cells[0]; i++)
+        twins_check(of_cells[i], 2, 132000);
+    for (size_t i = 0; i < sizeof of_rows / sizeof of_rows[0]; i++)
+        twins_check(of_rows[i], 8200, 3);
+    twins_check(check_dropout, 33000, 65);
+    twins_check(check_time, 33000, 1);
+    twins_check(check_tall, 65600, 1);
 }
 
 static void check_sliced(twins *t, uint32_t rows, uint32_t cols) {
@@ -353,5 +374,5 @@ static void a_device_without_scratch_memory(void **state) {
 WEIR_TESTS(WEIR_CASE(products_of_matrices), WEIR_CASE(products_of_rows), WEIR_CASE(products_of_heads),
            WEIR_CASE(embeddings), WEIR_CASE(indices), WEIR_CASE(biases), WEIR_CASE(the_most), WEIR_CASE(what_is_added),
            WEIR_CASE(dropouts), WEIR_CASE(codes_of_times), WEIR_CASE(norms), WEIR_CASE(gradients_of_norms),
-           WEIR_CASE(large_arrays), WEIR_CASE(products_of_many_terms), WEIR_CASE(nothing_launches_nothing),
-           WEIR_CASE(a_device_without_scratch_memory))
+           WEIR_CASE(large_arrays), WEIR_CASE(more_than_a_launch), WEIR_CASE(products_of_many_terms),
+           WEIR_CASE(nothing_launches_nothing), WEIR_CASE(a_device_without_scratch_memory))

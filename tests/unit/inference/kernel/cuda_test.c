@@ -191,13 +191,8 @@ static void large_arrays(void **state) {
     static void (*const checks[])(twins *, uint32_t, uint32_t) = {check_flat, check_rows, check_steps,
                                                                   check_steps_of_rows, check_bring};
     rng = weir_rng_stream(weir_test_seed(), 1, 0);
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
-        twins t;
-        emu_reset(i);
-        twins_open(&t);
-        checks[i](&t, i < 3 ? 1100 : 1030, i < 3 ? 300 : 5);
-        twins_close(&t);
-    }
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
+        twins_check(checks[i], i < 3 ? 1100 : 1030, i < 3 ? 300 : 5);
 }
 
 static void what_a_device_lacks_is_told(void **state) {
