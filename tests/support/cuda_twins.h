@@ -13,7 +13,7 @@
 #include "kernel_fixture.h"
 
 #define SHAPES 1000u /* of each kernel */
-#define ARRAYS 8u
+#define ARRAYS 12u
 
 /* How an array is compared: not at all, byte by byte, or by how far numbers are off. */
 typedef enum twins_kind { READ, BYTES, REALS, SUMS } twins_kind;

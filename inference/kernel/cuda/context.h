@@ -70,6 +70,8 @@ void weir_cuda_losses(weir_kernels *kernels);
 void weir_cuda_gemm(weir_kernels *kernels);
 void weir_cuda_layers(weir_kernels *kernels);
 void weir_cuda_norms(weir_kernels *kernels);
+void weir_cuda_segments(weir_kernels *kernels);
+void weir_cuda_turned(weir_kernels *kernels);
 
 /* *sum += the parts, of which there are so many. */
 void weir_cuda_add_parts(weir_cuda_context *c, unsigned parts, double *sum);

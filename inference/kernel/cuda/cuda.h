@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda.h - the table for a GPU, as far as it is there: memory, contexts, flat arrays, rows that are gathered,
- * optimisers and losses. What is NULL in it is still missing, and so no program opens it yet.
+ * cuda.h - the table for a GPU. No program opens it yet: it is compiled by nvcc in the checks, and by the tests, which
+ * run it on a device that a processor plays.
  */
 #ifndef WEIR_INFERENCE_KERNEL_CUDA_CUDA_H
 #define WEIR_INFERENCE_KERNEL_CUDA_CUDA_H

@@ -123,5 +123,7 @@ weir_err weir_cuda_open(const weir_kernels **kernelsp) {
     weir_cuda_gemm(&table);
     weir_cuda_layers(&table);
     weir_cuda_norms(&table);
+    weir_cuda_segments(&table);
+    weir_cuda_turned(&table);
     return memory_open(&table, kernelsp);
 }

@@ -195,6 +195,20 @@ static void large_arrays(void **state) {
         twins_check(checks[i], i < 3 ? 1100 : 1030, i < 3 ? 300 : 5);
 }
 
+/* Nothing of the table is missing. */
+static void the_table_is_whole(void **state) {
+    (void)state;
+    const weir_kernels *k;
+    emu_reset(weir_test_seed());
+    assert_ok(weir_cuda_open(&k));
+    void (*functions[(sizeof *k - offsetof(weir_kernels, open)) / sizeof(void (*)(void))])(void);
+    memcpy(functions, (const char *)k + offsetof(weir_kernels, open), sizeof functions);
+    assert_true(sizeof functions / sizeof functions[0] > 60 && !k->unified);
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        if (!functions[i]) fail_msg("function %zu of the table is missing", i);
+    k->close(k);
+}
+
 static void what_a_device_lacks_is_told(void **state) {
     (void)state;
     const weir_kernels *k;
@@ -210,4 +224,4 @@ static void what_a_device_lacks_is_told(void **state) {
 
 WEIR_TESTS(WEIR_CASE(flat_arrays), WEIR_CASE(rows_that_are_listed), WEIR_CASE(steps_of_flat_arrays),
            WEIR_CASE(steps_of_rows), WEIR_CASE(rows_that_waited), WEIR_CASE(losses), WEIR_CASE(large_arrays),
-           WEIR_CASE(what_a_device_lacks_is_told))
+           WEIR_CASE(the_table_is_whole), WEIR_CASE(what_a_device_lacks_is_told))
