@@ -199,7 +199,7 @@ static weir_err adamw_square_sum(weir_adamw *adamw, const weir_real *gradients, 
         if (list.count) k->square_sum_rows(k, &list, gradients + t->offset, &adamw->squares[t->held]);
     }
     if (adamw->holds || adamw->opts.sum) {
-        double squares[2];
+        double squares[2] = {(double)NAN, (double)NAN}; /* what a copy that fails leaves */
         k->to_host(k, squares, adamw->squares, sizeof squares);
         squares[0] += adamw->opts.sum ? adamw->opts.sum(adamw->opts.context, squares[1]) : squares[1];
         k->to_device(k, adamw->squares, squares, sizeof *squares);
@@ -211,7 +211,7 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
                               weir_real *params, double *normp) {
     const weir_kernels *k = weir_nn_kernels(adamw->nn);
     const weir_adamw_opts *o = &adamw->opts;
-    double squares;
+    double squares = (double)NAN; /* what a copy that fails leaves */
     weir_err err = adamw_square_sum(adamw, gradients, rows);
     /* What waits, waits for steps of the rate that they had. */
     double row_rate = adamw->share * (o->row_rate > 0 ? o->row_rate : rate);
@@ -230,13 +230,15 @@ weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *g
     weir_adamw_step of_rows = step;
     of_rows.rate = row_rate;
     err = adamw_step_rows(adamw, &of_rows, gradients, rows, params);
-    if (err) return err;
-    adamw_step_tensors(adamw, &step, gradients, params);
-    k->to_host(k, &squares, adamw->squares, sizeof squares);
-    err = k->finish(k);
+    if (!err) {
+        adamw_step_tensors(adamw, &step, gradients, params);
+        k->to_host(k, &squares, adamw->squares, sizeof squares);
+        err = k->finish(k);
+    }
     if (normp) *normp = sqrt(squares);
-    if (err || isfinite(sqrt(squares))) return err;
+    if (!err && isfinite(sqrt(squares))) return WEIR_OK;
     adamw->steps--; /* nothing has moved */
+    if (err) return err;
     return WEIR_ERR(WEIR_EDATA, "the gradients are no longer finite numbers; lower the learning rate, or look for "
                                 "inputs that are not numbers");
 }

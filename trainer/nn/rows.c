@@ -208,9 +208,9 @@ weir_err weir_nn_rows_pack(weir_nn_rows *rows, const weir_real *flat, weir_real 
     weir_row_list list;
     k->zero(k, packed, weir_nn_rows_size(rows) * sizeof *packed);
     for (uint32_t n = 0; n < rows->count; n++) {
+        if (rows->tables[n].tensor->held) continue;
         weir_err err = weir_nn_rows_list(rows, n, &t, &list);
         if (err) return err;
-        if (t->held) continue;
         k->embed(k, list.count, list.cols, list.ids, 1, flat + t->offset, packed);
         packed += (size_t)list.count * list.cols;
     }

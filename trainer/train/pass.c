@@ -127,8 +127,7 @@ static weir_err training_sum(weir_trained *t, const weir_train_batch *batch, dou
     if (!err && t->shares) err = weir_train_shares_push(t->shares, t->nn, batch->wants, t->comm, t->gradients);
     if (err) return err;
     times->sum += weir_clock_mono_us(weir_clock_system()) - begin_us;
-    weir_train_sums_wait(t->sums, loss, &times->sum);
-    return WEIR_OK;
+    return weir_train_sums_wait(t->sums, loss, &times->sum);
 }
 
 static void training_finished(void *context, uint64_t from) {
@@ -273,6 +272,7 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
     }
     if (err) return err;
     err = weir_adamw_bring(t->adamw, NULL, t->params); /* who judges, or saves, reads all */
+    if (!err) err = weir_nn_kernels(t->nn)->finish(weir_nn_kernels(t->nn));
     if (err) return err;
     if (weight > 0) epoch->loss /= weight;
     if (batches) epoch->gradient_norm /= (double)batches;

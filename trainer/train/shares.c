@@ -275,9 +275,8 @@ weir_err weir_train_shares_push(weir_train_shares *s, const weir_nn *nn, const w
     uint32_t hidden = weir_nn_hidden(s->shape);
     size_t runs;
     const weir_train_served *run = shares_runs(wants, &runs);
-    const void *rows_of_batch, *received;
+    const void *rows_of_batch = k->unified ? wants->rows.bytes : s->rows.memory, *received; /* as it pulled them */
     weir_err err = shares_exchange(s, k, s->gradients.memory, s->wanted, s->served, comm);
-    if (!err) err = weir_kernel_room_bring(&s->rows, k, wants->rows.bytes, wants->rows.length, &rows_of_batch);
     if (!err) err = weir_kernel_room_bring(&s->packed, k, s->received.bytes, s->received.length, &received);
     if (err) return err;
     const weir_real *from = received, *own = s->gradients.memory;
@@ -327,10 +326,11 @@ static weir_err shares_gather_rows(shares_gathering *g, const weir_train_shares_
     weir_buf_clear(&g->received);
     char *lent = weir_buf_reserve(&g->lent, bytes + 1);
     if (!lent) return weir_buf_err(&g->lent);
-    weir_nn_kernels(g->nn)->to_host(weir_nn_kernels(g->nn), lent,
-                                    g->flat + tensor->offset + (size_t)first * tensor->cols, bytes);
+    const weir_kernels *k = weir_nn_kernels(g->nn);
+    k->to_host(k, lent, g->flat + tensor->offset + (size_t)first * tensor->cols, bytes);
     g->lengths[0] = bytes;
-    weir_err err = weir_comm_exchange(g->comm, lent, g->lengths, &g->received, g->received_bytes);
+    weir_err err = k->finish(k);
+    if (!err) err = weir_comm_exchange(g->comm, lent, g->lengths, &g->received, g->received_bytes);
     if (err || g->shares->rank != 0) return err;
     for (uint32_t rank = 0, at = 0; rank < g->shares->ranks; at += (uint32_t)g->received_bytes[rank++])
         g->places[rank] = at;
@@ -347,17 +347,18 @@ static weir_err shares_gather_rows(shares_gathering *g, const weir_train_shares_
 
 static weir_err shares_gather_tensor(shares_gathering *g, const weir_nn_tensor *tensor) {
     const weir_train_shares_table *table = shares_table_of(g->shares, g->nn, tensor);
+    const weir_kernels *k = weir_nn_kernels(g->nn);
     uint32_t rows = table ? table->slots : tensor->rows, at_once = SHARES_PIECE / tensor->cols;
     weir_err err = WEIR_OK;
     for (uint32_t begin = 0, end; !err && begin < rows; begin = end) {
         end = rows - begin < at_once ? rows : begin + at_once;
         size_t count = (size_t)(end - begin) * tensor->cols;
-        if (table)
+        if (table) {
             err = shares_gather_rows(g, table, tensor, begin, end);
-        else if (g->puts)
-            weir_nn_kernels(g->nn)->to_host(weir_nn_kernels(g->nn), g->piece,
-                                            g->flat + tensor->offset + (size_t)begin * tensor->cols,
-                                            count * sizeof *g->piece);
+        } else if (g->puts) {
+            k->to_host(k, g->piece, g->flat + tensor->offset + (size_t)begin * tensor->cols, count * sizeof *g->piece);
+            err = k->finish(k);
+        }
         if (!err && g->puts) err = g->sink->put(g->sink->context, g->piece, count);
     }
     return err;

@@ -28,6 +28,7 @@ struct weir_train_sums {
     weir_buf told, heard; /* which rows: of this rank, and of all */
     uint64_t *heard_lengths;
     weir_err_kept err; /* of hearing */
+    weir_err_kept copy_err;
     weir_thread *thread;
     /* Under the mutex. */
     weir_mutex mutex;
@@ -85,7 +86,11 @@ static void sums_begin_next(weir_train_sums *s) {
         const sums_piece piece = s->pieces[s->begun - SUMS_PIECES];
         const uint64_t count = piece.end - piece.begin;
         weir_real *numbers = s->host ? s->host + piece.host : s->gradients + piece.begin;
-        if (s->host) s->copying->to_host(s->copying, numbers, s->gradients + piece.begin, count * sizeof *numbers);
+        if (s->host) {
+            s->copying->to_host(s->copying, numbers, s->gradients + piece.begin, count * sizeof *numbers);
+            weir_err err = s->copying->finish(s->copying);
+            if (err) weir_err_kept_set(&s->copy_err, err); /* the others wait for a sum: they get one */
+        }
         weir_comm_sum_floats_begin(s->channel, numbers, count);
     }
 }
@@ -168,19 +173,22 @@ weir_err weir_train_sums_rows(weir_train_sums *sums, weir_nn_rows *rows) {
     return err;
 }
 
-void weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us) {
+weir_err weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us) {
     weir_mutex_lock(&sums->mutex);
     WEIR_ASSERT(sums->from == 0 && sums->has_loss);
     while (sums->begun < sums->count || sums->under_way)
         weir_cond_wait(&sums->changed, &sums->mutex);
     *lossp = sums->loss;
     *busy_us += sums->busy_us;
+    weir_err err = weir_err_kept_get(&sums->copy_err);
     weir_mutex_unlock(&sums->mutex);
+    if (err) return err;
     for (uint32_t i = 0; sums->host && i < sums->count - SUMS_PIECES; i++) {
         const sums_piece piece = sums->pieces[i];
         sums->kernels->to_device(sums->kernels, sums->gradients + piece.begin, sums->host + piece.host,
                                  (piece.end - piece.begin) * sizeof *sums->host);
     }
+    return WEIR_OK;
 }
 
 uint64_t weir_train_sums_told(const weir_train_sums *sums) {

@@ -32,8 +32,8 @@ void weir_train_sums_reach(weir_train_sums *sums, uint64_t from);
 /* Adds the other ranks' rows.  Blocks.  WEIR_ECORRUPT, WEIR_ENOMEM.  [main] */
 weir_err weir_train_sums_rows(weir_train_sums *sums, weir_nn_rows *rows);
 /* After all are finished: until they have been summed. *lossp is that of all ranks, *busy_us grows by what the thread
- * spent on the step.  Blocks.  [main] */
-void weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us);
+ * spent on the step.  Blocks. What the kernels report of copies for MPI.  [main] */
+weir_err weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us);
 /* Bytes by which the ranks told each other, in the last step, which rows they have read.  [main] */
 uint64_t weir_train_sums_told(const weir_train_sums *sums);
 

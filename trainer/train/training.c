@@ -354,8 +354,10 @@ static weir_err training_begin(weir_trained *t) {
     if (weir_err_is(err, WEIR_ENOTFOUND)) err = WEIR_OK;
     if (!err && t->opts.resume) {
         k->to_host(k, host, t->params, count * sizeof *host);
-        err = training_check_ranks(t, host);
+        err = k->finish(k);
+        if (!err) err = training_check_ranks(t, host);
     }
+    if (!err) err = k->finish(k);
     weir_free(host);
     return err;
 }

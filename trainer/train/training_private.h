@@ -47,15 +47,14 @@ struct weir_trained {
     weir_nn_rows *rows;                          /* of embeddings: those that have gradients in the step at hand */
     weir_kernel_room packed;                     /* their gradients */
     weir_buf packed_host;                        /* a copy for MPI, where that cannot read the kernels' memory */
-    weir_real *logits;                           /* of judging: batch x outputs              */
-    uint32_t *labels;                            /* batch                                    */
-    weir_kernel_room labels_there;
-    /* In the kernels' memory. */
-    weir_real *dlogits;        /* batch x outputs                          */
-    double *class_weights;     /* one a class                              */
-    double *loss;              /* of the step at hand                      */
-    double *scores;            /* one a target behind the training part */
-    weir_train_dealer *dealer; /* of local batches; NULL: they are global */
+    weir_real *logits;                           /* of judging: batch x outputs */
+    uint32_t *labels;                            /* batch */
+    weir_kernel_room labels_there;               /* the same for kernels */
+    weir_real *dlogits;                          /* batch x outputs, in the kernels' memory */
+    double *class_weights;                       /* one a class, in the kernels' memory */
+    double *loss;                                /* of the step at hand: one number, in the kernels' memory */
+    double *scores;                              /* one a target behind the training part */
+    weir_train_dealer *dealer;                   /* of local batches; NULL: they are global */
     weir_training_state state;
     uint32_t lagged; /* 1 + the rank that lagged in the epoch before; 0: none */
     weir_train_metrics metrics[WEIR_TARGETS_PARTS];

@@ -17,6 +17,7 @@
 
 typedef struct weir_cuda_context {
     weir_kernels kernels; /* first: this is what callers hold */
+    int device;
     cudaStream_t stream;
     double *parts; /* of a sum, one a block: CUDA_BLOCKS_MAX */
     void *scratch; /* of one kernel at a time                */
@@ -25,13 +26,18 @@ typedef struct weir_cuda_context {
     const char *what;  /* of which kernel              */
 } weir_cuda_context;
 
+/* A thread begins with device 0, whatever the context's is. */
 static inline weir_cuda_context *cuda_context_of(const weir_kernels *k) {
-    return reinterpret_cast<weir_cuda_context *>(const_cast<weir_kernels *>(k));
+    weir_cuda_context *c = reinterpret_cast<weir_cuda_context *>(const_cast<weir_kernels *>(k));
+    (void)cudaSetDevice(c->device);
+    return c;
 }
 
 /* Keeps what went wrong for `finish` (KERNEL-K3). */
 static inline void cuda_note(weir_cuda_context *c, cudaError_t error, const char *what) {
-    if (error == cudaSuccess || c->error != cudaSuccess) return;
+    if (error == cudaSuccess) return;
+    (void)cudaGetLastError(); /* else the next kernel of this thread, in any context, would be blamed */
+    if (c->error != cudaSuccess) return;
     c->error = error;
     c->what = what;
 }

@@ -181,7 +181,7 @@ static void cuda_dropout(const weir_kernels *k, uint32_t rows, uint32_t cols, co
     weir_cuda_context *c = cuda_context_of(k);
     const size_t cells = static_cast<size_t>(rows) * cols;
     WEIR_ASSERT(d->rate >= 0 && d->rate < 1);
-    const uint32_t limit = static_cast<uint32_t>(d->rate * LAYER_DRAW_ENDS + 0.5);
+    const uint32_t limit = static_cast<uint32_t>(lround(d->rate * LAYER_DRAW_ENDS));
     if (cells == 0) return;
     WEIR_LAUNCH(layer_dropout, cuda_blocks_of(cells), CUDA_BLOCK, 0, c->stream, rows, cols, *d, limit,
                 static_cast<weir_real>(LAYER_DRAW_ENDS / (LAYER_DRAW_ENDS - limit)), x);

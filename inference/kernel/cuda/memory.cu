@@ -7,22 +7,29 @@
 #include "context.h"
 #include "cuda.h"
 
+/* The next kernel of this thread is not to be blamed for it. */
 static weir_err memory_err(cudaError_t error, const char *what) {
+    (void)cudaGetLastError();
+    if (error == cudaErrorMemoryAllocation)
+        return WEIR_NOMEM("on the GPU, for %s; lower the batch or the fan-outs", what);
     return WEIR_ERR(WEIR_EIO, "the GPU failed in %s: %s", what, cudaGetErrorString(error));
 }
 
 static weir_err cuda_alloc(const weir_kernels *k, size_t bytes, void **memoryp) {
-    (void)k;
+    (void)cuda_context_of(k);
     *memoryp = NULL;
     const cudaError_t error = cudaMalloc(memoryp, bytes ? bytes : 1);
     if (error == cudaSuccess) return WEIR_OK;
+    *memoryp = NULL;
     if (error != cudaErrorMemoryAllocation) return memory_err(error, "an allocation");
-    (void)cudaGetLastError(); /* it is told, and no other call is to tell it again */
+    (void)cudaGetLastError();
     return WEIR_NOMEM("on the GPU for %zu bytes of the network; lower the batch or the fan-outs", bytes);
 }
 
+/* By any thread, so that the context keeps nothing of it: what fails here fails in the kernels that follow, too. */
 static void cuda_release(const weir_kernels *k, void *memory) {
-    if (memory) cuda_note(cuda_context_of(k), cudaFree(memory), "a release");
+    (void)cuda_context_of(k);
+    if (memory && cudaFree(memory) != cudaSuccess) (void)cudaGetLastError();
 }
 
 static void cuda_to_device(const weir_kernels *k, void *to, const void *host, size_t bytes) {
@@ -67,13 +74,11 @@ void *weir_cuda_scratch(weir_cuda_context *c, size_t bytes) {
     c->scratch = NULL;
     c->scratch_bytes = 0;
     const cudaError_t error = cudaMalloc(&c->scratch, bytes);
-    if (error != cudaSuccess) {
-        (void)cudaGetLastError(); /* `finish` tells it, and no other call is to */
-        cuda_note(c, error, "scratch memory");
+    cuda_note(c, error, "scratch memory");
+    if (error == cudaSuccess)
+        c->scratch_bytes = bytes;
+    else
         c->scratch = NULL;
-        return NULL;
-    }
-    c->scratch_bytes = bytes;
     return c->scratch;
 }
 
@@ -88,27 +93,33 @@ static void cuda_close(const weir_kernels *k) {
     weir_free(c);
 }
 
-static weir_err memory_open(const weir_kernels *like, const weir_kernels **kernelsp) {
+static weir_err memory_open(const weir_kernels *table, int device, const weir_kernels **kernelsp) {
     *kernelsp = NULL;
     weir_cuda_context *c = static_cast<weir_cuda_context *>(weir_calloc(1, sizeof *c));
     if (!c) return WEIR_NOMEM("for a context of the GPU");
-    c->kernels = *like;
-    cudaError_t error = cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
+    c->kernels = *table;
+    c->device = device;
+    cudaError_t error = cudaSetDevice(device);
     void *parts = NULL;
+    if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess) error = cudaMalloc(&parts, CUDA_BLOCKS_MAX * sizeof(double));
     c->parts = static_cast<double *>(parts);
     if (error != cudaSuccess) {
         cuda_close(&c->kernels);
-        return memory_err(error, "opening a context");
+        return memory_err(error, "a context");
     }
     *kernelsp = &c->kernels;
     return WEIR_OK;
 }
 
+static weir_err cuda_open(const weir_kernels *k, const weir_kernels **otherp) {
+    return memory_open(k, cuda_context_of(k)->device, otherp);
+}
+
 weir_err weir_cuda_open(const weir_kernels **kernelsp) {
     weir_kernels table = {};
     table.name = "cuda";
-    table.open = memory_open;
+    table.open = cuda_open;
     table.close = cuda_close;
     table.alloc = cuda_alloc;
     table.release = cuda_release;
@@ -125,5 +136,8 @@ weir_err weir_cuda_open(const weir_kernels **kernelsp) {
     weir_cuda_norms(&table);
     weir_cuda_segments(&table);
     weir_cuda_turned(&table);
-    return memory_open(&table, kernelsp);
+    int device = 0;
+    const cudaError_t error = cudaGetDevice(&device);
+    *kernelsp = NULL;
+    return error == cudaSuccess ? memory_open(&table, device, kernelsp) : memory_err(error, "finding a device");
 }

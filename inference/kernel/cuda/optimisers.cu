@@ -2,8 +2,9 @@
 /*
  * optimisers.cu - AdamW and Adagrad, of flat arrays a thread a number, and of rows of tables a block a row.
  *
- * The arithmetic is that of loops_optimiser.h. How far gradients are shortened each thread finds for itself from the
- * sum of their squares, which lies where it was added up: the host does not wait for it.
+ * The arithmetic is that of loops_optimiser.h, but for pow, which a device may round otherwise: rows that waited are
+ * within rounding of what all steps would have made of them. How far gradients are shortened each thread finds for
+ * itself from the sum of their squares, which lies where it was added up: the host does not wait for it.
  */
 #include <math.h>
 

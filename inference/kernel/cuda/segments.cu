@@ -348,7 +348,7 @@ static __global__ void segment_dropout_blocks(weir_segments s, uint32_t cols, we
 static void cuda_segment_dropout(const weir_kernels *k, const weir_segments *s, uint32_t cols, const weir_dropout *d,
                                  weir_real *x) {
     weir_cuda_context *c = cuda_context_of(k);
-    const uint32_t limit = static_cast<uint32_t>(d->rate * 65536.0 + 0.5);
+    const uint32_t limit = static_cast<uint32_t>(lround(d->rate * 65536.0));
     const weir_real kept = static_cast<weir_real>(65536.0 / (65536.0 - limit));
     if (s->count == 0 || cols == 0) return;
     WEIR_LAUNCH(segment_dropout_blocks, s->count < CUDA_BLOCKS_MAX ? s->count : CUDA_BLOCKS_MAX, CUDA_BLOCK, 0,

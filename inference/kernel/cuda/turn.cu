@@ -14,6 +14,7 @@
 #define TURN_WARPS    (CUDA_BLOCK / 32u)
 #define TURN_PASSES   4u /* of a number of 32 bits; even, so that it ends where it began */
 #define TURN_NO_ENTRY WEIR_NO_SLOT
+#define TURN_MAX      (1u << 31) /* entries: tiles are counted in 32 bits */
 #define TURN_LEAK     0.2f
 
 static_assert(TURN_DIGITS == CUDA_BLOCK, "a thread a digit");
@@ -152,7 +153,10 @@ static __global__ void turn_parents(weir_segments s, uint32_t *parents) {
 }
 
 /* Room for the list, for what it is sorted in and for the counts. false: there is none, which is noted. */
-static bool turn_open(weir_cuda_context *c, uint32_t count, bool parents, turn_list *list, uint32_t **spare) {
+static bool turn_open(weir_cuda_context *c, uint64_t entries, bool parents, turn_list *list, uint32_t **spare) {
+    if (entries > TURN_MAX) cuda_note(c, cudaErrorInvalidValue, "turning a list of more than 2^31 entries around");
+    if (entries > TURN_MAX) return false;
+    const uint32_t count = static_cast<uint32_t>(entries);
     const size_t arrays = 4 + parents, cells = arrays * count + static_cast<size_t>(TURN_DIGITS) * TURN_BLOCKS;
     uint32_t *memory = static_cast<uint32_t *>(weir_cuda_scratch(c, cells * sizeof *memory));
     if (!memory) return false;
@@ -185,9 +189,11 @@ static void turn_sort(weir_cuda_context *c, turn_list *list, uint32_t *spare) {
     }
 }
 
-static bool turn_slots(weir_cuda_context *c, uint32_t count, const uint32_t *slots, uint32_t stride, turn_list *list) {
+static bool turn_slots(weir_cuda_context *c, uint64_t entries, const uint32_t *slots, uint32_t stride,
+                       turn_list *list) {
     uint32_t *spare;
-    if (count == 0 || !turn_open(c, count, false, list, &spare)) return false;
+    if (entries == 0 || !turn_open(c, entries, false, list, &spare)) return false;
+    const uint32_t count = list->count;
     WEIR_LAUNCH(turn_begin_slots, cuda_blocks_of(count), CUDA_BLOCK, 0, c->stream, count, slots, stride, list->rows,
                 list->entries);
     turn_sort(c, list, spare);
@@ -450,9 +456,7 @@ static void cuda_segment_max_back(const weir_kernels *k, uint32_t rows, uint32_t
     weir_cuda_context *c = cuda_context_of(k);
     const uint64_t cells = static_cast<uint64_t>(rows) * cols;
     turn_list list;
-    if (cells > UINT32_MAX) /* cells are numbered in 32 bits */
-        cuda_note(c, cudaErrorInvalidValue, "segment_max_back of more than 2^32 numbers");
-    else if (turn_slots(c, static_cast<uint32_t>(cells), chosen, 1, &list))
+    if (turn_slots(c, cells, chosen, 1, &list))
         WEIR_LAUNCH(turn_add_chosen, cuda_blocks_of(cells * cols), CUDA_BLOCK, 0, c->stream, list, cols, dout, lddout,
                     dx, lddx);
     cuda_note(c, cudaGetLastError(), "segment_max_back");

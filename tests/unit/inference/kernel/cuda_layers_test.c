@@ -369,7 +369,7 @@ static void a_device_without_scratch_memory(void **state) {
     emu_limit(2 * sizeof ones + PARTS_BYTES + 4096);
     k->bias_back(k, 1, 16, x, sums);
     k->bias_back(k, 1, 4096, x, sums);
-    assert_err(k->finish(k), WEIR_EIO, "the GPU failed in scratch memory");
+    assert_err(k->finish(k), WEIR_ENOMEM, "on the GPU, for scratch memory");
     k->bias_back(k, 1, 16, x, sums);
     k->to_host(k, &got, sums, sizeof got);
     assert_ok(k->finish(k));

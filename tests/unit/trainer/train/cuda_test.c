@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_test.c - trainings with the kernels for CUDA, on the device that a processor plays: each epoch's loss and each
- * score are those of the processor's table within 1e-4 (some 1e-7 and 1e-6 were seen), and no kernel has an access that
- * a device would not forgive.
+ * cuda_test.c - trainings with the kernels for CUDA, on the device that a processor plays: each epoch's loss is that of
+ * the processor's table within 1e-5, each score within 1e-4 in a long one, and no kernel has an access that a device
+ * would not forgive.
  */
 #include <math.h>
 
@@ -11,6 +11,9 @@
 #include "train_fixture.h"
 
 #define EPOCHS_MAX 40u
+/* Once in some hundred graphs a norm divides by a deviation that is next to nothing, and what products were rounded by
+ * grows as much. */
+#define WIDE 1e-3
 
 typedef struct losses {
     double of[EPOCHS_MAX];
@@ -33,22 +36,30 @@ static weir_trained *run_on(const weir_train_opts *opts, const weir_kernels *ker
     return train_run(&o);
 }
 
-/* How far the scores of all that was judged are apart, at most. */
+/* How far the scores of all that was judged are apart, at most, as a part of 1 or of themselves. */
 static double apart(const weir_trained *here, const weir_trained *there) {
     const weir_trained_view a = weir_trained_look(here), b = weir_trained_look(there);
     const uint64_t judged = a.targets->count - a.targets->ends[WEIR_TARGETS_TRAIN];
     double most = 0;
     for (uint64_t i = 0; i < judged; i++)
-        most = fmax(most, fabs(a.scores[i] - b.scores[i]));
+        most = fmax(most, fabs(a.scores[i] - b.scores[i]) / fmax(1, fabs(a.scores[i])));
     return most;
 }
 
-/* Returns how many steps were taken. */
-static uint64_t trains_alike(const weir_train_opts *opts) {
+/* All memory has been given back, too. */
+static void nothing_is_found(void) {
+    size_t findings;
+    emu_findings(&findings);
+    emu_print_findings();
+    assert_int_equal(findings, 0);
+    assert_int_equal(emu_counts().live_bytes, 0);
+}
+
+/* Returns how many steps were taken. far: that scores may be apart. */
+static uint64_t trains_alike(const weir_train_opts *opts, double far) {
     const weir_kernels *cuda;
     losses of_here, of_there;
     double loss = 0;
-    size_t findings;
     emu_reset(weir_test_seed());
     assert_ok(weir_cuda_open(&cuda));
     weir_trained *here = run_on(opts, NULL, &of_here), *there = run_on(opts, cuda, &of_there);
@@ -56,15 +67,12 @@ static uint64_t trains_alike(const weir_train_opts *opts) {
     for (uint32_t i = 0; i < of_here.count; i++)
         loss = fmax(loss, fabs(of_here.of[i] - of_there.of[i]));
     const double score = apart(here, there);
-    if (!(loss <= 1e-4 && score <= 1e-4)) fail_msg("losses are %g apart, scores %g", loss, score);
+    if (!(loss <= 1e-5 && score <= far)) fail_msg("losses are %g apart, scores %g", loss, score);
     const uint64_t learnt = weir_trained_look(here).targets->ends[WEIR_TARGETS_TRAIN];
     weir_trained_close(here);
     weir_trained_close(there);
     cuda->close(cuda);
-    emu_findings(&findings);
-    emu_print_findings();
-    assert_int_equal(findings, 0);
-    assert_int_equal(emu_counts().live_bytes, 0);
+    nothing_is_found();
     return of_here.count * ((learnt + opts->batch - 1) / opts->batch);
 }
 
@@ -89,7 +97,7 @@ static void two_hundred_steps_have_the_losses_of_the_processor(void **state) {
     opts.epochs = 16;
     opts.patience = 0;
     opts.rate = 0.003;
-    assert_true(trains_alike(&opts) >= 200);
+    assert_true(trains_alike(&opts, 1e-4) >= 200);
     weir_snapshot_close(snapshot);
 }
 
@@ -101,7 +109,7 @@ static void every_network_trains_alike(void **state) {
     for (uint32_t network = 0; network < WEIR_NN_NETWORKS; network++) {
         opts.network = (weir_nn_network)network;
         opts.attention_dropout = weir_nn_network_has_heads(opts.network) ? 0.2 : 0;
-        trains_alike(&opts);
+        trains_alike(&opts, WIDE);
     }
     weir_snapshot_close(snapshot);
 }
@@ -114,7 +122,7 @@ static void every_jump_and_norm_trains_alike(void **state) {
     for (uint32_t jump = 0; jump < WEIR_NN_JUMPS; jump++) {
         opts.jump = (weir_nn_jump)jump;
         opts.norm = (weir_nn_norm)(jump % WEIR_NN_NORMS);
-        trains_alike(&opts);
+        trains_alike(&opts, WIDE);
     }
     weir_snapshot_close(snapshot);
 }
@@ -141,6 +149,7 @@ static void what_is_resumed_has_the_same_bits(void **state) {
     weir_trained_close(whole);
     weir_trained_close(resumed);
     cuda->close(cuda);
+    nothing_is_found();
     weir_snapshot_close(snapshot);
 }
 

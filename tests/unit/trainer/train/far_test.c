@@ -38,8 +38,9 @@ static weir_train_opts far_opts(weir_snapshot **snapshotp) {
     return opts;
 }
 
-/* Learning waits for the device once a step, judging once a batch, and an epoch a few times besides. */
-static void a_step_waits_once(void **state) {
+/* Learning waits for an answer of the device once a step, judging once a batch, and an epoch a few times besides. What
+ * is copied to the device is not counted: a table may do that without waiting. */
+static void a_step_waits_for_one_answer(void **state) {
     (void)state;
     static const uint32_t embedded[] = {LEARN_WHO};
     weir_snapshot *snapshot;
@@ -127,6 +128,6 @@ static void what_is_resumed_has_the_same_bits(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-WEIR_TESTS(WEIR_CASE(a_step_waits_once), WEIR_CASE(every_network_has_the_same_bits),
+WEIR_TESTS(WEIR_CASE(a_step_waits_for_one_answer), WEIR_CASE(every_network_has_the_same_bits),
            WEIR_CASE(every_jump_and_norm_has_the_same_bits), WEIR_CASE(embeddings_have_the_same_bits),
            WEIR_CASE(what_is_resumed_has_the_same_bits))

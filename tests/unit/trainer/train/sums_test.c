@@ -55,7 +55,7 @@ static weir_err go_through(world *w, unsigned steps, weir_rng *rng) {
             weir_train_sums_reach(sums, from);
         }
         err = weir_train_sums_rows(sums, w->rows);
-        weir_train_sums_wait(sums, &loss, &busy_us);
+        assert_ok(weir_train_sums_wait(sums, &loss, &busy_us));
         assert_true(loss == step && busy_us >= 0);
         assert_int_equal(weir_nn_rows_size(w->rows), rows);
     }

@@ -163,9 +163,10 @@ struct weir_kernels {
     void (*close)(const weir_kernels *k); /* of what was opened; it has finished */
 
     /* Memory.  WEIR_ENOMEM; `finish` waits, and returns the first error since the last `finish` (KERNEL-K3). A copy
-     * comes after all that the context was given before it, and has ended on return. */
+     * comes after all that the context was given before it, and has ended on return; one that fails may leave anything
+     * where it copies to, until `finish` says so. */
     weir_err (*alloc)(const weir_kernels *k, size_t bytes, void **memoryp);
-    void (*release)(const weir_kernels *k, void *memory);
+    void (*release)(const weir_kernels *k, void *memory); /* NULL is allowed */
     void (*to_device)(const weir_kernels *k, void *to, const void *host, size_t bytes);
     void (*to_host)(const weir_kernels *k, void *host, const void *from, size_t bytes);
     void (*zero)(const weir_kernels *k, void *memory, size_t bytes);
@@ -300,7 +301,8 @@ struct weir_kernels {
     void (*adagrad)(const weir_kernels *k, size_t count, const weir_adagrad_step *step, const weir_real *gradients,
                     weir_real *squares, weir_real *parameters);
 
-    /* The same of rows of tables; moved is theirs, and becomes `steps`. */
+    /* The same of rows of tables. Of each, moved becomes `steps`, with WEIR_ROW_STILL where its first moment is all
+     * 0. */
     void (*zero_rows)(const weir_kernels *k, const weir_row_list *rows, weir_real *x);
     void (*square_sum_rows)(const weir_kernels *k, const weir_row_list *rows, const weir_real *x, double *sum);
     void (*adamw_rows)(const weir_kernels *k, const weir_row_list *rows, const weir_adamw_step *step, uint64_t steps,
@@ -311,7 +313,7 @@ struct weir_kernels {
     /* What the steps since moved[row] make of a row without a gradient. */
     void (*adamw_bring)(const weir_kernels *k, const weir_row_list *rows, const weir_adamw_wait *wait, uint64_t *moved,
                         weir_real *moment1, weir_real *moment2, weir_real *parameters);
-    /* Rows are as of this step, by their moments. */
+    /* moved becomes `steps`, with WEIR_ROW_STILL where the first moment is all 0. */
     void (*adamw_moved)(const weir_kernels *k, const weir_row_list *rows, uint64_t steps, const weir_real *moment1,
                         uint64_t *moved);
 };

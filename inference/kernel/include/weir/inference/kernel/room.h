@@ -2,7 +2,7 @@
 /*
  * room.h - memory of a table of kernels that grows with what is put into it, batch after batch.
  *
- * A room remembers whose memory it has: it may be released when whoever lent the table is gone.
+ * A room remembers whose memory it has: whoever named the table may be gone when it is released, but not the table.
  *
  * THREADS: a room belongs to one thread.
  */

@@ -97,8 +97,8 @@ void weir_adamw_close(weir_adamw *adamw); /* NULL is allowed */
 weir_err weir_adamw_bring(weir_adamw *adamw, weir_nn_rows *rows, weir_real *params);
 /* One step. rows: those of looked-up tensors that have gradients; NULL: all. *normp: the length of the gradients before
  * they were shortened (may be NULL).
- * WEIR_EDATA gradients that are not finite: parameters and moments stay as they were; WEIR_ENOMEM as above; what the
- * kernels report. */
+ * WEIR_EDATA gradients that are not finite: parameters and moments stay as they were, but that rows that waited may
+ * have been brought; WEIR_ENOMEM as above; what the kernels report. */
 weir_err weir_adamw_step_take(weir_adamw *adamw, double rate, const weir_real *gradients, weir_nn_rows *rows,
                               weir_real *params, double *normp);
 
