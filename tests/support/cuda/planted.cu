@@ -11,19 +11,19 @@ namespace {
 constexpr unsigned block_threads = 128, everyone = 0xFFFFFFFFU;
 
 /* Memory and streams of one program, given back at its end. */
-struct session {
+struct device_use {
     cudaStream_t first = nullptr, second = nullptr;
     cudaEvent_t event = nullptr;
     std::vector<void *> device, pinned;
 
-    session() {
+    device_use() {
         cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking);
         cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
         cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
     }
-    session(const session &) = delete;
-    session &operator=(const session &) = delete;
-    ~session() {
+    device_use(const device_use &) = delete;
+    device_use &operator=(const device_use &) = delete;
+    ~device_use() {
         cudaDeviceSynchronize();
         for (void *memory : device)
             cudaFree(memory);
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <bool after_store, bool after_step> bool run_sum_in_block() {
-    session s;
+    device_use s;
     const std::vector<int> values = numbers(300);
     const unsigned blocks = 3;
     int *sums = s.room<int>(blocks);
@@ -114,7 +114,7 @@ __global__ void sum_in_warps(const int *values, unsigned count, int *sum) {
 }
 
 bool run_sum_in_warps() {
-    session s;
+    device_use s;
     const std::vector<int> values = numbers(200);
     int *sum = s.room<int>(1);
     cudaMemsetAsync(sum, 0, sizeof *sum, s.first);
@@ -139,7 +139,7 @@ template <bool between> __global__ void transpose(const float *from, float *to, 
 }
 
 template <bool between> bool run_transpose() {
-    session s;
+    device_use s;
     const unsigned width = 30, height = 19;
     std::vector<float> values(width * height);
     for (size_t i = 0; i < values.size(); i++)
@@ -165,7 +165,7 @@ __global__ void histogram(const int *values, unsigned count, unsigned *bins, uns
 }
 
 bool run_histogram() {
-    session s;
+    device_use s;
     const std::vector<int> values = numbers(250);
     const unsigned bin_count = 7;
     std::vector<unsigned> expected(bin_count);
@@ -208,7 +208,7 @@ __global__ void add_sums(int *values, const int *sums) {
 }
 
 bool run_scan() {
-    session s;
+    device_use s;
     const unsigned blocks = 4;
     std::vector<int> values = numbers(blocks * 64);
     int *scanned = s.bring(values), *sums = s.room<int>(blocks);
@@ -226,7 +226,7 @@ __global__ void gather(const float4 *rows, const unsigned *wanted, float4 *gathe
 }
 
 bool run_gather() {
-    session s;
+    device_use s;
     const unsigned fours = 3;
     std::vector<float4> rows(10 * fours);
     for (unsigned i = 0; i < rows.size(); i++)
@@ -248,7 +248,7 @@ __global__ void add_to(int *values, unsigned count, int more) {
 
 /* Without the event it is the fault of a kernel that begins before the copy has ended. */
 template <bool joined> bool run_two_streams() {
-    session s;
+    device_use s;
     const unsigned count = 100;
     int *values = s.room<int>(count), *locked = s.locked<int>(count);
     for (unsigned i = 0; i < count; i++)
@@ -269,7 +269,7 @@ struct ring {
     int *locked[places], *values[places];
     cudaEvent_t copied[places], used[places];
 
-    explicit ring(session &s) {
+    explicit ring(device_use &s) {
         for (unsigned i = 0; i < places; i++) {
             locked[i] = s.locked<int>(count);
             values[i] = s.room<int>(count);
@@ -285,7 +285,7 @@ __global__ void add_all(const int *values, unsigned count, int *sum) {
 
 /* Without waiting, the host fills what is still copied. */
 template <bool waits> bool run_ring() {
-    session s;
+    device_use s;
     ring r(s);
     int *sum = s.room<int>(1), expected = 0;
     cudaMemsetAsync(sum, 0, sizeof *sum, s.first);
@@ -323,7 +323,7 @@ __global__ void within_warps(int *values) {
 }
 
 bool run_within_warps() {
-    session s;
+    device_use s;
     int *values = s.room<int>(64);
     WEIR_LAUNCH(within_warps, 1, 64, 0, s.first, values);
     const std::vector<int> got = s.fetch(values, 64);
@@ -351,7 +351,7 @@ __global__ void votes(unsigned char *bytes, int *counts, double *scaled) {
 }
 
 bool run_votes() {
-    session s;
+    device_use s;
     unsigned char *bytes = s.room<unsigned char>(3 * 33 * 2);
     int *counts = s.room<int>(6);
     double *scaled = s.room<double>(1);
@@ -364,7 +364,7 @@ bool run_votes() {
 
 /* Memory is given back while a kernel that uses it is still queued: that waits. */
 bool run_free_at_once() {
-    session s;
+    device_use s;
     int *values = nullptr, *sum = s.room<int>(1);
     cudaMalloc(&values, 64 * sizeof *values);
     cudaMemsetAsync(values, 0, 64 * sizeof *values, s.first);
@@ -381,13 +381,13 @@ __global__ void write_at(int *values, long index) {
 }
 
 bool write_past_the_end() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(write_at, 2, 32, 0, s.first, s.room<int>(11), 11L);
     return s.well();
 }
 
 bool write_before_the_beginning() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(write_at, 2, 32, 0, s.first, s.room<int>(11), -1L);
     return s.well();
 }
@@ -400,13 +400,13 @@ __global__ void write_past_shared(int *to) {
 }
 
 bool write_past_a_shared_array() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(write_past_shared, 1, 32, 0, s.first, s.room<int>(32));
     return s.well();
 }
 
 bool give_host_memory() {
-    session s;
+    device_use s;
     std::vector<int> values(64);
     WEIR_LAUNCH(write_at, 1, 32, 0, s.first, values.data(), 0L);
     return s.well();
@@ -419,13 +419,13 @@ __global__ void read_global(int *to) {
 }
 
 bool read_a_variable_of_the_host() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(read_global, 1, 1, 0, s.first, s.room<int>(1));
     return s.well();
 }
 
 bool use_after_free() {
-    session s;
+    device_use s;
     int *values = nullptr;
     cudaMalloc(&values, 64 * sizeof *values);
     cudaMemsetAsync(values, 0, 64 * sizeof *values, s.first);
@@ -435,7 +435,7 @@ bool use_after_free() {
 }
 
 bool read_what_nothing_wrote() {
-    session s;
+    device_use s;
     int *values = s.room<int>(64);
     cudaMemsetAsync(values, 0, 63 * sizeof *values, s.first);
     WEIR_LAUNCH(add_to, 2, 32, 0, s.first, values, 64U, 1);
@@ -443,7 +443,7 @@ bool read_what_nothing_wrote() {
 }
 
 bool fetch_what_nothing_wrote() {
-    session s;
+    device_use s;
     int *values = s.room<int>(64), *others = s.room<int>(64);
     cudaMemsetAsync(values, 0, 63 * sizeof *values, s.first);
     cudaMemcpyAsync(others, values, 64 * sizeof *values, cudaMemcpyDeviceToDevice, s.first);
@@ -458,7 +458,7 @@ __global__ void read_shared_first(int *to) {
 }
 
 bool read_shared_that_nothing_wrote() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(read_shared_first, 1, 32, 0, s.first, s.room<int>(32));
     return s.well();
 }
@@ -470,7 +470,7 @@ __global__ void shuffle_alone(int *values) {
 }
 
 bool name_lanes_that_left() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(shuffle_alone, 1, 32, 0, s.first, s.room<int>(32));
     return s.well();
 }
@@ -480,7 +480,7 @@ __global__ void shuffle_outside(int *values) {
 }
 
 bool name_others_only() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(shuffle_outside, 1, 32, 0, s.first, s.room<int>(32));
     return s.well();
 }
@@ -492,7 +492,7 @@ __global__ void differ_in_masks(int *values) {
 }
 
 bool name_other_lanes_than_others() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(differ_in_masks, 1, 32, 0, s.first, s.room<int>(32));
     return s.well();
 }
@@ -502,7 +502,7 @@ __global__ void shuffle_from_outside(int *values) {
 }
 
 bool shuffle_from_a_lane_outside() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(shuffle_from_outside, 1, 32, 0, s.first, s.room<int>(32));
     return s.well();
 }
@@ -517,13 +517,13 @@ __global__ void barrier_for_some(int *values, bool returns) {
 }
 
 bool return_before_a_barrier() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(barrier_for_some, 1, 64, 0, s.first, s.room<int>(64), true);
     return s.well();
 }
 
 bool wait_at_two_barriers() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(barrier_for_some, 1, 64, 0, s.first, s.room<int>(64), false);
     return s.well();
 }
@@ -533,7 +533,7 @@ __global__ void write_by_block(int *value) {
 }
 
 bool write_from_two_blocks() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(write_by_block, 2, 32, 0, s.first, s.room<int>(1));
     return s.well();
 }
@@ -545,7 +545,7 @@ __global__ void read_by_block(int *values) {
 }
 
 bool read_what_another_block_writes() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(read_by_block, 3, 32, 0, s.first, s.bring(std::vector<int>(4)));
     return s.well();
 }
@@ -557,7 +557,7 @@ __global__ void hand_on(int *values) {
 }
 
 bool hand_on_without_a_barrier() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(hand_on, 1, 64, 0, s.first, s.bring(std::vector<int>(2)));
     return s.well();
 }
@@ -571,7 +571,7 @@ __global__ void read_and_write(int *values, unsigned writer) {
 }
 
 template <unsigned writer> bool write_what_another_reads() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(read_and_write, 2, 64, 0, s.first, s.bring(std::vector<int>(129)), writer);
     return s.well();
 }
@@ -581,14 +581,14 @@ __global__ void count_plainly(int *counter) {
 }
 
 bool count_without_atomics() {
-    session s;
+    device_use s;
     int *counter = s.bring(std::vector<int>(1));
     WEIR_LAUNCH(count_plainly, 1, 64, 0, s.first, counter);
     return s.fetch(counter, 1)[0] == 64 && s.well();
 }
 
 bool read_before_the_event() {
-    session s;
+    device_use s;
     int *values = s.bring(numbers(64)), *locked = s.locked<int>(64);
     cudaMemcpyAsync(locked, values, 64 * sizeof *values, cudaMemcpyDeviceToHost, s.first);
     cudaEventRecord(s.event, s.first);
@@ -598,7 +598,7 @@ bool read_before_the_event() {
 }
 
 bool read_misaligned() {
-    session s;
+    device_use s;
     char *bytes = reinterpret_cast<char *>(s.room<int>(8));
     WEIR_LAUNCH(add_to, 1, 1, 0, s.first, reinterpret_cast<int *>(bytes + 2), 1U, 1);
     return s.well();
@@ -612,7 +612,7 @@ __global__ void share_too_much(int *to) {
 }
 
 bool share_more_than_there_is() {
-    session s;
+    device_use s;
     WEIR_LAUNCH(share_too_much, 1, 1, 0, s.first, s.room<int>(1));
     return s.well();
 }
@@ -679,7 +679,7 @@ const planted *planted_faults(size_t *count) {
 }
 
 bool planted_stays_broken(void) {
-    session s;
+    device_use s;
     int *values = s.room<int>(4);
     void *more = nullptr;
     WEIR_LAUNCH(write_at, 1, 32, 0, s.first, values, 4L);
@@ -692,7 +692,7 @@ bool planted_stays_broken(void) {
 }
 
 bool planted_calls_are_refused(void) {
-    session s;
+    device_use s;
     int *values = s.room<int>(4), *locked = s.locked<int>(4), host[4] = {0};
     cudaStream_t gone = nullptr;
     bool right = cudaFree(values + 1) == cudaErrorInvalidValue && cudaFree(locked) == cudaErrorInvalidValue &&
@@ -714,7 +714,7 @@ bool planted_calls_are_refused(void) {
 }
 
 bool planted_memory_ends(void) {
-    session s;
+    device_use s;
     size_t most = 0, left = 0;
     void *memory = nullptr;
     cudaDeviceProp properties;
@@ -728,7 +728,7 @@ bool planted_memory_ends(void) {
 }
 
 unsigned planted_order(void) {
-    session s;
+    device_use s;
     const unsigned count = 4 * 64;
     unsigned *next = s.bring(std::vector<unsigned>(1)), *turns = s.room<unsigned>(count), number = 0;
     WEIR_LAUNCH(take_a_turn, 4, 64, 0, s.first, next, turns);
@@ -738,7 +738,7 @@ unsigned planted_order(void) {
 }
 
 bool planted_shares_first(void) {
-    session s;
+    device_use s;
     int *sums = s.room<int>(3);
     WEIR_LAUNCH((sum_in_block<true, true>), 3, block_threads, 0, s.first, s.bring(numbers(300)), 300U, sums);
     WEIR_LAUNCH(add_to, 1, 3, 0, s.first, sums, 3U, 1);
@@ -746,7 +746,7 @@ bool planted_shares_first(void) {
 }
 
 void planted_host_touches(void *) {
-    session s;
+    device_use s;
     volatile int *values = s.room<int>(4);
     emu_host_reads(&values, sizeof values);
     values[1] = 1;
