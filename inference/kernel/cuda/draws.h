@@ -3,12 +3,16 @@
 #ifndef WEIR_INFERENCE_KERNEL_CUDA_DRAWS_H
 #define WEIR_INFERENCE_KERNEL_CUDA_DRAWS_H
 
+#include <math.h>
+
 #include <weir/inference/kernel/kernel.h>
+#include <weir/store/base/assert.h>
 
 #include "launch.h"
 
 #define CUDA_PHILOX_ROUNDS 10u
 #define CUDA_DRAWS         8u /* of 16 bits, from one block of the generator */
+#define CUDA_DRAW_ENDS     65536.0
 
 static __device__ __forceinline__ void cuda_philox(const uint32_t counter[4], uint64_t seed, uint32_t out[4]) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
@@ -27,6 +31,17 @@ static __device__ __forceinline__ void cuda_philox(const uint32_t counter[4], ui
     out[1] = c1;
     out[2] = c2;
     out[3] = c3;
+}
+
+/* A draw below this drops. */
+static inline uint32_t cuda_drop_limit(const weir_dropout *d) {
+    WEIR_ASSERT(d->rate >= 0 && d->rate < 1);
+    return static_cast<uint32_t>(lround(d->rate * CUDA_DRAW_ENDS));
+}
+
+/* What stays is multiplied with this. */
+static inline weir_real cuda_drop_kept(uint32_t limit) {
+    return static_cast<weir_real>(CUDA_DRAW_ENDS / (CUDA_DRAW_ENDS - limit));
 }
 
 /* Drops what is drawn of up to CUDA_DRAWS columns of a row, the block'th so many of it. */

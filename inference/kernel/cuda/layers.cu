@@ -6,8 +6,6 @@
  */
 #include <math.h>
 
-#include <weir/store/base/assert.h>
-
 #include "context.h"
 #include "draws.h"
 
@@ -164,8 +162,6 @@ static void cuda_add_more(const weir_kernels *k, size_t count, const weir_real *
 
 /* --- dropout ------------------------------------------------------------------------------------------------------ */
 
-#define LAYER_DRAW_ENDS 65536.0
-
 static __global__ void layer_dropout(uint32_t rows, uint32_t cols, weir_dropout d, uint32_t limit, weir_real kept,
                                      weir_real *x) {
     const uint32_t blocks = cols / CUDA_DRAWS + (cols % CUDA_DRAWS != 0);
@@ -180,11 +176,10 @@ static __global__ void layer_dropout(uint32_t rows, uint32_t cols, weir_dropout 
 static void cuda_dropout(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_dropout *d, weir_real *x) {
     weir_cuda_context *c = cuda_context_of(k);
     const size_t cells = static_cast<size_t>(rows) * cols;
-    WEIR_ASSERT(d->rate >= 0 && d->rate < 1);
-    const uint32_t limit = static_cast<uint32_t>(lround(d->rate * LAYER_DRAW_ENDS));
+    const uint32_t limit = cuda_drop_limit(d);
     if (cells == 0) return;
     WEIR_LAUNCH(layer_dropout, cuda_blocks_of(cells), CUDA_BLOCK, 0, c->stream, rows, cols, *d, limit,
-                static_cast<weir_real>(LAYER_DRAW_ENDS / (LAYER_DRAW_ENDS - limit)), x);
+                cuda_drop_kept(limit), x);
     cuda_note(c, cudaGetLastError(), "dropout");
 }
 

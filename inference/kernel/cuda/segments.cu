@@ -348,11 +348,10 @@ static __global__ void segment_dropout_blocks(weir_segments s, uint32_t cols, we
 static void cuda_segment_dropout(const weir_kernels *k, const weir_segments *s, uint32_t cols, const weir_dropout *d,
                                  weir_real *x) {
     weir_cuda_context *c = cuda_context_of(k);
-    const uint32_t limit = static_cast<uint32_t>(lround(d->rate * 65536.0));
-    const weir_real kept = static_cast<weir_real>(65536.0 / (65536.0 - limit));
+    const uint32_t limit = cuda_drop_limit(d);
     if (s->count == 0 || cols == 0) return;
     WEIR_LAUNCH(segment_dropout_blocks, s->count < CUDA_BLOCKS_MAX ? s->count : CUDA_BLOCKS_MAX, CUDA_BLOCK, 0,
-                c->stream, *s, cols, *d, limit, kept, x);
+                c->stream, *s, cols, *d, limit, cuda_drop_kept(limit), x);
     cuda_note(c, cudaGetLastError(), "segment_dropout");
 }
 
