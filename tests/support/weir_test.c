@@ -35,6 +35,7 @@
 
 #define CASE_MS          10000
 #define COMPUTES_PART    100 /* of its limit: a case that computes less meanwhile waits */
+#define SAID_S           0.05 /* of processors' time: a case that took less is as good as free */
 #define IDLE_PART        10  /* of all cores' time: a machine that has less left is busy */
 #define BUSY_LIMITS      5
 #define CORES_MAX        4
@@ -435,7 +436,15 @@ static void print_output(int fd) {
     }
 }
 
-static case_verdict verdict_of(const char *name, bool in_time, int wait_status) {
+/* Of processors, by all children so far. */
+static double children_s(void) {
+    struct rusage used;
+    if (getrusage(RUSAGE_CHILDREN, &used) != 0) die("getrusage");
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+static case_verdict verdict_of(const char *name, bool in_time, int wait_status, double used_s) {
     if (!in_time) {
         printf("FAIL  %s: not done after %g s; for a slow machine raise WEIR_TEST_TIMEOUT_MULTIPLIER\n", name,
                (double)weir_test_limit_ms() / 1000);
@@ -449,7 +458,9 @@ static case_verdict verdict_of(const char *name, bool in_time, int wait_status) 
     } else if (WEXITSTATUS(wait_status) != 0) {
         printf("FAIL  %s: exit status %d\n", name, WEXITSTATUS(wait_status));
     } else {
-        printf("ok    %s%s%s\n", name, page->note[0] ? "  " : "", page->note);
+        printf("ok    %s%s%s", name, page->note[0] ? "  " : "", page->note);
+        if (used_s >= SAID_S) printf("  %.1f s", used_s);
+        printf("\n");
         return PASSED;
     }
     return FAILED;
@@ -458,6 +469,7 @@ static case_verdict verdict_of(const char *name, bool in_time, int wait_status) 
 static case_verdict run_forked(const weir_test_case *test) {
     sigset_t child_ends, mask;
     int output = memory_file("output"), wait_status = 0;
+    const double before_s = children_s();
     *page = (shared_page){.forked = true};
     sigemptyset(&child_ends);
     sigaddset(&child_ends, SIGCHLD);
@@ -468,7 +480,7 @@ static case_verdict run_forked(const weir_test_case *test) {
     if (child == 0) run_as_child(test, &mask, output);
     setpgid(child, child); /* whoever is first; the group must exist before it is killed */
     bool in_time = wait_for(child, &child_ends, &wait_status);
-    case_verdict verdict = verdict_of(test->name, in_time, wait_status);
+    case_verdict verdict = verdict_of(test->name, in_time, wait_status, children_s() - before_s);
     if (verdict == FAILED) {
         print_output(output);
         if (page->folder[0]) printf("its folder is kept: %s\n", page->folder);
