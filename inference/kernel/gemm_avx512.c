@@ -10,7 +10,7 @@
  * another row, is copied block by block. At the edges a tile has fewer rows, and only what C has is
  * written.
  *
- * An element of C is the sum of its terms in their order, DEPTH at a time, wherever in C it lies: KERNEL-K1.
+ * An element of C is the sum of its terms in their order, a block at a time, wherever in C it lies: KERNEL-K1.
  */
 #include "gemm.h"
 
@@ -22,8 +22,9 @@
 #define COLS   32u
 #define LINE   16u /* floats of a cache line, and of a vector */
 #define DEPTH  256u
+#define MORE   32u /* terms that are left go with the block before them: one of their own goes over all of C again */
 #define WIDTH  256u
-#define HEIGHT 260u /* of A, where it is copied: a multiple of ROWS */
+#define HEIGHT 290u /* of A, where it is copied: a multiple of ROWS */
 
 /* Element (row, k) of A at a[row * row_step + k * k_step]. */
 typedef struct gemm_rows {
@@ -136,7 +137,7 @@ static void gemm_tiles(const weir_gemm *g, gemm_rows rows, size_t height, const 
 
 /* All rows of A times one block of B. Of a tile's rows, those of the next are asked for: they begin far apart. */
 static void gemm_block(const weir_gemm *g, size_t k, size_t depth, size_t col, size_t width) {
-    _Alignas(64) float panels[DEPTH * WIDTH], tiles[DEPTH * HEIGHT];
+    _Alignas(64) float panels[(DEPTH + MORE) * WIDTH], tiles[(DEPTH + MORE) * HEIGHT];
     float beta = k == 0 ? g->beta : 1;
     gemm_pack_b(g, k, depth, col, width, panels);
     size_t direct = g->a_transposed ? 0 : g->m / ROWS * ROWS;
@@ -159,8 +160,10 @@ static void gemm_block(const weir_gemm *g, size_t k, size_t depth, size_t col, s
 void weir_gemm_avx512(const weir_gemm *gemm) {
     for (size_t col = 0; col < gemm->n; col += WIDTH) {
         size_t width = gemm->n - col < WIDTH ? gemm->n - col : WIDTH;
-        for (size_t k = 0; k < gemm->k; k += DEPTH)
-            gemm_block(gemm, k, gemm->k - k < DEPTH ? gemm->k - k : DEPTH, col, width);
+        for (size_t k = 0, depth; k < gemm->k; k += depth) {
+            depth = gemm->k - k > DEPTH + MORE ? DEPTH : gemm->k - k;
+            gemm_block(gemm, k, depth, col, width);
+        }
     }
 }
 #else

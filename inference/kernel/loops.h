@@ -56,10 +56,16 @@ static weir_real kernel_row_product(uint32_t cols, const weir_real *x, const wei
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
+#define PREFETCH_AHEAD 4u /* entries: their rows lie anywhere, and each is some cache lines long */
+#define LINE_REALS     (64u / sizeof(weir_real))
+
 static void kernel_gather_rows(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *x,
-                               const uint32_t *index, weir_real *out) {
-    for (size_t i = 0; i < rows; i++)
-        memcpy(out + i * cols, kernel_row_of(x, index[i], cols), cols * sizeof *x);
+                               const uint32_t *index, weir_real *out, uint32_t ldout) {
+    for (size_t i = 0; i < rows; i++) {
+        for (uint32_t c = 0; index && i + PREFETCH_AHEAD < rows && c < cols; c += LINE_REALS)
+            __builtin_prefetch(kernel_row_of(x, index[i + PREFETCH_AHEAD], cols) + c);
+        memcpy(out + i * ldout, x + (index ? index[i] : i) * cols, cols * sizeof *x);
+    }
 }
 
 static void kernel_scatter_add_rows(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *dout,
@@ -89,9 +95,6 @@ static void kernel_row_products(const weir_kernels *context, uint32_t rows, uint
 }
 
 /* --- segments ---------------------------------------------------------------------------------------------------- */
-
-#define PREFETCH_AHEAD 4u /* entries: their rows lie anywhere, and each is some cache lines long */
-#define LINE_REALS     (64u / sizeof(weir_real))
 
 static uint32_t kernel_entry_row(const weir_segments *s, uint32_t entry) {
     return s->index ? s->index[entry] : entry;
@@ -638,24 +641,24 @@ static void kernel_layer_norm(const weir_kernels *context, uint32_t rows, uint32
     }
 }
 
-/* With n = (x - mean) * factor and g = dout * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */
+/* With n = (x - mean) * factor and g = d * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */
 static void kernel_layer_norm_back(const weir_kernels *context, uint32_t rows, uint32_t cols,
                                    const weir_real *restrict x, const weir_real *restrict stats,
-                                   const weir_real *restrict gain, const weir_real *restrict dout,
-                                   weir_real *restrict dx, weir_real *restrict dgain, weir_real *restrict dshift) {
-    for (size_t i = 0; i < rows; i++, x += cols, dout += cols, dx += cols, stats += 2) {
+                                   const weir_real *restrict gain, weir_real *restrict d, weir_real *restrict dgain,
+                                   weir_real *restrict dshift) {
+    for (size_t i = 0; i < rows; i++, x += cols, d += cols, stats += 2) {
         weir_real mean = stats[0], factor = stats[1], sum = 0, product = 0;
         for (uint32_t c = 0; c < cols; c++) {
-            weir_real n = (x[c] - mean) * factor, g = dout[c] * gain[c];
+            weir_real n = (x[c] - mean) * factor, g = d[c] * gain[c];
             sum += g;
             product += g * n;
-            dgain[c] += dout[c] * n;
-            dshift[c] += dout[c];
+            dgain[c] += d[c] * n;
+            dshift[c] += d[c];
         }
         sum /= (weir_real)cols;
         product /= (weir_real)cols;
         for (uint32_t c = 0; c < cols; c++)
-            dx[c] = factor * (dout[c] * gain[c] - sum - (x[c] - mean) * factor * product);
+            d[c] = factor * (d[c] * gain[c] - sum - (x[c] - mean) * factor * product);
     }
 }
 

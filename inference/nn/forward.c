@@ -264,7 +264,7 @@ static const weir_real *forward_gather(forward_pass *p, uint32_t nodes) {
         if (bare) p->k->rebase(p->k, rows, input_of + range.begin, p->block->input_ranges[type].begin, own);
         if (rows)
             p->k->gather_rows(p->k, rows, cols, bare ? p->tape->numbers[type] : p->tape->h0,
-                              bare ? own : input_of + range.begin, below + at);
+                              bare ? own : input_of + range.begin, below + at, cols);
         at += (size_t)rows * cols;
     }
     return below;
@@ -301,7 +301,7 @@ static void forward_layer_neighbors(forward_pass *p, uint32_t layer, uint32_t st
     const weir_nn_gather g = weir_nn_gather_of(p->nn, p->params, p->tape, layer, step);
     WEIR_ASSERT(g.weight != WEIR_NN_NO_TENSOR && e->parent_end <= t->nodes);
     p->starved = !weir_nn_way_of(p->shape)->forward(&g, p->w, &p->w->kept[layer - 1][step], out);
-    if (p->starved) return;
+    if (p->starved || weir_nn_way_of(p->shape)->joins_edges) return;
     forward_apply(p, rows, weir_nn_edge_cols(p->nn, step), p->tape->edge_means[step],
                   g.weight + (uint64_t)weir_nn_way_rows(p->shape, layer, step) * width, width, 1, out);
 }

@@ -42,6 +42,10 @@ uint32_t weir_nn_way_rows(const weir_nn_shape *shape, uint32_t layer, uint32_t s
     return weir_nn_way_of(shape)->rows(&widths);
 }
 
+bool weir_nn_gather_joins_edges(const weir_nn *nn) {
+    return weir_nn_way_of(nn->shape)->joins_edges;
+}
+
 uint32_t weir_nn_gather_rows(const weir_nn *nn, uint32_t layer, uint32_t step) {
     return weir_nn_way_rows(nn->shape, layer, step);
 }
@@ -128,6 +132,8 @@ weir_nn_gather weir_nn_gather_of(const weir_nn *nn, const weir_real *params, con
         .parents = t->below +
                    (layer > 1 ? (size_t)e->parent_begin * shape->hidden : gather_parents_begin(shape, block, range)),
         .parent_cols = widths.parent,
+        .edge_means = tape->edge_means[step],
+        .edge_cols = weir_nn_edge_cols(nn, step),
         .edge_numbers = tape->edge_numbers[step],
         .edge_codes = tape->edge_codes[step],
         .edge_width = widths.edge - WEIR_TIME_CODE_COUNT,
@@ -162,12 +168,15 @@ static uint32_t gather_mean_rows(const weir_nn_widths *widths) {
     return widths->child;
 }
 
+/* The means over the edges stand beside those over the children, as their rows of the weight do below the others: one
+ * product goes over out once, and the one of the way back over its gradient. */
 static bool gather_mean_forward(const weir_nn_gather *g, weir_nn_workspace *w, weir_nn_kept *kept, weir_real *out) {
-    const uint32_t rows = g->children.count, cols = g->child_cols;
-    weir_real *mean = weir_nn_gather_reals(w, rows, cols);
+    const uint32_t rows = g->children.count, cols = g->child_cols, all = cols + g->edge_cols;
+    weir_real *mean = weir_nn_gather_reals(w, rows, all);
     if (!mean) return false;
-    g->k->segment_mean(g->k, &g->children, cols, g->x, cols, mean, cols);
-    weir_nn_gather_apply(g, rows, cols, mean, g->weight, g->hidden, 1, out);
+    g->k->segment_mean(g->k, &g->children, cols, g->x, cols, mean, all);
+    g->k->gather_rows(g->k, rows, g->edge_cols, g->edge_means, NULL, mean + cols, all);
+    weir_nn_gather_apply(g, rows, all, mean, g->weight, g->hidden, 1, out);
     kept->gathered = mean;
     return true;
 }
@@ -177,4 +186,9 @@ static double gather_mean_bound(weir_nn_bounds *b, const weir_nn_reach *r) {
 }
 
 const weir_nn_way weir_nn_way_mean = {
-    .word = "mean", .rows = gather_mean_rows, .forward = gather_mean_forward, .bound = gather_mean_bound};
+    .word = "mean",
+    .joins_edges = true,
+    .rows = gather_mean_rows,
+    .forward = gather_mean_forward,
+    .bound = gather_mean_bound,
+};

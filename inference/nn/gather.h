@@ -38,6 +38,7 @@ typedef struct weir_nn_way {
     bool loops_are_own; /* where a parent counts among its children, its type has no weight of its own besides */
     bool sees_degrees;  /* the tape has weights by degrees */
     bool sees_edges;    /* the tape keeps the numbers and time codes of single edges */
+    bool joins_edges;   /* applies the rows of the weight that are the edges', too */
     /* Rows of the relation's weight before those of the edges. */
     uint32_t (*rows)(const weir_nn_widths *widths);
     /* Its own tensors; returns how many. NULL: none. */

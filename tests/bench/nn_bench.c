@@ -62,8 +62,8 @@ static int64_t now_ns(void) {
     }
 
 TIMED(gather_rows, ROWS,
-      (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *x, const uint32_t *i, weir_real *o),
-      (k, n, c, x, i, o))
+      (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *x, const uint32_t *i, weir_real *o, uint32_t l),
+      (k, n, c, x, i, o, l))
 TIMED(scatter_add_rows, ROWS,
       (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *d, const uint32_t *i, weir_real *x),
       (k, n, c, d, i, x))
@@ -103,8 +103,8 @@ TIMED(layer_norm, NORM,
       (k, n, c, x, g, s, o, t))
 TIMED(layer_norm_back, NORM,
       (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *x, const weir_real *t, const weir_real *g,
-       const weir_real *d, weir_real *dx, weir_real *dg, weir_real *ds),
-      (k, n, c, x, t, g, d, dx, dg, ds))
+       weir_real *d, weir_real *dg, weir_real *ds),
+      (k, n, c, x, t, g, d, dg, ds))
 TIMED(adamw, OPTIMISER,
       (const weir_kernels *k, size_t n, const weir_adamw_step *s, const weir_real *g, weir_real *m, weir_real *v,
        weir_real *p),

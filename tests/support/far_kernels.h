@@ -191,8 +191,9 @@ FAR(row_products,
     (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y, weir_real *out),
     (far_cpu(), rows, cols, x, y, out), x, y, out);
 FAR(gather_rows,
-    (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out),
-    (far_cpu(), rows, cols, x, index, out), x, index, out);
+    (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index, weir_real *out,
+     uint32_t ldout),
+    (far_cpu(), rows, cols, x, index, out, ldout), x, index, out);
 FAR(scatter_add_rows,
     (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dout, const uint32_t *index, weir_real *dx),
     (far_cpu(), rows, cols, dout, index, dx), dout, index, dx);
@@ -329,8 +330,8 @@ FAR(layer_norm,
     (far_cpu(), rows, cols, x, gain, shift, out, stats), x, gain, shift, out, stats);
 FAR(layer_norm_back,
     (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats,
-     const weir_real *gain, const weir_real *dout, weir_real *dx, weir_real *dgain, weir_real *dshift),
-    (far_cpu(), rows, cols, x, stats, gain, dout, dx, dgain, dshift), x, stats, gain, dout, dx, dgain, dshift);
+     const weir_real *gain, weir_real *d, weir_real *dgain, weir_real *dshift),
+    (far_cpu(), rows, cols, x, stats, gain, d, dgain, dshift), x, stats, gain, d, dgain, dshift);
 FAR(dropout, (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x),
     (far_cpu(), rows, cols, dropout, x), dropout->keys, x);
 FAR_OF_SEGMENTS(segment_dropout,

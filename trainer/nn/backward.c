@@ -99,9 +99,9 @@ static bool backward_ends_at(const backward_pass *b, uint32_t layer, uint32_t ty
     return layer == 1 && b->plan->encode[type].bias == WEIR_NN_NO_TENSOR;
 }
 
-/* The gradient of a layer's rows at three places; places with nothing between them are one array. */
+/* The gradient of a layer's rows at two places, one array where no second dense layer stands between them. */
 typedef struct backward_rows {
-    weir_real *out, *dense, *sum; /* behind the norm, before it, and before the relu of the layer's sums */
+    weir_real *out, *sum; /* behind the norm, which it goes through in place; before the relu of the layer's sums */
 } backward_rows;
 
 /* The rows of one type from `row` on, through what stands behind the layer's sums. */
@@ -112,12 +112,11 @@ static void backward_finish_rows(const backward_pass *b, const weir_nn_layer_tap
     weir_real *gradients = b->gradients;
     if (b->norm == WEIR_NN_NORM_LAYER)
         b->k->layer_norm_back(b->k, count, hidden, (t->dense ? t->dense : t->relu) + from, t->stats + row * 2,
-                              b->params + at->gain, d->out + from, d->dense + from, gradients + at->gain,
-                              gradients + at->shift);
+                              b->params + at->gain, d->out + from, gradients + at->gain, gradients + at->shift);
     if (at->dense != WEIR_NN_NO_TENSOR) {
-        b->k->bias_back(b->k, count, hidden, d->dense + from, gradients + at->dense_bias);
-        backward_dweight(b, count, hidden, hidden, t->relu + from, d->dense + from, at->dense);
-        backward_dx(b, count, hidden, hidden, d->dense + from, at->dense, 0, d->sum + from);
+        b->k->bias_back(b->k, count, hidden, d->out + from, gradients + at->dense_bias);
+        backward_dweight(b, count, hidden, hidden, t->relu + from, d->out + from, at->dense);
+        backward_dx(b, count, hidden, hidden, d->out + from, at->dense, 0, d->sum + from);
     }
     b->k->relu_back(b->k, (size_t)count * hidden, t->relu + from, d->sum + from);
     b->k->bias_back(b->k, count, hidden, d->sum + from, gradients + at->bias);
@@ -164,35 +163,34 @@ static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint3
         .dparents = backward_ends_at(b, layer, weir_nn_parent_of(b->shape, step)) ? NULL : dself + own,
         .gradients = b->gradients};
     b->starved = !weir_nn_way_back_of(weir_nn_network_of(b->shape))(&back);
-    if (b->starved) return;
+    if (b->starved || weir_nn_gather_joins_edges(b->nn)) return;
     backward_dweight(b, rows, weir_nn_edge_cols(b->nn, step), width, b->tape->edge_means[step], dsum + first,
                      weight + (uint64_t)weir_nn_gather_rows(b->nn, layer, step) * width);
 }
 
-/* From the gradient of what a layer has normed to that of what it has added to the stream; what it is to the layers
- * below, too, stays behind in b->dstream. NULL: no memory. */
-static weir_real *backward_stream(backward_pass *b, uint32_t layer, const weir_real *dout) {
+/* From the gradient of what a layer has normed to that of what it has added to the stream, in place; what it is to the
+ * layers below, too, stays behind in b->dstream. False: no memory. */
+static bool backward_stream(backward_pass *b, uint32_t layer, weir_real *d) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     const uint32_t hidden = b->hidden;
     const size_t count = (size_t)t->nodes * hidden;
     const bool goes_on = weir_nn_residual(b->shape) && layer > 1;
-    weir_real *d = backward_reals(b, t->nodes, hidden);
     weir_real *dbelow = goes_on ? backward_zeros(b, t->nodes, hidden) : NULL;
-    if (b->starved) return NULL;
+    if (b->starved) return false;
     for (uint32_t i = 0; i < (b->layers - layer + 1) * b->types; i++) {
         const weir_block_range range = b->block->ranges[i];
         const weir_nn_type_slots *at = &b->plan->types[(layer - 1) * b->types + i % b->types];
         const size_t from = (size_t)range.begin * hidden;
         if (range.begin < range.end)
             b->k->layer_norm_back(b->k, range.end - range.begin, hidden, t->stream + from,
-                                  t->stats + (size_t)range.begin * 2, b->params + at->gain, dout + from, d + from,
+                                  t->stats + (size_t)range.begin * 2, b->params + at->gain, d + from,
                                   b->gradients + at->gain, b->gradients + at->shift);
     }
     if (b->dstream)
         b->k->add(b->k, (size_t)t[1].nodes * hidden, b->dstream, d); /* a layer above has the first nodes alone */
     if (goes_on) b->k->add(b->k, count, d, dbelow);
     b->dstream = dbelow;
-    return d;
+    return true;
 }
 
 /* Returns the gradient of what the layer saw; dout is used up. NN-B1 rests on the order: what was done last is undone
@@ -206,11 +204,9 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
         all_end = all_end && backward_ends_at(b, layer, type);
     weir_nn_steps(b->shape, &steps);
     weir_dropout dropout = weir_nn_dropout_of(&b->tape->drop, layer);
-    const bool answers = weir_nn_answers(b->shape, layer), normed = b->norm == WEIR_NN_NORM_LAYER;
-    if (t->stream) dout = backward_stream(b, layer, dout);
-    weir_real *other = !answers && (normed || t->dense) ? backward_reals(b, t->nodes, b->hidden) : dout;
-    backward_rows d = {.out = dout, .dense = normed && !answers ? other : dout};
-    d.sum = !t->dense ? d.dense : normed ? dout : other; /* the two arrays take turns */
+    const bool answers = weir_nn_answers(b->shape, layer);
+    if (t->stream && !backward_stream(b, layer, dout)) return NULL;
+    const backward_rows d = {.out = dout, .sum = t->dense ? backward_reals(b, t->nodes, b->hidden) : dout};
     weir_real *dself = all_end ? NULL : backward_zeros(b, seen, b->hidden), *dbelow = dself;
     if (layer == 1 && !all_end) dbelow = backward_zeros(b, b->block->inputs, b->hidden);
     if (b->starved) return NULL;

@@ -56,12 +56,17 @@ bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, bool wan
     return true;
 }
 
+/* What is gathered has the edges' means beside it, whose rows of the weight nothing lies behind. */
 static bool gather_mean_back(const weir_nn_gather_back *b) {
-    weir_real *dmean;
-    if (!weir_nn_back_gathered(b, b->g.child_cols, b->dx, &dmean)) return false;
-    if (dmean)
-        b->g.k->segment_mean_back(b->g.k, &b->g.children, b->g.child_cols, dmean, b->g.child_cols, b->dx,
-                                  b->g.child_cols);
+    const weir_nn_gather *g = &b->g;
+    const uint32_t rows = g->children.count, cols = g->child_cols;
+    weir_nn_back_weight(g->k, rows, cols + g->edge_cols, g->hidden, b->kept.gathered, b->dout,
+                        b->gradients + g->weight);
+    if (!b->dx) return true;
+    weir_real *dmean = weir_nn_back_reals(b->w, rows, cols);
+    if (!dmean) return false;
+    weir_nn_back_input(g->k, rows, cols, g->hidden, b->dout, g->params + g->weight, 0, dmean);
+    g->k->segment_mean_back(g->k, &g->children, cols, dmean, cols, b->dx, cols);
     return true;
 }
 

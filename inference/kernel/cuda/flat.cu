@@ -105,17 +105,21 @@ static void cuda_zero_rows(const weir_kernels *k, const weir_row_list *rows, wei
 
 /* Four numbers at a time where rows are made of such; a warp then reads whole lines. */
 static __global__ void flat_gather_rows(uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index,
-                                        weir_real *out) {
+                                        weir_real *out, uint32_t ldout) {
     const size_t cells = static_cast<size_t>(rows) * cols;
-    for (size_t i = cuda_first(); i < cells; i += cuda_stride())
-        out[i] = x[static_cast<size_t>(index[i / cols]) * cols + i % cols];
+    for (size_t i = cuda_first(); i < cells; i += cuda_stride()) {
+        const size_t row = i / cols;
+        out[row * ldout + i % cols] = x[(index ? index[row] : row) * cols + i % cols];
+    }
 }
 
 static __global__ void flat_gather_rows_by_4(uint32_t rows, uint32_t quads, const float4 *x, const uint32_t *index,
-                                             float4 *out) {
+                                             float4 *out, uint32_t ldout) {
     const size_t cells = static_cast<size_t>(rows) * quads;
-    for (size_t i = cuda_first(); i < cells; i += cuda_stride())
-        out[i] = x[static_cast<size_t>(index[i / quads]) * quads + i % quads];
+    for (size_t i = cuda_first(); i < cells; i += cuda_stride()) {
+        const size_t row = i / quads;
+        out[row * ldout + i % quads] = x[(index ? index[row] : row) * quads + i % quads];
+    }
 }
 
 static bool flat_is_aligned(const void *memory) {
@@ -123,15 +127,16 @@ static bool flat_is_aligned(const void *memory) {
 }
 
 static void cuda_gather_rows(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
-                             const uint32_t *index, weir_real *out) {
+                             const uint32_t *index, weir_real *out, uint32_t ldout) {
     weir_cuda_context *c = cuda_context_of(k);
     const size_t cells = static_cast<size_t>(rows) * cols;
     if (cells == 0) return;
-    if (cols % 4 == 0 && flat_is_aligned(x) && flat_is_aligned(out))
+    if (cols % 4 == 0 && ldout % 4 == 0 && flat_is_aligned(x) && flat_is_aligned(out))
         WEIR_LAUNCH(flat_gather_rows_by_4, cuda_blocks_of(cells / 4), CUDA_BLOCK, 0, c->stream, rows, cols / 4,
-                    reinterpret_cast<const float4 *>(x), index, reinterpret_cast<float4 *>(out));
+                    reinterpret_cast<const float4 *>(x), index, reinterpret_cast<float4 *>(out), ldout / 4);
     else
-        WEIR_LAUNCH(flat_gather_rows, cuda_blocks_of(cells), CUDA_BLOCK, 0, c->stream, rows, cols, x, index, out);
+        WEIR_LAUNCH(flat_gather_rows, cuda_blocks_of(cells), CUDA_BLOCK, 0, c->stream, rows, cols, x, index, out,
+                    ldout);
     cuda_note(c, cudaGetLastError(), "gather_rows");
 }
 

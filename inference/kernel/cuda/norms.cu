@@ -257,34 +257,35 @@ static void cuda_layer_norm(const weir_kernels *k, uint32_t rows, uint32_t cols,
     cuda_note(c, cudaGetLastError(), "layer_norm");
 }
 
-/* With n = (x - mean) * factor and g = dout * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */
+/* With n = (x - mean) * factor and g = d * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */
 static __global__ void norm_layer_back(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats,
-                                       const weir_real *gain, const weir_real *dout, weir_real *dx) {
+                                       const weir_real *gain, weir_real *d) {
     for (size_t row = norm_first(); row < rows; row += norm_stride()) {
         const size_t begin = row * cols;
         const weir_real mean = stats[2 * row], factor = stats[2 * row + 1];
         weir_real sum = 0, product = 0;
         for (uint32_t c = norm_lane(); c < cols; c += NORM_LANES) {
-            const weir_real g = dout[begin + c] * gain[c];
+            const weir_real g = d[begin + c] * gain[c];
             sum += g;
             product += g * ((x[begin + c] - mean) * factor);
         }
         sum = norm_warp_sum(sum) / static_cast<weir_real>(cols);
         product = norm_warp_sum(product) / static_cast<weir_real>(cols);
         for (uint32_t c = norm_lane(); c < cols; c += NORM_LANES)
-            dx[begin + c] = factor * (dout[begin + c] * gain[c] - sum - (x[begin + c] - mean) * factor * product);
+            d[begin + c] = factor * (d[begin + c] * gain[c] - sum - (x[begin + c] - mean) * factor * product);
     }
 }
 
+/* The columns are summed first: they are of what d has before. */
 static void cuda_layer_norm_back(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
-                                 const weir_real *stats, const weir_real *gain, const weir_real *dout, weir_real *dx,
-                                 weir_real *dgain, weir_real *dshift) {
+                                 const weir_real *stats, const weir_real *gain, weir_real *d, weir_real *dgain,
+                                 weir_real *dshift) {
     weir_cuda_context *c = cuda_context_of(k);
-    const norm_gains terms = {x, stats, dout, cols};
+    const norm_gains terms = {x, stats, d, cols};
     if (rows == 0 || cols == 0) return;
-    WEIR_LAUNCH(norm_layer_back, norm_blocks_of(rows), CUDA_BLOCK, 0, c->stream, rows, cols, x, stats, gain, dout, dx);
-    cuda_note(c, cudaGetLastError(), "layer_norm_back");
     norm_add_columns(c, rows, cols, terms, dgain, dshift, "layer_norm_back");
+    WEIR_LAUNCH(norm_layer_back, norm_blocks_of(rows), CUDA_BLOCK, 0, c->stream, rows, cols, x, stats, gain, d);
+    cuda_note(c, cudaGetLastError(), "layer_norm_back");
 }
 
 void weir_cuda_norms(weir_kernels *kernels) {

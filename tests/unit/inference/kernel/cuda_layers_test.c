@@ -251,13 +251,12 @@ static void check_norm(twins *t, uint32_t rows, uint32_t cols) {
 /* The stats are the same for both tables. */
 static void check_norm_back(twins *t, uint32_t rows, uint32_t cols) {
     const size_t n = (size_t)rows * cols;
-    const uint32_t x = twins_reals(t, n, READ), gain = twins_reals(t, cols, READ), dout = twins_reals(t, n, READ),
-                   stats = twins_reals(t, (size_t)2 * rows, READ), dx = twins_reals(t, n, REALS),
+    const uint32_t x = twins_reals(t, n, READ), gain = twins_reals(t, cols, READ),
+                   stats = twins_reals(t, (size_t)2 * rows, READ), d = twins_reals(t, n, REALS),
                    dgain = twins_reals(t, cols, REALS), dshift = twins_reals(t, cols, REALS);
     t->terms[dgain] = t->terms[dshift] = rows;
-    t->terms[dx] = cols;
-    BOTH(t, k, at)
-    k->layer_norm_back(k, rows, cols, at[x], at[stats], at[gain], at[dout], at[dx], at[dgain], at[dshift]);
+    t->terms[d] = cols;
+    BOTH(t, k, at) k->layer_norm_back(k, rows, cols, at[x], at[stats], at[gain], at[d], at[dgain], at[dshift]);
 }
 
 static void norms(void **state) {
@@ -335,7 +334,7 @@ static void check_nothing(twins *t, uint32_t rows, uint32_t cols) {
     k->bias_back(k, rows, 0, at[x], at[out]);
     k->row_products(k, rows, 0, at[x], at[x], at[out]);
     k->head_products_back(k, 0, 1, cols, at[x], at[x], at[x], at[out], at[out]);
-    k->layer_norm_back(k, rows, 0, at[x], at[x], at[x], at[x], at[out], at[out], at[out]);
+    k->layer_norm_back(k, rows, 0, at[x], at[x], at[x], at[out], at[out], at[out]);
     k->dropout(k, rows, 0, &d, at[out]);
     k->add_more_back(k, 0, at[x], at[x], at[x], at[out], at[out]);
     assert_int_equal(emu_counts().launches, 0);

@@ -41,13 +41,16 @@ static void flat_arrays(void **state) {
 static void check_rows(twins *t, uint32_t rows, uint32_t cols) {
     const size_t n = (size_t)rows * cols;
     uint32_t count;
+    const uint32_t more = below(2) ? 4 * below(3) : below(9);
+    const uint32_t beside = twins_reals(t, (size_t)rows * (cols + more), REALS);
     const uint32_t x = twins_reals(t, n, REALS), out = twins_reals(t, (size_t)3 * rows * cols, REALS),
                    sum = twins_sum(t, 0, SUMS), ids = twins_list(t, rows, &count),
                    index = twins_add(t, random_index((size_t)3 * rows, rows ? rows : 1),
                                      (size_t)3 * rows * sizeof(uint32_t), READ);
     BOTH(t, k, at) {
         const weir_row_list list = list_at(t, ids, count, cols, both);
-        k->gather_rows(k, 3 * rows, cols, at[x], at[index], at[out]);
+        k->gather_rows(k, 3 * rows, cols, at[x], at[index], at[out], cols);
+        k->gather_rows(k, rows, cols, at[x], NULL, at[beside], cols + more);
         k->square_sum_rows(k, &list, at[x], at[sum]);
         k->zero_rows(k, &list, at[x]);
     }

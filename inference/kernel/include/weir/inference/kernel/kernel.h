@@ -178,9 +178,9 @@ struct weir_kernels {
     void (*row_products)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y,
                          weir_real *out);
 
-    /* out[i] = x[index[i]];   dx[index[i]] += dout[i] */
+    /* out[i] = x[index[i]], or x[i] without an index;   dx[index[i]] += dout[i] */
     void (*gather_rows)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index,
-                        weir_real *out);
+                        weir_real *out, uint32_t ldout);
     void (*scatter_add_rows)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dout,
                              const uint32_t *index, weir_real *dx);
     /* Row i of out is the mean of segment i's entries, zeros when it has none;   back: adds to dx. */
@@ -276,12 +276,12 @@ struct weir_kernels {
     void (*bias_relu)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
     void (*relu_back)(const weir_kernels *k, size_t count, const weir_real *x, weir_real *dx);
     /* out = (x - mean) / sqrt(variance + 1e-5) * gain + shift, row by row; stats: mean and 1 / sqrt(…) of each row.
-     * back: dx is written, dgain and dshift are added to. */
+     * back: d, of what was made, becomes that of x; dgain and dshift are added to. */
     void (*layer_norm)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain,
                        const weir_real *shift, weir_real *out, weir_real *stats);
     void (*layer_norm_back)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
-                            const weir_real *stats, const weir_real *gain, const weir_real *dout, weir_real *dx,
-                            weir_real *dgain, weir_real *dshift);
+                            const weir_real *stats, const weir_real *gain, weir_real *d, weir_real *dgain,
+                            weir_real *dshift);
     /* In place; the same call on the gradient is the way back. Of segments: a segment's entries, cols each, are one row
      * of it. */
     void (*dropout)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x);

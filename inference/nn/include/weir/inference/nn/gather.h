@@ -33,6 +33,8 @@ typedef struct weir_nn_gather {
     uint32_t child_cols, x_begin, x_end; /* they are rows from x_begin up to x_end */
     const weir_real *parents;            /* what it sees of the parents, parent_cols each */
     uint32_t parent_cols;
+    const weir_real *edge_means; /* over the edges of each parent, edge_cols each */
+    uint32_t edge_cols;
     const weir_real *edge_numbers, *edge_codes; /* of each entry; numbers: edge_width each, NULL without any */
     uint32_t edge_width;
     bool loops;              /* the step joins a type with itself: a parent can count among its children */
@@ -40,6 +42,9 @@ typedef struct weir_nn_gather {
     const weir_real *degree_weights, *degree_own; /* of each entry, and of each parent (kernel.h); NULL: not wanted */
 } weir_nn_gather;
 
+/* Whether what the way has gathered stands beside the edges' means in one row, which the whole weight of the step is
+ * applied to; else the edges' rows of the weight are left to the layer.  [any] */
+bool weir_nn_gather_joins_edges(const weir_nn *nn);
 /* Rows of the weight of a step that are the way's: those of the edges stand behind them.  [any] */
 uint32_t weir_nn_gather_rows(const weir_nn *nn, uint32_t layer, uint32_t step);
 /* Of a step that has parents, after the layers below.  [owner of the workspace] */
