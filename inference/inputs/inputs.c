@@ -101,7 +101,7 @@ static weir_err inputs_take(weir_inputs *in, const weir_sample_vertices *of, con
     WEIR_ASSERT(of->count <= INPUTS_AT_ONCE && inputs->feature_count <= type->feature_count);
     if (inputs->aggregate_count) err = weir_aggregates_read(in->aggregates, of, in->aggregated);
     if (!err) err = in->source->features(in->source, of, in->values);
-    for (uint32_t i = 0; !err && i < of->count; i++)
+    for (uint32_t i = 0; !err && inputs->number_count + inputs->category_count > 0 && i < of->count; i++)
         inputs_put(inputs, type->features, in->values + (size_t)i * type->feature_count,
                    inputs->aggregate_count ? in->aggregated + (size_t)i * columns : NULL, of->before_us[i], to, i);
     if (!err && to->numbers && inputs->matrix_count) inputs_put_matrices(in, of, to);

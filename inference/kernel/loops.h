@@ -409,8 +409,15 @@ static void kernel_time_code(const weir_kernels *context, uint32_t rows, const w
     weir_real places[AGES_AT_ONCE], bumps[AGES_AT_ONCE];
     for (size_t first = 0; first < rows; first += AGES_AT_ONCE, out += (size_t)AGES_AT_ONCE * ldout) {
         size_t count = rows - first < AGES_AT_ONCE ? rows - first : AGES_AT_ONCE;
-        for (size_t i = 0; i < count; i++)
-            seconds[i] = kernel_age_seconds(ages, first + i);
+        bool same = first > 0; /* as those before them, as where nothing has a time */
+        for (size_t i = 0; i < count; i++) {
+            const double age = kernel_age_seconds(ages, first + i);
+            same = same && !(age < seconds[i]) && !(age > seconds[i]);
+            seconds[i] = age;
+        }
+        for (size_t i = 0; same && i < count; i++)
+            memcpy(out + i * ldout, out + i * ldout - (size_t)AGES_AT_ONCE * ldout, WEIR_TIME_CODE_COUNT * sizeof *out);
+        if (same) continue;
         for (size_t i = 0; i < AGES_AT_ONCE; i++)
             places[i] = (kernel_log_of_1_and(seconds[i]) - (weir_real)FIRST_CENTRE) / (weir_real)SPACING;
         for (uint32_t k = 0; k < WEIR_TIME_CODE_COUNT; k++) {

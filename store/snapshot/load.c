@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load.c - what a sampler reads together is stored together: list begin beside id, neighbour beside time, in large
- * pages. */
+ * pages; and so are matrices, of which a batch reads rows that lie anywhere. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -11,25 +11,55 @@
 
 #define LARGE_PAGE_BYTES ((size_t)2 << 20)
 
+static weir_err load_alloc(size_t bytes, void **memoryp) {
+    const size_t whole = (bytes + LARGE_PAGE_BYTES) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+    WEIR_ASSERT(whole > bytes);
+    *memoryp = weir_aligned_alloc(LARGE_PAGE_BYTES, whole);
+    if (!*memoryp) return WEIR_NOMEM("while loading a snapshot: %zu bytes; open it mapped instead", whole);
+    madvise(*memoryp, whole, MADV_HUGEPAGE); /* advice only: small pages work too, slower */
+    return WEIR_OK;
+}
+
 /* left and right side by side; what right lacks is 0. step: numbers from one of right's to the next. */
 static weir_err load_pairs(const void *left, uint64_t left_count, const void *right, uint64_t right_count, size_t step,
                            const int64_t **pairsp) {
-    size_t bytes = (size_t)left_count * 2 * sizeof(int64_t);
-    size_t whole = (bytes + LARGE_PAGE_BYTES) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
-    int64_t *pairs = weir_aligned_alloc(LARGE_PAGE_BYTES, whole);
-    if (!pairs) return WEIR_NOMEM("while loading a snapshot: %zu bytes; open it mapped instead", whole);
-    madvise(pairs, whole, MADV_HUGEPAGE); /* advice only: small pages work too, slower */
+    void *memory;
+    weir_err err = load_alloc((size_t)left_count * 2 * sizeof(int64_t), &memory);
+    if (err) return err;
+    int64_t *pairs = memory;
     for (uint64_t i = 0; i < left_count; i++) {
         pairs[2 * i] = ((const int64_t *)left)[i];
         pairs[2 * i + 1] = i < right_count ? ((const int64_t *)right)[i * step] : 0;
     }
-    WEIR_ASSERT(whole > bytes);
     *pairsp = pairs;
     return WEIR_OK;
 }
 
+/* The type's extras once more, of which each matrix is a copy. */
+static weir_err load_matrices(weir_snapshot_vertices *v) {
+    weir_snapshot_extra *extras = weir_calloc((size_t)v->extra_count + 1, sizeof *extras);
+    if (!extras) return WEIR_NOMEM("while loading a snapshot");
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; i < v->extra_count; i++)
+        extras[i] = v->extras[i];
+    for (uint32_t i = 0; !err && i < v->extra_count; i++) {
+        const size_t bytes = (size_t)(v->own * extras[i].columns) * sizeof *extras[i].matrix;
+        void *memory;
+        if (!extras[i].matrix) continue;
+        err = load_alloc(bytes, &memory);
+        if (err) break;
+        memcpy(memory, extras[i].matrix, bytes);
+        extras[i].matrix = extras[i].loaded = memory;
+    }
+    weir_snapshot_free_lent(v->extras);
+    v->extras = extras;
+    return err;
+}
+
 weir_err weir_snapshot_load(weir_snapshot *s) {
     weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < weir_schema_vertex_count(s->description.schema); i++)
+        err = load_matrices(&s->vertices[i]);
     for (uint32_t i = 0; !err && i < 2 * weir_schema_relation_count(s->description.schema); i++) {
         const weir_schema_relation *r = weir_schema_relation_at(s->description.schema, i / 2);
         weir_snapshot_edges *e = &s->edges[i];
@@ -41,6 +71,9 @@ weir_err weir_snapshot_load(weir_snapshot *s) {
 }
 
 void weir_snapshot_unload(weir_snapshot *s) {
+    for (uint32_t i = 0; s->vertices && i < weir_schema_vertex_count(s->description.schema); i++)
+        for (uint32_t j = 0; s->vertices[i].extras && j < s->vertices[i].extra_count; j++)
+            weir_snapshot_free_lent(s->vertices[i].extras[j].loaded);
     for (uint32_t i = 0; s->edges && i < 2 * weir_schema_relation_count(s->description.schema); i++) {
         weir_snapshot_free_lent(s->edges[i].vertex_pairs);
         weir_snapshot_free_lent(s->edges[i].edge_pairs);

@@ -17,6 +17,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/rng.h>
+#include <weir/store/sample/sampler.h>
 #include <weir/store/snapshot/snapshot.h>
 
 #include "npy_private.h"
@@ -379,8 +380,32 @@ static void takes_no_more_than_its_files(const weir_snapshot *s, const char *out
     assert_true(weir_snapshot_bytes(s) > 0 && weir_snapshot_bytes(s) <= bytes_of_files);
 }
 
-static void same_as_archive(const world *w, const char *out) {
-    const weir_snapshot_opts opts = {.verify = true};
+/* Looked up one by one, and by the source, which does not look where all lives are alike. */
+static void who_is_there_is_found_either_way(world *w, const weir_snapshot *s) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, 0);
+    weir_sample_source *source;
+    uint64_t vertices[NODES_MAX], life;
+    int64_t before_us[NODES_MAX];
+    bool there[NODES_MAX];
+    assert_ok(weir_sample_over_snapshot(s, &source));
+    for (unsigned round = 0; round < 4; round++) {
+        for (uint64_t i = 0; i < v->count; i++) {
+            const int64_t near_us = v->lives.times[below(w, v->lives.count)] + (int64_t)below(w, 3) - 1;
+            vertices[i] = below(w, v->count);
+            before_us[i] = below(w, 4) ? near_us : WEIR_BEFORE_ALL;
+        }
+        source->there(source,
+                      &(weir_sample_vertices){
+                          .vertices = vertices, .before_us = before_us, .count = (uint32_t)v->count, .type = 0},
+                      there);
+        for (uint64_t i = 0; i < v->count; i++)
+            assert_int_equal(there[i], weir_snapshot_span(&v->lives, vertices[i], before_us[i], &life));
+    }
+    weir_sample_source_close(source);
+}
+
+static void same_as_archive(world *w, const char *out) {
+    const weir_snapshot_opts opts = {.verify = true, .load = below(w, 2)};
     weir_snapshot *s;
     uint64_t rows[NODES_MAX];
     assert_ok(weir_snapshot_open(weir_test_path(out), &opts, &s));
@@ -389,6 +414,7 @@ static void same_as_archive(const world *w, const char *out) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(s, 0);
     assert_int_equal(v->count, w->nodes);
     find_rows(w, v, rows);
+    if (v->count) who_is_there_is_found_either_way(w, s);
     for (uint64_t i = 0; i < v->count && v->extra_count && v->extras[0].matrix; i++) {
         for (uint64_t c = 0; c < w->width; c++) {
             float number = w->matrix[rows[i] * w->width + c];

@@ -258,8 +258,10 @@ static void check_time_code(const weir_kernels *k, uint32_t rows, uint32_t cols)
     uint32_t *groups = random_index(cols, 3), *parents = random_index(rows, cols);
     weir_real *out = random_reals(rows * 9);
     double *expected = doubles_of(out, rows * 9), first = log(2), space = (log(1 + 400.0 * 86400) - log(2)) / 7;
-    for (uint32_t i = 0; i < rows; i++) { /* ages of all sizes, one in five below 0 */
-        int64_t age = (int64_t)exp(weir_rng_double(&rng) * log(1e15)) * (below(5) ? 1 : -1);
+    const int64_t of_all = (int64_t)exp(weir_rng_double(&rng) * log(1e15));
+    const uint32_t alike = below(2) ? below(rows + 1) : 0; /* so many first ones are of one age */
+    for (uint32_t i = 0; i < rows; i++) {                  /* others of all sizes, one in five below 0 */
+        int64_t age = i < alike ? of_all : (int64_t)exp(weir_rng_double(&rng) * log(1e15)) * (below(5) ? 1 : -1);
         times[i] = before[groups[parents[i]]] - age;
         double place = (log(1 + (age > 0 ? (double)age : 0) / 1e6) - first) / space;
         for (uint32_t c = 0; c < 8; c++)
