@@ -14,7 +14,6 @@
 #include "loops_table.h"
 #include "losses.h"
 
-#define ALIGNMENT   64u                 /* a cache line, and the widest vector                     */
 #define GEMM_SMALL  1e6                 /* multiplications: up to here OpenBLAS copies nothing     */
 #define GEMM_LONG   128u                /* rows: where B is transposed OpenBLAS copies it all the same */
 #define GEMM_LEAST  16u                 /* rows, columns and terms: else most of a tile is in vain  */
@@ -32,7 +31,7 @@ static void cpu_close(const weir_kernels *context) {
 
 static weir_err cpu_alloc(const weir_kernels *context, size_t bytes, void **memoryp) {
     (void)context;
-    *memoryp = weir_aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    *memoryp = weir_large_alloc(bytes);
     if (*memoryp) return WEIR_OK;
     return WEIR_NOMEM("for %zu bytes of the network; lower the batch or the fan-outs", bytes);
 }

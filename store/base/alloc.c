@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <weir/store/base/assert.h>
 
@@ -23,6 +24,7 @@
  * them live, when memory is short, by the smaller blocks that it keeps. */
 #define LARGE        (1 << 20)
 #define CACHE_LINE   64
+#define LARGE_PAGE   ((size_t)2 << 20)
 #define CAPACITY_MIN 16u
 
 typedef struct alloc_stripe {
@@ -176,6 +178,15 @@ void *weir_aligned_alloc(size_t alignment, size_t size) {
     void *block = NULL;
     if (alloc_must_fail() || posix_memalign(&block, alignment, alloc_size(size)) != 0) return NULL;
     return alloc_count_in(block);
+}
+
+void *weir_large_alloc(size_t size) {
+    const size_t alignment = size >= 2 * LARGE_PAGE ? LARGE_PAGE : CACHE_LINE;
+    if (size > SIZE_MAX - alignment) return NULL;
+    const size_t whole = (size + alignment - 1) / alignment * alignment;
+    void *block = weir_aligned_alloc(alignment, whole);
+    if (block && alignment == LARGE_PAGE) madvise(block, whole, MADV_HUGEPAGE); /* advice only */
+    return block;
 }
 
 char *weir_strdup(const char *text) {

@@ -2,22 +2,14 @@
 /* load.c - what a sampler reads together is stored together: list begin beside id, neighbour beside time, in large
  * pages; and so are matrices, of which a batch reads rows that lie anywhere. */
 #include <string.h>
-#include <sys/mman.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/assert.h>
 
 #include "snapshot_private.h"
 
-#define LARGE_PAGE_BYTES ((size_t)2 << 20)
-
 static weir_err load_alloc(size_t bytes, void **memoryp) {
-    const size_t whole = (bytes + LARGE_PAGE_BYTES) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
-    WEIR_ASSERT(whole > bytes);
-    *memoryp = weir_aligned_alloc(LARGE_PAGE_BYTES, whole);
-    if (!*memoryp) return WEIR_NOMEM("while loading a snapshot: %zu bytes; open it mapped instead", whole);
-    madvise(*memoryp, whole, MADV_HUGEPAGE); /* advice only: small pages work too, slower */
-    return WEIR_OK;
+    *memoryp = weir_large_alloc(bytes);
+    return *memoryp ? WEIR_OK : WEIR_NOMEM("while loading a snapshot: %zu bytes; open it mapped instead", bytes);
 }
 
 /* left and right side by side; what right lacks is 0. step: numbers from one of right's to the next. */

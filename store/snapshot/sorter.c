@@ -9,14 +9,12 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/file.h>
 
 #define DIGITS       256u
-#define PAGE_BYTES   ((size_t)2 << 20) /* large: a pass writes to 256 places at a time */
 #define BLOCK        1024u             /* records that a merge gives at a time */
 #define MEMORY_LEAST ((size_t)64 << 10)
 
@@ -49,16 +47,14 @@ weir_err weir_sorter_open(const char *folder, uint32_t words, uint64_t records, 
     s->memory_bytes = memory_bytes;
     s->room = memory_bytes / 2 / (words * sizeof *s->half);
     if (records < s->room) s->room = records ? (size_t)records : 1;
-    size_t bytes = s->room * words * sizeof *s->half, whole = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    const size_t bytes = s->room * words * sizeof *s->half;
     s->folder = weir_strdup(folder);
-    s->half = weir_aligned_alloc(PAGE_BYTES, whole);
-    s->other = weir_aligned_alloc(PAGE_BYTES, whole);
+    s->half = weir_large_alloc(bytes); /* a pass writes to 256 places at a time */
+    s->other = weir_large_alloc(bytes);
     if (!s->folder || !s->half || !s->other) {
         weir_sorter_close(s);
         return WEIR_NOMEM("for sorting %llu records", (unsigned long long)records);
     }
-    madvise(s->half, whole, MADV_HUGEPAGE); /* advice only */
-    madvise(s->other, whole, MADV_HUGEPAGE);
     *sorterp = s;
     return WEIR_OK;
 }

@@ -250,7 +250,7 @@ static weir_err batch_grow(batch_memory *m) {
         if (rows > t->capacity) {
             weir_free(t->numbers);
             weir_free(t->slots);
-            t->numbers = weir_calloc(rows * inputs->width + 1, sizeof *t->numbers);
+            t->numbers = weir_large_alloc((rows * inputs->width + 1) * sizeof *t->numbers);
             t->slots = weir_calloc(rows * inputs->category_count + 1, sizeof *t->slots);
             t->capacity = t->numbers && t->slots ? rows : 0;
             if (!t->capacity) return WEIR_NOMEM(BATCH_NO_MEMORY);

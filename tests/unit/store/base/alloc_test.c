@@ -87,6 +87,19 @@ static void aligned_blocks_are_aligned(void **state) {
     }
 }
 
+static void large_blocks_have_their_size(void **state) {
+    const size_t page = (size_t)2 << 20, sizes[] = {0, 1, 65, 2 * page - 1, 2 * page, 2 * page + 3, 5 * page};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint8_t *block = weir_large_alloc(sizes[i]);
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % (sizes[i] < 2 * page ? 64 : page), 0);
+        memset(block, 1, sizes[i]);
+        weir_free(block);
+    }
+    assert_null(weir_large_alloc(SIZE_MAX));
+}
+
 static void align_badly(void *alignment) {
     weir_free(weir_aligned_alloc(*(size_t *)alignment, 8));
 }
@@ -136,13 +149,14 @@ static void nth_allocation_fails_once(void **state) {
 static void every_function_can_fail(void **state) {
     (void)state;
     weir_alloc_stats before = stats();
-    for (int function = 0; function < 6; function++) {
+    for (int function = 0; function < 7; function++) {
         weir_alloc_fail_nth(1);
         void *block = function == 0   ? weir_malloc(8)
                       : function == 1 ? weir_calloc(1, 8)
                       : function == 2 ? weir_realloc_array(NULL, 1, 8)
                       : function == 3 ? weir_aligned_alloc(8, 8)
                       : function == 4 ? weir_strdup("x")
+                      : function == 5 ? weir_large_alloc(8)
                                       : weir_strndup("x", 1);
         assert_null(block);
         assert_int_equal(weir_alloc_failed(), 1);
@@ -247,6 +261,7 @@ static void an_array_grows_or_stays(void **state) {
 WEIR_TESTS(WEIR_CASE(an_array_grows_or_stays), WEIR_CASE(blocks_and_bytes_are_counted),
            WEIR_CASE(size_zero_gives_a_pointer_of_its_own), WEIR_CASE(calloc_is_zeroed_and_refuses_overflow),
            WEIR_CASE(realloc_keeps_content_and_on_failure_the_block), WEIR_CASE(aligned_blocks_are_aligned),
-           WEIR_CASE(alignment_that_is_none_dies), WEIR_CASE(strings_are_copied_to_their_end_or_the_limit),
-           WEIR_CASE(nth_allocation_fails_once), WEIR_CASE(every_function_can_fail),
-           WEIR_CASE(blocks_outlive_their_threads), WEIR_CASE(gauge_is_never_negative))
+           WEIR_CASE(large_blocks_have_their_size), WEIR_CASE(alignment_that_is_none_dies),
+           WEIR_CASE(strings_are_copied_to_their_end_or_the_limit), WEIR_CASE(nth_allocation_fails_once),
+           WEIR_CASE(every_function_can_fail), WEIR_CASE(blocks_outlive_their_threads),
+           WEIR_CASE(gauge_is_never_negative))
