@@ -110,7 +110,7 @@ static weir_err part_check_listed(const weir_part *p) {
 }
 
 weir_err weir_part_open(const char *folder, const weir_part_opts *opts, weir_part **partp) {
-    const weir_snapshot_opts as_part = {.verify = opts->verify, .part = true};
+    const weir_snapshot_opts as_part = {.verify = opts->verify, .load = opts->load, .part = true};
     *partp = NULL;
     weir_part *p = weir_calloc(1, sizeof *p);
     if (!p) return WEIR_NOMEM("while opening the part %s", folder);

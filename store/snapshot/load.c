@@ -62,6 +62,18 @@ weir_err weir_snapshot_load(weir_snapshot *s) {
     return err;
 }
 
+uint64_t weir_snapshot_load_bytes(const weir_snapshot *s) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < weir_schema_vertex_count(s->description.schema); i++) {
+        const weir_snapshot_vertices *v = &s->vertices[i];
+        for (uint32_t j = 0; j < v->extra_count; j++)
+            bytes += v->own * v->extras[j].columns * sizeof *v->extras[j].matrix;
+    }
+    for (uint32_t i = 0; i < 2 * weir_schema_relation_count(s->description.schema); i++)
+        bytes += (s->edges[i].vertices + 1 + s->edges[i].edges) * 2 * sizeof(int64_t);
+    return bytes;
+}
+
 void weir_snapshot_unload(weir_snapshot *s) {
     for (uint32_t i = 0; s->vertices && i < weir_schema_vertex_count(s->description.schema); i++)
         for (uint32_t j = 0; s->vertices[i].extras && j < s->vertices[i].extra_count; j++)

@@ -9,6 +9,7 @@ static const char *const memory_names[WEIR_MEMORIES] = {
     [WEIR_MEMORY_PROGRAM] = "program",       [WEIR_MEMORY_FILES] = "files",       [WEIR_MEMORY_TARGETS] = "targets",
     [WEIR_MEMORY_PARAMETERS] = "parameters", [WEIR_MEMORY_OPTIMIZER] = "moments", [WEIR_MEMORY_BATCHES] = "batches",
     [WEIR_MEMORY_PASSES] = "passes",         [WEIR_MEMORY_READERS] = "readers",   [WEIR_MEMORY_CACHE] = "cache",
+    [WEIR_MEMORY_LOADED] = "loaded",
 };
 
 /* What follows from a plan, for both ways to print it. */

@@ -180,7 +180,9 @@ static weir_err train_open_part(weir_cmd_train *c) {
     if (missing) return missing;
     if (index != rank)
         return WEIR_ERR(WEIR_EDATA, "%s is part %u of its cutting; give each folder the name it had", path, index);
-    err = weir_part_open(path, &(weir_part_opts){.verify = !c->plan && !weir_cli_given(c->cli, "check")}, &c->part);
+    const bool looks_only = c->plan || weir_cli_given(c->cli, "check");
+    err =
+        weir_part_open(path, &(weir_part_opts){.verify = !looks_only, .load = c->opts.loaded && !looks_only}, &c->part);
     if (err) return err;
     c->opts.part = c->part;
     c->opts.snapshot = weir_part_snapshot(c->part);
@@ -190,7 +192,9 @@ static weir_err train_open_part(weir_cmd_train *c) {
 
 static weir_err train_open_graph(const weir_cli *cli, weir_cmd_train *c) {
     const bool looks_only = c->plan || weir_cli_given(cli, "check");
-    const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0 && !looks_only};
+    c->opts.loaded = weir_cli_given(cli, "load");
+    const weir_snapshot_opts opts = {.verify = weir_comm_rank(c->comm) == 0 && !looks_only,
+                                     .load = c->opts.loaded && !looks_only};
     c->snapshot_folder = weir_cli_positional_count(cli) ? weir_cli_positional(cli, 0) : NULL;
     c->parts_folder = weir_cli_text(cli, "parts");
     if (c->snapshot_folder && c->parts_folder)
@@ -458,6 +462,10 @@ static const weir_option options[] = {
     {"as-served", 0, NULL,
      "train a second time, of what was known when the test begins, and report how that model scores the test: as a "
      "server's would, whose newest labels are not known yet",
+     NULL},
+    {"load", 0, NULL,
+     "copy edges and matrices of the snapshot or part into memory first, in large pages: batches are made in less "
+     "time, and each rank needs so much more memory, which --plan tells (default: files are mapped)",
      NULL},
     {"no-baselines", 0, NULL, "do not train boosted trees beside the model; --model trees, blend and best need them",
      NULL},

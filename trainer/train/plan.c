@@ -360,6 +360,7 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     const weir_nn_tensor *tensor = weir_nn_tensors(t->whole, &tensors);
     of->memory[WEIR_MEMORY_PROGRAM] = program;
     of->memory[WEIR_MEMORY_FILES] = weir_snapshot_bytes(t->opts.snapshot);
+    of->memory[WEIR_MEMORY_LOADED] = t->opts.loaded ? weir_snapshot_load_bytes(t->opts.snapshot) : 0;
     of->memory[WEIR_MEMORY_TARGETS] =
         weir_targets_bytes(targets) + learnt * listed + (targets->count - learnt) * sizeof *t->scores;
     if (weir_train_learns_again(&t->opts)) /* the first learning's scores, until the second has its own */
@@ -378,6 +379,7 @@ static void plan_rank_memory(const plan_trial *p, uint32_t rank, uint64_t progra
     of->memory[WEIR_MEMORY_CACHE] = weir_train_cache_bytes(t->cache);
     of->sorting = 2 * targets->held * sizeof(weir_target_candidate); /* and as much for qsort */
     uint64_t working = 0, lasting = of->memory[WEIR_MEMORY_PROGRAM] + of->memory[WEIR_MEMORY_FILES];
+    lasting += of->memory[WEIR_MEMORY_LOADED];
     for (weir_train_memory m = WEIR_MEMORY_TARGETS; m < WEIR_MEMORIES; m++)
         working += of->memory[m];
     of->peak = lasting + (working > of->sorting ? working : of->sorting);

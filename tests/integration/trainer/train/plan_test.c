@@ -210,9 +210,9 @@ static void large_batches_as_planned(void **state) {
 static void cora_as_planned(void **state) {
     (void)state;
     make_cora();
-    as_planned(&(sample){"cora", "--out-only --per-class 60,60 --batch 40 --hidden 256", 1});
+    as_planned(&(sample){"cora", "--out-only --per-class 60,60 --batch 40 --hidden 256 --load", 1});
     as_planned(&(sample){"--parts cora-parts", "--out-only --per-class 60,60 --batch 40 --cache 0.2", 3});
-    as_planned(&(sample){"--parts cora-parts", "--out-only --per-class 60,60 --batch 40 --batches local", 3});
+    as_planned(&(sample){"--parts cora-parts", "--out-only --per-class 60,60 --batch 40 --batches local --load", 3});
 }
 
 /* Moments of all that a rank has. */

@@ -170,6 +170,7 @@ typedef struct weir_part weir_part;
 
 typedef struct weir_part_opts {
     bool verify; /* checks the SHA-256 of every file, then every number (weir_snapshot_check) and who has lists */
+    bool load;   /* as of a snapshot */
 } weir_part_opts;
 
 /* Maps a folder part-P. Its lists are checked where they are followed, as a snapshot's are.

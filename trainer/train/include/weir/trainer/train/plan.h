@@ -26,6 +26,7 @@ extern "C" {
 typedef enum weir_train_memory {
     WEIR_MEMORY_PROGRAM,    /* with its libraries, as it began                                             */
     WEIR_MEMORY_FILES,      /* of the snapshot, which ranks of a machine share, or of the part: mapped     */
+    WEIR_MEMORY_LOADED,     /* copies of them in large pages                                               */
     WEIR_MEMORY_TARGETS,    /* with their scores and their order                                           */
     WEIR_MEMORY_PARAMETERS, /* and the best, gradients, embeddings too                                     */
     WEIR_MEMORY_OPTIMIZER,  /* moments                                                                     */

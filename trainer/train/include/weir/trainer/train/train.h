@@ -137,6 +137,7 @@ typedef struct weir_train_opts {
     weir_train_model model; /* trees are learnt afterwards, by weir_train_trees_learn */
     const weir_snapshot *snapshot;
     const weir_part *part; /* this rank's, whose snapshot that is; NULL: each rank has the whole snapshot  */
+    bool loaded;           /* the snapshot is, or, of a plan, is to be                                     */
     const char *folder;    /* checkpoint, epochs.jsonl, curve.svg; NULL: none of these is written         */
     const char *trace;     /* file for when each stage of each batch was; NULL: none                      */
     uint32_t task;
