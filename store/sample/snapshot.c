@@ -20,8 +20,8 @@ typedef struct snapshot_life {
     bool there;
 } snapshot_life;
 
-/* Of an import without times, every vertex has one life, which begins with all others and never ends: then the first one
- * says of all whether they are there. */
+/* Of an import without times, every vertex has one life, which begins with all others and never ends: then the first
+ * one says of all whether they are there. */
 enum snapshot_alike { LIVES_NOT_LOOKED_AT, LIVES_ALIKE, LIVES_OF_THEIR_OWN };
 
 /* What weir_sample_over_arrays borrows; it goes with the source. */
@@ -36,7 +36,7 @@ typedef struct snapshot_tables {
     const int32_t ***codes;
     uint8_t **labelled; /* of a label: a bit a vertex that has any; NULL: it has not been asked for yet */
     uint32_t labels;
-    uint8_t *alike; /* of a type: whether its lives are (snapshot_alike) */
+    uint8_t *alike;                      /* of a type: whether its lives are (snapshot_alike) */
     snapshot_life lives[SNAPSHOT_LIVES]; /* of the targets that were asked about last, by their places */
 } snapshot_tables;
 

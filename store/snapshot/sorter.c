@@ -15,7 +15,7 @@
 #include <weir/store/base/file.h>
 
 #define DIGITS       256u
-#define BLOCK        1024u             /* records that a merge gives at a time */
+#define BLOCK        1024u /* records that a merge gives at a time */
 #define MEMORY_LEAST ((size_t)64 << 10)
 
 /* A run that is being read. */

@@ -170,8 +170,9 @@ static weir_err epoch_measure_gather(const epoch_bench *b, uint32_t rows, uint64
     for (uint32_t i = 0; !err && i < rows; i++)
         index[i] = (uint32_t)weir_rng_below(&rng, v->count);
     epoch_span begin = epoch_begin();
-    if (!err) weir_kernels_cpu()->gather_rows(weir_kernels_cpu(), rows, (uint32_t)x->columns, x->matrix, index, out,
-                                                   (uint32_t)x->columns);
+    if (!err)
+        weir_kernels_cpu()->gather_rows(weir_kernels_cpu(), rows, (uint32_t)x->columns, x->matrix, index, out,
+                                        (uint32_t)x->columns);
     epoch_end(begin, spanp);
     weir_free(index);
     weir_kernels_cpu()->release(weir_kernels_cpu(), out);

@@ -34,9 +34,9 @@
 #include <weir/store/base/thread.h>
 
 #define CASE_MS          10000
-#define COMPUTES_PART    100 /* of its limit: a case that computes less meanwhile waits */
+#define COMPUTES_PART    100  /* of its limit: a case that computes less meanwhile waits */
 #define SAID_S           0.05 /* of processors' time: a case that took less is as good as free */
-#define IDLE_PART        10  /* of all cores' time: a machine that has less left is busy */
+#define IDLE_PART        10   /* of all cores' time: a machine that has less left is busy */
 #define BUSY_LIMITS      5
 #define CORES_MAX        4
 #define SKIP_STATUS      77

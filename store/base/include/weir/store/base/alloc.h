@@ -29,8 +29,8 @@ void *weir_realloc_array(void *block, size_t count, size_t size) __attribute__((
 bool weir_grow(void *arrayp, size_t *capacityp, size_t count, size_t item_bytes) __attribute__((warn_unused_result));
 /* alignment: a power of two, at least sizeof(void *). */
 void *weir_aligned_alloc(size_t alignment, size_t size) __attribute__((malloc, warn_unused_result));
-/* For arrays of megabytes that are read anywhere: in large pages where the system has them, of which a core remembers the
- * places. Aligned to 64 bytes at least; rounded up to whole large pages where it is as large as two. */
+/* For arrays of megabytes that are read anywhere: in large pages where the system has them, as a core remembers where
+ * only some thousand pages are. Aligned to 64 bytes at least; rounded up to whole large pages from two of them on. */
 void *weir_large_alloc(size_t size) __attribute__((malloc, warn_unused_result));
 char *weir_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 char *weir_strndup(const char *text, size_t length) __attribute__((malloc, warn_unused_result));

@@ -205,7 +205,7 @@ weir_err weir_snapshot_check(const weir_snapshot *snapshot);
 
 const weir_schema *weir_snapshot_schema(const weir_snapshot *snapshot);
 int64_t weir_snapshot_as_of_us(const weir_snapshot *snapshot);
-uint64_t weir_snapshot_bytes(const weir_snapshot *snapshot); /* of its arrays' files, as far as they are mapped */
+uint64_t weir_snapshot_bytes(const weir_snapshot *snapshot);      /* of its arrays' files, as far as they are mapped */
 uint64_t weir_snapshot_load_bytes(const weir_snapshot *snapshot); /* that `load` takes besides, or would take */
 /* Gives the memory of what was read of these files back to the kernel; what is read again comes back.  [any] */
 void weir_snapshot_give_back(const weir_snapshot *snapshot);
