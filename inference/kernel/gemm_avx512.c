@@ -2,7 +2,7 @@
 /*
  * gemm_avx512.c - a product whose B, or a block of it, stays in a core's second cache.
  *
- *   block of B, DEPTH x WIDTH ──► panels of COLS columns, copied once for all rows of A
+ *   block of B, DEPTH or some more x WIDTH ──► panels of COLS columns, copied once for all rows of A
  *   ROWS rows of A  x  a panel ──► a tile of C, summed in registers
  *
  * A network's products are long in one direction and a few hundred in the others. So A is read where it lies, while
@@ -22,9 +22,11 @@
 #define COLS   32u
 #define LINE   16u /* floats of a cache line, and of a vector */
 #define DEPTH  256u
-#define MORE   32u /* terms that are left go with the block before them: one of their own goes over all of C again */
+#define MORE   32u /* up to so many terms beyond a block join it: one of their own would read and write all of C again */
 #define WIDTH  256u
-#define HEIGHT 290u /* of A, where it is copied: a multiple of ROWS */
+#define HEIGHT 290u /* rows of A that are copied at a time: 256 and MORE of a layer's input are one piece */
+
+_Static_assert(HEIGHT % ROWS == 0 && HEIGHT >= WIDTH + MORE, "tiles are whole, and have room");
 
 /* Element (row, k) of A at a[row * row_step + k * k_step]. */
 typedef struct gemm_rows {

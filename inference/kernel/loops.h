@@ -409,7 +409,7 @@ static void kernel_time_code(const weir_kernels *context, uint32_t rows, const w
     weir_real places[AGES_AT_ONCE], bumps[AGES_AT_ONCE];
     for (size_t first = 0; first < rows; first += AGES_AT_ONCE, out += (size_t)AGES_AT_ONCE * ldout) {
         size_t count = rows - first < AGES_AT_ONCE ? rows - first : AGES_AT_ONCE;
-        bool same = first > 0; /* as those before them, as where nothing has a time */
+        bool same = first > 0; /* each age is that of so many rows before, as in a graph without times */
         for (size_t i = 0; i < count; i++) {
             const double age = kernel_age_seconds(ages, first + i);
             same = same && !(age < seconds[i]) && !(age > seconds[i]);

@@ -20,10 +20,6 @@ typedef struct snapshot_life {
     bool there;
 } snapshot_life;
 
-/* Of an import without times, every vertex has one life, which begins with all others and never ends: then the first
- * one says of all whether they are there. */
-enum snapshot_alike { LIVES_NOT_LOOKED_AT, LIVES_ALIKE, LIVES_OF_THEIR_OWN };
-
 /* What weir_sample_over_arrays borrows; it goes with the source. */
 typedef struct snapshot_tables {
     const weir_snapshot *snapshot;
@@ -49,7 +45,6 @@ static void snapshot_tables_free(void *tables) {
     for (uint32_t i = 0; t->labelled && i < t->labels; i++)
         weir_free(t->labelled[i]);
     weir_free(t->labelled);
-    weir_free(t->alike);
     weir_free(t->features);
     weir_free(t->codes);
     weir_free(t->ends);
@@ -104,8 +99,7 @@ static weir_err snapshot_tables_fill(snapshot_tables *t, const weir_snapshot *sn
     t->features = weir_calloc(2 * relations + 1, sizeof *t->features);
     t->codes = weir_calloc(2 * relations + 1, sizeof *t->codes);
     t->labelled = weir_calloc(t->labels + 1, sizeof *t->labelled);
-    t->alike = weir_calloc(types + 1, sizeof *t->alike);
-    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features || !t->codes || !t->labelled || !t->alike)
+    if (!t->ends || !t->csrs || !t->ids || !t->vertices || !t->features || !t->codes || !t->labelled)
         return WEIR_NOMEM("for a source of samples");
     for (uint32_t i = 0; i < types; i++) {
         t->ids[i] = &weir_snapshot_vertices_of(snapshot, i)->ids->low;
@@ -316,22 +310,10 @@ static const float *snapshot_matrix(weir_sample_source *source, uint32_t type, c
     return NULL;
 }
 
-/* Ends at the first that is otherwise. */
-static bool snapshot_lives_alike(const weir_snapshot_vertices *v) {
-    const weir_snapshot_spans *lives = &v->lives;
-    bool alike = v->count > 0 && lives->count == v->count;
-    for (uint64_t i = 0; alike && i < v->count; i++)
-        alike = lives->indptr[i] == (int64_t)i && lives->times[i] == lives->times[0] && lives->until_us[i] == INT64_MAX;
-    return alike;
-}
-
 static void snapshot_there(weir_sample_source *source, const weir_sample_vertices *of, bool *there) {
     const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot_of(source), of->type);
-    snapshot_tables *t = weir_sample_arrays_owned(source);
     uint64_t life;
-    if (t->alike[of->type] == LIVES_NOT_LOOKED_AT)
-        t->alike[of->type] = snapshot_lives_alike(v) ? LIVES_ALIKE : LIVES_OF_THEIR_OWN;
-    if (t->alike[of->type] == LIVES_ALIKE) {
+    if (weir_snapshot_lives_alike(snapshot_of(source), of->type)) { /* nothing has to be looked up */
         for (uint32_t i = 0; i < of->count; i++)
             there[i] = v->lives.times[0] < snapshot_before_us(of, i);
         return;

@@ -9,7 +9,7 @@
 
 static weir_err load_alloc(size_t bytes, void **memoryp) {
     *memoryp = weir_large_alloc(bytes);
-    return *memoryp ? WEIR_OK : WEIR_NOMEM("while loading a snapshot: %zu bytes; open it mapped instead", bytes);
+    return *memoryp ? WEIR_OK : WEIR_NOMEM("while loading a snapshot: %zu bytes; map its files instead, as without --load", bytes);
 }
 
 /* left and right side by side; what right lacks is 0. step: numbers from one of right's to the next. */
@@ -30,7 +30,7 @@ static weir_err load_pairs(const void *left, uint64_t left_count, const void *ri
 /* The type's extras once more, of which each matrix is a copy. */
 static weir_err load_matrices(weir_snapshot_vertices *v) {
     weir_snapshot_extra *extras = weir_calloc((size_t)v->extra_count + 1, sizeof *extras);
-    if (!extras) return WEIR_NOMEM("while loading a snapshot");
+    if (!extras) return WEIR_NOMEM("while loading a snapshot; map its files instead, as without --load");
     weir_err err = WEIR_OK;
     for (uint32_t i = 0; i < v->extra_count; i++)
         extras[i] = v->extras[i];
@@ -59,6 +59,7 @@ weir_err weir_snapshot_load(weir_snapshot *s) {
         err = load_pairs(e->indptr, e->vertices + 1, &ids->low, e->vertices, 2, &e->vertex_pairs);
         if (!err) err = load_pairs(e->neighbors, e->edges, e->times, e->edges, 1, &e->edge_pairs);
     }
+    weir_snapshot_give_back(s); /* the files that were copied */
     return err;
 }
 

@@ -218,7 +218,8 @@ static weir_err snapshot_map_all(weir_snapshot *s) {
     s->precomputed = weir_calloc(weir_schema_aggregate_count(schema) + 1, sizeof *s->precomputed);
     s->life_lists = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->life_lists);
     s->life_times = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->life_times);
-    if (!s->vertices || !s->edges || !s->labels || !s->precomputed || !s->life_lists || !s->life_times)
+    s->alike = weir_calloc(weir_schema_vertex_count(schema) + 1, sizeof *s->alike);
+    if (!s->vertices || !s->edges || !s->labels || !s->precomputed || !s->life_lists || !s->life_times || !s->alike)
         err = WEIR_NOMEM("while opening the snapshot %s", s->folder);
     for (uint32_t i = 0; !err && i < weir_schema_vertex_count(schema); i++)
         err = snapshot_map_vertices(s, i);
@@ -275,6 +276,7 @@ void weir_snapshot_close(weir_snapshot *s) {
         weir_snapshot_free_lent(s->edges[i].columns);
     weir_npy_folder_close(s->arrays);
     weir_free(s->vertices);
+    weir_free(s->alike);
     weir_free(s->edges);
     weir_free(s->labels);
     if (s->description.schema) { /* else nothing was opened */
@@ -390,6 +392,20 @@ weir_err weir_snapshot_check_vertex(const weir_snapshot *snapshot, uint32_t type
                     "the snapshot says that a neighbour is vertex %llu of type %u, of which there are only %llu; take "
                     "another copy",
                     (unsigned long long)vertex, type, (unsigned long long)count);
+}
+
+/* Threads that ask at once walk at once, and find the same. */
+bool weir_snapshot_lives_alike(const weir_snapshot *snapshot, uint32_t type) {
+    enum { NOT_LOOKED_AT, ALIKE, OF_THEIR_OWN };
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, type);
+    const weir_snapshot_spans *lives = &v->lives;
+    uint8_t known = atomic_load_explicit(&snapshot->alike[type], memory_order_relaxed);
+    if (known != NOT_LOOKED_AT) return known == ALIKE;
+    bool alike = v->count > 0 && lives->count == v->count;
+    for (uint64_t i = 0; alike && i < v->count; i++)
+        alike = lives->indptr[i] == (int64_t)i && lives->times[i] == lives->times[0] && lives->until_us[i] == INT64_MAX;
+    atomic_store_explicit(&snapshot->alike[type], alike ? ALIKE : OF_THEIR_OWN, memory_order_relaxed);
+    return alike;
 }
 
 /* Most vertices have one, and most targets look for the last: so the search begins there. */

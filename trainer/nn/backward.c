@@ -101,7 +101,8 @@ static bool backward_ends_at(const backward_pass *b, uint32_t layer, uint32_t ty
 
 /* The gradient of a layer's rows at two places, one array where no second dense layer stands between them. */
 typedef struct backward_rows {
-    weir_real *out, *sum; /* behind the norm, which it goes through in place; before the relu of the layer's sums */
+    weir_real *out; /* of what the layer made; the norm's way back turns it in place */
+    weir_real *sum; /* of the layer's sums, before their relu */
 } backward_rows;
 
 /* The rows of one type from `row` on, through what stands behind the layer's sums. */

@@ -56,7 +56,7 @@ bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, bool wan
     return true;
 }
 
-/* What is gathered has the edges' means beside it, whose rows of the weight nothing lies behind. */
+/* The weight's gradient takes all columns; of the input's, those of edges are left out, as nothing lies behind them. */
 static bool gather_mean_back(const weir_nn_gather_back *b) {
     const weir_nn_gather *g = &b->g;
     const uint32_t rows = g->children.count, cols = g->child_cols;

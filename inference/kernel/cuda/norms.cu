@@ -276,7 +276,7 @@ static __global__ void norm_layer_back(uint32_t rows, uint32_t cols, const weir_
     }
 }
 
-/* The columns are summed first: they are of what d has before. */
+/* Columns are summed first, since the second kernel overwrites d. */
 static void cuda_layer_norm_back(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
                                  const weir_real *stats, const weir_real *gain, weir_real *d, weir_real *dgain,
                                  weir_real *dshift) {

@@ -252,7 +252,7 @@ static void every_bad_end_is_told_by_name(void **state) {
     (void)state;
     weir_test_output output = run_fixture("bad", NULL, NULL);
     assert_int_equal(output.status, 1);
-    assert_says(&output, "ok    passes");
+    assert_true(strstr(output.out, "ok    passes\n") || strstr(output.out, "ok    passes  "));
     assert_says(&output, "FAIL  fails: an assertion failed, signal 6 (Aborted)\nwhat it said");
     assert_says(&output, "0x1 != 0x2");
     assert_says(&output, "FAIL  fails_on_another_thread: an assertion failed");
@@ -298,7 +298,7 @@ static void slow_case_that_computes_may_end(void **state) {
     (void)state;
     weir_test_output output = run_fixture("slow", NULL, "WEIR_TEST_TIMEOUT_MULTIPLIER=0.1");
     assert_int_equal(output.status, 0);
-    double used_s = 0; /* it is told; between a fiftieth of each 80 ms and all of the time */
+    double used_s = 0; /* a quarter of 2 s, or less where others compute, and never more than what it takes by the clock */
     assert_int_equal(sscanf(output.out, "ok    computes_and_waits  %lf s\n", &used_s), 1);
     assert_true(used_s > 0.1 && used_s < 3.5);
     assert_last_line(&output, "1 passed, 0 failed, 0 skipped");

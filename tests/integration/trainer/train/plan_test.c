@@ -215,6 +215,22 @@ static void cora_as_planned(void **state) {
     as_planned(&(sample){"--parts cora-parts", "--out-only --per-class 60,60 --batch 40 --batches local --load", 3});
 }
 
+/* Edges and matrices, of the whole and of parts. */
+static void what_is_loaded_teaches_the_same(void **state) {
+    static const sample graphs[] = {{"cora", "--out-only --per-class 60,60 --batch 40", 1},
+                                    {"--parts cora-parts", "--out-only --per-class 60,60 --batch 40", 3}};
+    static const char *const once = "--learn once --no-baselines --patience 0 --epochs 2 --folder";
+    (void)state;
+    make_cora();
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        run(train(&graphs[i], words("%s mapped", once)), NULL);
+        run(train(&graphs[i], words("%s loaded --load", once)), NULL);
+        run("cd $folder && for f in mapped/checkpoint/*.npy; do cmp $f loaded/checkpoint/${f##*/} || exit 1; done; "
+            "rm -r mapped loaded",
+            NULL);
+    }
+}
+
 /* Moments of all that a rank has. */
 static double moments_of(const json_t *plan, unsigned rank) {
     return number(json_object_get(rank_of(plan, rank), "bytes"), "moments");
@@ -328,6 +344,6 @@ static void nothing_is_written(void **state) {
     refused("nowhere --plan", "nowhere");
 }
 
-WEIR_TESTS(WEIR_CASE(payments_as_planned), WEIR_CASE(large_batches_as_planned), WEIR_CASE(cora_as_planned),
+WEIR_TESTS(WEIR_CASE(payments_as_planned), WEIR_CASE(large_batches_as_planned), WEIR_CASE(cora_as_planned), WEIR_CASE(what_is_loaded_teaches_the_same),
            WEIR_CASE(embeddings_as_planned), WEIR_CASE(categories_as_planned), WEIR_CASE(one_process_pretends),
            WEIR_CASE(nothing_is_written))

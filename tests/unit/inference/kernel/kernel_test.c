@@ -71,6 +71,7 @@ static void gemm_is_its_sum(void **state) {
  * what lies between the rows stays. */
 static void long_gemm_is_its_sum(void **state) {
     (void)state;
+    static const uint32_t ends[] = {255, 256, 257, 288, 289, 512, 544, 545};
     rng = weir_rng_stream(weir_test_seed(), 1, 0);
     for (unsigned round = 0; round < ROUNDS; round++) {
         weir_gemm g = {.n = 1 + below(70), .b_transposed = below(2), .a_transposed = below(2)};
@@ -79,6 +80,7 @@ static void long_gemm_is_its_sum(void **state) {
         g.k = g.a_transposed ? length : 1 + below(300);
         if (round % 8 == 0) g.n += 240; /* more than one block */
         if (round % 8 == 1 && g.a_transposed) g.m += 240;
+        if (round % 8 == 2) g.k = ends[below(sizeof ends / sizeof ends[0])]; /* of blocks of terms */
         g.lda = (g.a_transposed ? g.m : g.k) + below(3);
         g.ldb = (g.b_transposed ? g.k : g.n) + below(3);
         g.ldc = g.n + below(3);

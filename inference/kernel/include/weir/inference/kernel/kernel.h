@@ -276,7 +276,7 @@ struct weir_kernels {
     void (*bias_relu)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
     void (*relu_back)(const weir_kernels *k, size_t count, const weir_real *x, weir_real *dx);
     /* out = (x - mean) / sqrt(variance + 1e-5) * gain + shift, row by row; stats: mean and 1 / sqrt(…) of each row.
-     * back: d, of what was made, becomes that of x; dgain and dshift are added to. */
+     * back: d is the gradient of out and becomes that of x, in place; dgain and dshift are added to. */
     void (*layer_norm)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain,
                        const weir_real *shift, weir_real *out, weir_real *stats);
     void (*layer_norm_back)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,

@@ -42,8 +42,7 @@ typedef struct weir_nn_gather {
     const weir_real *degree_weights, *degree_own; /* of each entry, and of each parent (kernel.h); NULL: not wanted */
 } weir_nn_gather;
 
-/* Whether what the way has gathered stands beside the edges' means in one row, which the whole weight of the step is
- * applied to; else the edges' rows of the weight are left to the layer.  [any] */
+/* Whether the way multiplies the edges' means by their rows of the weight itself; else the layer does.  [any] */
 bool weir_nn_gather_joins_edges(const weir_nn *nn);
 /* Rows of the weight of a step that are the way's: those of the edges stand behind them.  [any] */
 uint32_t weir_nn_gather_rows(const weir_nn *nn, uint32_t layer, uint32_t step);

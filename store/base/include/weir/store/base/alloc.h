@@ -29,8 +29,8 @@ void *weir_realloc_array(void *block, size_t count, size_t size) __attribute__((
 bool weir_grow(void *arrayp, size_t *capacityp, size_t count, size_t item_bytes) __attribute__((warn_unused_result));
 /* alignment: a power of two, at least sizeof(void *). */
 void *weir_aligned_alloc(size_t alignment, size_t size) __attribute__((malloc, warn_unused_result));
-/* For arrays of megabytes that are read anywhere: in large pages where the system has them, as a core remembers where
- * only some thousand pages are. Aligned to 64 bytes at least; rounded up to whole large pages from two of them on. */
+/* For arrays that are read at random: from 4 MiB on in large pages, of 2 MiB, where the system has them, since a core
+ * remembers where only some thousand pages are. Smaller ones are aligned to 64 bytes: rounding up would waste them. */
 void *weir_large_alloc(size_t size) __attribute__((malloc, warn_unused_result));
 char *weir_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 char *weir_strndup(const char *text, size_t length) __attribute__((malloc, warn_unused_result));

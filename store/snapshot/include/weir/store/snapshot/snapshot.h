@@ -233,6 +233,9 @@ int64_t weir_snapshot_from_us(const weir_snapshot *snapshot);
 /* WEIR_ECORRUPT an array leads to a vertex that is not there. */
 weir_err weir_snapshot_check_vertex(const weir_snapshot *snapshot, uint32_t type, uint64_t vertex);
 /* The position of what a vertex has in force before this time; false: nothing. */
+/* Whether every vertex of the type has one life, which begins with all others and never ends, as of an import without
+ * times. Found out once, by a walk over all lives that ends at the first that is otherwise.  [any] */
+bool weir_snapshot_lives_alike(const weir_snapshot *snapshot, uint32_t type);
 bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep);
 /* Of the labels [begin, end) of one vertex, newest first, those of the life at this position of `lives`. */
 void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
