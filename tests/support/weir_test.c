@@ -42,6 +42,7 @@
 #define SKIP_STATUS      77
 #define OUTPUT_BYTES_MAX (256 * 1024) /* of a failed case: its last ones are printed */
 #define ALLOCATIONS_MAX  100000u
+#define ALLOCATIONS_EACH 16u /* fails, whatever the step behind it is */
 #define PATH_BUFFERS     8u
 #define MULTIPLIER_MAX   1e6
 
@@ -150,6 +151,20 @@ uint64_t weir_test_rounds(uint64_t normal) {
     return rounds < 1 ? 1 : (uint64_t)rounds;
 }
 
+static bool is_long_campaign(void) {
+    return multiplier("WEIR_TEST_ROUNDS_MULTIPLIER") > 1;
+}
+
+uint64_t weir_test_part(uint64_t address, uint64_t thread) {
+    const char *sanitizer = weir_test_sanitizer();
+    if (!*sanitizer || is_long_campaign()) return 1;
+    return strcmp(sanitizer, "address") == 0 ? address : thread;
+}
+
+void weir_test_skip_under(const char *sanitizer, const char *reason) {
+    if (!is_long_campaign() && strcmp(weir_test_sanitizer(), sanitizer) == 0) weir_test_skip(reason);
+}
+
 const char *weir_test_sanitizer(void) {
 #if defined(__SANITIZE_ADDRESS__)
     return "address";
@@ -248,8 +263,15 @@ static uint64_t live_blocks(void) {
     return stats.live_blocks;
 }
 
-void weir_test_every_allocation(weir_err (*attempt)(void *context), void *context) {
-    for (uint64_t nth = 1; nth <= ALLOCATIONS_MAX; nth++) {
+/* The allocation to fail after the nth; the steps begin at one that is drawn. */
+static uint64_t next_allocation(uint64_t nth, uint64_t step) {
+    if (nth < ALLOCATIONS_EACH) return nth + 1;
+    if (nth > ALLOCATIONS_EACH || step == 1) return nth + step;
+    return nth + 1 + weir_test_seed() % step;
+}
+
+void weir_test_some_allocations(weir_err (*attempt)(void *context), void *context, uint64_t step) {
+    for (uint64_t nth = 1; nth <= ALLOCATIONS_MAX; nth = next_allocation(nth, step)) {
         uint64_t before = live_blocks();
         weir_alloc_fail_nth(nth);
         weir_err err = attempt(context);
@@ -265,6 +287,10 @@ void weir_test_every_allocation(weir_err (*attempt)(void *context), void *contex
         if (!failed) return;
     }
     fail_msg("more than %u allocations; give the attempt less to do", ALLOCATIONS_MAX);
+}
+
+void weir_test_every_allocation(weir_err (*attempt)(void *context), void *context) {
+    weir_test_some_allocations(attempt, context, weir_test_part(1, 16));
 }
 
 /* --- running a program -------------------------------------------------------------------------------------- */

@@ -45,6 +45,12 @@ __attribute__((noreturn)) void weir_test_skip(const char *reason);
 uint64_t weir_test_seed(void);
 /* How many rounds a random test shall do: normal, times WEIR_TEST_ROUNDS_MULTIPLIER (the long campaigns). */
 uint64_t weir_test_rounds(uint64_t normal);
+/* By what a test divides its rounds, its points or its data where the machine works several times as hard for each:
+ * address or thread in a build with that sanitizer, else 1. It is 1 in a long campaign, with a multiplier above 1. */
+uint64_t weir_test_part(uint64_t address, uint64_t thread);
+/* Skips the case in a build with this sanitizer, which has nothing to find in it that others do not show; not in a long
+ * campaign. */
+void weir_test_skip_under(const char *sanitizer, const char *reason);
 /* How long a case may take. */
 int64_t weir_test_limit_ms(void);
 /* "address" or "thread" when this build has that sanitizer, else "". */
@@ -69,8 +75,12 @@ void weir_test_assert_dies(void (*act)(void *context), void *context, const char
                            const char *file, int line);
 
 /* Calls attempt with the 1st, 2nd, … allocation failing until it succeeds without a failure; asserts that every failed
- * attempt returns WEIR_ENOMEM and that nothing leaks. attempt must clean up what it opened when it succeeds. */
+ * attempt returns WEIR_ENOMEM and that nothing leaks. attempt must clean up what it opened when it succeeds.
+ * What is wrong with an error path the address sanitizer or the counts of blocks tell, so the thread sanitizer, under
+ * which an attempt takes ten times as long, sees some: as by a step of 16, unless in a long campaign. */
 void weir_test_every_allocation(weir_err (*attempt)(void *context), void *context);
+/* Behind the first 16 only each step-th, from one on that the seed draws: many runs meet all. */
+void weir_test_some_allocations(weir_err (*attempt)(void *context), void *context, uint64_t step);
 
 /* Runs a program with its output caught; argv ends with NULL. For CLI tests: weir_test_program() is the path of
  * `weir`. */

@@ -107,6 +107,14 @@ static void skips(void **state) {
     weir_test_skip("there is no moon");
 }
 
+static void is_left_to_others(void **state) {
+    (void)state;
+    const char *sanitizer = weir_test_sanitizer();
+    printf("parts: %d\n", (int)weir_test_part(3, 5));
+    weir_test_skip_under(strcmp(sanitizer, "address") == 0 ? "thread" : "address", "it is another");
+    weir_test_skip_under(*sanitizer ? sanitizer : "thread", "there is no wind");
+}
+
 static void make_file(const char *name) {
     FILE *file = fopen(weir_test_path(name), "w");
     assert_non_null(file);
@@ -171,6 +179,40 @@ static void allocation_is_hidden(void **state) {
     weir_test_every_allocation(hide_the_failure, NULL);
 }
 
+enum { MANY = 100, STEP = 7, EACH_TO = 16 };
+
+typedef struct many_allocations {
+    bool failed[MANY];
+    unsigned leaks_at; /* which of them has to fail */
+} many_allocations;
+
+static weir_err allocate_many(void *context) {
+    many_allocations *m = context;
+    char *blocks[MANY] = {NULL};
+    unsigned count = 0;
+    while (count < MANY && (blocks[count] = weir_malloc(1)))
+        count++;
+    if (count < MANY) m->failed[count] = true;
+    for (unsigned i = count + 1 == m->leaks_at ? 1 : 0; i < count; i++)
+        weir_free(blocks[i]);
+    return count < MANY ? WEIR_ERR(WEIR_ENOMEM, "no memory") : WEIR_OK;
+}
+
+static void some_allocation_leaks(void **state) {
+    (void)state;
+    weir_test_some_allocations(allocate_many, &(many_allocations){.leaks_at = EACH_TO - 1}, MANY);
+}
+
+static void fails_some_allocations(void **state) {
+    (void)state;
+    many_allocations m = {.leaks_at = 0};
+    weir_test_some_allocations(allocate_many, &m, STEP);
+    printf("failed: ");
+    for (unsigned i = 0; i < MANY; i++)
+        putchar(m.failed[i] ? '1' : '0');
+    putchar('\n');
+}
+
 static void come_back(void *context) {
     (void)context;
     fputs("alive", stderr);
@@ -200,6 +242,7 @@ static const weir_test_case bad[] = {
     WEIR_CASE(error_for_success),
     WEIR_CASE(allocation_leaks),
     WEIR_CASE(allocation_is_hidden),
+    WEIR_CASE(some_allocation_leaks),
     WEIR_CASE(does_not_die),
     WEIR_CASE(dies_with_other_words),
 };
@@ -209,6 +252,7 @@ static const weir_test_case slow[] = {WEIR_CASE(computes_and_waits)};
 static const weir_test_case good[] = {WEIR_CASE(passes), WEIR_CASE(uses_a_folder), WEIR_CASE(skips)};
 static const weir_test_case skipping[] = {WEIR_CASE(skips)};
 static const weir_test_case seeded[] = {WEIR_CASE(draws_a_seed)};
+static const weir_test_case sparing[] = {WEIR_CASE(fails_some_allocations), WEIR_CASE(is_left_to_others)};
 static const weir_test_case starting[] = {WEIR_CASE(passes)};
 static const weir_test_case leaving[] = {WEIR_CASE(leaves_a_process)};
 
@@ -218,8 +262,8 @@ static const struct {
     const char *name;
     const weir_test_case *cases;
     size_t count;
-} fixtures[] = {SET(bad),      SET(hanging), SET(spinning), SET(slow),   SET(good),
-                SET(skipping), SET(seeded),  SET(starting), SET(leaving)};
+} fixtures[] = {SET(bad),      SET(hanging), SET(spinning), SET(slow),     SET(good),
+                SET(skipping), SET(seeded),  SET(sparing),  SET(starting), SET(leaving)};
 
 /* --- running it --------------------------------------------------------------------------------------------- */
 
@@ -267,11 +311,13 @@ static void every_bad_end_is_told_by_name(void **state) {
     assert_says(&output, "FAIL  allocation_leaks");
     assert_says(&output, "with allocation 2 failing");
     assert_says(&output, "FAIL  allocation_is_hidden");
+    assert_says(&output, "FAIL  some_allocation_leaks");
+    assert_says(&output, "with allocation 15 failing");
     assert_says(&output, "FAIL  does_not_die");
     assert_says(&output, "goes on and should die with 'alive'");
     assert_says(&output, "FAIL  dies_with_other_words");
     assert_null(strstr(output.out, "output of a case that passes"));
-    assert_last_line(&output, "1 passed, 13 failed, 1 skipped");
+    assert_last_line(&output, "1 passed, 14 failed, 1 skipped");
     weir_test_output_free(&output);
 }
 
@@ -388,6 +434,48 @@ static void seed_is_told_and_repeats(void **state) {
     weir_test_output_free(&second);
 }
 
+/* The first ones each time, and of the others one in STEP: which, the seed says, and all of them are met. */
+static void some_allocations_are_all_of_them_over_seeds(void **state) {
+    (void)state;
+    bool met[MANY] = {false};
+    for (unsigned seed = 0; seed < STEP; seed++) {
+        char environment[64];
+        unsigned behind = 0;
+        snprintf(environment, sizeof environment, "WEIR_TEST_SEED=%u", seed);
+        weir_test_output output = run_fixture("sparing", "fails_some_allocations", environment);
+        assert_int_equal(output.status, 0);
+        const char *failed = strstr(output.out, "failed: ");
+        assert_non_null(failed);
+        failed += strlen("failed: ");
+        assert_int_equal(strspn(failed, "01"), MANY);
+        for (unsigned i = 0; i < MANY; i++) {
+            met[i] = met[i] || failed[i] == '1';
+            behind += i >= EACH_TO && failed[i] == '1';
+            assert_true(failed[i] == '1' || i >= EACH_TO);
+        }
+        assert_int_equal(behind, (MANY - EACH_TO) / STEP);
+        weir_test_output_free(&output);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        assert_true(met[i]);
+}
+
+/* What a sanitizer is spared is done in a long campaign. */
+static void a_sanitizer_is_spared_but_for_a_long_campaign(void **state) {
+    (void)state;
+    const char *sanitizer = weir_test_sanitizer();
+    weir_test_output output = run_fixture("sparing", "is_left_to_others", "WEIR_TEST_ROUNDS_MULTIPLIER=");
+    assert_int_equal(output.status, *sanitizer ? 77 : 0);
+    assert_says(&output, strcmp(sanitizer, "address") == 0  ? "parts: 3\n"
+                         : strcmp(sanitizer, "thread") == 0 ? "parts: 5\n"
+                                                            : "parts: 1\n");
+    weir_test_output_free(&output);
+    output = run_fixture("sparing", "is_left_to_others", "WEIR_TEST_ROUNDS_MULTIPLIER=20");
+    assert_int_equal(output.status, 0);
+    assert_says(&output, "parts: 1\n");
+    weir_test_output_free(&output);
+}
+
 static void wrong_environment_is_refused(void **state) {
     (void)state;
     static const char *const wrong[] = {"WEIR_TEST_TIMEOUT_MULTIPLIER=0", "WEIR_TEST_TIMEOUT_MULTIPLIER=fast",
@@ -492,6 +580,8 @@ static const weir_test_case cases[] = {
     WEIR_CASE(one_case_runs_in_this_process),
     WEIR_CASE(cases_are_listed_and_unknown_ones_refused),
     WEIR_CASE(seed_is_told_and_repeats),
+    WEIR_CASE(some_allocations_are_all_of_them_over_seeds),
+    WEIR_CASE(a_sanitizer_is_spared_but_for_a_long_campaign),
     WEIR_CASE(wrong_environment_is_refused),
     WEIR_CASE(process_that_outlives_its_case_is_killed),
     WEIR_CASE(output_and_status_of_a_program_are_caught),

@@ -23,7 +23,7 @@
 #define VERTICES    60000u
 #define VALUE_MAX   9000u /* more than two blocks */
 #define BLOCK_BYTES 4096u
-#define FLIPS       60u
+#define FLIPS       (60u / (unsigned)weir_test_part(1, 6))
 #define MIB         (1u << 20)
 #define FILE_BYTES  (64u * MIB) /* of what merges make, but for level 0 */
 #define SOUGHT      4000u
@@ -217,7 +217,7 @@ static void each_key_is_found(world *w) {
     weir_engine_cursor *point, *probe;
     assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_POINT, &point));
     assert_ok(weir_engine_cursor_open(w->engine, WEIR_ENGINE_PROBE, &probe));
-    for (uint32_t i = 0; i < SOUGHT; i++) {
+    for (uint32_t i = 0; i < SOUGHT / weir_test_part(1, 10); i++) {
         record sought;
         make_key(w, &sought);
         if (i % 2) sought = w->records[weir_rng_below(&w->rng, w->count)];
@@ -312,6 +312,7 @@ static void one_record_is_merged(void **state) {
 /* What is larger than a file of a level is many, and each begins behind the end of the one before. */
 static void much_becomes_several_files(void **state) {
     (void)state;
+    weir_test_skip_under("thread", "it merges as in other cases, but more");
     weir_engine_stats stats;
     world w;
     world_open(&w);
@@ -453,6 +454,7 @@ static uint64_t fail_each(const char *of) {
 
 static void what_fails_is_left_to_rocksdb(void **state) {
     (void)state;
+    weir_test_skip_under("thread", "of what fails, it sees allocations");
     assert_true(fail_each("/merge-") >= 4);  /* an opening, a cut, a write, a sync; what was synced is closed anyhow */
     assert_true(fail_each(".sst") >= 3 * 4); /* of each file it is opened, and its end, index and blocks are read */
 }
@@ -460,7 +462,7 @@ static void what_fails_is_left_to_rocksdb(void **state) {
 static void each_failing_allocation_is_left_to_rocksdb(void **state) {
     (void)state;
     uint64_t left_to_it = 0, all = 1;
-    for (uint64_t nth = 1; all; nth += 1 + nth / 8) {
+    for (uint64_t nth = 1; all; nth += 1 + nth / (8 / weir_test_part(1, 4))) {
         world w;
         world_open(&w);
         world_fill(&w, 3);

@@ -19,7 +19,7 @@
 #define LARGE       40000u /* entries of the last vertex, most of them in one list */
 #define PAGE_MAX    300u
 #define EDGES       WEIR_LIST_EDGES(2, WEIR_OUT)
-#define ROUNDS      4000u
+#define ROUNDS      (4000u / (unsigned)weir_test_part(1, 20))
 #define RECORDS_MAX 200000u
 
 static const weir_list lists[] = {WEIR_LIST_EDGES(0, WEIR_IN), EDGES, WEIR_LIST_FEATURES, WEIR_LIST_LABEL(1),

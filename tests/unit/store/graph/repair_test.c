@@ -442,12 +442,12 @@ static bool r1_round(world *w, uint32_t shard, uint64_t *by_caches) {
 static void r1_what_could_be_read_before_is_there_after(void **state) {
     (void)state;
     world *w = world_filled(EVENTS / 3);
-    uint64_t refused = 0, rounds = 0, by_caches = 0, least = weir_test_rounds(30);
+    uint64_t refused = 0, rounds = 0, by_caches = 0, least = weir_test_rounds(30) / weir_test_part(1, 5);
     for (; rounds < least || refused == rounds; rounds++) /* what lies in a cache can be read, so most are refused */
         refused += r1_round(w, (uint32_t)weir_rng_below(&w->rng, TROUBLE_SHARDS), &by_caches);
     printf("%llu refused of %llu, %llu by what is in memory\n", (unsigned long long)refused, (unsigned long long)rounds,
            (unsigned long long)by_caches);
-    assert_true(refused > 0 && by_caches * 4 <= rounds);
+    assert_true(refused > 0 && (rounds < 30 || by_caches * 4 <= rounds));
     world_close(w);
 }
 
@@ -456,7 +456,7 @@ static void r1_what_could_be_read_before_is_there_after(void **state) {
 static void r1_what_fails_while_it_is_compared_is_not_passed_over(void **state) {
     (void)state;
     world *w = world_filled(EVENTS / 20);
-    uint64_t omitted = w->store.offset, nth = 0, failures = 0;
+    uint64_t omitted = w->store.offset, nth = 0, failures = 0, part = weir_test_part(1, 4);
     for (bool left = false; !left;) { /* the last that left something in this shard */
         key_set keys = keys_of(w, 0, --omitted);
         left = key_set_tell_all(w, 0, &keys) > 0;
@@ -467,7 +467,7 @@ static void r1_what_fails_while_it_is_compared_is_not_passed_over(void **state) 
         weir_graph_repair *repair;
         assert_ok(weir_graph_repair_begin(w->store.graph, 0, NULL, &repair));
         assert_ok(add_events(w, repair, 0, omitted));
-        nth += 7; /* some of them, in order */
+        nth += 7 * part; /* some of them, in order */
         snprintf(spec, sizeof spec, "engine:%d:EIO:once", (int)nth);
         assert_ok(weir_fault_arm(spec));
         weir_err err = put_in_place(repair);
@@ -479,7 +479,7 @@ static void r1_what_fails_while_it_is_compared_is_not_passed_over(void **state) 
         else
             assert_err(err, WEIR_EDATA, NULL);
     }
-    assert_true(failures > 10);
+    assert_true(failures > 10 / part);
     world_close(w);
 }
 
