@@ -338,7 +338,8 @@ static void damage_some(world *w) {
 static void what_is_damaged_is_as_it_was(const char *schema) {
     world *w = world_open(schema);
     sealer s = {.w = w};
-    for (uint64_t round = 0; round < weir_test_rounds(4); round++) {
+    const uint64_t rounds = weir_test_rounds(4) / weir_test_part(1, 2);
+    for (uint64_t round = 0; round < rounds; round++) {
         weir_thread *thread;
         append_many(w, 400 + below(w, 800));
         drain_both(w);
@@ -357,7 +358,7 @@ static void what_is_damaged_is_as_it_was(const char *schema) {
     }
     printf("%llu repairs, %llu failures, %llu letters\n", (unsigned long long)repairs(), (unsigned long long)failures(),
            (unsigned long long)letters_of(&w->whole));
-    assert_true(repairs() > 3 && letters_of(&w->whole) > 100);
+    assert_true(repairs() >= rounds && letters_of(&w->whole) > 25 * rounds);
     world_close(w);
 }
 
@@ -376,7 +377,7 @@ static void a_stop_at_any_moment(void **state) {
     (void)state;
     world *w = world_open(rich_schema);
     append_many(w, 1500);
-    for (uint64_t round = 0; round < weir_test_rounds(12); round++) {
+    for (uint64_t round = 0; round < weir_test_rounds(12) / weir_test_part(1, 4); round++) {
         uint32_t shard = (uint32_t)below(w, SHARDS);
         append_many(w, 50);
         drain_both(w);

@@ -207,7 +207,7 @@ static void repaired_look(repaired *r, weir_err err) {
 /* A sanitizer sees some of the points, others in each run. */
 static void sweep_repair(const char *name, const char *op, const char *why) {
     repaired r;
-    uint64_t points = 0, whole = 0, step = *weir_test_sanitizer() && weir_test_rounds(1) == 1 ? 9 : 1;
+    uint64_t points = 0, whole = 0, step = weir_test_part(9, 27);
     weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
     repaired_open(&r);
     for (uint64_t nth = 1 + weir_rng_below(&rng, step); whole < 3; nth += step) {

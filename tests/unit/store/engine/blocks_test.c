@@ -248,7 +248,7 @@ static void b1_what_is_well_signed_is_not_believed(void **state) {
         assert_non_null(harmed);
         size_t count = find_blocks(whole, length, ends, ENDS_MAX);
         assert_true(count > 20);
-        for (uint32_t harm = 0; harm < weir_test_rounds(*weir_test_sanitizer() ? HARMS / 10 : HARMS); harm++) {
+        for (uint32_t harm = 0; harm < weir_test_rounds(HARMS) / weir_test_part(10, 40); harm++) {
             /* Of data blocks those that a reader comes to, of the others, which are the last, any. */
             size_t at = weir_rng_below(&rng, 2) ? weir_rng_below(&rng, count) : count - 1 - weir_rng_below(&rng, 8);
             size_t begin = at ? ends[at - 1] + WEIR_BLOCKS_TRAILER_BYTES : 0, bytes = ends[at] - begin;

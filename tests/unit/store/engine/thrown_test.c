@@ -278,7 +278,7 @@ static outcome end_try(pid_t child, uint64_t nth) {
 
 /* A sanitizer, which takes ten times as long, sees fewer of them, others in each run. */
 static void sweep(const act *a, unsigned counts[OUTCOMES]) {
-    uint64_t step = weir_test_rounds(1) > 1 ? 1 : *weir_test_sanitizer() ? 5 * a->every : a->every;
+    uint64_t step = weir_test_rounds(1) > 1 ? 1 : a->every * weir_test_part(5, 5);
     uint64_t nth = 1 + weir_test_seed() % step;
     memset(counts, 0, OUTCOMES * sizeof counts[0]);
     while (!counts[NOT_MET]) {

@@ -133,12 +133,12 @@ static void a_damaged_schema_is_the_stores_damage(void **state) {
     trouble_free(&s);
 }
 
-/* Every operation of the making fails: the next opening makes it whole. */
+/* Every operation of the making fails: the next opening makes it whole. A sanitizer sees some, others in each run. */
 static void cut_short(const char *how) {
     bool met = true;
-    uint64_t points = 0;
+    uint64_t points = 0, part = weir_test_part(2, 6), nth = (how[0] ? 1 : 2) + 2 * (weir_test_seed() % part);
     trouble_in_memory();
-    for (uint64_t nth = how[0] ? 1 : 2; met; nth += 2, points++) {
+    for (; met; nth += 2 * part, points++) {
         trouble_store s = {0};
         char spec[64];
         snprintf(spec, sizeof spec, "any:%llu:EIO%s:/store", (unsigned long long)nth, how);
@@ -157,7 +157,7 @@ static void cut_short(const char *how) {
         assert_ok(weir_folder_remove(weir_test_path("store")));
     }
     printf("%llu points\n", (unsigned long long)points);
-    assert_true(points > 30);
+    assert_true(points > 30 / part);
 }
 
 static void a_creation_that_fails_once_is_begun_again(void **state) {

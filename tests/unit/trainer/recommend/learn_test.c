@@ -6,6 +6,8 @@
 
 #include "recommend_plant.h"
 
+#define NO_OTHERS "trains with the threads that other cases train with"
+
 /* --- planted taste ------------------------------------------------------------------------------------------------ */
 
 static void a_planted_taste_is_learnt(void **state) {
@@ -127,6 +129,7 @@ static void learn_both(int64_t other_from_us, weir_recommend_loss loss, bool uni
 
 static void l1_nothing_is_learnt_from_the_validation(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     for (unsigned kind = 0; kind < 4; kind++) {
         said heard[2];
         weir_recommended *learnt[2];
@@ -141,6 +144,7 @@ static void l1_nothing_is_learnt_from_the_validation(void **state) {
 
 static void l1_nothing_is_chosen_by_the_test(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     for (unsigned kind = 0; kind < 2; kind++) {
         said heard[2];
         weir_recommended *learnt[2];

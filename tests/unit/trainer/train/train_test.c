@@ -11,6 +11,8 @@
 
 #include "train_fixture.h"
 
+#define NO_OTHERS "trains with the threads that other cases train with"
+
 /* AUROC on the test part of a training on such a world. */
 static double auroc_of(const learn_plan *plan) {
     weir_snapshot *snapshot = learn_snapshot_open(plan);
@@ -42,36 +44,43 @@ static void leak(learn_leak which, int64_t leak_us, bool seen) {
 
 static void a_coin_stays_a_coin(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     leak(LEARN_NO_LEAK, 0, false);
 }
 
 static void i1_an_edge_before_is_seen(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     leak(LEARN_LEAK_EDGE, -1, true);
 }
 
 static void i1_an_edge_of_that_moment_is_not(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     leak(LEARN_LEAK_EDGE, 0, false);
 }
 
 static void i1_an_edge_behind_is_not(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     leak(LEARN_LEAK_EDGE, 1, false);
 }
 
 static void i1_a_row_before_is_seen(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     leak(LEARN_LEAK_ROW, -1, true);
 }
 
 static void i1_a_row_of_that_moment_is_not(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     leak(LEARN_LEAK_ROW, 0, false);
 }
 
 static void i1_a_row_behind_is_not(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     leak(LEARN_LEAK_ROW, 1, false);
 }
 
@@ -181,6 +190,7 @@ static double faceless_auroc(weir_train_opts opts, weir_trained **trainedp) {
 
 static void who_it_is_can_be_learnt(void **state) {
     (void)state;
+    weir_test_skip_under("thread", NO_OTHERS);
     weir_snapshot *snapshot = faceless_snapshot();
     weir_train_opts opts = train_opts_of(snapshot);
     weir_trained *trained;
