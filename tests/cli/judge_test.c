@@ -195,7 +195,8 @@ static void networks_stay_what_they_are(void **state) {
     put_events();
     put_schema("old.yaml", "", 0);
     snapshot_of("old", "d");
-    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+    const size_t part = weir_test_part(4, 1); /* of them, others in each run */
+    for (size_t i = weir_test_seed() % part; i < sizeof of / sizeof of[0]; i += part) {
         char *report;
         size_t length;
         snprintf(
@@ -318,7 +319,8 @@ static void best_is_the_best_on_validation(void **state) {
     static const char *const families[] = {"network", "trees", "blend"};
     (void)state;
     make_data();
-    for (int seed = 1; seed <= 3; seed++) {
+    const int seeds = 3 / (int)weir_test_part(3, 1);
+    for (int seed = 1; seed <= seeds; seed++) {
         char line[512], *report;
         double got[3];
         int best = 0;

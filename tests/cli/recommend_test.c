@@ -5,10 +5,11 @@
  */
 #include "cli_support.h"
 
-#define MODELS  " --models models "
-#define CONFIG  " --set models.require_signature=false"
-#define TRAIN   "weir train snap --task next_view --epochs 2"
-#define RECALLS "0\\.[0-9]{4}"
+#define MODELS            " --models models "
+#define CONFIG            " --set models.require_signature=false"
+#define TRAIN             "weir train snap --task next_view --epochs 2"
+#define RECALLS           "0\\.[0-9]{4}"
+#define TRAINED_ELSEWHERE "trains as the other cases do"
 
 static void shop_make(void) {
     cli_must("weir simulate clicks --people 200 --items 480 --days 10 --seed 5 --to file:stream 2>/dev/null && "
@@ -35,6 +36,7 @@ static void a_training_reports_and_is_judged(void **state) {
 /* How items to compare with are drawn follows from whether edges fade, unless it is said. */
 static void how_items_are_drawn(void **state) {
     (void)state;
+    weir_test_skip_under("address", TRAINED_ELSEWHERE);
     static const char *const rows[][2] = {{"", "as-met"},
                                           {" --half-life 0s", "evenly"},
                                           {" --half-life 0s --drawn as-met", "as-met"},
@@ -67,6 +69,7 @@ static void what_products_are_learnt_with(void **state) {
 
 static void runs_and_sweeps_know_its_figure(void **state) {
     (void)state;
+    weir_test_skip_under("address", TRAINED_ELSEWHERE);
     shop_make();
     cli_must(TRAIN " --folder run", "^epoch 2");
     cli_must("weir runs run",
@@ -116,6 +119,7 @@ static void vectors_of_both_kinds_are_written(void **state) {
 /* The second night's model is as good, give or take chance, so the first goes on. */
 static void a_night_promotes_one_that_recommends(void **state) {
     (void)state;
+    weir_test_skip_under("address", TRAINED_ELSEWHERE);
     shop_make();
     cli_must("weir nightly --data data" CONFIG " -- --task next_view --epochs 2",
              "^7/7  decide +promoted .*: no model served yet; its recall@20 is " RECALLS " on [0-9]+ targets");

@@ -138,10 +138,11 @@ static inline void gradient_run_network(const char *task, const weir_nn_drop *dr
     gradient_forward_back(&g);
     uint32_t tensors;
     const weir_nn_tensor *tensor = weir_nn_tensors(g.f.nn, &tensors);
-    for (uint32_t i = 0; i < tensors; i++)
+    const uint32_t part = (uint32_t)weir_test_part(4, 1); /* the oracle takes as long in a build with a sanitizer */
+    for (uint32_t i = (uint32_t)weir_rng_below(&g.f.rng, part); i < tensors; i += part)
         check_tensor(&g, &tensor[i]);
     print_message("%u entries of %u tensors, %u at a kink, worst error %.2g\n", g.checked, tensors, g.kinks, g.worst);
-    assert_true(g.checked > tensors * g.entries / 2);
+    assert_true(part > 1 || g.checked > tensors * g.entries / 2);
     free(g.params);
     free(g.gradients);
     nn_close(&g.f);

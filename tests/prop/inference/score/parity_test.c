@@ -403,7 +403,7 @@ static void same_embedding(parity *p, uint32_t type, uint64_t n) {
 
 static void run_decisions(const char *expire, bool telling, score_family family) {
     parity p = {.expires = *expire != 0, .telling = telling, .family = family};
-    uint64_t decisions = weir_test_rounds(DECISIONS), edges = 0;
+    uint64_t decisions = weir_test_rounds(DECISIONS) / weir_test_part(4, 1), edges = 0;
     parity_open(&p, expire);
     for (uint64_t i = 0; i < decisions; i += BATCH)
         edges += same_batch(&p);

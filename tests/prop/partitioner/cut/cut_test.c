@@ -196,7 +196,7 @@ static int32_t *parts_of(const world *w, uint32_t parts, uint32_t machines, uint
 /* What a quick cut finds, the other one finds, too, and goes on. */
 static void quick_is_never_better(void **state) {
     (void)state;
-    uint64_t rounds = weir_test_rounds(10);
+    uint64_t rounds = weir_test_rounds(10) / weir_test_part(5, 1);
     for (uint64_t round = 0; round < rounds; round++) {
         world w;
         world_random(&w, round);
@@ -216,7 +216,7 @@ static void quick_is_never_better(void **state) {
 /* Never worse than METIS: less above the limits, or no more and a cut that is no larger. */
 static void never_worse_than_metis(void **state) {
     (void)state;
-    uint64_t held = 0, rounds = weir_test_rounds(25);
+    uint64_t held = 0, rounds = weir_test_rounds(25) / weir_test_part(3, 1);
     for (uint64_t round = 0; round < rounds; round++) {
         world w;
         world_random(&w, round);
@@ -459,7 +459,7 @@ static void as_many_parts_as_vertices(void **state) {
 static void nothing_is_below_the_least(void **state) {
     (void)state;
     uint64_t sharp = 0;
-    for (uint64_t round = 0; round < weir_test_rounds(300); round++) {
+    for (uint64_t round = 0; round < weir_test_rounds(300) / weir_test_part(3, 1); round++) {
         world w;
         world_open(&w, round, 1);
         uint64_t n = 1 + below(&w, 7), ways = 1;
@@ -545,7 +545,7 @@ static void place_naively(const world *w, uint32_t parts, int32_t *part_of) {
 static void new_vertices_are_placed_as_the_formula_says(void **state) {
     (void)state;
     uint64_t placed = 0, better = 0;
-    for (uint64_t round = 0; round < weir_test_rounds(20); round++) {
+    for (uint64_t round = 0; round < weir_test_rounds(20) / weir_test_part(2, 1); round++) {
         world w;
         world_open(&w, 5000 + round, 2000);
         uint64_t n = 20 + below(&w, 200);
@@ -632,8 +632,9 @@ static void every_allocation_may_fail(void **state) {
     world w;
     rings(&w, 480);
     world_link(&w, 4800, 2, 1);
-    weir_test_every_allocation(cut_without_memory, &w);
-    weir_test_every_allocation(place_without_memory, &w);
+    const uint64_t step = weir_test_part(16, 1); /* cuts are long */
+    weir_test_some_allocations(cut_without_memory, &w, step);
+    weir_test_some_allocations(place_without_memory, &w, step);
     world_close(&w);
 }
 

@@ -613,7 +613,7 @@ static void run_campaign(profile p) {
     c->profile = p;
     assert_ok(weir_arena_open(64u << 20, &c->arena));
     assert_ok(weir_clock_manual_open(0, &c->clock));
-    for (uint64_t stores = weir_test_rounds(STORES); stores > 0; stores--)
+    for (uint64_t stores = weir_test_rounds(STORES) / weir_test_part(5, 1); stores > 0; stores--)
         run_store(c);
     printf(
         "%llu mutations, %llu answers, %llu withheld, %llu times reopened, %llu moves of the watermark, at most %llu "

@@ -255,7 +255,7 @@ static void run(const way *w, uint64_t first, uint64_t step, extra more) {
     sweep s;
     uint64_t points = 0, whole = 0, rounds = 0;
     begin(&s);
-    uint64_t part = *weir_test_sanitizer() && weir_test_rounds(1) == 1 ? 5 : 1;
+    const uint64_t part = weir_test_part(10, 5);
     uint64_t nth = first + step * weir_rng_below(&s.rng, part);
     step *= part;
     for (; whole < 3; nth += step) { /* threads take turns differently: one round without it may be chance */
@@ -319,7 +319,7 @@ static void fill_with(const way *w, uint64_t first, uint64_t step) {
     uint64_t points = 0, whole = 0;
     begin(&s);
     s.store.from_log = true;
-    uint64_t part = *weir_test_sanitizer() && weir_test_rounds(1) == 1 ? 5 : 1;
+    const uint64_t part = weir_test_part(10, 5);
     uint64_t nth = first + step * weir_rng_below(&s.rng, part);
     for (; whole < 3; nth += step * part) {
         begin_anew(&s);

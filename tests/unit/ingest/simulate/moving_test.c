@@ -14,6 +14,8 @@
 #define NUMBERS  131072u
 #define DECEMBER INT64_C(1796083200000000) /* 2026-12-01, a Tuesday */
 
+#define COUNTS "counts very many messages, of which other cases make enough"
+
 static weir_simulate_payments_opts moving(void) {
     weir_simulate_payments_opts opts = weir_simulate_payments_defaults();
     weir_simulate_payments_moving(&opts);
@@ -183,6 +185,7 @@ static void check_noise(uint32_t friendly_ppm, uint32_t unreported_ppm) {
 
 static void labels_are_as_wrong_as_asked(void **state) {
     (void)state;
+    weir_test_skip_under("address", COUNTS);
     check_noise(500, 200000);
     check_noise(20000, 500000);
     check_noise(0, 0);
@@ -253,6 +256,7 @@ static void holidays_bend_busy_time_and_back(void **state) {
  * makes counts deviate by up to half more than Poisson's. */
 static void holidays_have_their_rates(void **state) {
     (void)state;
+    weir_test_skip_under("address", COUNTS);
     enum { DAYS = 42 };
     static const double weekdays[7] = {94, 95, 97, 102, 118, 120, 74};
     weir_simulate_payments_opts opts = moving();
@@ -291,6 +295,7 @@ static bool is_of_feast(const sim_object *o) {
 /* Who finds nothing of the day looks twice more: 1 - (1 - p)^3, where p is what any day has. */
 static void people_pay_elsewhere_on_a_feast(void **state) {
     (void)state;
+    weir_test_skip_under("address", COUNTS);
     weir_simulate_payments_opts opts = moving();
     opts.fraud_ppm = 0;
     opts.accounts = 20000;
@@ -399,6 +404,7 @@ static double chi_square_of_shares(bool adapt, double wanted[WEIR_SIMULATE_FRAUD
 /* Sixteen degrees of freedom; payments come by campaigns of up to thirty, so a still bank may have some times that. */
 static void kinds_come_and_go_in_their_shares(void **state) {
     (void)state;
+    weir_test_skip_under("address", COUNTS);
     double wanted[2][WEIR_SIMULATE_FRAUDS] = {{0}}, seen[2][WEIR_SIMULATE_FRAUDS] = {{0}};
     double still = chi_square_of_shares(false, wanted[0], seen[0]);
     double adapting = chi_square_of_shares(true, wanted[1], seen[1]);
@@ -425,6 +431,7 @@ static bool watch_device(const weir_sim_payments *inside, device_past *past, con
 /* After its third chargeback no campaign begins that uses a crew's device, while those that have begun go on. */
 static void crews_replace_what_is_burnt(void **state) {
     (void)state;
+    weir_test_skip_under("address", COUNTS);
     enum { PAYMENTS = 1u << 20 };
     static uint32_t device_of[PAYMENTS]; /* raw plus 1, of frauds with a device of their crew */
     static uint32_t raw_of[NUMBERS];     /* by the number shown, plus 1; crews' only */
@@ -644,6 +651,7 @@ static size_t amount_bin(const char *amount) {
 /* Over fourteen weeks around the turn of the year. The days too: fraud follows the holidays. */
 static void g4_fraud_has_the_marginals_of_honest_payments(void **state) {
     (void)state;
+    weir_test_skip_under("address", COUNTS);
     static double days[2][98], hours[2][168], amounts[2][64], channels[2][128], trades[2][100], countries[2][676];
     weir_simulate_payments_opts opts = moving();
     opts.accounts = 20000;

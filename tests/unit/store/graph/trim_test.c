@@ -121,7 +121,7 @@ static bool has_scratch(const world *w) {
 /* Against a store that was only ever given what has not gone. */
 static void what_nobody_can_be_told_gives_its_room_back(void **state) {
     (void)state;
-    const int64_t part = (int64_t)weir_test_part(1, 5);
+    const int64_t part = (int64_t)weir_test_part(4, 5);
     const int64_t step_us = weir_test_rounds(1) < 50 ? 50 * part / (int64_t)weir_test_rounds(1) : 1;
     const uint64_t living_count = KEPT_US / step_us, count = 8 * living_count;
     world all, living;

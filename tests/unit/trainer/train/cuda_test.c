@@ -87,6 +87,7 @@ static weir_train_opts cuda_opts(weir_snapshot **snapshotp) {
 /* Two hundred steps with all that a plain training has: dropout, decay, a bound of the gradients, embeddings. */
 static void two_hundred_steps_have_the_losses_of_the_processor(void **state) {
     (void)state;
+    weir_test_skip_under("address", "the other cases take such steps, but fewer");
     static const uint32_t embedded[] = {LEARN_WHO};
     weir_snapshot *snapshot;
     weir_train_opts opts = cuda_opts(&snapshot);
