@@ -157,7 +157,7 @@ static bool is_long_campaign(void) {
 
 uint64_t weir_test_part(uint64_t address, uint64_t thread) {
     const char *sanitizer = weir_test_sanitizer();
-    if (!*sanitizer || is_long_campaign()) return 1;
+    if (!*sanitizer || is_long_campaign() || multiplier("WEIR_TEST_ROUNDS_MULTIPLIER") < 1) return 1;
     return strcmp(sanitizer, "address") == 0 ? address : thread;
 }
 

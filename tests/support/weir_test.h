@@ -46,7 +46,8 @@ uint64_t weir_test_seed(void);
 /* How many rounds a random test shall do: normal, times WEIR_TEST_ROUNDS_MULTIPLIER (the long campaigns). */
 uint64_t weir_test_rounds(uint64_t normal);
 /* By what a test divides its rounds, its points or its data where the machine works several times as hard for each:
- * address or thread in a build with that sanitizer, else 1. It is 1 in a long campaign, with a multiplier above 1. */
+ * address or thread in a build with that sanitizer, else 1. It is 1 in a long campaign, with a multiplier above 1, and
+ * where one below 1 has made them fewer already. */
 uint64_t weir_test_part(uint64_t address, uint64_t thread);
 /* Skips the case in a build with this sanitizer, which has nothing to find in it that others do not show; not in a long
  * campaign. */
