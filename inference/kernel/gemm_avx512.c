@@ -22,7 +22,7 @@
 #define COLS   32u
 #define LINE   16u /* floats of a cache line, and of a vector */
 #define DEPTH  256u
-#define MORE   32u /* up to so many terms beyond a block join it: one of their own would read and write all of C again */
+#define MORE   32u /* up to so many terms beyond a block join it: one of their own would go over all of C again */
 #define WIDTH  256u
 #define HEIGHT 290u /* rows of A that are copied at a time: 256 and MORE of a layer's input are one piece */
 

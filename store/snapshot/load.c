@@ -9,7 +9,9 @@
 
 static weir_err load_alloc(size_t bytes, void **memoryp) {
     *memoryp = weir_large_alloc(bytes);
-    return *memoryp ? WEIR_OK : WEIR_NOMEM("while loading a snapshot: %zu bytes; map its files instead, as without --load", bytes);
+    return *memoryp
+               ? WEIR_OK
+               : WEIR_NOMEM("while loading a snapshot: %zu bytes; map its files instead, as without --load", bytes);
 }
 
 /* left and right side by side; what right lacks is 0. step: numbers from one of right's to the next. */

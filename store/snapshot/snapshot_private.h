@@ -47,7 +47,7 @@ struct weir_snapshot {
     weir_snapshot_edges *edges;         /* relation * 2 + direction  */
     weir_snapshot_labels *labels;       /* one a label               */
     weir_snapshot_numbers *precomputed; /* one an aggregate          */
-    _Atomic uint8_t *alike; /* one a type: weir_snapshot_lives_alike */
+    _Atomic uint8_t *alike;             /* one a type: weir_snapshot_lives_alike */
     /* One a type of which an aggregate is precomputed: where each vertex's lives are, and the puts they began with. */
     weir_snapshot_numbers *life_lists, *life_times;
 };

@@ -80,8 +80,8 @@ static inline void check_entry(gradient_check *g, const weir_nn_tensor *tensor, 
         g->kinks++;
         return;
     }
-    /* What two losses are rounded to, divided by their distance: more where logits are large, as without norms. In double
-     * that is 4e-11, so gradients below 4e-5 are held to less than a millionth of themselves. */
+    /* What two losses are rounded to, divided by their distance: more where logits are large, as without norms. In
+     * double that is 4e-11, so gradients below 4e-5 are held to less than a millionth of themselves. */
     const double places = nn_normless(g->f.encoders) ? 8 : 1;
     const double rounding = places * DBL_EPSILON * (1 + g->loss) / DISTANCE;
     double error = fmax(0, fabs(gradient - wide) - rounding) / scale;

@@ -344,6 +344,6 @@ static void nothing_is_written(void **state) {
     refused("nowhere --plan", "nowhere");
 }
 
-WEIR_TESTS(WEIR_CASE(payments_as_planned), WEIR_CASE(large_batches_as_planned), WEIR_CASE(cora_as_planned), WEIR_CASE(what_is_loaded_teaches_the_same),
-           WEIR_CASE(embeddings_as_planned), WEIR_CASE(categories_as_planned), WEIR_CASE(one_process_pretends),
-           WEIR_CASE(nothing_is_written))
+WEIR_TESTS(WEIR_CASE(payments_as_planned), WEIR_CASE(large_batches_as_planned), WEIR_CASE(cora_as_planned),
+           WEIR_CASE(what_is_loaded_teaches_the_same), WEIR_CASE(embeddings_as_planned),
+           WEIR_CASE(categories_as_planned), WEIR_CASE(one_process_pretends), WEIR_CASE(nothing_is_written))
