@@ -177,11 +177,19 @@ const char *weir_test_sanitizer(void) {
 #endif
 }
 
+/* Below TMPDIR; without one, tests of modules below what WEIR_TEST_MEMORY names, as a folder in memory. */
+static const char *folder_parent(void) {
+    const char *base = strrchr(program, '/'), *asked = getenv("TMPDIR"), *memory = getenv("WEIR_TEST_MEMORY");
+    base = base ? base + 1 : program;
+    if (asked && *asked) return asked;
+    const bool of_a_module = strncmp(base, "unit.", 5) == 0 || strncmp(base, "prop.", 5) == 0;
+    return of_a_module && memory && *memory ? memory : "/tmp";
+}
+
 const char *weir_test_folder(void) {
     if (!page->folder[0]) {
-        const char *parent = getenv("TMPDIR");
         char folder[PATH_MAX];
-        snprintf(folder, sizeof folder, "%s/weir-test-XXXXXX", parent && *parent ? parent : "/tmp");
+        snprintf(folder, sizeof folder, "%s/weir-test-XXXXXX", folder_parent());
         if (!mkdtemp(folder)) die(folder);
         memcpy(page->folder, folder, sizeof folder);
     }
