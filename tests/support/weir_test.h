@@ -56,8 +56,8 @@ void weir_test_skip_under(const char *sanitizer, const char *reason);
 int64_t weir_test_limit_ms(void);
 /* "address" or "thread" when this build has that sanitizer, else "". */
 const char *weir_test_sanitizer(void);
-/* A fresh folder of this case below TMPDIR, removed unless the case fails; without TMPDIR below /tmp, or, of a program of
- * tests/unit or tests/prop, below WEIR_TEST_MEMORY. */
+/* A fresh folder of this case below TMPDIR, removed unless the case fails. Without TMPDIR it is below /tmp, or, of a
+ * program of tests/unit or tests/prop, below WEIR_TEST_MEMORY. */
 const char *weir_test_folder(void);
 /* folder + "/" + name in a static ring of 8 buffers. */
 const char *weir_test_path(const char *name);
