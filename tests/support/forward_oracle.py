@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """forward_oracle.py FILE - the network of inference/nn in NumPy, on one batch as tests/unit/inference/nn/numpy_test.c
-wrote it. Ends with 0 when its logits are those of the file, to 1e-5, or 5e-5 where the last
-layer answers, norms do not stand behind each layer, or layers feed forward."""
+wrote it. Ends with 0 when its logits are those of the file, to 1e-5, or 5e-5 where the last layer answers, norms do not
+stand behind each layer, layers feed forward, or a row that is normed is nearly one number."""
 import json
 import sys
 
@@ -117,9 +117,14 @@ def answers(batch, number):
     return batch["headless"] and number == len(batch["hop_end"]) - 1
 
 
+LEAST = [1.0]  # deviation of a row, by which its norm divides what its numbers are rounded to
+
+
 def norm(batch, tensors, number, node, x):
     own = f"layer{number}.{batch['types'][batch['node_types'][node]]['name']}.norm."
-    x = (x - x.mean()) / np.sqrt(x.var() + 1e-5)
+    deviation = np.sqrt(x.var() + 1e-5)
+    LEAST[0] = min(LEAST[0], deviation)
+    x = (x - x.mean()) / deviation
     return x * tensors[own + "gain"][0] + tensors[own + "bias"][0]
 
 
@@ -165,7 +170,9 @@ def main():
     error = np.max(np.abs(logits - expected) / (1 + np.abs(logits)))
     print(f"largest error {error:.2g} of {logits.size} logits")
     plain = batch["norm"] == "layer" and not batch["headless"] and not batch["feed_forward"]
-    return 0 if error < (1e-5 if plain else 5e-5) else 1  # what is left of large sums is rounded as they are
+    print(f"least deviation {LEAST[0]:.2g}")
+    # What is left of large sums is rounded as they are, and what a norm divides by little as what it divides.
+    return 0 if error < (1e-5 if plain and LEAST[0] > 0.05 else 5e-5) else 1
 
 
 if __name__ == "__main__":
