@@ -32,7 +32,6 @@ typedef struct snapshot_tables {
     const int32_t ***codes;
     uint8_t **labelled; /* of a label: a bit a vertex that has any; NULL: it has not been asked for yet */
     uint32_t labels;
-    uint8_t *alike;                      /* of a type: whether its lives are (snapshot_alike) */
     snapshot_life lives[SNAPSHOT_LIVES]; /* of the targets that were asked about last, by their places */
 } snapshot_tables;
 

@@ -44,11 +44,12 @@ void weir_nn_back_input(const weir_kernels *k, uint32_t rows, uint32_t in, uint3
                             .ldc = in});
 }
 
-bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, bool wanted, weir_real **dgatheredp) {
+bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, uint32_t beside, bool wanted,
+                           weir_real **dgatheredp) {
     const weir_nn_gather *g = &b->g;
     const uint32_t rows = g->children.count;
     *dgatheredp = NULL;
-    weir_nn_back_weight(g->k, rows, cols, g->hidden, b->kept.gathered, b->dout, b->gradients + g->weight);
+    weir_nn_back_weight(g->k, rows, cols + beside, g->hidden, b->kept.gathered, b->dout, b->gradients + g->weight);
     if (!wanted) return true;
     *dgatheredp = weir_nn_back_reals(b->w, rows, cols);
     if (!*dgatheredp) return false;
@@ -56,17 +57,11 @@ bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, bool wan
     return true;
 }
 
-/* The weight's gradient takes all columns; of the input's, those of edges are left out, as nothing lies behind them. */
 static bool gather_mean_back(const weir_nn_gather_back *b) {
     const weir_nn_gather *g = &b->g;
-    const uint32_t rows = g->children.count, cols = g->child_cols;
-    weir_nn_back_weight(g->k, rows, cols + g->edge_cols, g->hidden, b->kept.gathered, b->dout,
-                        b->gradients + g->weight);
-    if (!b->dx) return true;
-    weir_real *dmean = weir_nn_back_reals(b->w, rows, cols);
-    if (!dmean) return false;
-    weir_nn_back_input(g->k, rows, cols, g->hidden, b->dout, g->params + g->weight, 0, dmean);
-    g->k->segment_mean_back(g->k, &g->children, cols, dmean, cols, b->dx, cols);
+    weir_real *dmean;
+    if (!weir_nn_back_gathered(b, g->child_cols, g->edge_cols, b->dx, &dmean)) return false;
+    if (dmean) g->k->segment_mean_back(g->k, &g->children, g->child_cols, dmean, g->child_cols, b->dx, g->child_cols);
     return true;
 }
 

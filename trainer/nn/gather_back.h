@@ -29,9 +29,11 @@ void weir_nn_back_weight(const weir_kernels *k, uint32_t rows, uint32_t in, uint
 void weir_nn_back_input(const weir_kernels *k, uint32_t rows, uint32_t in, uint32_t out, const weir_real *dy,
                         const weir_real *weight, weir_real beta, weir_real *dx);
 
-/* Of what is kept as gathered, so many columns a parent, to which the weight's first rows are applied: the gradient of
- * these rows is added to, and that of what was gathered made, if it is wanted. False: no memory. */
-bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, bool wanted, weir_real **dgatheredp);
+/* Of what is kept as gathered, so many columns a parent, to which the weight's first rows are applied, and some beside
+ * them, to which the next rows are: the gradient of these rows is added to, and that of the columns that were gathered
+ * made, if it is wanted; behind those beside them lies nothing. False: no memory. */
+bool weir_nn_back_gathered(const weir_nn_gather_back *b, uint32_t cols, uint32_t beside, bool wanted,
+                           weir_real **dgatheredp);
 
 bool weir_nn_attention_back(const weir_nn_gather_back *b);
 bool weir_nn_gat_back(const weir_nn_gather_back *b);

@@ -9,7 +9,7 @@ bool weir_nn_gin_back(const weir_nn_gather_back *b) {
     const weir_nn_gather *g = &b->g;
     const uint32_t rows = g->children.count, cols = g->child_cols;
     weir_real *dhidden;
-    if (!weir_nn_back_gathered(b, g->hidden, true, &dhidden)) return false;
+    if (!weir_nn_back_gathered(b, g->hidden, 0, true, &dhidden)) return false;
     g->k->relu_back(g->k, (size_t)rows * g->hidden, b->kept.gathered, dhidden);
     g->k->bias_back(g->k, rows, g->hidden, dhidden, b->gradients + g->extra[GIN_BIAS]);
     weir_nn_back_weight(g->k, rows, cols, g->hidden, b->kept.sums, dhidden, b->gradients + g->extra[GIN_WEIGHT]);

@@ -7,7 +7,7 @@ bool weir_nn_pna_back(const weir_nn_gather_back *b) {
     const uint32_t rows = g->children.count, cols = g->child_cols, all = 9 * cols;
     const weir_real *m = b->kept.gathered;
     weir_real *d;
-    if (!weir_nn_back_gathered(b, all, b->dx, &d)) return false;
+    if (!weir_nn_back_gathered(b, all, 0, b->dx, &d)) return false;
     if (!d) return true;
     g->k->segment_amplify_back(g->k, &g->children, 3 * cols, d);
     g->k->segment_mean_back(g->k, &g->children, cols, d, all, b->dx, cols);
