@@ -22,9 +22,12 @@
 #define STRIPES 64u
 /* glibc would raise it with each such block that is freed. Not less: libraries that forget to look at what malloc gave
  * them live, when memory is short, by the smaller blocks that it keeps. */
-#define LARGE        (1 << 20)
-#define CACHE_LINE   64
-#define LARGE_PAGE   ((size_t)2 << 20)
+#define LARGE      (1 << 20)
+#define CACHE_LINE 64
+#define LARGE_PAGE ((size_t)2 << 20)
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* since Linux 6.1; the C library does not know it yet */
+#endif
 #define CAPACITY_MIN 16u
 
 typedef struct alloc_stripe {
@@ -187,6 +190,16 @@ void *weir_large_alloc(size_t size) {
     void *block = weir_aligned_alloc(alignment, whole);
     if (block && alignment == LARGE_PAGE) madvise(block, whole, MADV_HUGEPAGE); /* advice only */
     return block;
+}
+
+static size_t alloc_nearest_large(size_t at) {
+    return (at + LARGE_PAGE / 2) / LARGE_PAGE * LARGE_PAGE;
+}
+
+void weir_large_settle(void *array, size_t from, size_t to) {
+    const size_t at = (size_t)(uintptr_t)array;
+    const size_t begin = alloc_nearest_large(at + from), end = alloc_nearest_large(at + to);
+    if (begin < end) madvise((uint8_t *)array + (ptrdiff_t)(begin - at), end - begin, MADV_COLLAPSE); /* advice only */
 }
 
 char *weir_strdup(const char *text) {

@@ -5,6 +5,8 @@
  *
  * Only what is written is touched: a worst case that is rarely reached costs addresses, not memory.
  */
+#include <string.h>
+
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
@@ -81,6 +83,8 @@ static weir_err sample_block_open(const weir_sampler *sampler, bool answers, wei
     weir_block *b = sample_block_lay(&l, sampler);
     WEIR_ASSERT(l.used == size); /* SAMPLE-P4 */
     b->answers = answers;
+    b->settled = 0;
+    memset(b->settled_edges, 0, sizeof b->settled_edges);
     b->plan = &sampler->plan;
     b->view = (weir_block_view){
         .hops = sampler->plan.hops,
@@ -109,6 +113,32 @@ weir_err weir_block_open(const weir_sampler *sampler, weir_block **blockp) {
 
 weir_err weir_block_open_answers(const weir_sampler *sampler, weir_block **blockp) {
     return sample_block_open(sampler, true, blockp);
+}
+
+static void sample_block_settle_array(void *array, size_t size, size_t from, size_t to) {
+    weir_large_settle(array, from * size, to * size);
+}
+
+void weir_sample_block_settle(const weir_sampler *sampler, weir_block *b) {
+    const size_t vertex_bytes = weir_sample_vertex_bytes(sampler->source), nodes = b->view.nodes, settled = b->settled;
+    if (nodes > settled) {
+        sample_block_settle_array(b->vertices, vertex_bytes, settled, nodes);
+        sample_block_settle_array(b->groups, sizeof *b->groups, settled, nodes);
+        sample_block_settle_array(b->input_nodes, sizeof *b->input_nodes, settled, nodes);
+        sample_block_settle_array(b->input_of, sizeof *b->input_of, settled, nodes);
+        b->settled = b->view.nodes;
+    }
+    for (uint32_t i = 0; i < sampler->opts.step_count; i++) {
+        const weir_block_columns *c = &b->columns[i];
+        const size_t from = b->settled_edges[i], edges = b->edges[i].count;
+        if (edges <= from) continue;
+        sample_block_settle_array(c->parents, sizeof *c->parents, from, edges);
+        sample_block_settle_array(c->children, sizeof *c->children, from, edges);
+        sample_block_settle_array(c->times, sizeof *c->times, from, edges);
+        sample_block_settle_array(c->refs, sizeof *c->refs, from, edges);
+        sample_block_settle_array(c->neighbors, vertex_bytes, from, edges);
+        b->settled_edges[i] = b->edges[i].count;
+    }
 }
 
 void weir_block_close(weir_block *block) {

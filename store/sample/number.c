@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
 #include "sampler_private.h"
@@ -59,6 +60,15 @@ TWICE void number_slot_ahead(const numbering *n, const void *vertices, size_t in
     __builtin_prefetch((const uint8_t *)n->slots + at * bytes, 1);
 }
 
+/* Most of a table for the worst of trees is never used, and no memory is taken for that. */
+static void number_slots_ready(weir_sampler *s, uint64_t slots) {
+    const size_t bytes = weir_sample_slot_bytes(s->source);
+    if (slots <= s->slots_used) return;
+    memset((uint8_t *)s->slots + bytes * s->slots_used, 0, bytes * (slots - s->slots_used));
+    weir_large_settle(s->slots, bytes * s->slots_used, bytes * slots);
+    s->slots_used = slots;
+}
+
 /* A table for count vertices out of the sampler's, empty. */
 static void number_table_use(numbering *n, uint64_t count) {
     uint32_t bits = 4;
@@ -68,12 +78,13 @@ static void number_table_use(numbering *n, uint64_t count) {
     n->shift = 64 - bits;
     n->mask = (uint32_t)(((uint64_t)1 << bits) - 1);
     n->ahead = bits > NEAR_BITS;
+    number_slots_ready(n->sampler, (uint64_t)n->mask + 1);
 }
 
 static void number_table_clear(numbering *n) {
     weir_sampler *s = n->sampler;
     if (s->epoch == UINT32_MAX) {
-        memset(s->slots, 0, weir_sample_slot_bytes(s->source) << s->slot_bits);
+        memset(s->slots, 0, weir_sample_slot_bytes(s->source) * s->slots_used);
         s->epoch = 0;
     }
     n->epoch = ++s->epoch;
@@ -234,4 +245,5 @@ void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time) 
         WEIR_ASSERT(block->view.inputs <= block->view.nodes);
         block->input_ranges[type] = (weir_block_range){begin, block->view.inputs};
     }
+    weir_sample_block_settle(sampler, block);
 }

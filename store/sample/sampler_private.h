@@ -40,8 +40,9 @@ struct weir_sampler {
     weir_sample_plan plan;
     uint64_t *keys; /* of each group: seed of its random numbers */
     weir_draw draw;
-    void *slots;        /* weir_sample_slot or weir_sample_wide_slot */
-    uint32_t slot_bits; /* the table has 2^slot_bits */
+    void *slots;         /* weir_sample_slot or weir_sample_wide_slot */
+    uint32_t slot_bits;  /* the table has 2^slot_bits */
+    uint64_t slots_used; /* at most so many, ever: those behind them are of no epoch yet */
     uint32_t epoch;
     /* of the batch of parents at hand */
     weir_sample_window windows[WEIR_SAMPLE_BATCH];
@@ -78,10 +79,13 @@ struct weir_block {
     uint64_t *events; /* of each target: its own event */
     uint32_t *used;   /* of each target: edges so far  */
     uint8_t *cut;
+    uint32_t settled, settled_edges[WEIR_SAMPLE_STEPS_MAX]; /* of nodes and edges, at most so many, ever */
 };
 
 /* plan.c.  WEIR_EINVAL, WEIR_ELIMIT. */
 weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_source *source, weir_sample_plan *planp);
+/* block.c: puts what is filled into large pages, for it is read at random. */
+void weir_sample_block_settle(const weir_sampler *sampler, weir_block *block);
 /* expand.c: the edges of one step. */
 weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step);
 /* number.c: the nodes of one hop and type, from the edges of all steps that lead there. */

@@ -3,9 +3,11 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/queue.h>
+#include <weir/store/base/rng.h>
 #include <weir/store/base/thread.h>
 
 static weir_alloc_stats stats(void) {
@@ -98,6 +100,43 @@ static void large_blocks_have_their_size(void **state) {
         weir_free(block);
     }
     assert_null(weir_large_alloc(SIZE_MAX));
+}
+
+/* Of [from, to), the pages that are in memory. */
+static size_t resident(uint8_t *from, const uint8_t *to) {
+    enum { PAGE = 4096 };
+    static unsigned char in[((size_t)32 << 20) / PAGE];
+    uint8_t *begin = from + (PAGE - (uintptr_t)from % PAGE) % PAGE;
+    const size_t pages = (size_t)(to - begin) / PAGE;
+    size_t count = 0;
+    assert_true(pages <= sizeof in && mincore(begin, pages * PAGE, in) == 0);
+    for (size_t i = 0; i < pages; i++)
+        count += in[i] & 1;
+    return count;
+}
+
+/* Whether or not the system has large pages to give. */
+static void what_settles_stays_and_what_is_empty_takes_no_memory(void **state) {
+    (void)state;
+    enum { MIB = 1 << 20, ALL = 32 * MIB };
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    for (unsigned round = 0; round < 20; round++) {
+        uint8_t *block = mmap(NULL, ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        size_t at = weir_rng_below(&rng, 3 * MIB), settled = 0, filled = 0;
+        assert_true(block != MAP_FAILED);
+        while (filled < 19 * MIB) {
+            size_t more = weir_rng_below(&rng, 9 * MIB);
+            for (size_t i = filled; i < filled + more; i++)
+                block[at + i] = (uint8_t)(i * 7 + i / 251);
+            filled += more;
+            weir_large_settle(block + at, settled, filled);
+            settled = filled;
+            for (size_t i = 0; i < filled; i += 97)
+                assert_int_equal(block[at + i], (uint8_t)(i * 7 + i / 251));
+            if (at + filled + MIB < ALL) assert_int_equal(resident(block + at + filled + MIB, block + ALL), 0);
+        }
+        munmap(block, ALL);
+    }
 }
 
 static void align_badly(void *alignment) {
@@ -261,7 +300,7 @@ static void an_array_grows_or_stays(void **state) {
 WEIR_TESTS(WEIR_CASE(an_array_grows_or_stays), WEIR_CASE(blocks_and_bytes_are_counted),
            WEIR_CASE(size_zero_gives_a_pointer_of_its_own), WEIR_CASE(calloc_is_zeroed_and_refuses_overflow),
            WEIR_CASE(realloc_keeps_content_and_on_failure_the_block), WEIR_CASE(aligned_blocks_are_aligned),
-           WEIR_CASE(large_blocks_have_their_size), WEIR_CASE(alignment_that_is_none_dies),
-           WEIR_CASE(strings_are_copied_to_their_end_or_the_limit), WEIR_CASE(nth_allocation_fails_once),
-           WEIR_CASE(every_function_can_fail), WEIR_CASE(blocks_outlive_their_threads),
-           WEIR_CASE(gauge_is_never_negative))
+           WEIR_CASE(large_blocks_have_their_size), WEIR_CASE(what_settles_stays_and_what_is_empty_takes_no_memory),
+           WEIR_CASE(alignment_that_is_none_dies), WEIR_CASE(strings_are_copied_to_their_end_or_the_limit),
+           WEIR_CASE(nth_allocation_fails_once), WEIR_CASE(every_function_can_fail),
+           WEIR_CASE(blocks_outlive_their_threads), WEIR_CASE(gauge_is_never_negative))
