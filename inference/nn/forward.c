@@ -181,21 +181,29 @@ static void forward_edge_means(forward_pass *p) {
     const bool sees_edges = weir_nn_way_of(p->shape)->sees_edges;
     for (uint32_t s = 0; s < p->shape->step_count; s++) {
         const weir_block_edges *e = &b->edges[s];
+        const bool alike = e->alike && !sees_edges;
+        const uint32_t parents = e->parent_end - e->parent_begin, times = alike ? 1 : e->count;
         uint32_t width = p->shape->edges[p->shape->steps[s].relation].width, cols = weir_nn_edge_cols(p->nn, s);
-        weir_real *out = forward_reals(p, e->parent_end - e->parent_begin, cols);
+        weir_real *out = forward_reals(p, parents, cols);
         size_t mark = weir_nn_workspace_mark(p->w);
-        weir_real *codes = forward_reals(p, e->count, WEIR_TIME_CODE_COUNT);
+        weir_real *codes = alike ? NULL : forward_reals(p, e->count, WEIR_TIME_CODE_COUNT);
         weir_ages ages = {.before_us = forward_bring_array(p, b->before_us, b->targets, sizeof(int64_t)),
                           .groups = forward_bring_array(p, b->groups, b->nodes, sizeof(uint32_t)),
-                          .parents = forward_bring_array(p, e->parents, e->count, sizeof(uint32_t)),
-                          .times = forward_bring_array(p, e->times, e->count, sizeof(int64_t))};
+                          .times = forward_bring_array(p, e->times, times, sizeof(int64_t))};
+        if (!alike) ages.parents = forward_bring_array(p, e->parents, e->count, sizeof(uint32_t));
         const weir_real *numbers =
             width ? forward_bring_array(p, p->batch->edges[s], (size_t)e->count * width, sizeof *out) : NULL;
         if (p->starved) return;
         weir_segments segments = forward_segments_of(p, s, NULL);
         if (width > 0) p->k->segment_mean(p->k, &segments, width, numbers, width, out, cols);
-        p->k->time_code(p->k, e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
-        p->k->segment_mean(p->k, &segments, WEIR_TIME_CODE_COUNT, codes, WEIR_TIME_CODE_COUNT, out + width, cols);
+        if (alike) { /* so are the ages of a parent's edges: one code a parent is enough */
+            ages.groups += e->parent_begin;
+            p->k->time_code(p->k, parents, &ages, out + width, cols);
+            p->k->segment_mean_alike(p->k, &segments, WEIR_TIME_CODE_COUNT, out + width, cols);
+        } else {
+            p->k->time_code(p->k, e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
+            p->k->segment_mean(p->k, &segments, WEIR_TIME_CODE_COUNT, codes, WEIR_TIME_CODE_COUNT, out + width, cols);
+        }
         p->k->segment_log_count(p->k, &segments, out + width + WEIR_TIME_CODE_COUNT, cols);
         if (!sees_edges) weir_nn_workspace_back(p->w, mark);
         p->w->edge_means[s] = out;

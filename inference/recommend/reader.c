@@ -66,7 +66,7 @@ static weir_err reader_add(weir_recommend_reader *r, uint32_t which, const weir_
     const weir_recommend_relation *relation = &r->rule->relations[which];
     for (uint32_t i = 0; i < window->count; i++) {
         int64_t time_us;
-        memcpy(&time_us, window->times + (size_t)i * window->stride, sizeof time_us);
+        memcpy(&time_us, window->times + (size_t)i * window->times_stride, sizeof time_us);
         if (time_us >= before_us) // RECOMMEND-R2; lists on disk may be out of order
             return WEIR_ERR(WEIR_ECORRUPT, "an edge of relation %u is out of the order of times; verify the data",
                             relation->relation);

@@ -52,7 +52,11 @@ static int64_t arrays_word_at(const void *array, uint64_t index, uint32_t stride
 }
 
 static int64_t arrays_time_at(const weir_sample_csr *csr, int64_t edge) {
-    return arrays_word_at(csr->times, (uint64_t)edge, csr->edge_stride);
+    return csr->times ? arrays_word_at(csr->times, (uint64_t)edge, csr->edge_stride) : csr->newest_us;
+}
+
+static void arrays_time_ahead(const weir_sample_csr *csr, int64_t edge) {
+    if (csr->times) __builtin_prefetch(arrays_at(csr->times, (uint64_t)edge, csr->edge_stride));
 }
 
 static weir_err arrays_ids(weir_sample_source *source, const weir_target *targets, uint32_t count, uint64_t *ids) {
@@ -98,7 +102,7 @@ static weir_err arrays_fetch_lists(const weir_sample_csr *csr, const weir_sample
                             (unsigned long long)ask->parents[i], (long long)begin, (long long)end,
                             (unsigned long long)csr->edges);
         }
-        __builtin_prefetch(arrays_at(csr->times, (uint64_t)begin, csr->edge_stride));
+        arrays_time_ahead(csr, begin);
         spans[i] = (arrays_span){begin, end};
     }
     return WEIR_OK;
@@ -112,7 +116,7 @@ static void arrays_halve(const weir_sample_csr *csr, int64_t before_us, arrays_s
     } else {
         s->high = middle;
     }
-    __builtin_prefetch(arrays_at(csr->times, (uint64_t)(s->low + (s->high - s->low) / 2), csr->edge_stride));
+    arrays_time_ahead(csr, s->low + (s->high - s->low) / 2);
 }
 
 /* Moves the begin of each list to its first edge that is older: all searches a step each, so that misses overlap. */
@@ -124,7 +128,7 @@ static void arrays_seek_begins(const weir_sample_csr *csr, const weir_sample_ask
         if (begin == end || csr->newest_us < ask->before_us[i] || arrays_time_at(csr, begin) < ask->before_us[i])
             continue;
         searches[left++] = (arrays_search){begin + 1, end, i};
-        __builtin_prefetch(arrays_at(csr->times, (uint64_t)(begin + 1 + (end - begin - 1) / 2), csr->edge_stride));
+        arrays_time_ahead(csr, begin + 1 + (end - begin - 1) / 2);
     }
     while (left > 0) {
         uint32_t kept = 0;
@@ -175,7 +179,7 @@ static void arrays_gather(arrays_source *s, const weir_sample_csr *csr, arrays_s
     window->times = (const uint8_t *)&s->seen[at].time_us;
     window->events = csr->events ? s->seen_events + at : NULL;
     window->places = s->seen_places + at;
-    window->stride = sizeof s->seen[0];
+    window->stride = window->times_stride = sizeof s->seen[0];
     window->count = count;
 }
 
@@ -224,11 +228,13 @@ static weir_err arrays_windows(weir_sample_source *source, const weir_sample_ask
         WEIR_ASSERT(begin >= 0 && count >= 0 && (uint64_t)spans[i].end <= csr->edges);
         windows[i] = (weir_sample_window){
             .neighbors = arrays_at(csr->neighbors, (uint64_t)begin, csr->edge_stride),
-            .times = arrays_at(csr->times, (uint64_t)begin, csr->edge_stride),
+            .times = csr->times ? arrays_at(csr->times, (uint64_t)begin, csr->edge_stride)
+                                : (const uint8_t *)&csr->newest_us,
             .events = csr->events ? csr->events + begin : NULL,
             .first = (uint64_t)begin,
             .id = (uint64_t)arrays_word_at(csr->ids, ask->parents[i], csr->id_stride),
             .stride = csr->edge_stride,
+            .times_stride = csr->times ? csr->edge_stride : 0,
             .count = count > ask->limit ? ask->limit : (uint32_t)count,
         };
     }

@@ -20,11 +20,12 @@ typedef struct expansion {
     const weir_block_columns *columns;
     uint32_t index;    /* of the step  */
     uint32_t position; /* in the columns */
+    bool alike;        /* no time was read but the one of all */
 } expansion;
 
 static int64_t expand_time_at(const weir_sample_window *window, uint32_t position) {
     int64_t time_us;
-    memcpy(&time_us, window->times + (size_t)position * window->stride, sizeof time_us);
+    memcpy(&time_us, window->times + (size_t)position * window->times_stride, sizeof time_us);
     return time_us;
 }
 
@@ -105,14 +106,14 @@ static weir_err expand_write_events(const expansion *x, const weir_sample_window
     return WEIR_OK;
 }
 
-/* The hot loop: returns the newest time of the picks. Stride and width are constants where this is inlined. */
-static inline int64_t expand_gather(const weir_sample_window *window, size_t stride, const uint32_t *picks,
-                                    uint32_t count, size_t width, uint8_t *restrict neighbors,
+/* The hot loop: returns the newest time of the picks. Strides and width are constants where this is inlined. */
+static inline int64_t expand_gather(const weir_sample_window *window, size_t stride, size_t times_stride,
+                                    const uint32_t *picks, uint32_t count, size_t width, uint8_t *restrict neighbors,
                                     int64_t *restrict times) {
     int64_t newest_us = INT64_MIN;
     for (uint32_t i = 0; i < count; i++) {
         memcpy(neighbors + i * width, window->neighbors + picks[i] * stride, width);
-        memcpy(&times[i], window->times + picks[i] * stride, sizeof times[i]);
+        memcpy(&times[i], window->times + picks[i] * times_stride, sizeof times[i]);
         newest_us = times[i] > newest_us ? times[i] : newest_us;
     }
     return newest_us;
@@ -126,11 +127,13 @@ static weir_err expand_write_columns(expansion *x, const weir_sample_window *win
     uint8_t *neighbors = (uint8_t *)c->neighbors + at * weir_sample_vertex_bytes(x->sampler->source);
     int64_t *times = c->times + at;
     WEIR_ASSERT(count <= x->sampler->plan.edges_max[x->index] - at); /* SAMPLE-P4 */
-    int64_t newest_us = wide ? expand_gather(window, window->stride, picks, count, 16, neighbors, times)
-                        : window->stride == 8 ? expand_gather(window, 8, picks, count, 8, neighbors, times)
-                        : window->stride == 16
-                            ? expand_gather(window, 16, picks, count, 8, neighbors, times)
-                            : expand_gather(window, window->stride, picks, count, 8, neighbors, times);
+    const uint32_t stride = window->stride, times_stride = window->times_stride;
+    int64_t newest_us = wide ? expand_gather(window, stride, times_stride, picks, count, 16, neighbors, times)
+                        : stride == 8 && times_stride == 0
+                            ? expand_gather(window, 8, 0, picks, count, 8, neighbors, times)
+                        : stride == 16 && times_stride == 16
+                            ? expand_gather(window, 16, 16, picks, count, 8, neighbors, times)
+                            : expand_gather(window, stride, times_stride, picks, count, 8, neighbors, times);
     /* SAMPLE-P2. Arrays come from files: that their times fall is checked here, where each is read anyway. */
     if (count > 0 && newest_us >= before_us) {
         return WEIR_ERR(WEIR_ECORRUPT,
@@ -145,6 +148,7 @@ static weir_err expand_write_columns(expansion *x, const weir_sample_window *win
     for (uint32_t i = 0; window->places && i < count; i++)
         c->refs[at + i] = window->places[picks[i]];
     x->position += count;
+    x->alike = x->alike && (count == 0 || times_stride == 0);
     return window->edges ? expand_write_events(x, window, at, picks, count) : WEIR_OK;
 }
 
@@ -218,7 +222,7 @@ static weir_err expand_draw_batch(const expansion *x, const weir_sample_ask *ask
         s->pick_counts[i] = err ? 0 : expand_draw(x, groups[i], &stream, window->count, picks);
         for (uint32_t p = 0; p < s->pick_counts[i]; p++) {
             __builtin_prefetch(window->neighbors + (size_t)picks[p] * window->stride);
-            __builtin_prefetch(window->times + (size_t)picks[p] * window->stride);
+            if (window->times_stride) __builtin_prefetch(window->times + (size_t)picks[p] * window->times_stride);
         }
     }
     return err;
@@ -245,7 +249,7 @@ static weir_err expand_batch(expansion *x, weir_sample_ask ask, uint32_t begin, 
 }
 
 weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step) {
-    expansion x = {sampler, block, &sampler->steps[step], &block->columns[step], step, 0};
+    expansion x = {sampler, block, &sampler->steps[step], &block->columns[step], step, 0, true};
     uint16_t type = sampler->plan.parent_type[step];
     weir_block_range parents = block->ranges[(x.step->hop - 1) * sampler->plan.types + type];
     weir_sample_ask ask = {
@@ -267,5 +271,6 @@ weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t s
         err = own ? expand_own(&x, ask, p) : expand_batch(&x, ask, p, end);
     }
     block->edges[step].count = x.position;
+    block->edges[step].alike = x.alike && x.position > 0;
     return err;
 }

@@ -116,6 +116,7 @@ static weir_err live_windows(weir_sample_source *source, const weir_sample_ask *
             .edges = found[i].edges,
             .id = weir_vertex_low(ask->parent_ids[i]),
             .stride = sizeof(weir_edge),
+            .times_stride = sizeof(weir_edge),
             .count = found[i].count,
         };
     }

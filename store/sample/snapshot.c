@@ -53,28 +53,29 @@ static void snapshot_tables_free(void *tables) {
     weir_free(t);
 }
 
-/* Where pairs were loaded, two columns are read with one stride. */
+/* Where pairs were loaded, two columns are read with one stride. Without times no time is read. */
 static weir_err snapshot_tables_fill_csr(snapshot_tables *t, const weir_snapshot *snapshot, uint32_t relation,
                                          weir_direction direction) {
     const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, relation, direction);
     const weir_sample_ends *ends = &t->ends[relation];
     const uint64_t *own = t->ids[direction == WEIR_OUT ? ends->from : ends->to];
     uint32_t at = 2 * relation + direction;
-    bool paired = e->vertex_pairs != NULL;
+    const bool paired = e->vertex_pairs != NULL;
+    const int64_t *times = paired ? e->edge_pairs + 1 : e->times;
     t->csrs[at] = (weir_sample_csr){
         .indptr = paired ? e->vertex_pairs : e->indptr,
         .ids = paired ? (const uint64_t *)(e->vertex_pairs + 1) : own,
         .neighbors = paired ? e->edge_pairs : e->neighbors,
-        .times = paired ? e->edge_pairs + 1 : e->times,
+        .times = e->has_times ? times : NULL,
         .vertex_stride = paired ? 16 : 8,
         .id_stride = sizeof(weir_vertex_pair), /* also that of pairs */
-        .edge_stride = paired ? 16 : 8,
+        .edge_stride = paired && e->has_times ? 16 : 8,
         .events = e->events,
         .until_us = e->until_us,
         .feature_count = e->column_count,
         .vertices = e->vertices,
         .edges = e->edges,
-        .newest_us = e->newest_us,
+        .newest_us = e->has_times ? e->newest_us : 0,
         .expire_us = e->expire_us,
     };
     t->csrs[at].features = t->features[at] = weir_calloc(e->column_count + 1, sizeof *t->features[at]);

@@ -29,6 +29,15 @@ static weir_err load_pairs(const void *left, uint64_t left_count, const void *ri
     return WEIR_OK;
 }
 
+static weir_err load_neighbors(const int64_t *neighbors, uint64_t count, const int64_t **loadedp) {
+    void *memory;
+    weir_err err = load_alloc((size_t)count * sizeof *neighbors, &memory);
+    if (err) return err;
+    if (count > 0) memcpy(memory, neighbors, (size_t)count * sizeof *neighbors);
+    *loadedp = memory;
+    return WEIR_OK;
+}
+
 /* The type's extras once more, of which each matrix is a copy. */
 static weir_err load_matrices(weir_snapshot_vertices *v) {
     weir_snapshot_extra *extras = weir_calloc((size_t)v->extra_count + 1, sizeof *extras);
@@ -59,7 +68,8 @@ weir_err weir_snapshot_load(weir_snapshot *s) {
         weir_snapshot_edges *e = &s->edges[i];
         const weir_vertex_pair *ids = s->vertices[i % 2 == WEIR_OUT ? r->from : r->to].ids;
         err = load_pairs(e->indptr, e->vertices + 1, &ids->low, e->vertices, 2, &e->vertex_pairs);
-        if (!err) err = load_pairs(e->neighbors, e->edges, e->times, e->edges, 1, &e->edge_pairs);
+        if (!err && e->has_times) err = load_pairs(e->neighbors, e->edges, e->times, e->edges, 1, &e->edge_pairs);
+        if (!err && !e->has_times) err = load_neighbors(e->neighbors, e->edges, &e->edge_pairs);
     }
     weir_snapshot_give_back(s); /* the files that were copied */
     return err;
@@ -73,7 +83,8 @@ uint64_t weir_snapshot_load_bytes(const weir_snapshot *s) {
             bytes += v->own * v->extras[j].columns * sizeof *v->extras[j].matrix;
     }
     for (uint32_t i = 0; i < 2 * weir_schema_relation_count(s->description.schema); i++)
-        bytes += (s->edges[i].vertices + 1 + s->edges[i].edges) * 2 * sizeof(int64_t);
+        bytes +=
+            ((s->edges[i].vertices + 1) * 2 + s->edges[i].edges * (s->edges[i].has_times ? 2 : 1)) * sizeof(int64_t);
     return bytes;
 }
 

@@ -77,11 +77,17 @@ TIMED(segment_mean_back, MEANS,
       (const weir_kernels *k, const weir_segments *s, uint32_t c, const weir_real *d, uint32_t l, weir_real *x,
        uint32_t m),
       (k, s, c, d, l, x, m))
+TIMED(segment_mean_back_first, MEANS,
+      (const weir_kernels *k, const weir_segments *s, uint32_t c, const weir_real *d, uint32_t l, weir_real *x,
+       uint32_t from, uint32_t end),
+      (k, s, c, d, l, x, from, end))
 TIMED(segment_sum, MEANS,
       (const weir_kernels *k, const weir_segments *s, const weir_real *w, uint32_t c, const weir_real *x, uint32_t l,
        weir_real *o, uint32_t m),
       (k, s, w, c, x, l, o, m))
 TIMED(segment_log_count, MEANS, (const weir_kernels *k, const weir_segments *s, weir_real *o, uint32_t l), (k, s, o, l))
+TIMED(segment_mean_alike, TIME, (const weir_kernels *k, const weir_segments *s, uint32_t c, weir_real *x, uint32_t l),
+      (k, s, c, x, l))
 TIMED(time_code, TIME, (const weir_kernels *k, uint32_t n, const weir_ages *a, weir_real *o, uint32_t l),
       (k, n, a, o, l))
 TIMED(embed, EMBED,
@@ -135,8 +141,10 @@ static weir_kernels timed_kernels(void) {
     k.compose = timed_compose;
     k.segment_mean = timed_segment_mean;
     k.segment_mean_back = timed_segment_mean_back;
+    k.segment_mean_back_first = timed_segment_mean_back_first;
     k.segment_sum = timed_segment_sum;
     k.segment_log_count = timed_segment_log_count;
+    k.segment_mean_alike = timed_segment_mean_alike;
     k.time_code = timed_time_code;
     k.embed = timed_embed;
     k.embed_back = timed_embed_back;

@@ -205,6 +205,11 @@ FAR_OF_SEGMENTS(segment_mean_back,
                 (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *dout,
                  uint32_t lddout, weir_real *dx, uint32_t lddx),
                 (far_cpu(), segments, cols, dout, lddout, dx, lddx), segments->offsets, segments->index, dout, dx);
+FAR_OF_SEGMENTS(segment_mean_back_first,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, const weir_real *dout,
+                 uint32_t lddout, weir_real *dx, uint32_t begin, uint32_t end),
+                (far_cpu(), segments, cols, dout, lddout, dx, begin, end), segments->offsets, segments->index, dout,
+                dx);
 FAR_OF_SEGMENTS(segment_sum,
                 (const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols,
                  const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout),
@@ -302,6 +307,9 @@ FAR(head_products_back,
 FAR_OF_SEGMENTS(segment_log_count,
                 (const weir_kernels *k, const weir_segments *segments, weir_real *out, uint32_t ldout),
                 (far_cpu(), segments, out, ldout), segments->offsets, segments->index, out);
+FAR_OF_SEGMENTS(segment_mean_alike,
+                (const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x, uint32_t ldx),
+                (far_cpu(), segments, cols, x, ldx), segments->offsets, segments->index, x);
 FAR(time_code, (const weir_kernels *k, uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout),
     (far_cpu(), rows, ages, out, ldout), ages->before_us, ages->groups, ages->parents, ages->times, out);
 FAR(compose, (const weir_kernels *k, size_t count, const uint32_t *outer, const uint32_t *inner, uint32_t *out),
@@ -393,6 +401,7 @@ static const weir_kernels far_table = {
     .scatter_add_rows = far_scatter_add_rows,
     .segment_mean = far_segment_mean,
     .segment_mean_back = far_segment_mean_back,
+    .segment_mean_back_first = far_segment_mean_back_first,
     .segment_sum = far_segment_sum,
     .segment_sum_back = far_segment_sum_back,
     .segment_degrees = far_segment_degrees,
@@ -417,6 +426,7 @@ static const weir_kernels far_table = {
     .head_products = far_head_products,
     .head_products_back = far_head_products_back,
     .segment_log_count = far_segment_log_count,
+    .segment_mean_alike = far_segment_mean_alike,
     .time_code = far_time_code,
     .compose = far_compose,
     .rebase = far_rebase,

@@ -384,6 +384,7 @@ static weir_err remote_windows(weir_sample_source *source, const weir_sample_ask
             .places = (const uint64_t *)(const void *)s->positions.bytes + s->next_edge,
             .events = s->events.length ? (const uint64_t *)(const void *)s->events.bytes + s->next_edge : NULL,
             .stride = sizeof *seen,
+            .times_stride = sizeof *seen,
             .count = count,
         };
         s->next_edge += count;

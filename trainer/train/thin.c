@@ -67,6 +67,7 @@ weir_err weir_train_thin(weir_train_thinned *t, const weir_block_edges *edges, u
                                  .offsets = t->offsets,
                                  .parents = t->parents,
                                  .children = t->children,
-                                 .times = t->times};
+                                 .times = t->times,
+                                 .alike = edges->alike && seen > 0};
     return WEIR_OK;
 }

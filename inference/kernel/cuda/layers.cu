@@ -191,7 +191,9 @@ static void cuda_dropout(const weir_kernels *k, uint32_t rows, uint32_t cols, co
 #define LAYER_AGE_SECONDS_MAX 4e9 /* 127 years */
 
 static __device__ __forceinline__ double layer_age_seconds(const weir_ages *a, size_t i) {
-    const double us = static_cast<double>(a->before_us[a->groups[a->parents[i]]]) - static_cast<double>(a->times[i]);
+    const size_t parent = a->parents ? a->parents[i] : i;
+    const double us =
+        static_cast<double>(a->before_us[a->groups[parent]]) - static_cast<double>(a->times[a->parents ? i : 0]);
     const double seconds = us > 0 ? us * 1e-6 : 0;
     return seconds < LAYER_AGE_SECONDS_MAX ? seconds : LAYER_AGE_SECONDS_MAX;
 }

@@ -279,6 +279,14 @@ static void cuda_segment_mean_back(const weir_kernels *k, const weir_segments *s
                      "segment_mean_back");
 }
 
+static void cuda_segment_mean_back_first(const weir_kernels *k, const weir_segments *s, uint32_t cols,
+                                         const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t begin,
+                                         uint32_t end) {
+    const size_t first = static_cast<size_t>(begin) * cols, cells = static_cast<size_t>(end - begin) * cols;
+    if (cells > 0) k->zero(k, dx + first, cells * sizeof *dx);
+    cuda_segment_mean_back(k, s, cols, dout, lddout, dx, cols);
+}
+
 struct turn_of_sums {
     const weir_real *dout, *weights;
     weir_real each;
@@ -466,6 +474,7 @@ void weir_cuda_turned(weir_kernels *kernels) {
     kernels->scatter_add_rows = cuda_scatter_add_rows;
     kernels->embed_back = cuda_embed_back;
     kernels->segment_mean_back = cuda_segment_mean_back;
+    kernels->segment_mean_back_first = cuda_segment_mean_back_first;
     kernels->segment_sum_back = cuda_segment_sum_back;
     kernels->segment_deviation_back = cuda_segment_deviation_back;
     kernels->segment_mix_back = cuda_segment_mix_back;

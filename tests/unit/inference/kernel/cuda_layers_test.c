@@ -217,10 +217,13 @@ static void check_time(twins *t, uint32_t rows, uint32_t cols) {
     const uint32_t times = twins_add(t, of_edges, rows * sizeof *of_edges, READ),
                    before = twins_add(t, of_groups, groups_count * sizeof *of_groups, READ),
                    groups = twins_indices(t, cols, groups_count, READ), parents = twins_indices(t, rows, cols, READ),
-                   out = twins_reals(t, (size_t)rows * ldout, REALS);
+                   out = twins_reals(t, (size_t)rows * ldout, REALS), own = twins_indices(t, rows, groups_count, READ),
+                   out_of_one = twins_reals(t, (size_t)rows * ldout, REALS);
     BOTH(t, k, at) {
         const weir_ages ages = {at[before], at[groups], at[parents], at[times]};
         k->time_code(k, rows, &ages, at[out], ldout);
+        const weir_ages of_one = {at[before], at[own], NULL, at[times]};
+        if (rows > 0) k->time_code(k, rows, &of_one, at[out_of_one], ldout);
     }
 }
 

@@ -65,6 +65,23 @@ static void check_sums_back(twins *t, uint32_t count, uint32_t cols) {
     }
 }
 
+static void check_alike_and_first(twins *t, uint32_t count, uint32_t cols) {
+    const lists l = twins_lists(t, count);
+    const uint32_t ldx = cols + below(3), behind = below(3);
+    const uint32_t x = twins_reals(t, (size_t)count * ldx, REALS), dout = twins_reals(t, (size_t)count * ldx, READ),
+                   dx = twins_reals(t, (size_t)(l.rows + behind) * cols, REALS);
+    BOTH(t, k, at) {
+        const weir_segments s = segments_at(at, &l);
+        k->segment_mean_alike(k, &s, cols, at[x], ldx);
+        k->segment_mean_back_first(k, &s, cols, at[dout], ldx, at[dx], 0, l.rows);
+    }
+}
+
+static void means_of_rows_alike_and_first_gradients(void **state) {
+    (void)state;
+    each_shape(check_alike_and_first);
+}
+
 static void sums_of_segments_back(void **state) {
     (void)state;
     each_shape(check_sums_back);
@@ -241,6 +258,7 @@ static void k1_long_lists_have_the_bits_of_a_loop(void **state) {
     }
 }
 
-WEIR_TESTS(WEIR_CASE(sums_of_segments), WEIR_CASE(sums_of_segments_back), WEIR_CASE(degrees_and_joined_lists),
-           WEIR_CASE(the_most_and_differences), WEIR_CASE(attention), WEIR_CASE(attention_back), WEIR_CASE(scores_back),
-           WEIR_CASE(rows_that_many_add_to), WEIR_CASE(k1_long_lists_have_the_bits_of_a_loop))
+WEIR_TESTS(WEIR_CASE(sums_of_segments), WEIR_CASE(means_of_rows_alike_and_first_gradients),
+           WEIR_CASE(sums_of_segments_back), WEIR_CASE(degrees_and_joined_lists), WEIR_CASE(the_most_and_differences),
+           WEIR_CASE(attention), WEIR_CASE(attention_back), WEIR_CASE(scores_back), WEIR_CASE(rows_that_many_add_to),
+           WEIR_CASE(k1_long_lists_have_the_bits_of_a_loop))

@@ -250,6 +250,45 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
     free(dall_out);
 }
 
+/* Rows of their own, as many times as a segment has entries; and the way back to rows that held nothing. */
+static void check_alike_and_first(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const uint32_t from = 1 + below(50), begin = below(3), ldx = cols + below(3), all = begin + from + below(3);
+    uint32_t *offsets = array(rows + 1, sizeof *offsets);
+    for (uint32_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + below(6);
+    uint32_t *index = random_index(offsets[rows], from);
+    for (uint32_t e = 0; e < offsets[rows]; e++) /* as a sampler numbers them, for a while, and then any */
+        index[e] = begin + (e < from && below(8) ? e : index[e]);
+    const weir_segments s = {.count = rows, .offsets = offsets, .index = index};
+    weir_real *x = random_reals(rows * ldx), *dout = random_reals(rows * ldx), *dx = random_reals(all * cols);
+    double *expected = doubles_of(x, rows * ldx);
+    naive_sum *back = naive_sums_of(dx, all * cols);
+    for (uint32_t i = 0; i < from * cols; i++)
+        back[begin * cols + i] = (naive_sum){0};
+    for (uint32_t i = 0; i < rows; i++) {
+        const uint32_t count = offsets[i + 1] - offsets[i];
+        for (uint32_t c = 0; c < cols && count == 0; c++)
+            expected[i * ldx + c] = 0;
+        for (uint32_t e = offsets[i]; e < offsets[i + 1]; e++)
+            for (uint32_t c = 0; c < cols; c++)
+                naive_add(&back[index[e] * cols + c], (double)dout[i * ldx + c] / count);
+    }
+    for (uint32_t i = 0; i < from * cols; i++)
+        dx[begin * cols + i] = NAN; /* is not read */
+    k->segment_mean_alike(k, &s, cols, x, ldx);
+    k->segment_mean_back_first(k, &s, cols, dout, ldx, dx, begin, begin + from);
+    assert_close(x, expected, rows * ldx, "mean of rows alike");
+    assert_sums(dx, back, all * cols, "dx of a mean, first");
+    free(offsets);
+    free(index);
+    free(dout);
+}
+
+static void means_of_rows_alike_and_first_gradients(void **state) {
+    (void)state;
+    each_table(check_alike_and_first);
+}
+
 static void segments_have_means_and_sums(void **state) {
     (void)state;
     each_table(check_segments);
@@ -272,6 +311,17 @@ static void check_time_code(const weir_kernels *k, uint32_t rows, uint32_t cols)
     }
     k->time_code(k, rows, &(weir_ages){before, groups, parents, times}, out, 9);
     assert_close(out, expected, rows * 9, "time code");
+    uint32_t *own = array(rows, sizeof *own); /* without parents: of one time, and each row's own group */
+    for (uint32_t i = 0; i < rows; i++) {
+        own[i] = groups[parents[i]];
+        times[i] = times[0];
+    }
+    weir_real *again = random_reals(rows * 9);
+    k->time_code(k, rows, &(weir_ages){before, groups, parents, times}, again, 9);
+    double *same = doubles_of(again, rows * 9);
+    k->time_code(k, rows, &(weir_ages){before, own, NULL, times}, again, 9);
+    assert_close(again, same, rows * 9, "time code of one time");
+    free(own);
     free(times);
     free(groups);
     free(parents);
@@ -587,6 +637,8 @@ static void k2_nothing_touches_nothing(void **state) {
     k->embed_back(k, 0, 5, NULL, 1, NULL, NULL);
     k->segment_mean(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
     k->segment_mean_back(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
+    k->segment_mean_alike(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5);
+    k->segment_mean_back_first(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 0, 0);
     k->segment_sum(k, &(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, 5, NULL, 5);
     k->segment_dropout(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, &(weir_dropout){.rate = 0.5}, NULL);
     k->approach(k, 0, 1, NULL, NULL);
@@ -624,8 +676,9 @@ static void k3_memory_is_all_that_can_fail(void **state) {
 
 WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter),
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
-           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu),
-           WEIR_CASE(relu_keeps_nan), WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
+           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(means_of_rows_alike_and_first_gradients),
+           WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
+           WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
            WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(dropout_of_segments_goes_by_their_keys),
            WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2), WEIR_CASE(adagrad_divides_by_all_squares),
            WEIR_CASE(k1_same_arguments_same_bits), WEIR_CASE(k2_nothing_touches_nothing),

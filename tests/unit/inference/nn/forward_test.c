@@ -233,8 +233,42 @@ static void every_allocation_of_open_may_fail(void **state) {
     nn_close(&f);
 }
 
+/* Whether a block says that all edges of a step have one time changes no bit of what is made of them. */
+static void one_time_of_all_edges_changes_no_bit(void **state) {
+    (void)state;
+    for (weir_nn_network network = 0; network < WEIR_NN_NETWORKS; network++) {
+        nn_fixture f;
+        weir_real logits[2][NN_TARGETS];
+        weir_block_edges edges[WEIR_SAMPLE_STEPS_MAX];
+        nn_open_network(&f, weir_test_seed(), "find", 12, NN_ALL, network, 0);
+        nn_random_batch(&f);
+        weir_block_view view = *f.batch.block;
+        uint32_t alike = 0;
+        for (uint32_t s = 0; s < view.steps; s++) {
+            edges[s] = view.edges[s];
+            int64_t *times = fixture_array(edges[s].count, sizeof *times);
+            for (uint32_t e = 0; e < edges[s].count; e++)
+                times[e] = 77;
+            edges[s].times = times;
+            alike += edges[s].count > 0;
+        }
+        assert_true(alike > 0);
+        view.edges = edges;
+        f.batch.block = &view;
+        for (unsigned i = 0; i < 2; i++) {
+            for (uint32_t s = 0; s < view.steps; s++)
+                edges[s].alike = i && edges[s].count > 0;
+            run_forward(&f, false, logits[i], NULL);
+        }
+        assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+        for (uint32_t s = 0; s < view.steps; s++)
+            free((void *)(uintptr_t)edges[s].times);
+        nn_close(&f);
+    }
+}
+
 WEIR_TESTS(FORWARD_CASES, WEIR_CASE(n4_a_tape_changes_no_bit), WEIR_CASE(n5_a_target_alone_is_the_target_in_a_batch),
            WEIR_CASE(n6_a_tensor_begins_by_its_name), WEIR_CASE(init_is_glorot),
            WEIR_CASE(n8_a_known_vertex_begins_as_an_unknown_one), WEIR_CASE(a_type_that_no_step_reaches_has_no_tensor),
            WEIR_CASE(another_block_is_refused), WEIR_CASE(every_allocation_of_a_pass_may_fail),
-           WEIR_CASE(every_allocation_of_open_may_fail))
+           WEIR_CASE(every_allocation_of_open_may_fail), WEIR_CASE(one_time_of_all_edges_changes_no_bit))

@@ -572,6 +572,94 @@ static void deleted_edges_are_not_seen(void **state) {
     fixture_close(&f);
 }
 
+/* --- arrays without times ---------------------------------------------------------------------------------------- */
+
+/* One over arrays whose edges have all one time, one over the same arrays without it. */
+typedef struct timed_pair {
+    weir_sample_source *source[2];
+    weir_sampler *sampler[2];
+    weir_block *block[2];
+} timed_pair;
+
+static void timed_pair_open(timed_pair *p, bench *b, int64_t one_us) {
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned at = 0; at < 4; at++) {
+            b->fixture.csrs[at].newest_us = one_us;
+            if (i) b->fixture.csrs[at].times = NULL;
+        }
+        assert_ok(weir_sample_over_arrays(&b->fixture.arrays, &p->source[i]));
+        assert_ok(weir_sampler_open(&b->opts, p->source[i], &p->sampler[i]));
+        assert_ok(weir_block_open(p->sampler[i], &p->block[i]));
+    }
+}
+
+static void timed_pair_close(timed_pair *p) {
+    for (unsigned i = 0; i < 2; i++) {
+        weir_block_close(p->block[i]);
+        weir_sampler_close(p->sampler[i]);
+        weir_sample_source_close(p->source[i]);
+    }
+}
+
+/* What is left of a list with deleted edges is put together, with times. */
+static void check_timed_pair(timed_pair *p, weir_target target, bool deleted) {
+    for (unsigned i = 0; i < 2; i++)
+        assert_ok(weir_sample(p->sampler[i], &target, 1, p->block[i]));
+    const weir_block_view *with = weir_block_look(p->block[0]), *without = weir_block_look(p->block[1]);
+    assert_int_equal(with->nodes, without->nodes);
+    assert_memory_equal(with->vertices, without->vertices, with->nodes * sizeof *with->vertices);
+    for (uint32_t s = 0; s < with->steps; s++) {
+        const weir_block_edges *a = &with->edges[s], *b = &without->edges[s];
+        assert_int_equal(a->count, b->count);
+        assert_memory_equal(a->parents, b->parents, a->count * sizeof *a->parents);
+        assert_memory_equal(a->children, b->children, a->count * sizeof *a->children);
+        assert_memory_equal(a->times, b->times, a->count * sizeof *a->times);
+        assert_memory_equal(a->refs, b->refs, a->count * sizeof *a->refs);
+        assert_false(a->alike);
+        if (!deleted) assert_int_equal(b->alike, b->count > 0);
+    }
+}
+
+/* Seen from before that time, from just behind it, from when they have expired, and by who asks for all. */
+static void no_time_is_read_of_edges_that_have_all_one(void **state) {
+    (void)state;
+    enum { ONE_US = 500, MOMENTS = 7 };
+    const int64_t moments_us[MOMENTS] = {1, ONE_US, ONE_US + 1, ONE_US + 100, ONE_US + 101, 700, WEIR_BEFORE_ALL};
+    for (unsigned kind = 0; kind < 4; kind++) {
+        bench b = {0};
+        timed_pair pair;
+        int64_t *until_us[4];
+        const bool expires = kind & 1, deleted = kind & 2;
+        uint64_t seen = 0;
+        bench_open(&b, weir_test_seed() + kind);
+        for (unsigned at = 0; at < 4; at++) {
+            weir_sample_csr *csr = &b.fixture.csrs[at];
+            until_us[at] = fixture_array(csr->edges, sizeof *until_us[at]);
+            for (uint64_t e = 0; e < csr->edges; e++) {
+                b.fixture.times[at][e] = ONE_US;
+                until_us[at][e] =
+                    weir_rng_below(&b.rng, 3) ? INT64_MAX : ONE_US + 1 + (int64_t)weir_rng_below(&b.rng, 99);
+            }
+            if (expires) csr->expire_us = 100;
+            if (deleted) csr->until_us = until_us[at];
+        }
+        timed_pair_open(&pair, &b, ONE_US);
+        for (unsigned i = 0; i < 60; i++) {
+            weir_target target = some_target(&b);
+            target.before_us = moments_us[weir_rng_below(&b.rng, MOMENTS)];
+            check_timed_pair(&pair, target, deleted);
+            const uint32_t count = weir_block_look(pair.block[1])->edges[0].count;
+            assert_true(count == 0 || target.before_us > ONE_US);
+            seen += count;
+        }
+        assert_true(seen > 0);
+        timed_pair_close(&pair);
+        for (unsigned at = 0; at < 4; at++)
+            free(until_us[at]);
+        bench_close(&b);
+    }
+}
+
 WEIR_TESTS(WEIR_CASE(p2_targets_first_and_every_edge_real_older_and_once), WEIR_CASE(targets_of_both_types),
            WEIR_CASE(p3_a_tree_depends_on_no_batch), WEIR_CASE(p3_another_seed_another_tree),
            WEIR_CASE(p4_a_block_is_one_allocation_and_sampling_none), WEIR_CASE(open_fails_cleanly_at_every_allocation),
@@ -579,4 +667,4 @@ WEIR_TESTS(WEIR_CASE(p2_targets_first_and_every_edge_real_older_and_once), WEIR_
            WEIR_CASE(damaged_arrays_are_an_error), WEIR_CASE(a_targets_limit_cuts_its_tree_alone),
            WEIR_CASE(shared_targets_share_nodes), WEIR_CASE(inputs_are_the_distinct_vertices),
            WEIR_CASE(its_own_event_counts_at_the_first_hop), WEIR_CASE(expired_edges_are_not_seen),
-           WEIR_CASE(deleted_edges_are_not_seen))
+           WEIR_CASE(deleted_edges_are_not_seen), WEIR_CASE(no_time_is_read_of_edges_that_have_all_one))

@@ -47,7 +47,8 @@ static void fill(thin_block *b, uint32_t begin, uint64_t first_key) {
                                   .offsets = b->offsets,
                                   .parents = b->parents,
                                   .children = b->children,
-                                  .times = b->times};
+                                  .times = b->times,
+                                  .alike = true};
 }
 
 static void empty(thin_block *b) {
@@ -68,7 +69,7 @@ static void edges_that_are_seen_are_as_they_were(void **state) {
     thin_block b;
     fill(&b, 5, 1000);
     const weir_block_edges out = thinned(&t, &b, 0.5, 1);
-    assert_true(out.count > 0 && out.count < b.edges.count && !out.refs && !out.rows);
+    assert_true(out.count > 0 && out.count < b.edges.count && !out.refs && !out.rows && out.alike);
     assert_int_equal(out.offsets[0], 0);
     assert_int_equal(out.offsets[PARENTS], out.count);
     for (uint32_t p = 0; p < PARENTS; p++) {
@@ -83,6 +84,7 @@ static void edges_that_are_seen_are_as_they_were(void **state) {
                 assert_true(b.numbers[e * WIDTH + c] == (weir_real)(out.children[e] % 1000 * WIDTH + c));
         }
     }
+    assert_false(thinned(&t, &b, 1 - 1e-9, 1).alike); /* nothing is left to be alike */
     weir_train_thinned_free(&t);
     empty(&b);
 }

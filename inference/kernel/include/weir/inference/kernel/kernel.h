@@ -84,11 +84,11 @@ typedef struct weir_attention_back {
     weir_real *keys, *queries, *edges, *weights;
 } weir_attention_back;
 
-/* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, kept between 0 and 127 years. A plain
- * value. */
+/* The age of edge i is before_us[groups[parents[i]]] - times[i] microseconds, kept between 0 and 127 years. Without
+ * parents it is before_us[groups[i]] - times[0]. A plain value. */
 typedef struct weir_ages {
     const int64_t *before_us;
-    const uint32_t *groups, *parents;
+    const uint32_t *groups, *parents; /* parents may be NULL */
     const int64_t *times;
 } weir_ages;
 
@@ -188,6 +188,10 @@ struct weir_kernels {
                          uint32_t ldx, weir_real *out, uint32_t ldout);
     void (*segment_mean_back)(const weir_kernels *k, const weir_segments *segments, uint32_t cols,
                               const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t lddx);
+    /* The same to rows [begin, end) of dx, which have all entries and hold nothing yet: all of them are written. */
+    void (*segment_mean_back_first)(const weir_kernels *k, const weir_segments *segments, uint32_t cols,
+                                    const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t begin,
+                                    uint32_t end);
     /* Row i of out is the sum of segment i's entries, each times its weight, NULL: `each`;   back: adds to dx. */
     void (*segment_sum)(const weir_kernels *k, const weir_segments *segments, const weir_real *weights, uint32_t cols,
                         const weir_real *x, uint32_t ldx, weir_real *out, uint32_t ldout);
@@ -258,6 +262,9 @@ struct weir_kernels {
                                const weir_real *weights, const weir_real *dout, weir_real *dx, weir_real *dweights);
     /* out[i] = log(1 + entries of segment i) */
     void (*segment_log_count)(const weir_kernels *k, const weir_segments *segments, weir_real *out, uint32_t ldout);
+    /* x[i] = the mean of as many rows like it as segment i has entries; 0 of none */
+    void (*segment_mean_alike)(const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x,
+                               uint32_t ldx);
     /* out[i][k]: the bumps of the age of edge i. */
     void (*time_code)(const weir_kernels *k, uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout);
     /* out[i] = outer[inner[i]] */

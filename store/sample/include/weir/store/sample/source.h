@@ -32,7 +32,8 @@ typedef struct weir_sample_window {
     uint64_t first;           /* arrays without `places`: position of the first edge              */
     const uint64_t *places;   /* arrays: position of each; NULL: they follow the first            */
     uint64_t id;              /* of the parent, by which it draws: the same in every source       */
-    uint32_t stride;          /* bytes from one to the next                                       */
+    uint32_t stride;          /* bytes from one neighbour to the next                             */
+    uint32_t times_stride;    /* the same of times; 0: the relation's edges have all this one     */
     uint32_t count;
 } weir_sample_window;
 
@@ -41,7 +42,7 @@ static inline weir_sample_window weir_sample_window_part(const weir_sample_windo
                                                          uint32_t end) {
     weir_sample_window part = *window;
     part.neighbors += (size_t)begin * window->stride;
-    part.times += (size_t)begin * window->stride;
+    part.times += (size_t)begin * window->times_stride;
     if (window->events) part.events += begin;
     if (window->edges) part.edges += begin;
     if (window->places) part.places += begin;
@@ -171,7 +172,7 @@ typedef struct weir_sample_csr {
     const int64_t *indptr; /* vertices + 1                                               */
     const uint64_t *ids;   /* the low halves of the vertices' ids, the same everywhere   */
     const int64_t *neighbors;
-    const int64_t *times;
+    const int64_t *times;         /* NULL: each is newest_us                                     */
     uint32_t vertex_stride;       /* bytes from one indptr to the next; 0: 8                  */
     uint32_t id_stride;           /* the same of ids; 0: vertex_stride                        */
     uint32_t edge_stride;         /* the same of neighbors and of times; 0: 8                 */

@@ -179,13 +179,13 @@ typedef struct weir_snapshot_edges {
     const int64_t *indptr, *neighbors, *times;
     const int64_t *until_us; /* NULL: none was deleted */
     const uint64_t *events;
-    bool has_times, has_events; /* false: all are 0, and take neither disk nor memory, but for times in edge_pairs */
+    bool has_times, has_events; /* false: all are 0, and take neither disk nor memory */
     const weir_snapshot_column *columns;
     uint32_t column_count;
     int64_t newest_us;
     int64_t expire_us;
     const int64_t *vertex_pairs; /* after `load`: indptr beside the low half of the id, vertices + 1; else NULL */
-    const int64_t *edge_pairs;   /* neighbour and time                                                        */
+    const int64_t *edge_pairs;   /* neighbour and time; without times neighbours alone                        */
 } weir_snapshot_edges;
 
 typedef struct weir_snapshot_labels {
