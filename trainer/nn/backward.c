@@ -2,8 +2,9 @@
 /*
  * backward.c - the tape from its end to its beginning: inference/nn/forward.c, each line turned around (NN-B1).
  *
- * The gradient of what a layer sees has a row for each node that the layer looks at; it begins as zeros, and the
- * layer's own rows and what is gathered from the children add to it.
+ * The gradient of what a layer sees has a row for each node that the layer looks at. Rows of nodes that it has itself
+ * begin as zeros, to which its own rows and what is gathered from the children add; those behind them, by far the most,
+ * are written by the first step that comes to their type.
  */
 #include <weir/store/base/assert.h>
 #include <weir/trainer/nn/nn.h>
@@ -23,7 +24,10 @@ typedef struct backward_pass {
     weir_real *dstream; /* of what the layers below have added up, as the layer above left it; NULL: there is none */
     weir_nn_workspace *w;
     weir_nn_norm norm;
-    uint32_t hidden, layers, types;
+    const weir_sample_step *steps;
+    uint32_t hidden, layers, types, step_count;
+    uint32_t last_hop;                        /* whose rows no layer of its own adds to; 0: all rows began as zeros */
+    bool untouched[WEIR_SCHEMA_VERTICES_MAX]; /* of each type: those of that hop hold nothing yet */
     bool starved;
 } backward_pass;
 
@@ -37,6 +41,11 @@ static weir_real *backward_zeros(backward_pass *b, size_t rows, size_t cols) {
     weir_real *zeros = weir_nn_back_zeros(b->k, b->w, rows, cols);
     if (!zeros) b->starved = true;
     return zeros;
+}
+
+static void backward_zero(const backward_pass *b, weir_block_range range, weir_real *rows) {
+    const size_t first = (size_t)range.begin * b->hidden, cells = (size_t)(range.end - range.begin) * b->hidden;
+    if (cells > 0) b->k->zero(b->k, rows + first, cells * sizeof *rows);
 }
 
 static void backward_dweight(const backward_pass *b, uint32_t rows, uint32_t in, uint32_t out, const weir_real *x,
@@ -146,26 +155,32 @@ static void backward_range(const backward_pass *b, uint32_t layer, uint32_t type
 
 /* What is gathered along one step. dbelow: rows of what the children's are of; dself: one row a node, of what the layer
  * saw of it. */
-static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, uint32_t steps, const weir_real *dsum,
-                          weir_real *dbelow, weir_real *dself) {
+static void backward_step(backward_pass *b, uint32_t layer, uint32_t step, const weir_real *dsum, weir_real *dbelow,
+                          weir_real *dself) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
     const weir_block_edges *e = &b->block->edges[step];
     const uint32_t rows = e->parent_end - e->parent_begin, width = weir_nn_width(b->shape, layer);
-    const size_t first = (size_t)e->parent_begin * width, own = (size_t)e->parent_begin * b->hidden;
-    const uint64_t weight = b->plan->neighbors[(layer - 1) * steps + step];
+    const size_t sums = (size_t)e->parent_begin * width, own = (size_t)e->parent_begin * b->hidden;
+    const uint64_t weight = b->plan->neighbors[(layer - 1) * b->step_count + step];
+    const uint32_t hop = b->steps[step].hop, child = weir_nn_child_of(b->shape, step);
+    const weir_nn_network network = weir_nn_network_of(b->shape);
     if (rows == 0 || weight == WEIR_NN_NO_TENSOR) return;
     WEIR_ASSERT(e->parent_end <= t->nodes);
+    const bool first = hop == b->last_hop && b->untouched[child], writes = weir_nn_way_back_writes(network);
+    if (first) b->untouched[child] = false;
+    if (first && !writes) backward_zero(b, b->block->ranges[(size_t)hop * b->types + child], dbelow);
     const weir_nn_gather_back back = {
         .g = weir_nn_gather_of(b->nn, b->params, b->tape, layer, step),
         .kept = t->kept[step],
         .w = b->w,
-        .dout = dsum + first,
-        .dx = backward_ends_at(b, layer, weir_nn_child_of(b->shape, step)) ? NULL : dbelow,
+        .dout = dsum + sums,
+        .dx = backward_ends_at(b, layer, child) ? NULL : dbelow,
         .dparents = backward_ends_at(b, layer, weir_nn_parent_of(b->shape, step)) ? NULL : dself + own,
+        .first = first && writes,
         .gradients = b->gradients};
-    b->starved = !weir_nn_way_back_of(weir_nn_network_of(b->shape))(&back);
+    b->starved = !weir_nn_way_back_of(network)(&back);
     if (b->starved || weir_nn_gather_joins_edges(b->nn)) return;
-    backward_dweight(b, rows, weir_nn_edge_cols(b->nn, step), width, b->tape->edge_means[step], dsum + first,
+    backward_dweight(b, rows, weir_nn_edge_cols(b->nn, step), width, b->tape->edge_means[step], dsum + sums,
                      weight + (uint64_t)weir_nn_gather_rows(b->nn, layer, step) * width);
 }
 
@@ -198,19 +213,22 @@ static bool backward_stream(backward_pass *b, uint32_t layer, weir_real *d) {
  * first. */
 static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *dout) {
     const weir_nn_layer_tape *t = &b->tape->layers[layer - 1];
-    uint32_t steps, seen = layer == 1 ? t->nodes : b->tape->layers[layer - 2].nodes;
+    const uint32_t seen = layer == 1 ? t->nodes : b->tape->layers[layer - 2].nodes;
     const weir_real *below = t->below;
     bool all_end = true;
     for (uint32_t type = 0; type < b->types; type++)
         all_end = all_end && backward_ends_at(b, layer, type);
-    weir_nn_steps(b->shape, &steps);
     weir_dropout dropout = weir_nn_dropout_of(&b->tape->drop, layer);
     const bool answers = weir_nn_answers(b->shape, layer);
     if (t->stream && !backward_stream(b, layer, dout)) return NULL;
     const backward_rows d = {.out = dout, .sum = t->dense ? backward_reals(b, t->nodes, b->hidden) : dout};
-    weir_real *dself = all_end ? NULL : backward_zeros(b, seen, b->hidden), *dbelow = dself;
+    weir_real *dself = all_end ? NULL : backward_reals(b, seen, b->hidden), *dbelow = dself;
     if (layer == 1 && !all_end) dbelow = backward_zeros(b, b->block->inputs, b->hidden);
     if (b->starved) return NULL;
+    if (dself) backward_zero(b, (weir_block_range){0, t->nodes}, dself);
+    b->last_hop = layer == 1 ? 0 : b->layers - layer + 1;
+    for (uint32_t type = 0; type < b->types; type++)
+        b->untouched[type] = layer > 1;
     if (weir_nn_residual(b->shape) && layer > 1 && !answers && !t->stream)
         b->k->add(b->k, (size_t)t->nodes * b->hidden, dout, dbelow);
     if (dropout.rate > 0 && !answers) b->k->dropout(b->k, t->nodes, b->hidden, &dropout, dout);
@@ -223,8 +241,10 @@ static weir_real *backward_layer(backward_pass *b, uint32_t layer, weir_real *do
             below += (size_t)(range.end - range.begin) * (layer == 1 ? weir_nn_below(b->shape, type) : b->hidden);
         }
     }
-    for (uint32_t s = 0; s < steps && !b->starved; s++)
-        backward_step(b, layer, s, steps, d.sum, dbelow, dself);
+    for (uint32_t s = 0; s < b->step_count && !b->starved; s++)
+        backward_step(b, layer, s, d.sum, dbelow, dself);
+    for (uint32_t type = 0; type < b->types && !b->starved; type++)
+        if (b->untouched[type]) backward_zero(b, b->block->ranges[(size_t)b->last_hop * b->types + type], dbelow);
     if (dself != dbelow) /* layer 1 took its own rows out of layer 0's, once a node */
         b->k->scatter_add_rows(b->k, t->nodes, b->hidden, dself, b->tape->input_of, dbelow);
     return dbelow;
@@ -283,6 +303,7 @@ weir_err weir_nn_backward(const weir_nn *nn, const weir_real *params, weir_nn_wo
     b.norm = weir_nn_norm_of(shape);
     b.layers = weir_nn_layers(shape);
     b.types = weir_nn_types(shape);
+    b.steps = weir_nn_steps(shape, &b.step_count);
     weir_real *d = backward_head(&b, dlogits);
     const bool head = !weir_nn_answers(shape, b.layers);
     weir_err err = head ? backward_tell(&b, listener, b.plan->begins[b.layers + 1]) : WEIR_OK;

@@ -61,8 +61,16 @@ static bool gather_mean_back(const weir_nn_gather_back *b) {
     const weir_nn_gather *g = &b->g;
     weir_real *dmean;
     if (!weir_nn_back_gathered(b, g->child_cols, g->edge_cols, b->dx, &dmean)) return false;
-    if (dmean) g->k->segment_mean_back(g->k, &g->children, g->child_cols, dmean, g->child_cols, b->dx, g->child_cols);
+    if (dmean && b->first)
+        g->k->segment_mean_back_first(g->k, &g->children, g->child_cols, dmean, g->child_cols, b->dx, g->x_begin,
+                                      g->x_end);
+    else if (dmean)
+        g->k->segment_mean_back(g->k, &g->children, g->child_cols, dmean, g->child_cols, b->dx, g->child_cols);
     return true;
+}
+
+bool weir_nn_way_back_writes(weir_nn_network network) {
+    return network == WEIR_NN_MEAN;
 }
 
 weir_nn_way_back weir_nn_way_back_of(weir_nn_network network) {

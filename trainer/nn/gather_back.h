@@ -13,12 +13,15 @@ typedef struct weir_nn_gather_back {
     const weir_real *dout; /* of what the step has added to its parents' rows */
     weir_real *dx;         /* of g.x and of g.parents, to be added to; NULL: nothing lies behind them */
     weir_real *dparents;
+    bool first; /* g.x's rows of dx hold nothing yet, and are to be written; only where the way writes */
     weir_real *gradients;
 } weir_nn_gather_back;
 
 /* False: no memory. */
 typedef bool (*weir_nn_way_back)(const weir_nn_gather_back *b);
 weir_nn_way_back weir_nn_way_back_of(weir_nn_network network);
+/* Whether it knows `first`: all others add to rows of zeros. */
+bool weir_nn_way_back_writes(weir_nn_network network);
 
 weir_real *weir_nn_back_reals(weir_nn_workspace *w, size_t rows, size_t cols);
 weir_real *weir_nn_back_zeros(const weir_kernels *k, weir_nn_workspace *w, size_t rows, size_t cols);
