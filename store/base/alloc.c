@@ -24,7 +24,6 @@
  * them live, when memory is short, by the smaller blocks that it keeps. */
 #define LARGE      (1 << 20)
 #define CACHE_LINE 64
-#define LARGE_PAGE ((size_t)2 << 20)
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* since Linux 6.1; the C library does not know it yet */
 #endif
@@ -184,21 +183,22 @@ void *weir_aligned_alloc(size_t alignment, size_t size) {
 }
 
 void *weir_large_alloc(size_t size) {
-    const size_t alignment = size >= 2 * LARGE_PAGE ? LARGE_PAGE : CACHE_LINE;
+    const size_t alignment = size >= 2 * WEIR_LARGE_PAGE ? WEIR_LARGE_PAGE : CACHE_LINE;
     if (size > SIZE_MAX - alignment) return NULL;
     const size_t whole = (size + alignment - 1) / alignment * alignment;
     void *block = weir_aligned_alloc(alignment, whole);
-    if (block && alignment == LARGE_PAGE) madvise(block, whole, MADV_HUGEPAGE); /* advice only */
+    if (block && alignment == WEIR_LARGE_PAGE) madvise(block, whole, MADV_HUGEPAGE); /* advice only */
     return block;
 }
 
-static size_t alloc_nearest_large(size_t at) {
-    return (at + LARGE_PAGE / 2) / LARGE_PAGE * LARGE_PAGE;
+void *weir_sparse_alloc(size_t size) {
+    return weir_aligned_alloc(size < WEIR_LARGE_PAGE ? CACHE_LINE : WEIR_LARGE_PAGE, size);
 }
 
-void weir_large_settle(void *array, size_t from, size_t to) {
-    const size_t at = (size_t)(uintptr_t)array;
-    const size_t begin = alloc_nearest_large(at + from), end = alloc_nearest_large(at + to);
+void weir_sparse_settle(void *array, size_t from, size_t to) {
+    const size_t page = WEIR_LARGE_PAGE, eighth = page / 8, at = (size_t)(uintptr_t)array;
+    const size_t first = (at + page - eighth - 1) / page * page, settled = (at + from + eighth) / page * page;
+    const size_t begin = first > settled ? first : settled, end = (at + to + eighth) / page * page;
     if (begin < end) madvise((uint8_t *)array + (ptrdiff_t)(begin - at), end - begin, MADV_COLLAPSE); /* advice only */
 }
 

@@ -14,6 +14,7 @@
 
 #define ALIGNMENT 64u
 
+/* Columns that may be large begin at a large page: weir_sample_block_settle. */
 typedef struct sample_block_layout {
     uint8_t *base; /* NULL: only counts */
     uint64_t used;
@@ -21,8 +22,9 @@ typedef struct sample_block_layout {
 } sample_block_layout;
 
 static void *sample_block_take(sample_block_layout *l, uint64_t count, size_t size) {
-    uint64_t at = l->used;
-    WEIR_ASSERT(at % ALIGNMENT == 0);
+    const uint64_t alignment = count * size < WEIR_LARGE_PAGE ? ALIGNMENT : WEIR_LARGE_PAGE;
+    const uint64_t at = (l->used + alignment - 1) / alignment * alignment;
+    WEIR_ASSERT(l->used % ALIGNMENT == 0);
     l->used = (at + count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return l->base ? l->base + at : NULL;
 }
@@ -77,7 +79,7 @@ uint64_t weir_block_bytes(const weir_sampler *sampler) {
 
 static weir_err sample_block_open(const weir_sampler *sampler, bool answers, weir_block **blockp) {
     uint64_t size = sample_block_size(sampler, answers);
-    sample_block_layout l = {.base = weir_aligned_alloc(ALIGNMENT, size), .answers = answers};
+    sample_block_layout l = {.base = weir_sparse_alloc(size), .answers = answers};
     *blockp = NULL;
     if (!l.base) return WEIR_NOMEM("for a block of %llu bytes", (unsigned long long)size);
     weir_block *b = sample_block_lay(&l, sampler);
@@ -116,7 +118,7 @@ weir_err weir_block_open_answers(const weir_sampler *sampler, weir_block **block
 }
 
 static void sample_block_settle_array(void *array, size_t size, size_t from, size_t to) {
-    weir_large_settle(array, from * size, to * size);
+    weir_sparse_settle(array, from * size, to * size);
 }
 
 void weir_sample_block_settle(const weir_sampler *sampler, weir_block *b) {

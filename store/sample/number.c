@@ -65,7 +65,7 @@ static void number_slots_ready(weir_sampler *s, uint64_t slots) {
     const size_t bytes = weir_sample_slot_bytes(s->source);
     if (slots <= s->slots_used) return;
     memset((uint8_t *)s->slots + bytes * s->slots_used, 0, bytes * (slots - s->slots_used));
-    weir_large_settle(s->slots, bytes * s->slots_used, bytes * slots);
+    weir_sparse_settle(s->slots, bytes * s->slots_used, bytes * slots);
     s->slots_used = slots;
 }
 

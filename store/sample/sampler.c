@@ -44,7 +44,7 @@ weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *sou
     s->slot_bits = SLOT_BITS_MIN; /* twice as many slots as nodes */
     while ((uint64_t)1 << s->slot_bits < (uint64_t)plan.nodes_max * 2)
         s->slot_bits++;
-    s->slots = weir_aligned_alloc(64, weir_sample_slot_bytes(source) << s->slot_bits);
+    s->slots = weir_sparse_alloc(weir_sample_slot_bytes(source) << s->slot_bits);
     s->keys = weir_calloc(own.targets_max, sizeof *s->keys);
     s->picks = weir_calloc((size_t)WEIR_SAMPLE_BATCH * plan.fanout_max, sizeof *s->picks);
     s->visible = weir_calloc(own.window, sizeof *s->visible);

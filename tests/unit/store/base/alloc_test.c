@@ -129,11 +129,12 @@ static void what_settles_stays_and_what_is_empty_takes_no_memory(void **state) {
             for (size_t i = filled; i < filled + more; i++)
                 block[at + i] = (uint8_t)(i * 7 + i / 251);
             filled += more;
-            weir_large_settle(block + at, settled, filled);
+            weir_sparse_settle(block + at, settled, filled);
             settled = filled;
             for (size_t i = 0; i < filled; i += 97)
                 assert_int_equal(block[at + i], (uint8_t)(i * 7 + i / 251));
-            if (at + filled + MIB < ALL) assert_int_equal(resident(block + at + filled + MIB, block + ALL), 0);
+            assert_int_equal(resident(block + at + filled + MIB / 4, block + ALL), 0);
+            assert_int_equal(resident(block, block + (at > MIB / 4 ? at - MIB / 4 : 0)), 0);
         }
         munmap(block, ALL);
     }
@@ -188,7 +189,7 @@ static void nth_allocation_fails_once(void **state) {
 static void every_function_can_fail(void **state) {
     (void)state;
     weir_alloc_stats before = stats();
-    for (int function = 0; function < 7; function++) {
+    for (int function = 0; function < 8; function++) {
         weir_alloc_fail_nth(1);
         void *block = function == 0   ? weir_malloc(8)
                       : function == 1 ? weir_calloc(1, 8)
@@ -196,6 +197,7 @@ static void every_function_can_fail(void **state) {
                       : function == 3 ? weir_aligned_alloc(8, 8)
                       : function == 4 ? weir_strdup("x")
                       : function == 5 ? weir_large_alloc(8)
+                      : function == 6 ? weir_sparse_alloc(8)
                                       : weir_strndup("x", 1);
         assert_null(block);
         assert_int_equal(weir_alloc_failed(), 1);

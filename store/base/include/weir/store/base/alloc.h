@@ -31,11 +31,13 @@ bool weir_grow(void *arrayp, size_t *capacityp, size_t count, size_t item_bytes)
 void *weir_aligned_alloc(size_t alignment, size_t size) __attribute__((malloc, warn_unused_result));
 /* For arrays that are read at random: from 4 MiB on in large pages, of 2 MiB, where the system has them, since a core
  * remembers where only some thousand pages are. Smaller ones are aligned to 64 bytes: rounding up would waste them. */
+#define WEIR_LARGE_PAGE ((size_t)2 << 20)
 void *weir_large_alloc(size_t size) __attribute__((malloc, warn_unused_result));
-/* What an array holds in its first `to` bytes moves into large pages, as far as it fills them at least by half; the
- * first `from` bytes have moved already. So an array that has room for the worst case takes no memory where it is
- * empty. Where the system cannot, nothing happens. */
-void weir_large_settle(void *array, size_t from, size_t to);
+/* For an array with room for the worst case, of which only what is written takes memory, in small pages at first. What
+ * it holds in its first `to` bytes moves into large pages, those that it fills but for an eighth; the first `from`
+ * bytes have moved already. Where the system cannot, nothing moves. */
+void *weir_sparse_alloc(size_t size) __attribute__((malloc, warn_unused_result));
+void weir_sparse_settle(void *array, size_t from, size_t to);
 char *weir_strdup(const char *text) __attribute__((malloc, warn_unused_result));
 char *weir_strndup(const char *text, size_t length) __attribute__((malloc, warn_unused_result));
 /* NULL is allowed. */
