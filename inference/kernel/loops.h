@@ -128,26 +128,10 @@ static void kernel_segment_mean(const weir_kernels *context, const weir_segments
     }
 }
 
-#define ALIKE_AT_ONCE 8u
-
-/* The sums of kernel_segment_mean, to the bit. */
-static void kernel_segment_mean_alike(const weir_kernels *context, const weir_segments *s, uint32_t cols, weir_real *x,
+static void kernel_segment_zero_empty(const weir_kernels *context, const weir_segments *s, uint32_t cols, weir_real *x,
                                       uint32_t ldx) {
-    for (size_t i = 0; i < s->count; i++, x += ldx) {
-        const uint32_t count = s->offsets[i + 1] - s->offsets[i];
-        for (uint32_t first = 0; first < cols; first += ALIKE_AT_ONCE) {
-            const uint32_t wide = cols - first < ALIKE_AT_ONCE ? cols - first : ALIKE_AT_ONCE;
-            weir_real row[ALIKE_AT_ONCE] = {0}, sum[ALIKE_AT_ONCE] = {0};
-            const weir_real share = count > 1 ? 1 / (weir_real)count : 1;
-            for (uint32_t c = 0; c < wide; c++)
-                row[c] = x[first + c];
-            for (uint32_t e = 0; e < count; e++)
-                for (uint32_t c = 0; c < ALIKE_AT_ONCE; c++)
-                    sum[c] += row[c];
-            for (uint32_t c = 0; c < wide; c++)
-                x[first + c] = sum[c] * share;
-        }
-    }
+    for (size_t i = 0; i < s->count; i++, x += ldx)
+        if (s->offsets[i] == s->offsets[i + 1]) memset(x, 0, cols * sizeof *x);
 }
 
 static void kernel_segment_mean_back(const weir_kernels *context, const weir_segments *s, uint32_t cols,
@@ -664,7 +648,7 @@ const weir_loops WEIR_LOOP = {
     .head_products = kernel_head_products,
     .head_products_back = kernel_head_products_back,
     .segment_log_count = kernel_segment_log_count,
-    .segment_mean_alike = kernel_segment_mean_alike,
+    .segment_zero_empty = kernel_segment_zero_empty,
     .time_code = kernel_time_code,
     .compose = kernel_compose,
     .rebase = kernel_rebase,

@@ -196,10 +196,10 @@ static void forward_edge_means(forward_pass *p) {
         if (p->starved) return;
         weir_segments segments = forward_segments_of(p, s, NULL);
         if (width > 0) p->k->segment_mean(p->k, &segments, width, numbers, width, out, cols);
-        if (alike) { /* so are the ages of a parent's edges: one code a parent is enough */
+        if (alike) { /* so are the ages of a parent's edges, and the mean of their codes is one of them */
             ages.groups += e->parent_begin;
             p->k->time_code(p->k, parents, &ages, out + width, cols);
-            p->k->segment_mean_alike(p->k, &segments, WEIR_TIME_CODE_COUNT, out + width, cols);
+            p->k->segment_zero_empty(p->k, &segments, WEIR_TIME_CODE_COUNT, out + width, cols);
         } else {
             p->k->time_code(p->k, e->count, &ages, codes, WEIR_TIME_CODE_COUNT);
             p->k->segment_mean(p->k, &segments, WEIR_TIME_CODE_COUNT, codes, WEIR_TIME_CODE_COUNT, out + width, cols);

@@ -65,8 +65,7 @@ static weir_err reader_add(weir_recommend_reader *r, uint32_t which, const weir_
                            int64_t before_us, uint32_t *countp) {
     const weir_recommend_relation *relation = &r->rule->relations[which];
     for (uint32_t i = 0; i < window->count; i++) {
-        int64_t time_us;
-        memcpy(&time_us, window->times + (size_t)i * window->times_stride, sizeof time_us);
+        const int64_t time_us = weir_sample_window_time(window, i);
         if (time_us >= before_us) // RECOMMEND-R2; lists on disk may be out of order
             return WEIR_ERR(WEIR_ECORRUPT, "an edge of relation %u is out of the order of times; verify the data",
                             relation->relation);

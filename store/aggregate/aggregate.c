@@ -118,13 +118,13 @@ static uint32_t aggregate_edges_since(const weir_sample_window *window, int64_t 
     uint32_t low = 0, high = window->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (weir_aggregate_time_at(window, middle) >= begin_us) {
+        if (weir_sample_window_time(window, middle) >= begin_us) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    WEIR_ASSERT(low == 0 || weir_aggregate_time_at(window, low - 1) >= begin_us); /* AGGREGATE-G1 */
+    WEIR_ASSERT(low == 0 || weir_sample_window_time(window, low - 1) >= begin_us); /* AGGREGATE-G1 */
     return low;
 }
 
@@ -192,7 +192,7 @@ static double aggregate_newest(const aggregate_reading *r, uint32_t count) {
     double newest = (double)NAN;
     int64_t newest_us = INT64_MIN;
     for (uint32_t i = 0; i < count; i++) {
-        const int64_t time_us = weir_aggregate_time_at(r->window, i);
+        const int64_t time_us = weir_sample_window_time(r->window, i);
         if (isnan(numbers[i]) || (!isnan(newest) && time_us <= newest_us)) continue;
         newest = (double)numbers[i];
         newest_us = time_us;
@@ -205,9 +205,9 @@ static double aggregate_newest(const aggregate_reading *r, uint32_t count) {
 static double aggregate_age(const aggregate_reading *r, const weir_schema_aggregate *aggregate, uint32_t count) {
     bool last = aggregate->function == WEIR_SCHEMA_SINCE_LAST;
     if (!count) return last ? (double)aggregate->window_us * 1e-6 : 0;
-    int64_t time_us = weir_aggregate_time_at(r->window, last ? 0 : count - 1);
+    int64_t time_us = weir_sample_window_time(r->window, last ? 0 : count - 1);
     for (uint32_t i = 0; aggregate->through_count > 0 && i < count; i++) {
-        const int64_t other_us = weir_aggregate_time_at(r->window, i);
+        const int64_t other_us = weir_sample_window_time(r->window, i);
         if (last ? other_us > time_us : other_us < time_us) time_us = other_us;
     }
     WEIR_ASSERT(time_us < r->before_us); /* AGGREGATE-G1 */
@@ -320,7 +320,7 @@ static void aggregate_keep_edge(weir_aggregates *a, const weir_sample_window *wi
         weir_buf_append(&a->edges, &edge, sizeof edge);
         return;
     }
-    const aggregate_column column = {(uint64_t)neighbor, weir_aggregate_time_at(window, i)};
+    const aggregate_column column = {(uint64_t)neighbor, weir_sample_window_time(window, i)};
     const uint64_t place = window->places ? window->places[i] : window->first + i;
     weir_buf_append(&a->edges, &column, sizeof column);
     weir_buf_append(&a->places, &place, sizeof place);
@@ -338,12 +338,12 @@ static weir_err aggregate_kept(const weir_aggregates *a, bool wide, weir_sample_
         kept->edges = (const weir_edge *)(const void *)edges;
         kept->neighbors = edges + offsetof(weir_edge, neighbor);
         kept->times = edges + offsetof(weir_edge, time_us);
-        kept->stride = sizeof(weir_edge);
+        kept->stride = kept->times_stride = sizeof(weir_edge);
     } else {
         kept->places = (const uint64_t *)(const void *)a->places.bytes;
         kept->neighbors = edges + offsetof(aggregate_column, neighbor);
         kept->times = edges + offsetof(aggregate_column, time_us);
-        kept->stride = sizeof(aggregate_column);
+        kept->stride = kept->times_stride = sizeof(aggregate_column);
     }
     kept->count = (uint32_t)(a->edges.length / kept->stride);
     return WEIR_OK;
@@ -477,7 +477,7 @@ static weir_err aggregate_find_end(const weir_aggregates *a, uint32_t relation, 
     if (event == WEIR_SAMPLE_NO_TARGET) return WEIR_OK;
     weir_err err = a->source->windows(a->source, &ask, &window);
     for (uint32_t i = 0; !err && !*foundp && i < window.count; i++) {
-        *foundp = weir_aggregate_time_at(&window, i) < own_us || weir_sample_window_event(&window, i) == event;
+        *foundp = weir_sample_window_time(&window, i) < own_us || weir_sample_window_event(&window, i) == event;
         if (!*foundp) continue;
         *vertexp = weir_aggregate_neighbor_at(a->source, &window, i);
         err = aggregate_read_own(a, &ask, &window, i, row);
@@ -579,7 +579,7 @@ static weir_err aggregate_join(weir_aggregates *a, const weir_schema_share *shar
         const weir_vertex who = met->ids ? met->ids[i] : met->vertices[i];
         if (compared) err = a->source->numbers(a->source, ask, &windows[i], share->of, numbers);
         for (uint32_t e = 0; !err && e < windows[i].count; e++) {
-            const int64_t time_us = weir_aggregate_time_at(&windows[i], e);
+            const int64_t time_us = weir_sample_window_time(&windows[i], e);
             WEIR_ASSERT(time_us < met->before_us[i]); /* AGGREGATE-G1 */
             if (time_us < met->since_us[i]) break;
             if (time_us > met->upto_us[i]) continue;

@@ -55,7 +55,7 @@ static weir_err walk_find_neighbors(weir_walk *w, const weir_schema_aggregate *a
     weir_aggregate_set_begin(w->set, window->count);
     for (uint32_t e = 0; !err && e < window->count; e++) {
         const weir_vertex neighbor = weir_aggregate_neighbor_at(w->source, window, e);
-        const int64_t time_us = weir_aggregate_time_at(window, e);
+        const int64_t time_us = weir_sample_window_time(window, e);
         if (time_us < from->since_us[i]) break; /* times fall */
         if (time_us > from->upto_us[i]) continue;
         if (compared && !weir_walk_leads(&aggregate->share, from->numbers[i], w->numbers[e])) continue;

@@ -23,12 +23,6 @@
 
 typedef struct weir_walk weir_walk;
 
-static inline int64_t weir_aggregate_time_at(const weir_sample_window *window, uint32_t i) {
-    int64_t time_us;
-    memcpy(&time_us, window->times + (size_t)i * window->stride, sizeof time_us);
-    return time_us;
-}
-
 /* As the source calls it. */
 static inline weir_vertex weir_aggregate_neighbor_at(const weir_sample_source *source, const weir_sample_window *window,
                                                      uint32_t i) {

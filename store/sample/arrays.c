@@ -301,6 +301,7 @@ weir_err weir_sample_over_arrays(const weir_sample_arrays *arrays, weir_sample_s
         if (s->csrs[i].vertex_stride == 0) s->csrs[i].vertex_stride = sizeof(int64_t);
         if (s->csrs[i].id_stride == 0) s->csrs[i].id_stride = s->csrs[i].vertex_stride;
         if (s->csrs[i].edge_stride == 0) s->csrs[i].edge_stride = sizeof(int64_t);
+        WEIR_ASSERT(s->csrs[i].times || s->csrs[i].edges == 0 || s->csrs[i].newest_us < INT64_MAX);
     }
     s->arrays.csrs = s->csrs;
     s->base = (weir_sample_source){

@@ -85,7 +85,7 @@ static weir_err sample_block_open(const weir_sampler *sampler, bool answers, wei
     weir_block *b = sample_block_lay(&l, sampler);
     WEIR_ASSERT(l.used == size); /* SAMPLE-P4 */
     b->answers = answers;
-    b->settled = 0;
+    b->settled_nodes = b->settled_inputs = 0;
     memset(b->settled_edges, 0, sizeof b->settled_edges);
     b->plan = &sampler->plan;
     b->view = (weir_block_view){
@@ -117,29 +117,34 @@ weir_err weir_block_open_answers(const weir_sampler *sampler, weir_block **block
     return sample_block_open(sampler, true, blockp);
 }
 
-static void sample_block_settle_array(void *array, size_t size, size_t from, size_t to) {
-    weir_sparse_settle(array, from * size, to * size);
+typedef struct sample_block_array {
+    void *array;
+    size_t size; /* of an item */
+} sample_block_array;
+
+/* What has grown beyond what was settled before. */
+static void sample_block_settle(const sample_block_array *arrays, size_t count, size_t now, uint32_t *settledp) {
+    if (now <= *settledp) return;
+    for (size_t i = 0; i < count; i++)
+        weir_sparse_settle(arrays[i].array, *settledp * arrays[i].size, now * arrays[i].size);
+    *settledp = (uint32_t)now;
 }
 
 void weir_sample_block_settle(const weir_sampler *sampler, weir_block *b) {
-    const size_t vertex_bytes = weir_sample_vertex_bytes(sampler->source), nodes = b->view.nodes, settled = b->settled;
-    if (nodes > settled) {
-        sample_block_settle_array(b->vertices, vertex_bytes, settled, nodes);
-        sample_block_settle_array(b->groups, sizeof *b->groups, settled, nodes);
-        sample_block_settle_array(b->input_nodes, sizeof *b->input_nodes, settled, nodes);
-        sample_block_settle_array(b->input_of, sizeof *b->input_of, settled, nodes);
-        b->settled = b->view.nodes;
-    }
+    const size_t vertex_bytes = weir_sample_vertex_bytes(sampler->source);
+    const sample_block_array of_nodes[] = {
+        {b->vertices, vertex_bytes}, {b->groups, sizeof *b->groups}, {b->input_of, sizeof *b->input_of}};
+    const sample_block_array of_inputs = {b->input_nodes, sizeof *b->input_nodes};
+    sample_block_settle(of_nodes, sizeof of_nodes / sizeof of_nodes[0], b->view.nodes, &b->settled_nodes);
+    sample_block_settle(&of_inputs, 1, b->view.inputs, &b->settled_inputs);
     for (uint32_t i = 0; i < sampler->opts.step_count; i++) {
         const weir_block_columns *c = &b->columns[i];
-        const size_t from = b->settled_edges[i], edges = b->edges[i].count;
-        if (edges <= from) continue;
-        sample_block_settle_array(c->parents, sizeof *c->parents, from, edges);
-        sample_block_settle_array(c->children, sizeof *c->children, from, edges);
-        sample_block_settle_array(c->times, sizeof *c->times, from, edges);
-        sample_block_settle_array(c->refs, sizeof *c->refs, from, edges);
-        sample_block_settle_array(c->neighbors, vertex_bytes, from, edges);
-        b->settled_edges[i] = b->edges[i].count;
+        const sample_block_array of_edges[] = {{c->parents, sizeof *c->parents},
+                                               {c->children, sizeof *c->children},
+                                               {c->times, sizeof *c->times},
+                                               {c->refs, sizeof *c->refs},
+                                               {c->neighbors, vertex_bytes}};
+        sample_block_settle(of_edges, sizeof of_edges / sizeof of_edges[0], b->edges[i].count, &b->settled_edges[i]);
     }
 }
 

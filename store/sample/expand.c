@@ -23,12 +23,6 @@ typedef struct expansion {
     bool alike;        /* no time was read but the one of all */
 } expansion;
 
-static int64_t expand_time_at(const weir_sample_window *window, uint32_t position) {
-    int64_t time_us;
-    memcpy(&time_us, window->times + (size_t)position * window->times_stride, sizeof time_us);
-    return time_us;
-}
-
 /* --- draws -------------------------------------------------------------------------------------------------------- */
 
 static weir_err expand_weigh(const expansion *x, const weir_sample_ask *ask, const weir_sample_window *window) {
@@ -38,9 +32,10 @@ static weir_err expand_weigh(const expansion *x, const weir_sample_ask *ask, con
         /* Age counts from the window's newest edge: only quotients of weights matter, and a time of "all" is no
          * time. */
         double per_us = -M_LN2 / (double)x->step->half_life_us;
-        int64_t newest_us = expand_time_at(window, 0);
+        int64_t newest_us = weir_sample_window_time(window, 0);
         for (uint32_t i = 0; i < window->count; i++)
-            s->draw.log_weights[i] = per_us * (double)((uint64_t)newest_us - (uint64_t)expand_time_at(window, i));
+            s->draw.log_weights[i] =
+                per_us * (double)((uint64_t)newest_us - (uint64_t)weir_sample_window_time(window, i));
         return WEIR_OK;
     }
     weir_err err = s->source->numbers(s->source, ask, window, x->step->weight, s->draw.weights);
@@ -128,12 +123,13 @@ static weir_err expand_write_columns(expansion *x, const weir_sample_window *win
     int64_t *times = c->times + at;
     WEIR_ASSERT(count <= x->sampler->plan.edges_max[x->index] - at); /* SAMPLE-P4 */
     const uint32_t stride = window->stride, times_stride = window->times_stride;
-    int64_t newest_us = wide ? expand_gather(window, stride, times_stride, picks, count, 16, neighbors, times)
-                        : stride == 8 && times_stride == 0
-                            ? expand_gather(window, 8, 0, picks, count, 8, neighbors, times)
-                        : stride == 16 && times_stride == 16
-                            ? expand_gather(window, 16, 16, picks, count, 8, neighbors, times)
-                            : expand_gather(window, stride, times_stride, picks, count, 8, neighbors, times);
+    int64_t newest_us =
+        wide ? expand_gather(window, stride, times_stride, picks, count, 16, neighbors, times)
+        : stride == 8 && times_stride == 0 ? expand_gather(window, 8, 0, picks, count, 8, neighbors, times)
+        : stride == 8 && times_stride == 8 ? expand_gather(window, 8, 8, picks, count, 8, neighbors, times)
+        : stride == 16 && times_stride == 16
+            ? expand_gather(window, 16, 16, picks, count, 8, neighbors, times)
+            : expand_gather(window, stride, times_stride, picks, count, 8, neighbors, times);
     /* SAMPLE-P2. Arrays come from files: that their times fall is checked here, where each is read anyway. */
     if (count > 0 && newest_us >= before_us) {
         return WEIR_ERR(WEIR_ECORRUPT,
@@ -169,7 +165,8 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     /* Of its own time it sees only the edges of its own event. */
     uint32_t visible = 0;
     for (uint32_t i = 0; i < window->count; i++) {
-        if (weir_sample_window_event(window, i) != block->events[target] && expand_time_at(window, i) >= own_us)
+        if (weir_sample_window_event(window, i) != block->events[target] &&
+            weir_sample_window_time(window, i) >= own_us)
             continue;
         s->draw.log_weights[visible] = s->draw.log_weights[i]; /* looked at by weighted draws only */
         s->visible[visible++] = i;

@@ -42,7 +42,7 @@ struct weir_sampler {
     weir_draw draw;
     void *slots;         /* weir_sample_slot or weir_sample_wide_slot */
     uint32_t slot_bits;  /* the table has 2^slot_bits */
-    uint64_t slots_used; /* at most so many, ever: those behind them are of no epoch yet */
+    uint64_t slots_used; /* so many have been zeroed; those behind them hold anything */
     uint32_t epoch;
     /* of the batch of parents at hand */
     weir_sample_window windows[WEIR_SAMPLE_BATCH];
@@ -79,12 +79,13 @@ struct weir_block {
     uint64_t *events; /* of each target: its own event */
     uint32_t *used;   /* of each target: edges so far  */
     uint8_t *cut;
-    uint32_t settled, settled_edges[WEIR_SAMPLE_STEPS_MAX]; /* of nodes and edges, at most so many, ever */
+    /* The most that a batch has had so far: */
+    uint32_t settled_nodes, settled_inputs, settled_edges[WEIR_SAMPLE_STEPS_MAX];
 };
 
 /* plan.c.  WEIR_EINVAL, WEIR_ELIMIT. */
 weir_err weir_sample_plan_make(const weir_sample_opts *opts, const weir_sample_source *source, weir_sample_plan *planp);
-/* block.c: puts what is filled into large pages, for it is read at random. */
+/* block.c: puts the columns that are read most into large pages, as far as they are filled. */
 void weir_sample_block_settle(const weir_sampler *sampler, weir_block *block);
 /* expand.c: the edges of one step. */
 weir_err weir_sample_expand(weir_sampler *sampler, weir_block *block, uint32_t step);

@@ -61,12 +61,13 @@ static weir_err snapshot_tables_fill_csr(snapshot_tables *t, const weir_snapshot
     const uint64_t *own = t->ids[direction == WEIR_OUT ? ends->from : ends->to];
     uint32_t at = 2 * relation + direction;
     const bool paired = e->vertex_pairs != NULL;
-    const int64_t *times = paired ? e->edge_pairs + 1 : e->times;
     t->csrs[at] = (weir_sample_csr){
         .indptr = paired ? e->vertex_pairs : e->indptr,
         .ids = paired ? (const uint64_t *)(e->vertex_pairs + 1) : own,
         .neighbors = paired ? e->edge_pairs : e->neighbors,
-        .times = e->has_times ? times : NULL,
+        .times = !e->has_times ? NULL
+                 : paired      ? e->edge_pairs + 1
+                               : e->times,
         .vertex_stride = paired ? 16 : 8,
         .id_stride = sizeof(weir_vertex_pair), /* also that of pairs */
         .edge_stride = paired && e->has_times ? 16 : 8,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c - what a sampler reads together is stored together: list begin beside id, neighbour beside time, in large
- * pages; and so are matrices, of which a batch reads rows that lie anywhere. */
+/* load.c - what a sampler reads together is stored together: list begin beside id, neighbour beside time, if it
+ * has one, in large pages; and so are matrices, of which a batch reads rows that lie anywhere. */
 #include <string.h>
 
 #include <weir/store/base/alloc.h>

@@ -52,7 +52,7 @@ struct weir_snapshot {
     weir_snapshot_numbers *life_lists, *life_times;
 };
 
-/* load.c: pairs of all relations and matrices of all types, in large pages.  WEIR_ENOMEM. */
+/* load.c: edges of all relations and matrices of all types, in large pages.  WEIR_ENOMEM. */
 weir_err weir_snapshot_load(weir_snapshot *snapshot);
 void weir_snapshot_unload(weir_snapshot *snapshot);
 

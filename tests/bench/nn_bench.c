@@ -86,7 +86,7 @@ TIMED(segment_sum, MEANS,
        weir_real *o, uint32_t m),
       (k, s, w, c, x, l, o, m))
 TIMED(segment_log_count, MEANS, (const weir_kernels *k, const weir_segments *s, weir_real *o, uint32_t l), (k, s, o, l))
-TIMED(segment_mean_alike, TIME, (const weir_kernels *k, const weir_segments *s, uint32_t c, weir_real *x, uint32_t l),
+TIMED(segment_zero_empty, TIME, (const weir_kernels *k, const weir_segments *s, uint32_t c, weir_real *x, uint32_t l),
       (k, s, c, x, l))
 TIMED(time_code, TIME, (const weir_kernels *k, uint32_t n, const weir_ages *a, weir_real *o, uint32_t l),
       (k, n, a, o, l))
@@ -144,7 +144,7 @@ static weir_kernels timed_kernels(void) {
     k.segment_mean_back_first = timed_segment_mean_back_first;
     k.segment_sum = timed_segment_sum;
     k.segment_log_count = timed_segment_log_count;
-    k.segment_mean_alike = timed_segment_mean_alike;
+    k.segment_zero_empty = timed_segment_zero_empty;
     k.time_code = timed_time_code;
     k.embed = timed_embed;
     k.embed_back = timed_embed_back;

@@ -307,7 +307,7 @@ FAR(head_products_back,
 FAR_OF_SEGMENTS(segment_log_count,
                 (const weir_kernels *k, const weir_segments *segments, weir_real *out, uint32_t ldout),
                 (far_cpu(), segments, out, ldout), segments->offsets, segments->index, out);
-FAR_OF_SEGMENTS(segment_mean_alike,
+FAR_OF_SEGMENTS(segment_zero_empty,
                 (const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x, uint32_t ldx),
                 (far_cpu(), segments, cols, x, ldx), segments->offsets, segments->index, x);
 FAR(time_code, (const weir_kernels *k, uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout),
@@ -426,7 +426,7 @@ static const weir_kernels far_table = {
     .head_products = far_head_products,
     .head_products_back = far_head_products_back,
     .segment_log_count = far_segment_log_count,
-    .segment_mean_alike = far_segment_mean_alike,
+    .segment_zero_empty = far_segment_zero_empty,
     .time_code = far_time_code,
     .compose = far_compose,
     .rebase = far_rebase,

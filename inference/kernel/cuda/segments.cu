@@ -215,26 +215,21 @@ static void cuda_segment_log_count(const weir_kernels *k, const weir_segments *s
     cuda_note(c, cudaGetLastError(), "segment_log_count");
 }
 
-/* A thread a cell. The sums are those of segment_mean, whose entries are added one after the other, too. */
-static __global__ void segment_mean_alike_cells(weir_segments s, uint32_t cols, weir_real *x, uint32_t ldx) {
+static __global__ void segment_zero_empty_cells(weir_segments s, uint32_t cols, weir_real *x, uint32_t ldx) {
     const size_t cells = static_cast<size_t>(s.count) * cols;
     for (size_t i = cuda_first(); i < cells; i += cuda_stride()) {
         const size_t segment = i / cols;
-        const uint32_t count = s.offsets[segment + 1] - s.offsets[segment];
-        weir_real *cell = x + segment * ldx + i % cols, sum = 0;
-        for (uint32_t e = 0; e < count; e++)
-            sum += *cell;
-        *cell = count > 1 ? sum * (1 / static_cast<weir_real>(count)) : sum;
+        if (s.offsets[segment] == s.offsets[segment + 1]) x[segment * ldx + i % cols] = 0;
     }
 }
 
-static void cuda_segment_mean_alike(const weir_kernels *k, const weir_segments *s, uint32_t cols, weir_real *x,
+static void cuda_segment_zero_empty(const weir_kernels *k, const weir_segments *s, uint32_t cols, weir_real *x,
                                     uint32_t ldx) {
     weir_cuda_context *c = cuda_context_of(k);
     const size_t cells = static_cast<size_t>(s->count) * cols;
     if (cells == 0) return;
-    WEIR_LAUNCH(segment_mean_alike_cells, cuda_blocks_of(cells), CUDA_BLOCK, 0, c->stream, *s, cols, x, ldx);
-    cuda_note(c, cudaGetLastError(), "segment_mean_alike");
+    WEIR_LAUNCH(segment_zero_empty_cells, cuda_blocks_of(cells), CUDA_BLOCK, 0, c->stream, *s, cols, x, ldx);
+    cuda_note(c, cudaGetLastError(), "segment_zero_empty");
 }
 
 /* --- attention ---------------------------------------------------------------------------------------------------- */
@@ -387,7 +382,7 @@ void weir_cuda_segments(weir_kernels *kernels) {
     kernels->segment_amplify = cuda_segment_amplify;
     kernels->segment_amplify_back = cuda_segment_amplify_back;
     kernels->segment_log_count = cuda_segment_log_count;
-    kernels->segment_mean_alike = cuda_segment_mean_alike;
+    kernels->segment_zero_empty = cuda_segment_zero_empty;
     kernels->segment_scores = cuda_segment_scores;
     kernels->segment_softmax = cuda_segment_softmax;
     kernels->segment_softmax_back = cuda_segment_softmax_back;

@@ -65,21 +65,26 @@ static void check_sums_back(twins *t, uint32_t count, uint32_t cols) {
     }
 }
 
-static void check_alike_and_first(twins *t, uint32_t count, uint32_t cols) {
+static void check_empty_and_first(twins *t, uint32_t count, uint32_t cols) {
     const lists l = twins_lists(t, count);
-    const uint32_t ldx = cols + below(3), behind = below(3);
+    const uint32_t ldx = cols + below(3), begin = below(3), behind = below(3);
+    uint32_t *rows = random_index(l.entries, l.rows);
+    for (uint32_t e = 0; e < l.entries; e++)
+        rows[e] += begin;
     const uint32_t x = twins_reals(t, (size_t)count * ldx, REALS), dout = twins_reals(t, (size_t)count * ldx, READ),
-                   dx = twins_reals(t, (size_t)(l.rows + behind) * cols, REALS);
+                   dx = twins_reals(t, (size_t)(begin + l.rows + behind) * cols, REALS),
+                   index = twins_add(t, rows, l.entries * sizeof *rows, READ);
     BOTH(t, k, at) {
-        const weir_segments s = segments_at(at, &l);
-        k->segment_mean_alike(k, &s, cols, at[x], ldx);
-        k->segment_mean_back_first(k, &s, cols, at[dout], ldx, at[dx], 0, l.rows);
+        weir_segments s = segments_at(at, &l);
+        k->segment_zero_empty(k, &s, cols, at[x], ldx);
+        s.index = at[index];
+        k->segment_mean_back_first(k, &s, cols, at[dout], ldx, at[dx], begin, begin + l.rows);
     }
 }
 
-static void means_of_rows_alike_and_first_gradients(void **state) {
+static void empty_segments_and_first_gradients(void **state) {
     (void)state;
-    each_shape(check_alike_and_first);
+    each_shape(check_empty_and_first);
 }
 
 static void sums_of_segments_back(void **state) {
@@ -258,7 +263,7 @@ static void k1_long_lists_have_the_bits_of_a_loop(void **state) {
     }
 }
 
-WEIR_TESTS(WEIR_CASE(sums_of_segments), WEIR_CASE(means_of_rows_alike_and_first_gradients),
-           WEIR_CASE(sums_of_segments_back), WEIR_CASE(degrees_and_joined_lists), WEIR_CASE(the_most_and_differences),
-           WEIR_CASE(attention), WEIR_CASE(attention_back), WEIR_CASE(scores_back), WEIR_CASE(rows_that_many_add_to),
+WEIR_TESTS(WEIR_CASE(sums_of_segments), WEIR_CASE(empty_segments_and_first_gradients), WEIR_CASE(sums_of_segments_back),
+           WEIR_CASE(degrees_and_joined_lists), WEIR_CASE(the_most_and_differences), WEIR_CASE(attention),
+           WEIR_CASE(attention_back), WEIR_CASE(scores_back), WEIR_CASE(rows_that_many_add_to),
            WEIR_CASE(k1_long_lists_have_the_bits_of_a_loop))

@@ -250,8 +250,8 @@ static void check_segments(const weir_kernels *k, uint32_t rows, uint32_t cols) 
     free(dall_out);
 }
 
-/* Rows of their own, as many times as a segment has entries; and the way back to rows that held nothing. */
-static void check_alike_and_first(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+/* Rows of segments without entries; and the way back to rows that held nothing. */
+static void check_empty_and_first(const weir_kernels *k, uint32_t rows, uint32_t cols) {
     const uint32_t from = 1 + below(50), begin = below(3), ldx = cols + below(3), all = begin + from + below(3);
     uint32_t *offsets = array(rows + 1, sizeof *offsets);
     for (uint32_t i = 0; i < rows; i++)
@@ -275,18 +275,18 @@ static void check_alike_and_first(const weir_kernels *k, uint32_t rows, uint32_t
     }
     for (uint32_t i = 0; i < from * cols; i++)
         dx[begin * cols + i] = NAN; /* is not read */
-    k->segment_mean_alike(k, &s, cols, x, ldx);
+    k->segment_zero_empty(k, &s, cols, x, ldx);
     k->segment_mean_back_first(k, &s, cols, dout, ldx, dx, begin, begin + from);
-    assert_close(x, expected, rows * ldx, "mean of rows alike");
+    assert_close(x, expected, rows * ldx, "rows of empty segments");
     assert_sums(dx, back, all * cols, "dx of a mean, first");
     free(offsets);
     free(index);
     free(dout);
 }
 
-static void means_of_rows_alike_and_first_gradients(void **state) {
+static void empty_segments_and_first_gradients(void **state) {
     (void)state;
-    each_table(check_alike_and_first);
+    each_table(check_empty_and_first);
 }
 
 static void segments_have_means_and_sums(void **state) {
@@ -637,7 +637,7 @@ static void k2_nothing_touches_nothing(void **state) {
     k->embed_back(k, 0, 5, NULL, 1, NULL, NULL);
     k->segment_mean(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
     k->segment_mean_back(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 5);
-    k->segment_mean_alike(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5);
+    k->segment_zero_empty(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5);
     k->segment_mean_back_first(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, NULL, 5, NULL, 0, 0);
     k->segment_sum(k, &(weir_segments){.count = 0, .offsets = &begin}, NULL, 5, NULL, 5, NULL, 5);
     k->segment_dropout(k, &(weir_segments){.count = 0, .offsets = &begin}, 5, &(weir_dropout){.rate = 0.5}, NULL);
@@ -676,7 +676,7 @@ static void k3_memory_is_all_that_can_fail(void **state) {
 
 WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CASE(rows_gather_and_scatter),
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
-           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(means_of_rows_alike_and_first_gradients),
+           WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(empty_segments_and_first_gradients),
            WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
            WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
            WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(dropout_of_segments_goes_by_their_keys),

@@ -392,6 +392,50 @@ static void a_vertex_that_is_not_there_is_said(void **state) {
     world_close(&w);
 }
 
+/* Of edges that have all one time, once with it at each edge, and once without. */
+static void no_time_is_read_of_edges_that_have_all_one(void **state) {
+    (void)state;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
+    const int64_t one_us = 20 * HOUR_US;
+    uint64_t told = 0;
+    for (unsigned round = 0; round < 10; round++) {
+        world w = {0}, without;
+        world_open(&w, &rng, 3 + weir_rng_below(&rng, 40), 50 + (size_t)weir_rng_below(&rng, 600), 1);
+        without = w;
+        for (unsigned i = 0; i < 4; i++) {
+            for (uint64_t e = 0; e < w.f.csrs[i].edges; e++)
+                w.f.times[i][e] = one_us;
+            without.f.csrs[i].times = NULL;
+            without.f.csrs[i].newest_us = one_us;
+        }
+        without.f.arrays.csrs = without.f.csrs;
+        assert_ok(weir_sample_over_arrays(&without.f.arrays, &without.source));
+        assert_ok(weir_aggregates_open(w.schema, without.source, &without.aggregates));
+        for (uint32_t type = 0; type < 2; type++) {
+            for (uint32_t i = 0; i < ROWS; i++) {
+                double values[2][COLUMNS] = {{0}};
+                const question q = some_question(&w, &rng, type, 1);
+                const int64_t before_us =
+                    weir_rng_below(&rng, 4) ? q.before_us : one_us + (int64_t)weir_rng_below(&rng, 2);
+                const weir_sample_vertices of = {.vertices = &q.vertex,
+                                                 .before_us = &before_us,
+                                                 .events = &q.event,
+                                                 .count = 1,
+                                                 .type = (uint16_t)type};
+                assert_ok(weir_aggregates_read(w.aggregates, &of, values[0]));
+                assert_ok(weir_aggregates_read(without.aggregates, &of, values[1]));
+                assert_memory_equal(values[0], values[1], sizeof values[0]);
+                told += values[0][0] > 0;
+            }
+        }
+        weir_aggregates_close(without.aggregates);
+        weir_sample_source_close(without.source);
+        world_close(&w);
+    }
+    assert_true(told > 50);
+}
+
 WEIR_TESTS(WEIR_CASE(every_function_is_a_walk_over_the_list), WEIR_CASE(g1_a_window_has_its_begin_and_not_its_end),
            WEIR_CASE(a_pair_is_a_targets), WEIR_CASE(g3_ends_are_told_by_its_own_event),
-           WEIR_CASE(g2_a_hub_counts_its_newest), WEIR_CASE(a_vertex_that_is_not_there_is_said))
+           WEIR_CASE(g2_a_hub_counts_its_newest), WEIR_CASE(a_vertex_that_is_not_there_is_said),
+           WEIR_CASE(no_time_is_read_of_edges_that_have_all_one))

@@ -102,42 +102,68 @@ static void large_blocks_have_their_size(void **state) {
     assert_null(weir_large_alloc(SIZE_MAX));
 }
 
+enum { MIB = 1 << 20, SMALL_PAGE = 4096, SPARSE = 32 * MIB };
+
 /* Of [from, to), the pages that are in memory. */
 static size_t resident(uint8_t *from, const uint8_t *to) {
-    enum { PAGE = 4096 };
-    static unsigned char in[((size_t)32 << 20) / PAGE];
-    uint8_t *begin = from + (PAGE - (uintptr_t)from % PAGE) % PAGE;
-    const size_t pages = (size_t)(to - begin) / PAGE;
+    static unsigned char in[SPARSE / SMALL_PAGE];
+    uint8_t *begin = from + (SMALL_PAGE - (uintptr_t)from % SMALL_PAGE) % SMALL_PAGE;
+    const size_t pages = to > begin ? (size_t)(to - begin) / SMALL_PAGE : 0;
     size_t count = 0;
-    assert_true(pages <= sizeof in && mincore(begin, pages * PAGE, in) == 0);
+    assert_true(pages <= sizeof in && mincore(begin, pages * SMALL_PAGE, in) == 0);
     for (size_t i = 0; i < pages; i++)
         count += in[i] & 1;
     return count;
 }
 
-/* Whether or not the system has large pages to give. */
+static uint8_t *sparse_map(void) {
+    uint8_t *block = mmap(NULL, SPARSE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(block != MAP_FAILED);
+    return block;
+}
+
+/* Whether or not the system has large pages to give, and gives them unasked. */
 static void what_settles_stays_and_what_is_empty_takes_no_memory(void **state) {
     (void)state;
-    enum { MIB = 1 << 20, ALL = 32 * MIB };
     weir_rng rng = weir_rng_stream(weir_test_seed(), 0, 0);
     for (unsigned round = 0; round < 20; round++) {
-        uint8_t *block = mmap(NULL, ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint8_t *block = sparse_map();
         size_t at = weir_rng_below(&rng, 3 * MIB), settled = 0, filled = 0;
-        assert_true(block != MAP_FAILED);
         while (filled < 19 * MIB) {
             size_t more = weir_rng_below(&rng, 9 * MIB);
             for (size_t i = filled; i < filled + more; i++)
                 block[at + i] = (uint8_t)(i * 7 + i / 251);
             filled += more;
+            uint8_t *behind = block + at + filled + MIB / 4, *before = block + (at > MIB / 4 ? at - MIB / 4 : 0);
+            const size_t had = resident(behind, block + SPARSE) + resident(block, before);
             weir_sparse_settle(block + at, settled, filled);
             settled = filled;
+            assert_int_equal(resident(behind, block + SPARSE) + resident(block, before), had);
             for (size_t i = 0; i < filled; i += 97)
                 assert_int_equal(block[at + i], (uint8_t)(i * 7 + i / 251));
-            assert_int_equal(resident(block + at + filled + MIB / 4, block + ALL), 0);
-            assert_int_equal(resident(block, block + (at > MIB / 4 ? at - MIB / 4 : 0)), 0);
         }
-        munmap(block, ALL);
+        munmap(block, SPARSE);
     }
+}
+
+/* A page that lacks a tenth is one of them, which brings the rest into memory; one that lacks half is not. */
+static void what_fills_a_large_page_but_for_an_eighth_is_in_it(void **state) {
+    (void)state;
+    uint8_t *block = sparse_map(), *page = block + (WEIR_LARGE_PAGE - (uintptr_t)block % WEIR_LARGE_PAGE);
+    const size_t tenth = WEIR_LARGE_PAGE / 10;
+    memset(page, 1, 2 * WEIR_LARGE_PAGE - tenth);
+    const bool unasked = resident(page, page + 2 * WEIR_LARGE_PAGE) == 2 * WEIR_LARGE_PAGE / SMALL_PAGE;
+    if (unasked || madvise(page, WEIR_LARGE_PAGE, 25) != 0) { /* MADV_COLLAPSE */
+        munmap(block, SPARSE);
+        weir_test_skip("the system has no large pages to give, or gives them unasked");
+    }
+    weir_sparse_settle(page, 0, 2 * WEIR_LARGE_PAGE - tenth);
+    assert_int_equal(resident(page, page + 2 * WEIR_LARGE_PAGE), 2 * WEIR_LARGE_PAGE / SMALL_PAGE);
+    uint8_t *other = page + 4 * WEIR_LARGE_PAGE;
+    memset(other, 1, WEIR_LARGE_PAGE / 2);
+    weir_sparse_settle(other, 0, WEIR_LARGE_PAGE / 2);
+    assert_int_equal(resident(other, other + WEIR_LARGE_PAGE), WEIR_LARGE_PAGE / 2 / SMALL_PAGE);
+    munmap(block, SPARSE);
 }
 
 static void align_badly(void *alignment) {
@@ -303,6 +329,7 @@ WEIR_TESTS(WEIR_CASE(an_array_grows_or_stays), WEIR_CASE(blocks_and_bytes_are_co
            WEIR_CASE(size_zero_gives_a_pointer_of_its_own), WEIR_CASE(calloc_is_zeroed_and_refuses_overflow),
            WEIR_CASE(realloc_keeps_content_and_on_failure_the_block), WEIR_CASE(aligned_blocks_are_aligned),
            WEIR_CASE(large_blocks_have_their_size), WEIR_CASE(what_settles_stays_and_what_is_empty_takes_no_memory),
-           WEIR_CASE(alignment_that_is_none_dies), WEIR_CASE(strings_are_copied_to_their_end_or_the_limit),
-           WEIR_CASE(nth_allocation_fails_once), WEIR_CASE(every_function_can_fail),
-           WEIR_CASE(blocks_outlive_their_threads), WEIR_CASE(gauge_is_never_negative))
+           WEIR_CASE(what_fills_a_large_page_but_for_an_eighth_is_in_it), WEIR_CASE(alignment_that_is_none_dies),
+           WEIR_CASE(strings_are_copied_to_their_end_or_the_limit), WEIR_CASE(nth_allocation_fails_once),
+           WEIR_CASE(every_function_can_fail), WEIR_CASE(blocks_outlive_their_threads),
+           WEIR_CASE(gauge_is_never_negative))

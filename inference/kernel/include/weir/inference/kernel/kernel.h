@@ -262,8 +262,8 @@ struct weir_kernels {
                                const weir_real *weights, const weir_real *dout, weir_real *dx, weir_real *dweights);
     /* out[i] = log(1 + entries of segment i) */
     void (*segment_log_count)(const weir_kernels *k, const weir_segments *segments, weir_real *out, uint32_t ldout);
-    /* x[i] = the mean of as many rows like it as segment i has entries; 0 of none */
-    void (*segment_mean_alike)(const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x,
+    /* x[i] = 0 where segment i has no entries */
+    void (*segment_zero_empty)(const weir_kernels *k, const weir_segments *segments, uint32_t cols, weir_real *x,
                                uint32_t ldx);
     /* out[i][k]: the bumps of the age of edge i. */
     void (*time_code)(const weir_kernels *k, uint32_t rows, const weir_ages *ages, weir_real *out, uint32_t ldout);

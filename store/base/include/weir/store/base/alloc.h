@@ -29,9 +29,9 @@ void *weir_realloc_array(void *block, size_t count, size_t size) __attribute__((
 bool weir_grow(void *arrayp, size_t *capacityp, size_t count, size_t item_bytes) __attribute__((warn_unused_result));
 /* alignment: a power of two, at least sizeof(void *). */
 void *weir_aligned_alloc(size_t alignment, size_t size) __attribute__((malloc, warn_unused_result));
+#define WEIR_LARGE_PAGE ((size_t)2 << 20)
 /* For arrays that are read at random: from 4 MiB on in large pages, of 2 MiB, where the system has them, since a core
  * remembers where only some thousand pages are. Smaller ones are aligned to 64 bytes: rounding up would waste them. */
-#define WEIR_LARGE_PAGE ((size_t)2 << 20)
 void *weir_large_alloc(size_t size) __attribute__((malloc, warn_unused_result));
 /* For an array with room for the worst case, of which only what is written takes memory, in small pages at first. What
  * it holds in its first `to` bytes moves into large pages, those that it fills but for an eighth; the first `from`

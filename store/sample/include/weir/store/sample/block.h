@@ -63,7 +63,7 @@ typedef struct weir_block_edges {
     const uint32_t *parents;  /* node     */
     const uint32_t *children; /* node     */
     const int64_t *times;
-    bool alike;                 /* there are edges, and the relation's have all one time */
+    bool alike;                 /* true: there are edges, and all have times[0]; false says nothing */
     const uint64_t *refs;       /* arrays: the edge's position; graph: its event               */
     const uint8_t *const *rows; /* NULL, or one a edge: until the source's next block          */
     const uint32_t *row_lengths;

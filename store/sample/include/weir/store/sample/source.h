@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <weir/store/base/err.h>
 #include <weir/store/format/row.h>
@@ -49,6 +50,12 @@ static inline weir_sample_window weir_sample_window_part(const weir_sample_windo
     part.first += begin;
     part.count = end - begin;
     return part;
+}
+
+static inline int64_t weir_sample_window_time(const weir_sample_window *window, uint32_t i) {
+    int64_t time_us;
+    memcpy(&time_us, window->times + (size_t)i * window->times_stride, sizeof time_us);
+    return time_us;
 }
 
 /* The event of one of its edges; 0 in arrays that have none. */
@@ -182,7 +189,7 @@ typedef struct weir_sample_csr {
     const int32_t *const *codes;  /* the same of categories; -1: missing. NULL: there are none               */
     uint32_t feature_count;
     uint64_t vertices, edges;
-    int64_t newest_us; /* no edge is newer; INT64_MAX: not known */
+    int64_t newest_us; /* no edge is newer; INT64_MAX: not known, which needs times */
     int64_t expire_us; /* 0: never                               */
 } weir_sample_csr;
 

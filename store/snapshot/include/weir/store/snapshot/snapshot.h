@@ -126,7 +126,7 @@ weir_err weir_snapshot_draft_mask(weir_snapshot_draft *draft, uint32_t type, con
 typedef struct weir_snapshot weir_snapshot;
 
 typedef struct weir_snapshot_opts {
-    bool load;   /* copies what a sampler reads into large pages, in pairs, and matrices; else files are mapped */
+    bool load;   /* copies what a sampler reads, and matrices, into large pages; else files are mapped */
     bool verify; /* checks the SHA-256 of every file before it is mapped                          */
     bool part;   /* a part of a snapshot is wanted, not a whole one                               */
 } weir_snapshot_opts;
