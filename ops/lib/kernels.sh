@@ -9,6 +9,9 @@ readonly kernels_for=(-gencode 'arch=compute_80,code=sm_80' -gencode 'arch=compu
 # With 256 threads a block, a multiprocessor has room for two blocks of so many registers, and for four of the half.
 readonly kernels_registers_max=128 kernels_shared_max=49152
 
+# What a program asks of the library before it calls it: kernel.h, in short.
+kernels_sum() { sha256sum inference/kernel/include/weir/inference/kernel/kernel.h | cut -c 1-16; }
+
 # Compiles and links all of them, by a toolkit, into a folder; what the assembler says of them is in its ptxas.log.
 kernels_compile() { # TOOLKIT FOLDER
     local source objects=()
@@ -18,7 +21,8 @@ kernels_compile() { # TOOLKIT FOLDER
         objects+=("$2/$(basename "$source" .cu).o")
         "$1/bin/nvcc" -std=c++17 -O3 "${kernels_for[@]}" -Xptxas -v -Werror all-warnings \
             -Xcompiler '-fPIC,-Wall,-Wextra,-Werror' -Iinference/kernel/cuda -Iinference/kernel/include \
-            -Istore/base/include -c "$source" -o "${objects[-1]}" >>"$2/ptxas.log" 2>&1 || {
+            -Istore/base/include "-DWEIR_KERNELS_SUM=\"$(kernels_sum)\"" \
+            -c "$source" -o "${objects[-1]}" >>"$2/ptxas.log" 2>&1 || {
             cat "$2/ptxas.log"
             return 1
         }

@@ -31,7 +31,7 @@ typedef struct twins {
 
 static inline void twins_open(twins *t) {
     *t = (twins){.cpu = weir_kernels_cpu()};
-    assert_ok(weir_cuda_open(&t->cuda));
+    assert_ok(weir_cuda_open(0, &t->cuda));
 }
 
 /* Takes the array over. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/inference/kernel/device.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
 #include <weir/store/base/file.h>
@@ -340,6 +341,25 @@ static weir_err train_begin(const weir_cmd_train *c) {
     return weir_comm_fail(c->comm, err);
 }
 
+/* Where a rank has no GPU it learns the same network, only slower: that is said, and no error. */
+static weir_err train_open_device(const weir_cli *cli, weir_cmd_train *c) {
+    char why[WEIR_ERR_SENTENCE_MAX];
+    const char *device = weir_cli_text(cli, "device");
+    weir_buf line = {0};
+    if (!device) return WEIR_OK;
+    if (c->plan || weir_cli_given(cli, "judge"))
+        return WEIR_ERR(WEIR_EUSAGE, "--device is of a training; omit it with --plan and --judge");
+    weir_err err = weir_kernels_open(device, weir_comm_beside(c->comm), &c->opts.kernels);
+    if (weir_err_code(err) != WEIR_EUNAVAILABLE) return err;
+    weir_err_sentence(err, why, sizeof why);
+    if (weir_comm_ranks(c->comm) > 1) weir_buf_printf(&line, "rank %u: ", weir_comm_rank(c->comm));
+    weir_buf_printf(&line, "the processor computes in place of %s: %s\n", device, why);
+    err = weir_buf_err(&line);
+    if (!err) err = weir_cli_output(line.bytes, line.length);
+    weir_buf_free(&line);
+    return err;
+}
+
 static weir_err train_run(weir_cli *cli) {
     static weir_cmd_train c; /* large */
     weir_trained *trained = NULL;
@@ -347,6 +367,7 @@ static weir_err train_run(weir_cli *cli) {
     weir_err err = weir_comm_start(NULL, NULL, &c.comm);
     if (err) return err;
     err = train_prepare(cli, &c);
+    if (!err) err = train_open_device(cli, &c);
     if (!err && !weir_cli_given(cli, "judge")) err = train_refuse_recommending(cli, &c);
     err = weir_comm_fail(c.comm, err);
     if (!err && weir_cli_given(cli, "judge")) {
@@ -371,6 +392,7 @@ static weir_err train_run(weir_cli *cli) {
         weir_trained_close(trained);
         if (!err) weir_comm_barrier(c.comm);
     }
+    if (c.opts.kernels) c.opts.kernels->close(c.opts.kernels);
     weir_part_close(c.part);
     weir_snapshot_close(c.whole);
     weir_comm_stop(c.comm);
@@ -467,6 +489,10 @@ static const weir_option options[] = {
      "copy edges and matrices of the snapshot or part into memory first, in large pages: batches are made in less "
      "time, and each rank needs so much more memory, which --plan tells (default: files are mapped)",
      NULL},
+    {"device", 0, "NAME",
+     "what computes the network: cpu, or cuda, a GPU that CUDA knows; where there is none the processor does, and a "
+     "line says so (default: cpu)",
+     "cpu|cuda"},
     {"no-baselines", 0, NULL, "do not train boosted trees beside the model; --model trees, blend and best need them",
      NULL},
     {"resume", 0, NULL, "continue from the checkpoint in --folder, if there is one", NULL},

@@ -113,6 +113,16 @@ uint32_t weir_comm_ranks(const weir_comm *comm) {
     return (uint32_t)comm->size;
 }
 
+uint32_t weir_comm_beside(const weir_comm *comm) {
+    MPI_Comm machine;
+    int number = 0;
+    if (comm->alone) return 0;
+    MPI_Comm_split_type(comm->comm, MPI_COMM_TYPE_SHARED, comm->rank, MPI_INFO_NULL, &machine);
+    MPI_Comm_rank(machine, &number);
+    MPI_Comm_free(&machine);
+    return (uint32_t)number;
+}
+
 void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays) {
     comm->delays = *delays;
 }

@@ -116,7 +116,9 @@ static weir_err cuda_open(const weir_kernels *k, const weir_kernels **otherp) {
     return memory_open(k, cuda_context_of(k)->device, otherp);
 }
 
-weir_err weir_cuda_open(const weir_kernels **kernelsp) {
+const char *const weir_cuda_sum = WEIR_KERNELS_SUM;
+
+weir_err weir_cuda_open(uint32_t number, const weir_kernels **kernelsp) {
     weir_kernels table = {};
     table.name = "cuda";
     table.open = cuda_open;
@@ -136,8 +138,13 @@ weir_err weir_cuda_open(const weir_kernels **kernelsp) {
     weir_cuda_norms(&table);
     weir_cuda_segments(&table);
     weir_cuda_turned(&table);
-    int device = 0;
-    const cudaError_t error = cudaGetDevice(&device);
+    int devices = 0;
     *kernelsp = NULL;
-    return error == cudaSuccess ? memory_open(&table, device, kernelsp) : memory_err(error, "finding a device");
+    const cudaError_t found = cudaGetDeviceCount(&devices);
+    if (found != cudaSuccess || devices == 0) {
+        (void)cudaGetLastError();
+        return WEIR_ERR(WEIR_EUNAVAILABLE, "CUDA finds no GPU: %s",
+                        found == cudaSuccess ? "there is none" : cudaGetErrorString(found));
+    }
+    return memory_open(&table, static_cast<int>(number % static_cast<uint32_t>(devices)), kernelsp);
 }

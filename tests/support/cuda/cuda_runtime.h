@@ -296,7 +296,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaDeviceSynchronize(void);
-cudaError_t cudaGetDevice(int *devicep);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceCount(int *countp);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);

@@ -123,6 +123,7 @@ static void rank_main(void) {
     uint64_t seed = 0;
     assert_ok(weir_comm_start(NULL, NULL, &comm));
     assert_int_equal(weir_comm_ranks(comm), strtoul(getenv("COMM_TEST_RANKS"), NULL, 10));
+    assert_int_equal(weir_comm_beside(comm), weir_comm_rank(comm)); /* all are on this machine */
     assert_ok(weir_comm_channel(comm, &channel));
     if (weir_comm_rank(comm) == 0) seed = strtoull(getenv("COMM_TEST_SEED"), NULL, 10);
     weir_comm_broadcast(comm, &seed, sizeof seed);

@@ -363,7 +363,7 @@ static void a_device_without_scratch_memory(void **state) {
     for (size_t i = 0; i < 4096; i++)
         ones[i] = 1;
     emu_reset(weir_test_seed());
-    assert_ok(weir_cuda_open(&k));
+    assert_ok(weir_cuda_open(0, &k));
     assert_ok(k->alloc(k, sizeof ones, &x));
     assert_ok(k->alloc(k, sizeof ones, &sums));
     k->to_device(k, x, ones, sizeof ones);

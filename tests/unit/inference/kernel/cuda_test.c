@@ -203,7 +203,7 @@ static void the_table_is_whole(void **state) {
     (void)state;
     const weir_kernels *k;
     emu_reset(weir_test_seed());
-    assert_ok(weir_cuda_open(&k));
+    assert_ok(weir_cuda_open(0, &k));
     void (*functions[(sizeof *k - offsetof(weir_kernels, open)) / sizeof(void (*)(void))])(void);
     memcpy(functions, (const char *)k + offsetof(weir_kernels, open), sizeof functions);
     assert_true(sizeof functions / sizeof functions[0] > 60 && !k->unified);
@@ -218,7 +218,7 @@ static void what_a_device_lacks_is_told(void **state) {
     void *memory;
     emu_reset(weir_test_seed());
     emu_limit(1 << 20);
-    assert_ok(weir_cuda_open(&k));
+    assert_ok(weir_cuda_open(0, &k));
     assert_err(k->alloc(k, 1 << 21, &memory), WEIR_ENOMEM, "on the GPU for 2097152 bytes");
     assert_null(memory);
     assert_ok(k->finish(k));

@@ -61,7 +61,7 @@ static uint64_t trains_alike(const weir_train_opts *opts, double far) {
     losses of_here, of_there;
     double loss = 0;
     emu_reset(weir_test_seed());
-    assert_ok(weir_cuda_open(&cuda));
+    assert_ok(weir_cuda_open(0, &cuda));
     weir_trained *here = run_on(opts, NULL, &of_here), *there = run_on(opts, cuda, &of_there);
     assert_int_equal(of_here.count, of_there.count);
     for (uint32_t i = 0; i < of_here.count; i++)
@@ -136,7 +136,7 @@ static void what_is_resumed_has_the_same_bits(void **state) {
     const weir_kernels *cuda;
     losses l;
     emu_reset(weir_test_seed());
-    assert_ok(weir_cuda_open(&cuda));
+    assert_ok(weir_cuda_open(0, &cuda));
     opts.epochs = 3;
     weir_trained *whole = run_on(&opts, cuda, &l);
     opts.folder = weir_test_path("cuda");

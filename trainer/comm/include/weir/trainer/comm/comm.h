@@ -49,6 +49,8 @@ void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays);
 
 uint32_t weir_comm_rank(const weir_comm *comm);
 uint32_t weir_comm_ranks(const weir_comm *comm);
+/* This rank's number among those of its machine, from 0. All ranks together, on the first channel.  [main] */
+uint32_t weir_comm_beside(const weir_comm *comm);
 
 /* Each number becomes its sum over the ranks (COMM-M1). */
 void weir_comm_sum_floats(weir_comm *comm, float *numbers, size_t count);

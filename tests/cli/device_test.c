@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * device_test.c - `weir train --device`: the library of kernels is found beside the program and fits it, or the
+ * processor computes and a line says why. The library is the one whose device a processor plays.
+ */
+#include "cli_support.h"
+
+#define TRAIN \
+    "train snap --per-class 20,20 --epochs 2 --hidden 8 --batch 16 --fanouts 3,2 --no-baselines --predictions "
+
+/* A data set, and the program in a folder of its own, beside which nothing lies. */
+static void here_make(void) {
+    cli_must(
+        "{ echo id,label,matrix.x.2; for i in {0..149}; do echo $i,c$((i % 3)),$((i % 3)) $((i % 7)); done; } > n.csv; "
+        "{ echo src,dst; for i in {0..149}; do echo $i,$(((i + 3) % 150)); echo $i,$((i * 7 % 150)); done; } > e.csv; "
+        "weir snapshot import snap --nodes n.csv --edges e.csv --undirected; "
+        "mkdir -p here/bin here/lib; cp \"$(command -v weir-train)\" here/bin; weir " TRAIN "cpu.csv --device cpu >&2",
+        "^snap: 150 vertices");
+}
+
+static void library_lay(const char *change) {
+    char line[1024];
+    snprintf(line, sizeof line, "cp '%s' here/lib/libweir_cuda.so; %s; echo laid", WEIR_TEST_CUDA, change);
+    cli_must(line, "^laid$");
+}
+
+/* The same bits as ever, and one line more. */
+static void falls_back_on(const char *why) {
+    char pattern[256];
+    snprintf(pattern, sizeof pattern, "^the processor computes in place of cuda: %s", why);
+    cli_must("here/bin/weir-" TRAIN "again.csv --device cuda; cmp cpu.csv again.csv", pattern);
+}
+
+static void without_a_library_the_processor_computes(void **state) {
+    (void)state;
+    here_make();
+    falls_back_on("there is no libweir_cuda.so for the GPU beside .*/here/bin; build weir with -DWEIR_CUDA=ON");
+    cli_must("echo nothing >here/lib/libweir_cuda.so; echo laid", "^laid$");
+    falls_back_on(".*libweir_cuda.so cannot be loaded: ");
+    library_lay("sed -i 's/" WEIR_KERNELS_SUM "/0000000000000000/' here/lib/libweir_cuda.so");
+    falls_back_on(".*libweir_cuda.so is of another version of weir");
+}
+
+static void what_a_device_learns_is_what_the_processor_learns(void **state) {
+    (void)state;
+    here_make();
+    library_lay("true");
+    cli_must("here/bin/weir-" TRAIN "cuda.csv --device cuda >out; grep -c 'in place of' out || true", "^0$");
+    cli_must("awk -F, 'NR == FNR { s[$2] = $6; next } FNR > 1 { n++; if ((s[$2] - $6) ^ 2 > 1e-8) bad++ } "
+             "END { print n, \"targets,\", bad + 0, \"apart\" }' cpu.csv cuda.csv",
+             "^90 targets, 0 apart$");
+    /* Two ranks share the one device. */
+    cli_must("mpirun --oversubscribe -n 2 here/bin/weir-" TRAIN
+             "two.csv --device cuda >out; grep -c 'in place of' out || true; "
+             "awk -F, 'NR == FNR { s[$2] = $6; next } FNR > 1 { n++; if ((s[$2] - $6) ^ 2 > 1e-8) bad++ } "
+             "END { print n, \"targets,\", bad + 0, \"apart\" }' cpu.csv two.csv",
+             "^90 targets, 0 apart$");
+    cli_must("mkdir -p whole cut; here/bin/weir-" TRAIN "a.csv --device cuda --folder cut >&2; "
+             "here/bin/weir-" TRAIN "b.csv --device cuda --folder cut --resume --epochs 3 | grep -c ^epoch",
+             "^1$");
+}
+
+static void what_makes_no_sense_is_refused(void **state) {
+    (void)state;
+    here_make();
+    cli_refused("weir train snap --per-class 20,20 --device cuda --plan", "--device is of a training; omit it with");
+    cli_refused("weir train snap --per-class 20,20 --device gpu", "--device is 'gpu'.*cpu.*cuda|cpu\\|cuda|cpu, cuda");
+}
+
+WEIR_TESTS(WEIR_CASE(without_a_library_the_processor_computes),
+           WEIR_CASE(what_a_device_learns_is_what_the_processor_learns), WEIR_CASE(what_makes_no_sense_is_refused))
