@@ -11,7 +11,6 @@
  *     weir-bench epoch --graph build/graph --rounds 2
  */
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -54,7 +53,7 @@ typedef struct epoch_bench {
     weir_snapshot *snapshot;
     weir_kernels kernels;
     epoch_world world;
-    uint32_t rounds, batch;
+    uint32_t rounds;
     bool bare; /* no encoder */
     double cache;
     int64_t cpu_us, thread_us; /* when the epoch at hand began */
@@ -206,7 +205,7 @@ static weir_err epoch_on_epoch(void *context, const weir_train_epoch *epoch) {
     epoch_sums *s = &b->sums;
     epoch_span now = epoch_begin(), gemms = {0}, gather = {0};
     int64_t cpu_us = epoch_cpu_us();
-    uint64_t batches = (b->world.targets + b->batch - 1) / b->batch;
+    uint64_t batches = (b->world.targets + b->world.batch - 1) / b->world.batch;
     double gemm_flops;
     weir_err err = epoch_measure_gemms(&gemms, &gemm_flops);
     if (!err) err = epoch_measure_gather(b, (uint32_t)(epoch->rows / batches), epoch->number, &gather);
@@ -241,7 +240,7 @@ static weir_err epoch_train(epoch_bench *b) {
     opts.hidden = EPOCH_HIDDEN;
     opts.bare = b->bare;
     opts.reach = (weir_train_reach){.fanouts = epoch_fanouts, .layers = EPOCH_LAYERS, .out_only = true};
-    opts.batch = b->batch;
+    opts.batch = b->world.batch;
     opts.epochs = 1 + b->rounds;
     opts.patience = opts.negatives = 0;
     opts.dropout = 0;
@@ -319,61 +318,13 @@ static weir_err epoch_print(const weir_cli *cli, const epoch_bench *b) {
 /* --- the bench ---------------------------------------------------------------------------------------------------- */
 
 static weir_err epoch_read_options(const weir_cli *cli, epoch_bench *b) {
-    bool quick = weir_bench_quick(cli);
-    uint64_t rounds = quick ? 1 : EPOCH_ROUNDS, batch = quick ? 32 : 1024;
-    b->world = quick ? (epoch_world){2000, 20000, 10, 128} : (epoch_world){1000000, 25000000, 100, 20480};
-    weir_err err = weir_cli_u64(cli, "vertices", 1000, 100000000, &b->world.vertices);
-    if (!err) err = weir_cli_u64(cli, "edges", 1000, 2000000000, &b->world.edges);
-    if (!err) err = weir_cli_u64(cli, "features", 1, 1024, &b->world.features);
-    if (!err) err = weir_cli_u64(cli, "targets", 20, 10000000, &b->world.targets);
-    if (!err) err = weir_cli_u64(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &batch);
+    uint64_t rounds = weir_bench_quick(cli) ? 1 : EPOCH_ROUNDS;
+    weir_err err = weir_epoch_world_read(cli, &b->world);
     if (!err) err = weir_cli_u64(cli, "rounds", 1, WEIR_BENCH_ROUNDS_MAX, &rounds);
     if (!err) err = weir_cli_f64(cli, "cache", 0, 1, &b->cache);
-    if (!err && (b->world.vertices / b->world.targets < 4 ||
-                 b->world.vertices / EPOCH_JUDGED < b->world.vertices / b->world.targets))
-        err = WEIR_ERR(WEIR_EUSAGE, "--targets is at least %u, and at most a quarter of --vertices", EPOCH_JUDGED);
     b->rounds = (uint32_t)rounds;
-    b->batch = (uint32_t)batch;
     b->bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
     return err;
-}
-
-/* A graph that was there may have others than were asked for. */
-static weir_err epoch_count_targets(epoch_bench *b) {
-    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(b->snapshot, 0);
-    const uint8_t *mask = NULL;
-    for (uint32_t i = 0; i < v->extra_count; i++)
-        if (strcmp(v->extras[i].name, "train") == 0) mask = v->extras[i].mask;
-    if (!mask) return WEIR_ERR(WEIR_EDATA, "the bench's graph lacks its mask of targets; name a new folder");
-    b->world.targets = 0;
-    for (uint64_t n = 0; n < v->count; n++)
-        b->world.targets += mask[n];
-    return WEIR_OK;
-}
-
-/* Rank 0 makes the graph, unless it is there from another run. */
-static weir_err epoch_open_graph(const weir_cli *cli, epoch_bench *b) {
-    const weir_snapshot_opts opts = {.load = true};
-    const char *folder = weir_cli_text(cli, "graph");
-    char path[PATH_MAX];
-    weir_err err = WEIR_OK;
-    if (!folder) err = weir_bench_folder(&folder);
-    if (!err) err = weir_path_join(path, sizeof path, folder, "snapshot");
-    if (!err && weir_comm_rank(b->comm) == 0 && !weir_path_exists(path)) {
-        err = weir_folder_create(folder);
-        if (!err) err = weir_epoch_world_make(&b->world, path);
-    }
-    err = weir_comm_fail(b->comm, err);
-    if (!err) weir_comm_broadcast(b->comm, path, sizeof path);
-    if (!err) err = weir_snapshot_open(path, &opts, &b->snapshot);
-    if (err) return err;
-    const weir_snapshot_edges *e = weir_snapshot_edges_of(b->snapshot, 0, WEIR_OUT);
-    if (e->vertices != b->world.vertices || e->edges != b->world.edges)
-        return WEIR_ERR(WEIR_EUSAGE,
-                        "%s has %" PRIu64 " vertices and %" PRIu64 " edges, but other numbers are wanted; name a "
-                        "folder that is not there yet",
-                        path, e->vertices, e->edges);
-    return epoch_count_targets(b);
 }
 
 static weir_err epoch_run(weir_cli *cli) {
@@ -386,7 +337,7 @@ static weir_err epoch_run(weir_cli *cli) {
     if (err) return err;
     if (weir_comm_rank(b.comm) != 0 && !freopen("/dev/null", "w", stdout))
         err = WEIR_ERR(WEIR_EIO, "/dev/null cannot be written to");
-    if (!err) err = epoch_open_graph(cli, &b);
+    if (!err) err = weir_epoch_world_open(cli, b.comm, &b.world, &b.snapshot);
     if (!err) err = epoch_train(&b);
     if (!err) err = epoch_print(cli, &b);
     err = weir_comm_fail(b.comm, err);
@@ -398,15 +349,10 @@ static weir_err epoch_run(weir_cli *cli) {
 }
 
 static const weir_option options[] = {
-    {"vertices", 'v', "N", "of the graph (default 1000000; quick: 2000)", NULL},
-    {"edges", 'e', "N", "of the graph (default 25000000; quick: 20000)", NULL},
-    {"features", 'f', "N", "numbers of a vertex (default 100; quick: 10)", NULL},
-    {"targets", 't', "N", "to learn from in an epoch, of a graph that is made (default 20480; quick: 128)", NULL},
-    {"batch", 'b', "N", "targets of a batch (default 1024; quick: 32)", NULL},
+    EPOCH_WORLD_OPTIONS,
     {"encoder", 0, "KIND", "layer, or none: a plain GraphSAGE, whose first layer has the features (default layer)",
      "layer|none"},
     {"cache", 'c', "SHARE", "of rows of other ranks that are kept, under mpirun (default 0)", NULL},
-    {"graph", 'g', "FOLDER", "where the graph is made, and stays; one that is there is used", NULL},
     {"rounds", 'r', "N", "epochs that count, after a first one that does not (default 3; quick: 1)", NULL},
     {"quick", 'q', NULL, "a small graph", NULL},
     {"json", 'j', NULL, "one JSON object a line", NULL},

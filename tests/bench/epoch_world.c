@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* epoch_world.c - edges go through the real store; features and masks are laid beside the vertices, as imports do. */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,9 @@
 #include <weir/store/base/file.h>
 #include <weir/store/base/rng.h>
 #include <weir/store/format/row.h>
+#include <weir/store/sample/sampler.h>
 
+#include "bench.h"
 #include "epoch_world.h"
 
 #define RUN_MUTATIONS 8192u
@@ -153,7 +156,10 @@ static weir_err epoch_extend(void *context, weir_snapshot_draft *draft) {
 
 /* --- the snapshot ------------------------------------------------------------------------------------------------- */
 
-weir_err weir_epoch_world_make(const epoch_world *world, const char *out) {
+/* A snapshot: vertices "node" with a matrix "x", of which two classes of targets (label "side", masks "train",
+ * "validation" and "test") can be learnt, and relation "edge", whose list of a vertex is what it looks at. Edges begin
+ * anywhere; few vertices are the end of many. */
+static weir_err world_make(const epoch_world *world, const char *out) {
     const weir_graph_opts opts = {
         .shards = 1, .memory_bytes = (uint64_t)1 << 30, .create = true, .id_key = &weir_id_key_public};
     epoch_world extended = *world;
@@ -190,4 +196,56 @@ uint64_t weir_epoch_world_sum(const weir_snapshot *snapshot) {
         }
     }
     return sum;
+}
+
+weir_err weir_epoch_world_read(const weir_cli *cli, epoch_world *world) {
+    const bool quick = weir_bench_quick(cli);
+    uint64_t batch = quick ? 32 : 1024;
+    *world = quick ? (epoch_world){2000, 20000, 10, 128, 0} : (epoch_world){1000000, 25000000, 100, 20480, 0};
+    weir_err err = weir_cli_u64(cli, "vertices", 1000, 100000000, &world->vertices);
+    if (!err) err = weir_cli_u64(cli, "edges", 1000, 2000000000, &world->edges);
+    if (!err) err = weir_cli_u64(cli, "features", 1, 1024, &world->features);
+    if (!err) err = weir_cli_u64(cli, "targets", 20, 10000000, &world->targets);
+    if (!err) err = weir_cli_u64(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &batch);
+    world->batch = (uint32_t)batch;
+    const uint64_t share = world->vertices / world->targets;
+    if (!err && (share < 4 || world->vertices / EPOCH_JUDGED < share))
+        err = WEIR_ERR(WEIR_EUSAGE, "--targets is at least %u, and at most a quarter of --vertices", EPOCH_JUDGED);
+    return err;
+}
+
+static weir_err world_count_targets(epoch_world *world, const weir_snapshot *snapshot) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot, 0);
+    const uint8_t *mask = NULL;
+    for (uint32_t i = 0; i < v->extra_count; i++)
+        if (strcmp(v->extras[i].name, "train") == 0) mask = v->extras[i].mask;
+    if (!mask) return WEIR_ERR(WEIR_EDATA, "the bench's graph lacks its mask of targets; name a new folder");
+    world->targets = 0;
+    for (uint64_t n = 0; n < v->count; n++)
+        world->targets += mask[n];
+    return WEIR_OK;
+}
+
+weir_err weir_epoch_world_open(const weir_cli *cli, weir_comm *comm, epoch_world *world, weir_snapshot **snapshotp) {
+    const weir_snapshot_opts opts = {.load = true};
+    const char *folder = weir_cli_text(cli, "graph");
+    char path[PATH_MAX];
+    weir_err err = WEIR_OK;
+    if (!folder) err = weir_bench_folder(&folder);
+    if (!err) err = weir_path_join(path, sizeof path, folder, "snapshot");
+    if (!err && weir_comm_rank(comm) == 0 && !weir_path_exists(path)) {
+        err = weir_folder_create(folder);
+        if (!err) err = world_make(world, path);
+    }
+    err = weir_comm_fail(comm, err);
+    if (!err) weir_comm_broadcast(comm, path, sizeof path);
+    if (!err) err = weir_snapshot_open(path, &opts, snapshotp);
+    if (err) return err;
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(*snapshotp, 0, WEIR_OUT);
+    if (e->vertices != world->vertices || e->edges != world->edges)
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "%s has %" PRIu64 " vertices and %" PRIu64 " edges, but other numbers are wanted; name a "
+                        "folder that is not there yet",
+                        path, e->vertices, e->edges);
+    return world_count_targets(world, *snapshotp);
 }

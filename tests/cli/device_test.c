@@ -60,6 +60,22 @@ static void what_a_device_learns_is_what_the_processor_learns(void **state) {
              "^1$");
 }
 
+/* Calls, bytes and operations of a step follow from the network and the batches alone. */
+static void a_step_takes_the_same_of_each_device(void **state) {
+    (void)state;
+    here_make();
+    library_lay("cp \"$(command -v weir-bench)\" here/bin");
+    cli_must("for d in cpu cuda; do here/bin/weir-bench gpu --quick --targets 64 --device $d --json | "
+             "sed -nE 's/.*(\"kernel.*),\"us\".*/\\1/p' > $d.jsonl; done; cmp cpu.jsonl cuda.jsonl; "
+             "grep -cE '^\"kernel\":\"(gemm|segment_mean|adamw|to_device)\",\"calls\":[1-9]' cpu.jsonl",
+             "^4$");
+    cli_must("here/bin/weir-bench gpu --quick --targets 64 --device cuda",
+             "measured on cuda: a step [0-9.]+ us; .*\n.*modelled, not measured: .*\n.*modelled: a step [0-9.]+ us: "
+             "kernels [0-9.]+, of which ");
+    cli_must("rm here/lib/*; here/bin/weir-bench gpu --quick --targets 64",
+             "because there is no GPU: .*\n(.*\n)*.*measured on cpu: a step");
+}
+
 static void what_makes_no_sense_is_refused(void **state) {
     (void)state;
     here_make();
@@ -68,4 +84,5 @@ static void what_makes_no_sense_is_refused(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(without_a_library_the_processor_computes),
-           WEIR_CASE(what_a_device_learns_is_what_the_processor_learns), WEIR_CASE(what_makes_no_sense_is_refused))
+           WEIR_CASE(what_a_device_learns_is_what_the_processor_learns),
+           WEIR_CASE(a_step_takes_the_same_of_each_device), WEIR_CASE(what_makes_no_sense_is_refused))
