@@ -89,12 +89,49 @@ static weir_err ring_put(weir_err err, const char *sentence) {
     return err;
 }
 
+/* --- places of libraries that were loaded --------------------------------------------------------------------- */
+
+#define GUESTS 64u
+
+/* They lie too far away to be told by steps, so that they are copied to where the program's are. The last one stands
+ * for all that come when there is no room any more. */
+static struct err_guests {
+    atomic_flag busy; /* guards the rest */
+    size_t count;
+    const weir_err_site *of[GUESTS];
+    weir_err_site sites[GUESTS + 1];
+} guests = {.busy = ATOMIC_FLAG_INIT, .sites[GUESTS] = {"a library that was loaded", "", 0}};
+
+static int64_t err_steps_to(const weir_err_site *site) {
+    return ((intptr_t)site - (intptr_t)&origin) / SITE_ALIGN;
+}
+
+static bool err_is_near(int64_t steps) {
+    return steps >= -(INT64_C(1) << (SITE_BITS - 1)) && steps < INT64_C(1) << (SITE_BITS - 1);
+}
+
+static const weir_err_site *err_guest(const weir_err_site *site) {
+    while (atomic_flag_test_and_set_explicit(&guests.busy, memory_order_acquire))
+        sched_yield();
+    size_t i = 0;
+    while (i < guests.count && guests.of[i] != site)
+        i++;
+    if (i == guests.count && i < GUESTS) {
+        guests.of[i] = site;
+        guests.sites[i] = *site;
+        guests.count++;
+    }
+    atomic_flag_clear_explicit(&guests.busy, memory_order_release);
+    return &guests.sites[i];
+}
+
 /* --- making ------------------------------------------------------------------------------------------------- */
 
 static weir_err err_make(const weir_err_site *site, weir_code code, const char *sentence) {
-    int64_t steps = ((intptr_t)site - (intptr_t)&origin) / SITE_ALIGN;
+    int64_t steps = err_steps_to(site);
+    if (!err_is_near(steps)) steps = err_steps_to(err_guest(site));
     WEIR_ASSERT((size_t)code < CODE_COUNT && code != WEIR_CODE_OK);
-    WEIR_ASSERT(steps >= -(INT64_C(1) << (SITE_BITS - 1)) && steps < INT64_C(1) << (SITE_BITS - 1));
+    WEIR_ASSERT(err_is_near(steps));
     atomic_fetch_add_explicit(&counts[code], 1, memory_order_relaxed);
     return ring_put((weir_err)steps << SITE_SHIFT | code, sentence);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <weir/store/base/thread.h>
 
@@ -39,6 +40,28 @@ static void error_keeps_code_sentence_and_place(void **state) {
     assert_false(weir_err_is(err, WEIR_EIO));
     assert_string_equal(sentence_of(err), "line 7 of users.csv is empty; give it a key");
     assert_string_equal(place_of(err), place);
+}
+
+/* Where a library would be that the program loads: as far away as the system puts what it maps. */
+static void places_of_a_loaded_library(void **state) {
+    (void)state;
+    enum { SITES = 200 };
+    weir_err_site *sites =
+        mmap(NULL, SITES * sizeof *sites, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(sites != MAP_FAILED);
+    for (unsigned round = 0; round < 2; round++) {
+        for (int i = 0; i < SITES; i++) {
+            char place[64];
+            sites[i] = (weir_err_site){"far.cu", "far", i + 1};
+            weir_err err = weir_err_make(&sites[i], WEIR_EIO, "number %d", i);
+            snprintf(place, sizeof place, i < 50 ? "far.cu:%d" : "", i + 1);
+            assert_true(weir_err_is(err, WEIR_EIO) && strstr(place_of(err), place));
+            snprintf(place, sizeof place, "number %d", i);
+            assert_string_equal(sentence_of(err), place);
+        }
+        assert_non_null(strstr(place_of(weir_err_make(&sites[SITES - 1], WEIR_EIO, "x")), "library"));
+    }
+    munmap(sites, SITES * sizeof *sites);
 }
 
 static void every_code_has_name_text_and_exit_status(void **state) {
@@ -261,9 +284,10 @@ static void threads_read_whole_sentences_of_their_own(void **state) {
 }
 
 WEIR_TESTS(WEIR_CASE(success_is_zero), WEIR_CASE(error_keeps_code_sentence_and_place),
-           WEIR_CASE(every_code_has_name_text_and_exit_status), WEIR_CASE(errno_becomes_the_fitting_code),
-           WEIR_CASE(sentence_is_cut_one_past_its_limit), WEIR_CASE(small_buffers_are_ended),
-           WEIR_CASE(prefix_keeps_place_and_code), WEIR_CASE(each_prefixed_error_has_words_of_its_own),
-           WEIR_CASE(ring_keeps_the_last_and_then_falls_back), WEIR_CASE(old_error_never_gets_the_words_of_another),
-           WEIR_CASE(kept_error_owns_its_words), WEIR_CASE(errors_are_counted_by_code), WEIR_CASE(keep_keeps_the_first),
-           WEIR_CASE(code_without_a_row_dies), WEIR_CASE(threads_read_whole_sentences_of_their_own))
+           WEIR_CASE(places_of_a_loaded_library), WEIR_CASE(every_code_has_name_text_and_exit_status),
+           WEIR_CASE(errno_becomes_the_fitting_code), WEIR_CASE(sentence_is_cut_one_past_its_limit),
+           WEIR_CASE(small_buffers_are_ended), WEIR_CASE(prefix_keeps_place_and_code),
+           WEIR_CASE(each_prefixed_error_has_words_of_its_own), WEIR_CASE(ring_keeps_the_last_and_then_falls_back),
+           WEIR_CASE(old_error_never_gets_the_words_of_another), WEIR_CASE(kept_error_owns_its_words),
+           WEIR_CASE(errors_are_counted_by_code), WEIR_CASE(keep_keeps_the_first), WEIR_CASE(code_without_a_row_dies),
+           WEIR_CASE(threads_read_whole_sentences_of_their_own))

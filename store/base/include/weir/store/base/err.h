@@ -13,7 +13,8 @@
  * trailing newline, and never holds a secret or a payload. The ring keeps the last
  * WEIR_ERR_SENTENCES of them, so an error may be passed between threads. One that outlives the
  * call that returned it is stored as a weir_err_kept, which owns its sentence: a weir_err that is
- * stored falls back to the text of its code. The place is never lost.
+ * stored falls back to the text of its code. The place is never lost, that of a loaded library either, which stays
+ * loaded; but of those only the first few dozen are told apart.
  */
 #ifndef WEIR_STORE_BASE_ERR_H
 #define WEIR_STORE_BASE_ERR_H
