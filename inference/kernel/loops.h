@@ -62,8 +62,10 @@ static weir_real kernel_row_product(uint32_t cols, const weir_real *x, const wei
 static void kernel_gather_rows(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *x,
                                const uint32_t *index, weir_real *out, uint32_t ldout) {
     for (size_t i = 0; i < rows; i++) {
-        for (uint32_t c = 0; index && i + PREFETCH_AHEAD < rows && c < cols; c += LINE_REALS)
-            __builtin_prefetch(kernel_row_of(x, index[i + PREFETCH_AHEAD], cols) + c);
+        const uint32_t later = index && i + PREFETCH_AHEAD < rows ? index[i + PREFETCH_AHEAD] : WEIR_NO_SLOT;
+        for (uint32_t c = 0; later != WEIR_NO_SLOT && c < cols; c += LINE_REALS)
+            __builtin_prefetch(kernel_row_of(x, later, cols) + c);
+        if (index && index[i] == WEIR_NO_SLOT) continue;
         memcpy(out + i * ldout, x + (index ? index[i] : i) * cols, cols * sizeof *x);
     }
 }

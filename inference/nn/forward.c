@@ -79,6 +79,23 @@ static weir_err forward_check_batch(const forward_pass *p, uint32_t hop) {
     return WEIR_OK;
 }
 
+/* Rows of inputs: of some types they come with the batch, of others a part of them is there already. */
+static const weir_real *forward_bring_numbers(forward_pass *p, uint32_t type, uint32_t rows) {
+    const weir_nn_resident *r = p->batch->resident ? &p->batch->resident[type] : NULL;
+    const uint32_t width = p->shape->vertices[type].width;
+    const bool some = r && r->table;
+    const weir_real *brought = forward_bring_array(p, p->batch->numbers[type],
+                                                   (size_t)(some ? r->brought_count : rows) * width, sizeof(weir_real));
+    if (!some) return brought;
+    weir_real *numbers = forward_reals(p, rows, width);
+    const uint32_t *places = forward_bring_array(p, r->places, rows, sizeof *places);
+    const uint32_t *others = r->brought_count ? forward_bring_array(p, r->brought, rows, sizeof *others) : NULL;
+    if (p->starved) return NULL;
+    p->k->gather_rows(p->k, rows, width, r->table, places, numbers, width);
+    if (others) p->k->gather_rows(p->k, rows, width, brought, others, numbers, width);
+    return numbers;
+}
+
 /* Every array of the batch, as the kernels see it. */
 static void forward_bring(forward_pass *p) {
     weir_nn_workspace *w = p->w;
@@ -91,8 +108,7 @@ static void forward_bring(forward_pass *p) {
     for (uint32_t t = 0; t < shape->types && !p->starved; t++) {
         const weir_nn_inputs *inputs = &shape->vertices[t];
         size_t rows = p->block->input_ranges[t].end - p->block->input_ranges[t].begin;
-        if (rows > 0 && inputs->width > 0)
-            w->numbers[t] = forward_bring_array(p, p->batch->numbers[t], rows * inputs->width, sizeof(weir_real));
+        if (rows > 0 && inputs->width > 0) w->numbers[t] = forward_bring_numbers(p, t, (uint32_t)rows);
         if (rows > 0 && inputs->category_count > 0)
             w->slots[t] = forward_bring_array(p, p->batch->slots[t], rows * inputs->category_count, sizeof(uint32_t));
     }

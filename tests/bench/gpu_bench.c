@@ -51,6 +51,7 @@ typedef struct gpu_bench {
     gpu_limits limits;
     gpu_counts counts;
     uint32_t rounds, hidden;
+    double resident;
     double steps, step_us; /* step_us: by the clock, of epochs whose kernels are not timed */
 } gpu_bench;
 
@@ -153,6 +154,7 @@ static weir_err gpu_train(gpu_bench *b) {
     opts.cut = (weir_targets_cut){.split = WEIR_TARGETS_BY_MASKS, .masks = {"train", "validation", "test"}};
     opts.on_epoch = gpu_on_epoch;
     opts.context = b;
+    opts.resident = b->resident;
     weir_err err = weir_train_run(b->comm, &opts, &trained);
     weir_trained_close(trained);
     b->step_us /= b->rounds * b->steps;
@@ -264,9 +266,11 @@ static weir_err gpu_print(const weir_cli *cli, const gpu_bench *b) {
 static weir_err gpu_read_options(const weir_cli *cli, gpu_bench *b) {
     uint64_t rounds = 1, hidden = weir_bench_quick(cli) ? 16 : 256;
     weir_err err = weir_epoch_world_read(cli, &b->world);
+    b->resident = 1;
     b->model = (gpu_model){3350, 0.7, 67000, 0.6, 55, 4};
     if (!err) err = weir_cli_u64(cli, "rounds", 1, WEIR_BENCH_ROUNDS_MAX, &rounds);
     if (!err) err = weir_cli_u64(cli, "hidden", 1, 4096, &hidden);
+    if (!err) err = weir_cli_f64(cli, "resident", 0, 1, &b->resident);
     if (!err) err = weir_cli_f64(cli, "bandwidth", 1, 1e6, &b->model.bandwidth);
     if (!err) err = weir_cli_f64(cli, "rate", 1, 1e9, &b->model.rate);
     if (!err) err = weir_cli_f64(cli, "bus", 1, 1e6, &b->model.bus);
@@ -317,6 +321,7 @@ static const weir_option options[] = {
     {"device", 0, "NAME", "what computes: cpu, or cuda (default: cuda, where there is a GPU)", "cpu|cuda"},
     EPOCH_WORLD_OPTIONS,
     {"hidden", 0, "N", "numbers of a vertex in each of the three layers (default 256; quick: 16)", NULL},
+    {"resident", 0, "SHARE", "of the input rows that stay in the device's memory (default 1)", NULL},
     {"bandwidth", 0, "GB/S", "of the memory of the device that is modelled (default 3350)", NULL},
     {"rate", 0, "GFLOP/S", "of its arithmetic in FP32 (default 67000)", NULL},
     {"bus", 0, "GB/S", "to it and from it (default 55)", NULL},

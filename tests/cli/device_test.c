@@ -8,6 +8,10 @@
 #define TRAIN \
     "train snap --per-class 20,20 --epochs 2 --hidden 8 --batch 16 --fanouts 3,2 --no-baselines --predictions "
 
+/* Open MPI leaks by itself. */
+#define RANKS \
+    "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2 "
+
 /* A data set, and the program in a folder of its own, beside which nothing lies. */
 static void here_make(void) {
     cli_must(
@@ -50,8 +54,7 @@ static void what_a_device_learns_is_what_the_processor_learns(void **state) {
              "END { print n, \"targets,\", bad + 0, \"apart\" }' cpu.csv cuda.csv",
              "^90 targets, 0 apart$");
     /* Two ranks share the one device. */
-    cli_must("mpirun --oversubscribe -n 2 here/bin/weir-" TRAIN
-             "two.csv --device cuda >out; grep -c 'in place of' out || true; "
+    cli_must("" RANKS "here/bin/weir-" TRAIN "two.csv --device cuda >out; grep -c 'in place of' out || true; "
              "awk -F, 'NR == FNR { s[$2] = $6; next } FNR > 1 { n++; if ((s[$2] - $6) ^ 2 > 1e-8) bad++ } "
              "END { print n, \"targets,\", bad + 0, \"apart\" }' cpu.csv two.csv",
              "^90 targets, 0 apart$");
@@ -61,18 +64,42 @@ static void what_a_device_learns_is_what_the_processor_learns(void **state) {
 }
 
 /* Calls, bytes and operations of a step follow from the network and the batches alone. */
+/* Rows that stay, of all vertices or of those that are read most, have the bits of those that batches bring: alone,
+ * on a device, with categories and embeddings of vertices, and on ranks with parts. */
+static void rows_that_stay_change_nothing(void **state) {
+    (void)state;
+    here_make();
+    library_lay("true");
+    cli_must("for r in 0 0.3 1; do weir " TRAIN "$r.csv --resident $r >&2; done; cmp 0.csv 0.3.csv; cmp 0.csv 1.csv; "
+             "cmp 0.csv cpu.csv; echo alike",
+             "^alike$");
+    cli_must("for r in 0 0.3; do here/bin/weir-" TRAIN "d$r.csv --device cuda --resident $r >&2; done; "
+             "cmp d0.csv d0.3.csv; here/bin/weir-" TRAIN "d.csv --device cuda >&2; cmp d0.csv d.csv; echo alike",
+             "^alike$");
+    cli_must("for r in 0 0.5 1; do weir " TRAIN
+             "e$r.csv --embed-vertices node --input-dropout 0.2 --resident $r >&2; done; "
+             "cmp e0.csv e0.5.csv; cmp e0.csv e1.csv; cmp -s e0.csv cpu.csv || echo alike",
+             "^alike$");
+    cli_must("weir partition snap --parts 2 --out p2 >&2; "
+             "for r in 0 0.5 1; do " RANKS "\"$(dirname \"$(command -v weir)\")\"/weir-train "
+             "--parts p2 --per-class 20,20 --epochs 3 --hidden 8 --batch 16 --fanouts 3,2 --no-baselines "
+             "--resident $r | sed -nE 's/^(epoch +[0-9]+ +loss [0-9.]+ +validation [0-9.]+).*/\\1/p' >p$r; done; "
+             "cmp p0 p0.5; cmp p0 p1; wc -l <p0",
+             "^3$");
+}
+
 static void a_step_takes_the_same_of_each_device(void **state) {
     (void)state;
     here_make();
     library_lay("cp \"$(command -v weir-bench)\" here/bin");
-    cli_must("for d in cpu cuda; do here/bin/weir-bench gpu --quick --targets 64 --device $d --json | "
+    cli_must("for d in cpu cuda; do here/bin/weir-bench gpu --quick --hidden 4 --targets 64 --device $d --json | "
              "sed -nE 's/.*(\"kernel.*),\"us\".*/\\1/p' > $d.jsonl; done; cmp cpu.jsonl cuda.jsonl; "
              "grep -cE '^\"kernel\":\"(gemm|segment_mean|adamw|to_device)\",\"calls\":[1-9]' cpu.jsonl",
              "^4$");
-    cli_must("here/bin/weir-bench gpu --quick --targets 64 --device cuda",
+    cli_must("here/bin/weir-bench gpu --quick --hidden 4 --targets 64 --device cuda",
              "measured on cuda: a step [0-9.]+ us; .*\n.*modelled, not measured: .*\n.*modelled: a step [0-9.]+ us: "
              "kernels [0-9.]+, of which ");
-    cli_must("rm here/lib/*; here/bin/weir-bench gpu --quick --targets 64",
+    cli_must("rm here/lib/*; here/bin/weir-bench gpu --quick --hidden 4 --targets 64",
              "because there is no GPU: .*\n(.*\n)*.*measured on cpu: a step");
 }
 
@@ -80,9 +107,10 @@ static void what_makes_no_sense_is_refused(void **state) {
     (void)state;
     here_make();
     cli_refused("weir train snap --per-class 20,20 --device cuda --plan", "--device is of a training; omit it with");
+    cli_refused("weir train snap --per-class 20,20 --resident 1.5", "--resident");
     cli_refused("weir train snap --per-class 20,20 --device gpu", "--device is 'gpu'.*cpu.*cuda|cpu\\|cuda|cpu, cuda");
 }
 
 WEIR_TESTS(WEIR_CASE(without_a_library_the_processor_computes),
-           WEIR_CASE(what_a_device_learns_is_what_the_processor_learns),
+           WEIR_CASE(what_a_device_learns_is_what_the_processor_learns), WEIR_CASE(rows_that_stay_change_nothing),
            WEIR_CASE(a_step_takes_the_same_of_each_device), WEIR_CASE(what_makes_no_sense_is_refused))

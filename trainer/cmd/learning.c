@@ -42,7 +42,7 @@ weir_err weir_cmd_train_refuse_network(const weir_cli *cli, const char *why) {
     static const char *const of_networks[] = {
         "network",   "heads",   "residual",     "encoder",           "schedule", "rate-end",
         "rate-rise", "average", "edge-dropout", "attention-dropout", "focal",    "jump",
-        "head",      "norm",    "l2",           "feed-forward",      "device"};
+        "head",      "norm",    "l2",           "feed-forward",      "device",   "resident"};
     for (size_t i = 0; i < sizeof of_networks / sizeof of_networks[0]; i++)
         if (weir_cli_given(cli, of_networks[i]))
             return WEIR_ERR(WEIR_EUSAGE, "--%s is of a network, and %s; omit one of them", of_networks[i], why);

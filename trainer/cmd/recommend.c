@@ -65,7 +65,8 @@ static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
                                          "l2",
                                          "feed-forward",
                                          "load",
-                                         "device"};
+                                         "device",
+                                         "resident"};
     const char *task = weir_schema_task_at(weir_snapshot_schema(c->opts.snapshot), c->opts.task)->name;
     const bool best = c->opts.model == WEIR_TRAIN_BEST; /* it is the only one */
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)

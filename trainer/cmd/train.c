@@ -19,6 +19,7 @@ static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     weir_err err = weir_cmd_learning_numbers(cli, o);
     if (!err) err = weir_cmd_train_u32(cli, "alerts", 1, 1000000, &o->alerts);
     if (!err) err = weir_cli_f64(cli, "test", 0.001, 0.9, &o->cut.test);
+    if (!err) err = weir_cli_f64(cli, "resident", 0, 1, &o->resident);
     return err ? err : weir_cli_f64(cli, "cache", 0, 1000, &o->cache_share);
 }
 
@@ -493,6 +494,10 @@ static const weir_option options[] = {
      "what computes the network: cpu, or cuda, a GPU that CUDA knows; where there is none the processor does, and a "
      "line says so (default: cpu)",
      "cpu|cuda"},
+    {"resident", 0, "SHARE",
+     "of the rank's input rows that lie in the memory of --device, those first that batches read most, so that no "
+     "batch brings them: of snapshots without times (default: 1 on a device with a memory of its own)",
+     NULL},
     {"no-baselines", 0, NULL, "do not train boosted trees beside the model; --model trees, blend and best need them",
      NULL},
     {"resume", 0, NULL, "continue from the checkpoint in --folder, if there is one", NULL},

@@ -38,6 +38,9 @@ typedef struct batch_type {
     weir_real *numbers;
     uint32_t *slots;
     size_t capacity; /* rows */
+    /* Of a type of which some rows stay in the kernels' memory: as many as numbers. */
+    uint32_t *places, *brought;
+    uint32_t *missing; /* own rows that do not stay */
 } batch_type;
 
 /* A batch with what it is made in. */
@@ -61,6 +64,7 @@ typedef struct batch_memory {
     weir_block_view thinned_view; /* the block with these, for whoever computes */
     weir_real **numbers_to;
     uint32_t **slots_to;
+    weir_nn_resident *residents; /* one a type; NULL: no row stays */
     const weir_real **numbers_of;
     const uint32_t **slots_of;
     weir_train_hands hands;
@@ -252,8 +256,18 @@ static weir_err batch_grow(batch_memory *m) {
             weir_free(t->slots);
             t->numbers = weir_large_alloc((rows * inputs->width + 1) * sizeof *t->numbers);
             t->slots = weir_calloc(rows * inputs->category_count + 1, sizeof *t->slots);
-            t->capacity = t->numbers && t->slots ? rows : 0;
-            if (!t->capacity) return WEIR_NOMEM(BATCH_NO_MEMORY);
+            bool all = t->numbers && t->slots;
+            if (m->residents) {
+                weir_free(t->places);
+                weir_free(t->brought);
+                weir_free(t->missing);
+                t->places = weir_calloc(rows, sizeof *t->places);
+                t->brought = weir_calloc(rows, sizeof *t->brought);
+                t->missing = weir_calloc(rows, sizeof *t->missing);
+                all = all && t->places && t->brought && t->missing;
+            }
+            t->capacity = all ? rows : 0;
+            if (!all) return WEIR_NOMEM(BATCH_NO_MEMORY);
         }
         WEIR_ASSERT(rows <= t->capacity);
         m->numbers_of[type] = t->numbers;
@@ -413,24 +427,72 @@ static weir_err batch_want(batch_memory *m) {
     return err ? err : weir_train_wants_tell(&m->wants, shares, m->channels[WEIR_TRAIN_CHANNEL_ASK]);
 }
 
+/* Of a type: what stays of its rows. Not where a batch hides entries of them, another share each time. */
+static const weir_train_resident *batch_resident_of(const batch_memory *m, uint32_t type) {
+    bool hides = m->opts->hidden > 0 && weir_nn_vertex(m->opts->shape, type)->matrix_count > 0;
+    return hides ? NULL : weir_train_residents_of(m->opts->residents, type);
+}
+
+/* Finds the own rows of a type that stay, and lists the others. own: count of the rows, by their places; NULL: all. */
+static uint32_t batch_find_resident(batch_memory *m, uint32_t type, const weir_train_resident *resident,
+                                    const uint32_t *own, uint32_t count) {
+    const weir_block_view *view = m->out.nn.block;
+    const weir_block_range range = view->input_ranges[type];
+    const size_t categories = weir_nn_vertex(m->opts->shape, type)->category_count;
+    batch_type *t = &m->types[type];
+    uint32_t missing = 0;
+    memset(t->places, 0xff, (range.end - range.begin) * sizeof *t->places); /* WEIR_NO_SLOT */
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t row = own ? own[i] : i;
+        const uint64_t vertex = view->vertices[view->input_nodes[range.begin + row]];
+        const uint32_t place = t->places[row] = weir_train_resident_place(resident, vertex);
+        if (place == WEIR_NO_SLOT)
+            t->missing[missing++] = row;
+        else
+            memcpy(t->slots + row * categories, resident->slots + place * categories, categories * sizeof *t->slots);
+    }
+    return missing;
+}
+
+/* The rows of a type; of those that stay the places, and the others one after the other. */
+static weir_err batch_encode_type(batch_memory *m, const weir_train_fetcher *f, uint32_t type) {
+    const weir_block_view *view = m->out.nn.block;
+    const weir_train_resident *resident = batch_resident_of(m, type);
+    const bool all = m->opts->owners.ranks == 1;
+    const uint32_t rows = view->input_ranges[type].end - view->input_ranges[type].begin,
+                   begin = all || type == 0 ? 0 : m->asks.own_ends[type - 1],
+                   count = all ? rows : m->asks.own_ends[type] - begin;
+    const uint32_t *own = all ? NULL : m->asks.own_rows + begin;
+    const size_t width = weir_nn_vertex(m->opts->shape, type)->width;
+    batch_type *t = &m->types[type];
+    if (m->residents) m->residents[type] = (weir_nn_resident){0};
+    if (!resident || rows == 0) return weir_inputs_block(f->inputs, view, type, own, count, t->numbers, t->slots);
+    const uint32_t missing = batch_find_resident(m, type, resident, own, count);
+    weir_err err = weir_inputs_block(f->inputs, view, type, t->missing, missing, t->numbers, t->slots);
+    uint32_t brought = 0;
+    for (uint32_t row = 0; !err && row < rows; row++) {
+        t->brought[row] = t->places[row] == WEIR_NO_SLOT ? brought++ : WEIR_NO_SLOT;
+        if (t->brought[row] != WEIR_NO_SLOT && t->brought[row] != row)
+            memcpy(t->numbers + t->brought[row] * width, t->numbers + row * width, width * sizeof *t->numbers);
+    }
+    m->residents[type] = (weir_nn_resident){resident->table, t->places, t->brought, brought};
+    return err;
+}
+
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher) {
     batch_memory *m = batch_memory_of(batch);
     const weir_block_view *view = batch->nn.block;
     weir_err err = WEIR_OK;
     WEIR_ON_ROLE(WORKER);
     if (!batch->own_count) return batch_want(m);
-    for (uint32_t type = 0; !err && type < view->types; type++) {
-        bool all = m->opts->owners.ranks == 1;
-        uint32_t begin = all || type == 0 ? 0 : m->asks.own_ends[type - 1],
-                 count = all ? 0 : m->asks.own_ends[type] - begin;
-        err = weir_inputs_block(fetcher->inputs, view, type, all ? NULL : m->asks.own_rows + begin, count,
-                                m->types[type].numbers, m->types[type].slots);
-    }
+    for (uint32_t type = 0; !err && type < view->types; type++)
+        err = batch_encode_type(m, fetcher, type);
     if (!err) err = batch_hide(m);
     for (uint32_t step = 0; !err && step < view->steps; step++)
         err = batch_encode_edges(m, fetcher, step);
     if (!err) err = batch_thin(m);
     batch->nn.numbers = m->numbers_of;
+    batch->nn.resident = m->residents;
     batch->nn.slots = m->slots_of;
     batch->nn.edges = (const weir_real *const *)m->edges;
     return err ? err : batch_want(m);
@@ -522,12 +584,13 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->edges = weir_calloc(steps, sizeof *m->edges);
     m->edge_capacity = weir_calloc(steps, sizeof *m->edge_capacity);
     m->asked_bytes = weir_calloc(opts->owners.ranks, sizeof *m->asked_bytes);
+    if (opts->residents) m->residents = weir_calloc(types, sizeof *m->residents);
     const bool thins = opts->thinned > 0;
     if (thins) m->thinned = weir_calloc(steps, sizeof *m->thinned);
     if (thins) m->seen = weir_calloc(steps, sizeof *m->seen);
-    bool all = (!thins || (m->thinned && m->seen)) && m->targets && m->own && m->ids && m->node_counts && m->types &&
-               m->numbers_to && m->slots_to && m->numbers_of && m->slots_of && m->edges && m->edge_capacity &&
-               m->asked_bytes;
+    bool all = (!thins || (m->thinned && m->seen)) && (!opts->residents || m->residents) && m->targets && m->own &&
+               m->ids && m->node_counts && m->types && m->numbers_to && m->slots_to && m->numbers_of && m->slots_of &&
+               m->edges && m->edge_capacity && m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
     if (!err) err = weir_train_hands_open(opts->owners.ranks, &m->hands);
@@ -554,6 +617,9 @@ void weir_train_batch_close(weir_train_batch *batch) {
     for (uint32_t i = 0; m->types && i < weir_nn_types(m->opts->shape); i++) {
         weir_free(m->types[i].numbers);
         weir_free(m->types[i].slots);
+        weir_free(m->types[i].places);
+        weir_free(m->types[i].brought);
+        weir_free(m->types[i].missing);
     }
     weir_block_close(m->block);
     weir_train_hands_close(&m->hands);
@@ -574,6 +640,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_free(m->seen);
     weir_free(m->numbers_to);
     weir_free(m->slots_to);
+    weir_free(m->residents);
     weir_free(m->numbers_of);
     weir_free(m->slots_of);
     weir_free(m->asked_bytes);

@@ -41,6 +41,7 @@
 #include <weir/trainer/train/train.h>
 
 #include "asks.h"
+#include "resident.h"
 #include "shares.h"
 #include "trace.h"
 
@@ -72,8 +73,9 @@ typedef struct weir_batches_opts {
     double unknown;           /* share of known vertices that a batch shows as unknown; 0: none */
     weir_train_owners owners; /* and the snapshot                            */
     weir_train_kept kept;     /* of rows of other ranks; a lookahead is of one stream */
-    weir_train_wire wire;     /* how rows go between ranks */
-    const weir_train_shares *shares; /* of large embeddings; NULL: this rank has them all */
+    const weir_train_residents *residents; /* NULL: batches bring all rows */
+    weir_train_wire wire;                  /* how rows go between ranks */
+    const weir_train_shares *shares;       /* of large embeddings; NULL: this rank has them all */
     /* A row a maker; NULL where there is one rank. */
     weir_comm *const (*channels)[WEIR_TRAIN_CHANNELS];
     weir_train_trace *trace; /* NULL: none */

@@ -61,6 +61,7 @@ weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*
         .ahead = t->opts.ahead,
         .owners = weir_training_owners(t),
         .kept = {.cache = t->cache},
+        .residents = t->residents,
         .wire = t->opts.wire,
         .shares = t->shares,
         .channels = (weir_comm *const(*)[WEIR_TRAIN_CHANNELS])channels,

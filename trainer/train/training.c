@@ -38,6 +38,7 @@ weir_train_opts weir_train_defaults(void) {
         .cut = {.warm_up = 0.15, .validation = 0.15, .test = 0.15},
         .seed = 1,
         .sample_seed = 1,
+        .resident = -1,
     };
 }
 
@@ -414,6 +415,12 @@ static weir_err training_scores_open(weir_trained *t) {
     return t->scores ? WEIR_OK : WEIR_NOMEM(TRAINING_NO_MEMORY);
 }
 
+/* Where nobody says how many rows stay, all do that can, on a device that has a memory of its own. */
+static double training_resident_share(const weir_trained *t) {
+    if (t->opts.resident >= 0) return t->opts.resident;
+    return !weir_nn_kernels(t->nn)->unified && t->targets->one_time ? 1 : 0;
+}
+
 static weir_err training_set_up(weir_trained *t) {
     const weir_targets_opts opts = {t->opts.task, t->opts.cut, t->opts.part ? t->comm : NULL};
     weir_err err = training_check_opts(&t->opts);
@@ -451,6 +458,10 @@ static weir_err training_set_up(weir_trained *t) {
                                          .context = t};
     /* Its rows have the scales that a checkpoint may have brought. */
     if (!err) err = weir_train_cache_open(&cache, t->comm, &t->cache);
+    weir_train_cache_opts stay = cache;
+    stay.policy = WEIR_TRAIN_CACHED_VIP;
+    stay.share = training_resident_share(t);
+    if (!err) err = weir_train_residents_open(&stay, weir_nn_kernels(t->nn), &t->residents);
     bool looks = cache.policy == WEIR_TRAIN_CACHED_AHEAD && cache.share > 0 && cache.owners.ranks > 1;
     return err || !looks ? err : weir_train_lookahead_open(&cache, t->opts.ahead, &t->lookahead);
 }
@@ -624,6 +635,7 @@ void weir_trained_close(weir_trained *trained) {
     weir_buf_free(&trained->packed_host);
     weir_nn_rows_close(trained->rows);
     weir_train_cache_close(trained->cache);
+    weir_train_residents_close(trained->residents);
     weir_train_lookahead_close(trained->lookahead);
     weir_nn_learner_close(trained->learner);
     if (trained->whole != trained->nn) weir_nn_close(trained->whole);

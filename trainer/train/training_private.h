@@ -12,6 +12,7 @@
 #include "cache.h"
 #include "deal.h"
 #include "lookahead.h"
+#include "resident.h"
 #include "sums.h"
 
 #define WEIR_TRAINING_REALS_MAX 5u /* arrays of a checkpoint that are laid out as the parameters */
@@ -34,6 +35,7 @@ struct weir_trained {
     weir_train_shares *shares;       /* of large embeddings; NULL: there are none, or one rank   */
     weir_train_cache *cache;         /* NULL: none                                               */
     weir_train_lookahead *lookahead; /* of the stream; NULL: none                         */
+    weir_train_residents *residents; /* NULL: none                                               */
     uint64_t fingerprint;            /* of what a checkpoint must agree with, without the scales */
     weir_nn_learner *learner;        /* of the scales: a checkpoint has its moments              */
     weir_nn *nn;                     /* with this rank's share of large embeddings: arrays are laid out as it is */

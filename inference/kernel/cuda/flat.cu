@@ -109,6 +109,7 @@ static __global__ void flat_gather_rows(uint32_t rows, uint32_t cols, const weir
     const size_t cells = static_cast<size_t>(rows) * cols;
     for (size_t i = cuda_first(); i < cells; i += cuda_stride()) {
         const size_t row = i / cols;
+        if (index && index[row] == WEIR_NO_SLOT) continue;
         out[row * ldout + i % cols] = x[(index ? index[row] : row) * cols + i % cols];
     }
 }
@@ -118,6 +119,7 @@ static __global__ void flat_gather_rows_by_4(uint32_t rows, uint32_t quads, cons
     const size_t cells = static_cast<size_t>(rows) * quads;
     for (size_t i = cuda_first(); i < cells; i += cuda_stride()) {
         const size_t row = i / quads;
+        if (index && index[row] == WEIR_NO_SLOT) continue;
         out[row * ldout + i % quads] = x[(index ? index[row] : row) * quads + i % quads];
     }
 }

@@ -178,7 +178,7 @@ struct weir_kernels {
     void (*row_products)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *y,
                          weir_real *out);
 
-    /* out[i] = x[index[i]], or x[i] without an index;   dx[index[i]] += dout[i] */
+    /* out[i] = x[index[i]], or x[i] without an index; of WEIR_NO_SLOT nothing;   dx[index[i]] += dout[i] */
     void (*gather_rows)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const uint32_t *index,
                         weir_real *out, uint32_t ldout);
     void (*scatter_add_rows)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dout,

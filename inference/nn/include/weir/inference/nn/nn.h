@@ -105,13 +105,23 @@ typedef struct weir_nn_brought {
     uint32_t count;
 } weir_nn_brought;
 
+/* Inputs of a type that are in the kernels' memory before any batch, and where each row of this one is. A plain
+ * value. */
+typedef struct weir_nn_resident {
+    const weir_real *table;  /* so many x width, in the kernels' memory; NULL: the batch brings all rows  */
+    const uint32_t *places;  /* one a row: where it is in the table; WEIR_NO_SLOT: the batch brings it    */
+    const uint32_t *brought; /* one a row: where it is among those that the batch brings, or WEIR_NO_SLOT */
+    uint32_t brought_count;  /* those are numbers then */
+} weir_nn_resident;
+
 /* What a batch brings, in the host's memory; borrowed until the forward pass, with a tape the way back, has ended. */
 typedef struct weir_nn_batch {
-    const weir_block_view *block;    /* sampled with the shape's steps, after weir_block_inputs       */
-    const weir_real *const *numbers; /* one a type: inputs of the type x width                        */
-    const uint32_t *const *slots;    /* one a type: inputs of the type x categories; WEIR_NO_SLOT: none */
-    const weir_real *const *edges;   /* one a step: edges x width of its relation; NULL without width */
-    const weir_nn_brought *brought;  /* of a share in which any embedding is shared out; else NULL    */
+    const weir_block_view *block;     /* sampled with the shape's steps, after weir_block_inputs       */
+    const weir_real *const *numbers;  /* one a type: inputs of the type x width                        */
+    const uint32_t *const *slots;     /* one a type: inputs of the type x categories; WEIR_NO_SLOT: none */
+    const weir_real *const *edges;    /* one a step: edges x width of its relation; NULL without width */
+    const weir_nn_brought *brought;   /* of a share in which any embedding is shared out; else NULL    */
+    const weir_nn_resident *resident; /* one a type; NULL: the batch brings the inputs of all types   */
 } weir_nn_batch;
 
 /* Training: what is dropped of layers depends on (seed, step, layer, the node's key) alone. */

@@ -177,6 +177,8 @@ typedef struct weir_train_opts {
     weir_train_cached cached;
     double cache_share;   /* rows that are kept, by the vertices that a rank owns on average */
     weir_train_wire wire; /* how rows go between ranks                                       */
+    double resident;      /* share of the rank's own rows that stay in the kernels' memory; below 0: all, where that is
+                           * not the host's and the graph stands still */
     /* Of a cut by time: what is kept learns once more from its beginning, from validation's targets, too, and as many
      * epochs as were best. */
     bool again;
