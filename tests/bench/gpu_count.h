@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_count.h - a table of kernels that counts what it passes on to another: calls, bytes and operations of each kernel,
- * copies to the device and back, and, if wanted, how long each took.
+ * gpu_count.h - a table of kernels that counts what it passes on to another: calls, bytes and operations of each
+ * kernel, copies to the device and back, and, if wanted, how long each took.
  */
 #ifndef WEIR_GPU_COUNT_H
 #define WEIR_GPU_COUNT_H
