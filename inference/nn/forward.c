@@ -498,6 +498,7 @@ static weir_err forward_run(const weir_nn *nn, const weir_real *params, const we
     weir_err err = weir_nn_workspace_begin(workspace); /* first: what is refused leaves no tape either */
     if (!err) err = forward_check_batch(p, hop);
     if (err) return err;
+    workspace->arrival = batch->arrival;
     *p->tape = (weir_nn_tape){.kernels = p->k, .block = p->block, .drop = drop ? *drop : (weir_nn_drop){0}};
 
     forward_bring(p);

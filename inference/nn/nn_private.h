@@ -38,8 +38,9 @@ struct weir_nn {
  * gets a chunk of its own, and the next pass begins with one that is large enough. */
 struct weir_nn_workspace {
     const weir_nn *nn;
-    const weir_kernels *kernels; /* of its passes */
-    bool apart;                  /* a context of its own */
+    const weir_kernels *kernels;    /* of its passes */
+    bool apart;                     /* a context of its own */
+    const weir_nn_arrival *arrival; /* of the pass at hand; NULL: none */
     bool keeps_tape, taped;
     uint8_t *chunk;
     size_t chunk_bytes, used, wanted;
@@ -64,6 +65,9 @@ size_t weir_nn_workspace_mark(const weir_nn_workspace *workspace);
 void weir_nn_workspace_back(weir_nn_workspace *workspace, size_t mark);
 /* A host array as the kernels see it: itself where memory is one, else a copy. NULL: no memory; count 0 is fine. */
 const void *weir_nn_workspace_bring(weir_nn_workspace *workspace, const void *host, size_t count, size_t size);
+
+/* arrival.c: where an array of the host has been brought to; NULL: nowhere. */
+const void *weir_nn_arrival_place(const weir_nn_arrival *arrival, const void *host, size_t bytes);
 
 /* --- bound.c, for the ways to gather ------------------------------------------------------------------------------ */
 

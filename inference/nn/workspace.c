@@ -104,6 +104,8 @@ const void *weir_nn_workspace_bring(weir_nn_workspace *w, const void *host, size
     static const uint64_t nothing;
     if (count == 0) return &nothing;
     if (w->kernels->unified) return host;
+    const void *place = w->arrival ? weir_nn_arrival_place(w->arrival, host, count * size) : NULL;
+    if (place) return place;
     void *copy = weir_nn_workspace_alloc(w, count, size);
     if (copy) w->kernels->to_device(w->kernels, copy, host, count * size);
     return copy;

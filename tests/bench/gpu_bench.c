@@ -52,7 +52,8 @@ typedef struct gpu_bench {
     gpu_counts counts;
     uint32_t rounds, hidden;
     double resident;
-    double steps, step_us; /* step_us: by the clock, of epochs whose kernels are not timed */
+    double steps, batches; /* of an epoch, and made in all */
+    double step_us;        /* step_us: by the clock, of epochs whose kernels are not timed */
 } gpu_bench;
 
 static double gpu_now_us(void) {
@@ -135,6 +136,7 @@ static weir_err gpu_on_epoch(void *context, const weir_train_epoch *epoch) {
         b->step_us += counts.until_us - (gpu_now_us() - (double)epoch->elapsed_us);
     if (epoch->number == 1 + b->rounds) weir_gpu_count_time(true);
     b->steps = steps;
+    b->batches = steps * epoch->number;
     b->counts = counts;
     return WEIR_OK;
 }
@@ -183,7 +185,7 @@ static gpu_step gpu_step_of(const gpu_bench *b) {
     double beside_us = 0;
     for (gpu_kernel i = 0; i < GPU_KERNELS; i++) {
         const double us = gpu_modelled_us(&b->model, i, &b->counts.of[i]) / b->steps;
-        beside_us += gpu_modelled_us(&b->model, i, &b->counts.beside[i]) / b->steps;
+        beside_us += gpu_modelled_us(&b->model, i, &b->counts.beside[i]) / b->batches;
         if (i == GPU_KERNEL_to_device || i == GPU_KERNEL_to_host) {
             step.copies_us += us;
             continue;
@@ -202,8 +204,9 @@ static void gpu_print_kernel(const weir_cli *cli, const gpu_bench *b, gpu_kernel
     const gpu_count *c = beside ? &b->counts.beside[kernel] : &b->counts.of[kernel];
     const char *name = weir_gpu_kernel_name(kernel);
     if (c->calls <= 0) return;
-    const double us = c->us / b->steps, bytes = c->bytes / b->steps, flops = c->flops / b->steps,
-                 modelled_us = gpu_modelled_us(&b->model, kernel, c) / b->steps,
+    const double steps = beside ? b->batches : b->steps, us = c->timed > 0 ? c->us / c->timed * c->calls / steps : 0,
+                 bytes = c->bytes / steps, flops = c->flops / steps,
+                 modelled_us = gpu_modelled_us(&b->model, kernel, c) / steps,
                  of_copy = us > 0 ? bytes / us * 1e-3 / b->limits.copy : 0,
                  of_products = us > 0 ? flops / us * 1e-3 / b->limits.products : 0;
     weir_buf_printf(out,
@@ -211,7 +214,7 @@ static void gpu_print_kernel(const weir_cli *cli, const gpu_bench *b, gpu_kernel
                         ? "{\"bench\":\"gpu\",\"kernel\":\"%s%s\",\"calls\":%.6g,\"bytes\":%.6g,\"flops\":%.6g,"
                           "\"us\":%.6g,\"of_copy\":%.4g,\"of_products\":%.4g,\"modelled_us\":%.6g}\n"
                         : "gpu        %-24s%-7s %7.1f %11.4g %11.4g %10.1f %7.2f %7.2f %10.1f\n",
-                    name, beside ? " beside" : "", c->calls / b->steps, bytes, flops, us, of_copy, of_products,
+                    name, beside ? " beside" : "", c->calls / steps, bytes, flops, us, of_copy, of_products,
                     modelled_us);
 }
 

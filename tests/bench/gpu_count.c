@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_count.c - each kernel of the table once more: it passes its call on, and adds it to what was counted. */
 #include <stdatomic.h>
+#include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/clock.h>
@@ -38,7 +39,9 @@ const char *weir_gpu_kernel_name(gpu_kernel kernel) {
 void weir_gpu_count_take(gpu_counts *countsp) {
     weir_mutex_lock(&sums.mutex);
     *countsp = sums.counts;
-    sums.counts = sums.pending = (gpu_counts){0};
+    memset(sums.counts.of, 0, sizeof sums.counts.of);
+    sums.counts.allocations = 0;
+    sums.pending = (gpu_counts){0};
     weir_mutex_unlock(&sums.mutex);
 }
 
@@ -66,28 +69,28 @@ static void count_add(gpu_count *sum, const gpu_count *more) {
     sum->calls += more->calls;
     sum->bytes += more->bytes;
     sum->flops += more->flops;
+    sum->timed += more->timed;
     sum->us += more->us;
 }
 
 /* Under the mutex. */
 static void count_step(void) {
-    for (gpu_kernel i = 0; i < GPU_KERNELS; i++) {
+    for (gpu_kernel i = 0; i < GPU_KERNELS; i++)
         count_add(&sums.counts.of[i], &sums.pending.of[i]);
-        count_add(&sums.counts.beside[i], &sums.pending.beside[i]);
-    }
     sums.counts.allocations += sums.pending.allocations;
     sums.counts.until_us = (double)weir_clock_mono_us(weir_clock_system());
     sums.pending = (gpu_counts){0};
 }
 
 static void count_end(count_context *c, int64_t begun_us, gpu_kernel kernel, double bytes, double flops) {
-    gpu_count one = {1, bytes, flops, 0};
+    gpu_count one = {.calls = 1, .bytes = bytes, .flops = flops};
     if (begun_us) {
         count_wait(c);
+        one.timed = 1;
         one.us = (double)(weir_clock_mono_us(weir_clock_system()) - begun_us);
     }
     weir_mutex_lock(&sums.mutex);
-    count_add(c->beside ? &sums.pending.beside[kernel] : &sums.pending.of[kernel], &one);
+    count_add(c->beside ? &sums.counts.beside[kernel] : &sums.pending.of[kernel], &one);
     if (kernel == GPU_KERNEL_adamw) count_step();
     weir_mutex_unlock(&sums.mutex);
 }

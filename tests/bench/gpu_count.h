@@ -24,12 +24,14 @@ typedef enum gpu_kernel {
 
 /* A plain value. */
 typedef struct gpu_count {
-    double calls, bytes, flops, us; /* us: 0 where calls are not timed */
+    double calls, bytes, flops;
+    double timed, us; /* so many of the calls took so long */
 } gpu_count;
 
 typedef struct gpu_counts {
-    /* Of each kernel, and of those whose context was opened beside the first one: they may run beside it. */
-    gpu_count of[GPU_KERNELS], beside[GPU_KERNELS];
+    gpu_count of[GPU_KERNELS]; /* of the first context, since the last time and up to the last step of AdamW */
+    gpu_count
+        beside[GPU_KERNELS]; /* of contexts that were opened beside it, of all time: they prepare batches, ahead */
     double allocations;
     double until_us; /* when the last step ended, on the monotonic clock */
 } gpu_counts;
@@ -40,7 +42,7 @@ const char *weir_gpu_kernel_name(gpu_kernel kernel);
 weir_err weir_gpu_count_open(const weir_kernels *inner, const weir_kernels **kernelsp);
 /* From now on each call waits until it has ended, and is timed. */
 void weir_gpu_count_time(bool timed);
-/* Of all contexts since the last time, as far as a step of AdamW came after it: what judging takes does not count. */
+/* What has been counted: of the first context what led to steps, and so not what judging takes.  [any] */
 void weir_gpu_count_take(gpu_counts *countsp);
 
 #endif /* WEIR_GPU_COUNT_H */

@@ -271,7 +271,7 @@ static weir_err batch_open(world *w) {
     w->slots_of[0] = w->slots;
     w->edges_of[0] = w->amounts[0];
     w->edges_of[1] = w->amounts[1];
-    w->batch = (weir_nn_batch){view, w->numbers_of, w->slots_of, w->edges_of, NULL, NULL};
+    w->batch = (weir_nn_batch){view, w->numbers_of, w->slots_of, w->edges_of, NULL, NULL, NULL};
     return WEIR_OK;
 }
 

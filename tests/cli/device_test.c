@@ -96,6 +96,10 @@ static void a_step_takes_the_same_of_each_device(void **state) {
              "sed -nE 's/.*(\"kernel.*),\"us\".*/\\1/p' > $d.jsonl; done; cmp cpu.jsonl cuda.jsonl; "
              "grep -cE '^\"kernel\":\"(gemm|segment_mean|adamw|to_device)\",\"calls\":[1-9]' cpu.jsonl",
              "^4$");
+    /* What batches bring comes while others are computed on. */
+    cli_must("awk -F'[:,]' '/to_device beside/ { beside = $6 } /to_device\"/ { own = $6 } "
+             "END { print (own > 0 && own * 50 < beside ? \"beside\" : own \" of \" beside) }' cuda.jsonl",
+             "^beside$");
     cli_must("here/bin/weir-bench gpu --quick --hidden 4 --targets 64 --device cuda",
              "measured on cuda: a step [0-9.]+ us; .*\n.*modelled, not measured: .*\n.*modelled: a step [0-9.]+ us: "
              "kernels [0-9.]+, of which ");

@@ -26,7 +26,7 @@ typedef struct far_memory {
     uint8_t *begin;
     size_t used; /* never given out twice: what was released stays closed */
     uint64_t calls, copied_in, copied_out;
-    uint64_t waits; /* for kernels that had not finished */
+    uint64_t waits; /* of first contexts, for kernels that had not finished */
 } far_memory;
 
 static far_memory far = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -49,7 +49,7 @@ static void far_open(void) {
 
 typedef struct far_context {
     weir_kernels kernels;
-    bool unfinished, closed;
+    bool unfinished, closed, first;
     pthread_t of; /* who called what has not finished */
     struct far_context *next;
 } far_context;
@@ -109,7 +109,7 @@ static void far_release(const weir_kernels *k, void *memory) {
 /* Under the mutex: the caller goes on when all that the context was given has ended. */
 static void far_wait(const weir_kernels *k, const char *kernel) {
     far_context *c = far_context_of(k, kernel);
-    far.waits += c->unfinished;
+    far.waits += c->unfinished && c->first;
     c->unfinished = false;
 }
 
@@ -460,6 +460,9 @@ static inline const weir_kernels *far_kernels(void) {
     weir_kernels table = far_table;
     table.piece_bytes = far_cpu()->piece_bytes;
     assert_ok(far_another(&table, &first));
+    pthread_mutex_lock(&far.mutex);
+    far_contexts->first = true;
+    pthread_mutex_unlock(&far.mutex);
     return first;
 }
 

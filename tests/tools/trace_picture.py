@@ -4,7 +4,8 @@
 import json
 import sys
 
-COLOURS = {"sample": "#4c78a8", "ask": "#72b7b2", "answer": "#9ecae9", "encode": "#54a24b", "pull": "#b279a2",
+COLOURS = {"sample": "#4c78a8", "ask": "#72b7b2", "answer": "#9ecae9", "encode": "#54a24b", "bring": "#88d27a",
+           "pull": "#b279a2",
            "wait": "#e6e6e6", "compute": "#f58518", "sum": "#e45756", "update": "#8c564b"}
 LEFT, TOP, LANE, GAP, WIDTH = 190, 44, 13, 8, 1000
 

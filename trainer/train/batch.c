@@ -65,6 +65,7 @@ typedef struct batch_memory {
     weir_real **numbers_to;
     uint32_t **slots_to;
     weir_nn_resident *residents; /* one a type; NULL: no row stays */
+    weir_nn_arrival *arrival;    /* NULL: a pass brings the batch to the kernels' memory */
     const weir_real **numbers_of;
     const uint32_t **slots_of;
     weir_train_hands hands;
@@ -498,6 +499,18 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
     return err ? err : batch_want(m);
 }
 
+/* --- bring: to a device, if there is one -------------------------------------------------------------------------- */
+
+weir_err weir_train_batch_bring(weir_train_batch *batch) {
+    batch_memory *m = batch_memory_of(batch);
+    WEIR_ON_ROLE(WORKER);
+    batch->nn.arrival = NULL;
+    if (!batch->own_count) return WEIR_OK;
+    weir_err err = weir_nn_arrival_bring(m->arrival, m->opts->shape, &batch->nn, batch->keys);
+    if (!err) batch->nn.arrival = m->arrival;
+    return err;
+}
+
 /* --- handles ------------------------------------------------------------------------------------------------------ */
 
 weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const *channels,
@@ -597,6 +610,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     if (!err) err = weir_train_wants_open(opts->owners.ranks, &m->wants);
     if (!err) err = weir_train_remote_open(opts->shape, &m->remote);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
+    if (!err && opts->kernels) err = weir_nn_arrival_open(opts->kernels, &m->arrival);
     if (err) {
         weir_train_batch_close(&m->out);
         return err;
@@ -621,6 +635,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
         weir_free(m->types[i].brought);
         weir_free(m->types[i].missing);
     }
+    weir_nn_arrival_close(m->arrival);
     weir_block_close(m->block);
     weir_train_hands_close(&m->hands);
     weir_train_asks_close(&m->asks);

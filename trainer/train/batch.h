@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch.h - one batch on its way through the stages: sample, ask, answer and encode. Private to this folder. */
+/* batch.h - one batch on its way through the stages: sample, ask, answer, encode and bring. Private to this folder. */
 #ifndef WEIR_TRAINER_TRAIN_BATCH_H
 #define WEIR_TRAINER_TRAIN_BATCH_H
 
@@ -46,6 +46,9 @@ weir_err weir_train_batch_ask(weir_train_batch *batch);
 weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher);
 /* Everything that is not there yet; where embeddings are shared, all ranks together tell which they read.  [worker] */
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher);
+
+/* What a pass reads of it to opts->kernels.  [worker] */
+weir_err weir_train_batch_bring(weir_train_batch *batch);
 
 /* Which entries of a row's matrices a batch does not show. A plain value. */
 typedef struct weir_train_entries {

@@ -151,7 +151,11 @@ static weir_err batches_make(const batches_maker *maker, int64_t at_us, uint64_t
     batch->times.exchange += batches_stage_end(maker, batch, WEIR_STAGE_ANSWER, &at_us);
     err = weir_train_batch_encode(batch, maker->fetcher);
     batch->times.encode = batches_stage_end(maker, batch, WEIR_STAGE_ENCODE, &at_us);
-    return weir_batches_where(s, "encoding", batch, err);
+    if (err) return weir_batches_where(s, "encoding", batch, err);
+    if (!s->opts.kernels) return WEIR_OK;
+    err = weir_train_batch_bring(batch);
+    batch->times.encode += batches_stage_end(maker, batch, WEIR_STAGE_BRING, &at_us);
+    return weir_batches_where(s, "bringing to the device", batch, err);
 }
 
 /* TRAIN-E5: that the queue was closed is heard when the memory that was inside has been used. */

@@ -74,8 +74,9 @@ typedef struct weir_batches_opts {
     weir_train_owners owners; /* and the snapshot                            */
     weir_train_kept kept;     /* of rows of other ranks; a lookahead is of one stream */
     const weir_train_residents *residents; /* NULL: batches bring all rows */
-    weir_train_wire wire;                  /* how rows go between ranks */
-    const weir_train_shares *shares;       /* of large embeddings; NULL: this rank has them all */
+    const weir_kernels *kernels; /* with a memory of their own, to which batches are brought; NULL: a pass does that */
+    weir_train_wire wire;        /* how rows go between ranks */
+    const weir_train_shares *shares; /* of large embeddings; NULL: this rank has them all */
     /* A row a maker; NULL where there is one rank. */
     weir_comm *const (*channels)[WEIR_TRAIN_CHANNELS];
     weir_train_trace *trace; /* NULL: none */

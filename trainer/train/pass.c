@@ -62,6 +62,7 @@ weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*
         .owners = weir_training_owners(t),
         .kept = {.cache = t->cache},
         .residents = t->residents,
+        .kernels = weir_nn_kernels(t->nn)->unified ? NULL : weir_nn_kernels(t->nn),
         .wire = t->opts.wire,
         .shares = t->shares,
         .channels = (weir_comm *const(*)[WEIR_TRAIN_CHANNELS])channels,

@@ -107,7 +107,7 @@ static weir_err resident_place(const weir_train_residents *r, const weir_train_c
     return WEIR_OK;
 }
 
-/* TRAIN-D1: as weir_train_batch_encode would. */
+/* As weir_train_batch_encode would (TRAIN-D1). */
 static weir_err resident_fill(const weir_train_residents *r, const weir_train_cache_opts *o, weir_inputs *inputs,
                               uint32_t type) {
     resident_type *t = &r->types[type];

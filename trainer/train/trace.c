@@ -27,8 +27,8 @@ struct weir_train_trace {
     int64_t zero_us;
 };
 
-static const char *const trace_names[WEIR_STAGES] = {"sample", "ask",     "answer", "encode", "wait",
-                                                     "pull",   "compute", "sum",    "update"};
+static const char *const trace_names[WEIR_STAGES] = {"sample", "ask",  "answer",  "encode", "bring",
+                                                     "wait",   "pull", "compute", "sum",    "update"};
 
 weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t makers, weir_train_trace **tracep) {
     weir_train_trace *t = *tracep = weir_calloc(1, sizeof *t);

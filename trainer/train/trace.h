@@ -18,8 +18,9 @@ typedef enum weir_train_stage {
     WEIR_STAGE_ASK,
     WEIR_STAGE_ANSWER,
     WEIR_STAGE_ENCODE,
-    WEIR_STAGE_WAIT, /* of the thread that computes, for a batch */
-    WEIR_STAGE_PULL, /* of embeddings that other ranks have */
+    WEIR_STAGE_BRING, /* to the memory of a device */
+    WEIR_STAGE_WAIT,  /* of the thread that computes, for a batch */
+    WEIR_STAGE_PULL,  /* of embeddings that other ranks have */
     WEIR_STAGE_COMPUTE,
     WEIR_STAGE_SUM,
     WEIR_STAGE_UPDATE,

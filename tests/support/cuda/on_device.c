@@ -15,8 +15,7 @@ const emu_finding *emu_findings(size_t *count) {
     return NULL;
 }
 
-void emu_print_findings(void) {
-}
+void emu_print_findings(void) {}
 
 emu_counted emu_counts(void) {
     return (emu_counted){0};

@@ -128,6 +128,83 @@ static void what_is_resumed_has_the_same_bits(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-WEIR_TESTS(WEIR_CASE(a_step_waits_for_one_answer), WEIR_CASE(every_network_has_the_same_bits),
+#define STILL_NODES   400u
+#define STILL_COLUMNS 24u
+
+/* A graph that stands still, with a matrix, labels and masks. */
+static weir_snapshot *still_open(void) {
+    char nodes[4096], edges[4096], folder[4096];
+    weir_snapshot_stats stats;
+    weir_snapshot *snapshot;
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 7, 0);
+    snprintf(nodes, sizeof nodes, "%s", weir_test_path("nodes.csv"));
+    snprintf(edges, sizeof edges, "%s", weir_test_path("edges.csv"));
+    snprintf(folder, sizeof folder, "%s", weir_test_path("still"));
+    FILE *file = fopen(nodes, "w");
+    assert_non_null(file);
+    fprintf(file, "id,label,matrix.x.24,mask.train,mask.validation,mask.test\n");
+    for (unsigned i = 0; i < STILL_NODES; i++) {
+        fprintf(file, "%u,c%u,%u", i, i % 3, i % 3);
+        for (unsigned c = 1; c < STILL_COLUMNS; c++)
+            fprintf(file, " %g", weir_rng_below(&rng, 4) ? weir_rng_normal(&rng) : 0);
+        fprintf(file, ",%d,%d,%d\n", i % 4 < 2, i % 4 == 2, i % 4 == 3);
+    }
+    assert_int_equal(fclose(file), 0);
+    file = fopen(edges, "w");
+    assert_non_null(file);
+    fprintf(file, "src,dst\n");
+    for (unsigned i = 0; i < 5 * STILL_NODES; i++)
+        fprintf(file, "%u,%u\n", (unsigned)weir_rng_below(&rng, STILL_NODES), i % STILL_NODES);
+    assert_int_equal(fclose(file), 0);
+    assert_ok(
+        weir_snapshot_import(&(weir_snapshot_import_opts){.out = folder, .nodes = nodes, .edges = edges}, &stats));
+    assert_ok(weir_snapshot_open(folder, &(weir_snapshot_opts){0}, &snapshot));
+    return snapshot;
+}
+
+/* TRAIN-D1: whether batches bring input rows, or all stay, or those that are read most; and the more stay, the less is
+ * copied. With an encoder and without, and beside embeddings of vertices. */
+static void d1_rows_that_stay_have_the_same_bits(void **state) {
+    (void)state;
+    static const double shares[] = {0, 0.4, 1, -1};
+    static const uint32_t embedded[] = {0};
+    weir_snapshot *snapshot = still_open();
+    weir_train_opts opts = train_opts_of(snapshot);
+    opts.task = 0;
+    opts.epochs = 2;
+    opts.batch = 32;
+    opts.cut = (weir_targets_cut){.split = WEIR_TARGETS_BY_MASKS, .masks = {"train", "validation", "test"}};
+    for (unsigned kind = 0; kind < 3; kind++) {
+        uint64_t copied[4] = {0};
+        opts.bare = kind == 1;
+        opts.embedded = embedded;
+        opts.embedded_count = kind == 2;
+        weir_trained *here = train_run(&opts);
+        for (unsigned i = 0; i < 4; i++) {
+            const uint64_t before = far.copied_in;
+            opts.resident = shares[i];
+            weir_trained *there = run_far(&opts);
+            same_scores(here, there);
+            weir_trained_close(there);
+            copied[i] = far.copied_in - before;
+        }
+        assert_true(copied[0] > copied[1] && copied[1] > copied[2] && copied[2] == copied[3]);
+        opts.resident = -1;
+        weir_trained_close(here);
+    }
+    weir_snapshot_close(snapshot);
+}
+
+static void rows_of_graphs_with_times_do_not_stay(void **state) {
+    (void)state;
+    weir_snapshot *snapshot;
+    weir_train_opts opts = far_opts(&snapshot);
+    opts.resident = 0.5;
+    train_refused(&opts, WEIR_EUSAGE, "omit --resident");
+    weir_snapshot_close(snapshot);
+}
+
+WEIR_TESTS(WEIR_CASE(d1_rows_that_stay_have_the_same_bits), WEIR_CASE(rows_of_graphs_with_times_do_not_stay),
+           WEIR_CASE(a_step_waits_for_one_answer), WEIR_CASE(every_network_has_the_same_bits),
            WEIR_CASE(every_jump_and_norm_has_the_same_bits), WEIR_CASE(embeddings_have_the_same_bits),
            WEIR_CASE(what_is_resumed_has_the_same_bits))

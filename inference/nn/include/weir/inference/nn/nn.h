@@ -52,6 +52,7 @@ extern "C" {
 
 typedef struct weir_nn weir_nn;
 typedef struct weir_nn_workspace weir_nn_workspace;
+typedef struct weir_nn_arrival weir_nn_arrival;
 
 #define WEIR_NN_TENSOR_NAME_MAX 192u
 
@@ -122,6 +123,7 @@ typedef struct weir_nn_batch {
     const weir_real *const *edges;    /* one a step: edges x width of its relation; NULL without width */
     const weir_nn_brought *brought;   /* of a share in which any embedding is shared out; else NULL    */
     const weir_nn_resident *resident; /* one a type; NULL: the batch brings the inputs of all types   */
+    const weir_nn_arrival *arrival;   /* has brought all of that to the kernels' memory; NULL: a pass does */
 } weir_nn_batch;
 
 /* Training: what is dropped of layers depends on (seed, step, layer, the node's key) alone. */
@@ -149,6 +151,15 @@ uint64_t weir_nn_workspace_bytes(const weir_nn_workspace *workspace);
 weir_err weir_nn_forward(const weir_nn *nn, const weir_real *params, const weir_nn_batch *batch,
                          const weir_nn_drop *drop, weir_nn_workspace *workspace, weir_real *logits,
                          weir_real *embeddings);
+
+/* A batch that is brought to the kernels' memory by another thread than computes, and before: in a context of its own,
+ * with memory that grows to the largest batch and stays so.  WEIR_ENOMEM; what the kernels report.  [any] */
+weir_err weir_nn_arrival_open(const weir_kernels *kernels, weir_nn_arrival **arrivalp);
+void weir_nn_arrival_close(weir_nn_arrival *arrival); /* NULL is allowed */
+/* What a pass reads of the batch, and of keys, if they are not NULL. Until the next call a pass may be given the batch
+ * with this arrival.  WEIR_ENOMEM; what the kernels report.  [owner] */
+weir_err weir_nn_arrival_bring(weir_nn_arrival *arrival, const weir_nn_shape *shape, const weir_nn_batch *batch,
+                               const uint64_t *keys);
 
 /* --- vertices that are no targets: inner.c ------------------------------------------------------------------------ */
 
