@@ -56,7 +56,7 @@ static weir_real kernel_row_product(uint32_t cols, const weir_real *x, const wei
 
 /* --- rows -------------------------------------------------------------------------------------------------------- */
 
-#define PREFETCH_AHEAD 4u /* entries: their rows lie anywhere, and each is some cache lines long */
+#define PREFETCH_AHEAD 12u /* entries: their rows lie anywhere, and each is some cache lines long */
 #define LINE_REALS     (64u / sizeof(weir_real))
 
 static void kernel_gather_rows(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *x,
@@ -121,10 +121,14 @@ static void kernel_segment_mean(const weir_kernels *context, const weir_segments
                                 uint32_t ldx, weir_real *out, uint32_t ldout) {
     for (size_t i = 0; i < s->count; i++, out += ldout) {
         uint32_t begin = s->offsets[i], end = s->offsets[i + 1];
-        memset(out, 0, cols * sizeof *out);
+        if (begin == end) memset(out, 0, cols * sizeof *out);
         for (uint32_t e = begin; e < end; e++) {
+            const weir_real *row = kernel_row_of(x, kernel_entry_row(s, e), ldx);
             kernel_prefetch_entry(s, e, cols, x, ldx);
-            kernel_row_add(cols, kernel_row_of(x, kernel_entry_row(s, e), ldx), out);
+            if (e == begin)
+                memcpy(out, row, cols * sizeof *out);
+            else
+                kernel_row_add(cols, row, out);
         }
         if (end > begin + 1) kernel_row_scale(cols, 1 / (weir_real)(end - begin), out);
     }

@@ -169,13 +169,22 @@ static uint32_t gather_mean_rows(const weir_nn_widths *widths) {
 }
 
 /* The means over the edges stand beside those over the children, as their rows of the weight do below the others: one
- * product goes over out once, and the one of the way back over its gradient. */
+ * product goes over out once, and the one of the way back over its gradient. In pieces, of tables that have any, so
+ * that the first finds in a cache the rows that the second has written. */
 static bool gather_mean_forward(const weir_nn_gather *g, weir_nn_workspace *w, weir_nn_kept *kept, weir_real *out) {
     const uint32_t rows = g->children.count, cols = g->child_cols, all = cols + g->edge_cols;
     weir_real *mean = weir_nn_gather_reals(w, rows, all);
     if (!mean) return false;
-    g->k->segment_mean(g->k, &g->children, cols, g->x, cols, mean, all);
-    g->k->gather_rows(g->k, rows, g->edge_cols, g->edge_means, NULL, mean + cols, all);
+    const uint32_t piece = weir_kernels_piece(g->k, all);
+    for (uint32_t done = 0, count; done < rows; done += count) {
+        weir_segments children = g->children;
+        weir_real *to = mean + (size_t)done * all;
+        count = rows - done < piece ? rows - done : piece;
+        children.offsets += done;
+        children.count = count;
+        g->k->segment_mean(g->k, &children, cols, g->x, cols, to, all);
+        g->k->gather_rows(g->k, count, g->edge_cols, g->edge_means + (size_t)done * g->edge_cols, NULL, to + cols, all);
+    }
     weir_nn_gather_apply(g, rows, all, mean, g->weight, g->hidden, 1, out);
     kept->gathered = mean;
     return true;

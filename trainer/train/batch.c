@@ -253,6 +253,7 @@ static weir_err batch_grow(batch_memory *m) {
         batch_type *t = &m->types[type];
         size_t rows = view->input_ranges[type].end - view->input_ranges[type].begin;
         if (rows > t->capacity) {
+            rows += rows / 8; /* else each batch that is a little larger takes memory anew, which the system zeroes */
             weir_free(t->numbers);
             weir_free(t->slots);
             t->numbers = weir_large_alloc((rows * inputs->width + 1) * sizeof *t->numbers);
