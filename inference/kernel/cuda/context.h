@@ -15,6 +15,9 @@
 #define CUDA_BLOCK      256u  /* threads                                            */
 #define CUDA_BLOCKS_MAX 1024u /* of one launch: from there on each thread does more */
 
+#define CUDA_STAGE_PIECES 4u
+#define CUDA_STAGE_BYTES  (static_cast<size_t>(1) << 20)
+
 typedef struct weir_cuda_context {
     weir_kernels kernels; /* first: this is what callers hold */
     int device;
@@ -22,6 +25,12 @@ typedef struct weir_cuda_context {
     double *parts; /* of a sum, one a block: CUDA_BLOCKS_MAX */
     void *scratch; /* of one kernel at a time                */
     size_t scratch_bytes;
+    /* Page-locked memory that copies to the device go through, piece after piece, so that none has to be waited for:
+     * an event says when what was copied out of a piece has ended. */
+    uint8_t *stage; /* CUDA_STAGE_PIECES of CUDA_STAGE_BYTES */
+    cudaEvent_t staged[CUDA_STAGE_PIECES];
+    unsigned stage_piece;
+    size_t stage_used; /* of that piece */
     cudaError_t error; /* the first one since `finish` */
     const char *what;  /* of which kernel              */
 } weir_cuda_context;

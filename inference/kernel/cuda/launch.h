@@ -9,6 +9,7 @@
  *     WEIR_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments…)
  *     WEIR_SHARED(type, name, count)     an array of the block, uninitialised
  *     WEIR_SHARED_DYNAMIC(type, name)    the bytes that the launch asked for, as a pointer
+ *     WEIR_HOST_WROTE(memory, bytes)     tells whoever watches page-locked memory what the host has written there
  *
  * A kernel has at least one argument; one whose name has a comma, as a template's may, stands in parentheses.
  */
@@ -25,7 +26,8 @@
 #define WEIR_SHARED_DYNAMIC(type, name)                                \
     extern __shared__ __align__(16) unsigned char weir_shared_bytes[]; \
     type *name = reinterpret_cast<type *>(weir_shared_bytes)
-#elif !defined(WEIR_LAUNCH) || !defined(WEIR_SHARED) || !defined(WEIR_SHARED_DYNAMIC)
+#define WEIR_HOST_WROTE(memory, bytes) ((void)0)
+#elif !defined(WEIR_LAUNCH) || !defined(WEIR_SHARED) || !defined(WEIR_SHARED_DYNAMIC) || !defined(WEIR_HOST_WROTE)
 #error "this file is compiled by nvcc, or with the cuda_runtime.h of tests/support/cuda"
 #endif
 

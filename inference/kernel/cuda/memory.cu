@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.cu - contexts of a device, and its memory. A copy waits for its stream, so that it has ended on return. */
+/*
+ * memory.cu - contexts of a device, and its memory. A copy to the device goes through page-locked memory, at the bus's
+ * speed and without a wait; one to the host waits for the stream, so that it has ended on return.
+ */
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
 
 #include "context.h"
 #include "cuda.h"
+
+#define CUDA_ALIGNMENT 64u /* of what is staged */
 
 /* The next kernel of this thread is not to be blamed for it. */
 static weir_err memory_err(cudaError_t error, const char *what) {
@@ -32,11 +37,33 @@ static void cuda_release(const weir_kernels *k, void *memory) {
     if (memory && cudaFree(memory) != cudaSuccess) (void)cudaGetLastError();
 }
 
+/* The next piece, once what was copied out of it has ended. */
+static void memory_turn_stage(weir_cuda_context *c) {
+    cuda_note(c, cudaEventRecord(c->staged[c->stage_piece], c->stream), "a copy to the GPU");
+    c->stage_piece = (c->stage_piece + 1) % CUDA_STAGE_PIECES;
+    c->stage_used = 0;
+    const cudaError_t ended = cudaEventQuery(c->staged[c->stage_piece]);
+    if (ended != cudaErrorNotReady) {
+        cuda_note(c, ended, "a copy to the GPU");
+        return;
+    }
+    (void)cudaGetLastError();
+    cuda_note(c, cudaEventSynchronize(c->staged[c->stage_piece]), "a copy to the GPU");
+}
+
 static void cuda_to_device(const weir_kernels *k, void *to, const void *host, size_t bytes) {
     weir_cuda_context *c = cuda_context_of(k);
-    if (bytes == 0) return;
-    cuda_note(c, cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, c->stream), "a copy to the GPU");
-    cuda_note(c, cudaStreamSynchronize(c->stream), "a copy to the GPU");
+    for (size_t done = 0, some; done < bytes; done += some) {
+        if (c->stage_used >= CUDA_STAGE_BYTES) memory_turn_stage(c);
+        const size_t room = CUDA_STAGE_BYTES - c->stage_used;
+        uint8_t *stage = c->stage + c->stage_piece * CUDA_STAGE_BYTES + c->stage_used;
+        some = bytes - done < room ? bytes - done : room;
+        memcpy(stage, static_cast<const uint8_t *>(host) + done, some);
+        WEIR_HOST_WROTE(stage, some);
+        cuda_note(c, cudaMemcpyAsync(static_cast<uint8_t *>(to) + done, stage, some, cudaMemcpyHostToDevice, c->stream),
+                  "a copy to the GPU");
+        c->stage_used += (some + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+    }
 }
 
 static void cuda_to_host(const weir_kernels *k, void *host, const void *from, size_t bytes) {
@@ -90,6 +117,9 @@ static void cuda_close(const weir_kernels *k) {
     }
     if (c->parts) (void)cudaFree(c->parts);
     if (c->scratch) (void)cudaFree(c->scratch);
+    for (unsigned i = 0; i < CUDA_STAGE_PIECES; i++)
+        if (c->staged[i]) (void)cudaEventDestroy(c->staged[i]);
+    if (c->stage) (void)cudaFreeHost(c->stage);
     weir_free(c);
 }
 
@@ -100,10 +130,14 @@ static weir_err memory_open(const weir_kernels *table, int device, const weir_ke
     c->kernels = *table;
     c->device = device;
     cudaError_t error = cudaSetDevice(device);
-    void *parts = NULL;
+    void *parts = NULL, *stage = NULL;
     if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess) error = cudaMalloc(&parts, CUDA_BLOCKS_MAX * sizeof(double));
     c->parts = static_cast<double *>(parts);
+    if (error == cudaSuccess) error = cudaMallocHost(&stage, CUDA_STAGE_PIECES * CUDA_STAGE_BYTES);
+    c->stage = static_cast<uint8_t *>(stage);
+    for (unsigned i = 0; error == cudaSuccess && i < CUDA_STAGE_PIECES; i++)
+        error = cudaEventCreateWithFlags(&c->staged[i], cudaEventDisableTiming);
     if (error != cudaSuccess) {
         cuda_close(&c->kernels);
         return memory_err(error, "a context");

@@ -36,6 +36,8 @@
     type(&name)[count] =               \
         *static_cast<emu_array_of<type, (count)> *>(emu_shared(&name##_site, sizeof(type) * (count), alignof(type)))
 #define WEIR_SHARED_DYNAMIC(type, name) type *name = static_cast<type *>(emu_shared_dynamic())
+#define WEIR_HOST_WROTE(memory, bytes)  emu_host_writes((memory), (bytes))
+extern "C" void emu_host_writes(const void *memory, size_t bytes);
 
 template <typename Element, size_t count> using emu_array_of = Element[count];
 

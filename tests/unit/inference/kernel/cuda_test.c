@@ -212,6 +212,42 @@ static void the_table_is_whole(void **state) {
     k->close(k);
 }
 
+/* Copies of all sizes, to more memory than is staged at a time; what they are of changes as soon as each has returned. A
+ * few of them fit without a wait. */
+static void copies_to_the_device(void **state) {
+    (void)state;
+    enum { ROOM = 11 << 20, FEW = 1 << 20 };
+    uint8_t *expected = array(ROOM, 1), *got = array(ROOM, 1), *piece = array(ROOM, 1);
+    const weir_kernels *k;
+    void *memory;
+    emu_reset(weir_test_seed());
+    rng = weir_rng_stream(weir_test_seed(), 5, 0);
+    assert_ok(weir_cuda_open(0, &k));
+    assert_ok(k->alloc(k, ROOM, &memory));
+    for (size_t at = 0, some; at < ROOM; at += some) {
+        const bool few = at < FEW;
+        some = 1 + below(few ? 5000 : below(4) ? 100000 : 3 << 20);
+        if (some > ROOM - at) some = ROOM - at;
+        for (size_t i = 0; i < some; i++)
+            expected[at + i] = piece[i] = (uint8_t)(at + 7 * i);
+        k->to_device(k, (uint8_t *)memory + at, piece, some);
+        memset(piece, 0xee, some);
+        if (few) assert_int_equal(emu_counts().syncs, 0);
+    }
+    k->to_host(k, got, memory, ROOM);
+    assert_ok(k->finish(k));
+    assert_memory_equal(got, expected, ROOM);
+    k->release(k, memory);
+    k->close(k);
+    size_t findings;
+    emu_findings(&findings);
+    emu_print_findings();
+    assert_int_equal(findings, 0);
+    free(expected);
+    free(got);
+    free(piece);
+}
+
 static void what_a_device_lacks_is_told(void **state) {
     (void)state;
     const weir_kernels *k;
@@ -227,4 +263,4 @@ static void what_a_device_lacks_is_told(void **state) {
 
 WEIR_TESTS(WEIR_CASE(flat_arrays), WEIR_CASE(rows_that_are_listed), WEIR_CASE(steps_of_flat_arrays),
            WEIR_CASE(steps_of_rows), WEIR_CASE(rows_that_waited), WEIR_CASE(losses), WEIR_CASE(large_arrays),
-           WEIR_CASE(the_table_is_whole), WEIR_CASE(what_a_device_lacks_is_told))
+           WEIR_CASE(the_table_is_whole), WEIR_CASE(copies_to_the_device), WEIR_CASE(what_a_device_lacks_is_told))

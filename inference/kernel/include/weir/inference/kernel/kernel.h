@@ -163,8 +163,9 @@ struct weir_kernels {
     void (*close)(const weir_kernels *k); /* of what was opened; it has finished */
 
     /* Memory.  WEIR_ENOMEM; `finish` waits, and returns the first error since the last `finish` (KERNEL-K3). A copy
-     * comes after all that the context was given before it, and has ended on return; one that fails may leave anything
-     * where it copies to, until `finish` says so. */
+     * comes after all that the context was given before it; on return one to the host has ended, and of one to the
+     * device the host's bytes may change again. One that fails may leave anything where it copies to, until `finish`
+     * says so. */
     weir_err (*alloc)(const weir_kernels *k, size_t bytes, void **memoryp);
     void (*release)(const weir_kernels *k, void *memory); /* NULL is allowed */
     void (*to_device)(const weir_kernels *k, void *to, const void *host, size_t bytes);
