@@ -96,7 +96,9 @@ weir_err weir_nn_arrival_bring(weir_nn_arrival *arrival, const weir_nn_shape *sh
     for (uint32_t step = 0; step < shape->step_count; step++)
         arrival_add_step(arrival, shape, batch, step);
     weir_err err = weir_buf_err(&arrival->arrays);
-    if (!err) err = weir_kernel_room_grow(&arrival->room, arrival->kernels, arrival->bytes + 1);
+    /* A quarter more than what is wanted: the next batch is seldom the same size, and taking memory may wait. */
+    if (!err && arrival->bytes >= arrival->room.bytes)
+        err = weir_kernel_room_grow(&arrival->room, arrival->kernels, arrival->bytes + arrival->bytes / 4 + 1);
     const arrival_array *arrays = (const arrival_array *)(const void *)arrival->arrays.bytes;
     for (size_t i = 0; !err && i < arrival->arrays.length / sizeof *arrays; i++)
         arrival->kernels->to_device(arrival->kernels, (uint8_t *)arrival->room.memory + arrays[i].offset,

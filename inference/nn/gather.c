@@ -177,7 +177,7 @@ static bool gather_mean_forward(const weir_nn_gather *g, weir_nn_workspace *w, w
     if (!mean) return false;
     const uint32_t piece = weir_kernels_piece(g->k, all);
     for (uint32_t done = 0, count; done < rows; done += count) {
-        weir_segments children = g->children;
+        weir_segments children = g->children; /* its entries are the whole's: who has pieces looks at the offsets */
         weir_real *to = mean + (size_t)done * all;
         count = rows - done < piece ? rows - done : piece;
         children.offsets += done;

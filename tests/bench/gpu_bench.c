@@ -52,7 +52,7 @@ typedef struct gpu_bench {
     gpu_counts counts;
     uint32_t rounds, hidden;
     double resident;
-    double steps, batches; /* of an epoch, and made in all */
+    double steps, batches; /* of an epoch, and made in all, judged ones, too */
     double step_us;        /* step_us: by the clock, of epochs whose kernels are not timed */
 } gpu_bench;
 
@@ -136,7 +136,7 @@ static weir_err gpu_on_epoch(void *context, const weir_train_epoch *epoch) {
         b->step_us += counts.until_us - (gpu_now_us() - (double)epoch->elapsed_us);
     if (epoch->number == 1 + b->rounds) weir_gpu_count_time(true);
     b->steps = steps;
-    b->batches = steps * epoch->number;
+    b->batches = epoch->number * (steps + (EPOCH_JUDGED + b->world.batch - 1) / b->world.batch);
     b->counts = counts;
     return WEIR_OK;
 }

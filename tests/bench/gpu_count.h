@@ -29,9 +29,8 @@ typedef struct gpu_count {
 } gpu_count;
 
 typedef struct gpu_counts {
-    gpu_count of[GPU_KERNELS]; /* of the first context, since the last time and up to the last step of AdamW */
-    gpu_count
-        beside[GPU_KERNELS]; /* of contexts that were opened beside it, of all time: they prepare batches, ahead */
+    gpu_count of[GPU_KERNELS];     /* of the first context, since the last time and up to the last step of AdamW */
+    gpu_count beside[GPU_KERNELS]; /* of contexts that were opened beside it, of all time: they prepare batches */
     double allocations;
     double until_us; /* when the last step ended, on the monotonic clock */
 } gpu_counts;

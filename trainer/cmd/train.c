@@ -347,9 +347,11 @@ static weir_err train_open_device(const weir_cli *cli, weir_cmd_train *c) {
     char why[WEIR_ERR_SENTENCE_MAX];
     const char *device = weir_cli_text(cli, "device");
     weir_buf line = {0};
+    const bool learns = !c->plan && !weir_cli_given(cli, "judge");
+    if (!learns && (device || weir_cli_given(cli, "resident")))
+        return WEIR_ERR(WEIR_EUSAGE, "--%s is of a training; omit it with --plan and --judge",
+                        device ? "device" : "resident");
     if (!device) return WEIR_OK;
-    if (c->plan || weir_cli_given(cli, "judge"))
-        return WEIR_ERR(WEIR_EUSAGE, "--device is of a training; omit it with --plan and --judge");
     weir_err err = weir_kernels_open(device, weir_comm_beside(c->comm), &c->opts.kernels);
     if (weir_err_code(err) != WEIR_EUNAVAILABLE) return err;
     weir_err_sentence(err, why, sizeof why);
@@ -496,7 +498,8 @@ static const weir_option options[] = {
      "cpu|cuda"},
     {"resident", 0, "SHARE",
      "of the rank's input rows that lie in the memory of --device, those first that batches read most, so that no "
-     "batch brings them: of snapshots without times (default: 1 on a device with a memory of its own)",
+     "batch brings them: of snapshots without times. Without a device they are a second copy (default: 1 on a GPU, "
+     "else 0)",
      NULL},
     {"no-baselines", 0, NULL, "do not train boosted trees beside the model; --model trees, blend and best need them",
      NULL},

@@ -507,7 +507,7 @@ weir_err weir_train_batch_bring(weir_train_batch *batch) {
     WEIR_ON_ROLE(WORKER);
     batch->nn.arrival = NULL;
     if (!batch->own_count) return WEIR_OK;
-    weir_err err = weir_nn_arrival_bring(m->arrival, m->opts->shape, &batch->nn, batch->keys);
+    weir_err err = weir_nn_arrival_bring(m->arrival, m->opts->shape, &batch->nn, m->opts->drops ? batch->keys : NULL);
     if (!err) batch->nn.arrival = m->arrival;
     return err;
 }

@@ -68,6 +68,7 @@ typedef struct weir_batches_opts {
     const char *judged;       /* in errors, in place of the epoch: what is judged; NULL: none */
     uint32_t batch;           /* targets of a global batch */
     uint32_t ahead;           /* batches in memory: makers; at most WEIR_TRAIN_AHEAD_MAX; 0: WEIR_BATCHES_AHEAD */
+    bool drops;               /* a pass drops something by the nodes' keys */
     double hidden;            /* share of the entries of matrices that a batch does not show; 0: none */
     double thinned;           /* share of the edges that a batch does not show; 0: none */
     double unknown;           /* share of known vertices that a batch shows as unknown; 0: none */

@@ -70,12 +70,17 @@ weir_batches_opts weir_training_stream_opts(const weir_trained *t, weir_comm *(*
     };
 }
 
+static bool training_drops(const weir_train_opts *o) {
+    return o->dropout > 0 || o->attention_dropout > 0 || o->edge_dropout > 0;
+}
+
 weir_err weir_training_stream_open(weir_trained *t) {
     weir_batches_opts opts = weir_training_stream_opts(t, t->learn_channels);
     opts.draw = weir_training_list_epoch;
     opts.context = t;
     opts.epochs = t->opts.epochs - t->state.epochs;
     opts.dealt = t->opts.local;
+    opts.drops = training_drops(&t->opts);
     opts.hidden = t->opts.input_dropout;
     opts.thinned = t->opts.edge_dropout;
     opts.unknown = t->opts.unknown;
@@ -170,7 +175,6 @@ static weir_err training_compute(weir_trained *t, const weir_train_batch *batch,
                                .seed = t->opts.seed,
                                .step = weir_adamw_steps(t->adamw),
                                .keys = batch->keys};
-    const bool drops = drop.rate > 0 || drop.shares > 0 || drop.edges > 0;
     const weir_nn_listener listener = {training_finished, t->sums};
     const weir_kernels *k = weir_nn_kernels(t->nn);
     const void *labels;
@@ -181,7 +185,9 @@ static weir_err training_compute(weir_trained *t, const weir_train_batch *batch,
         for (uint32_t i = 0; i < batch->own_count; i++)
             t->labels[i] = t->targets->classes_of[batch->own[i]];
         err = weir_kernel_room_bring(&t->labels_there, k, t->labels, batch->own_count * sizeof *t->labels, &labels);
-        if (!err) err = weir_nn_forward(t->nn, t->params, nn, drops ? &drop : NULL, t->workspace, NULL, NULL);
+        if (!err)
+            err = weir_nn_forward(t->nn, t->params, nn, training_drops(&t->opts) ? &drop : NULL, t->workspace, NULL,
+                                  NULL);
         if (err) return err;
         const weir_loss of = {.logits = weir_nn_tape_of(t->workspace)->logits,
                               .labels = labels,

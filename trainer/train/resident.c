@@ -42,7 +42,7 @@ static int resident_by_weight(const void *a, const void *b) {
 
 /* What is said of a target's ends is of the target, and not of the vertex. */
 static bool resident_may_stay(const weir_train_cache_opts *o, uint32_t type) {
-    return weir_nn_vertex(o->shape, type)->width > 0 &&
+    return weir_nn_sees(o->shape, type) && weir_nn_vertex(o->shape, type)->width > 0 &&
            !weir_aggregates_of_ends(weir_snapshot_schema(o->owners.snapshot), type) &&
            weir_snapshot_vertices_of(o->owners.snapshot, type)->count < WEIR_NO_SLOT;
 }

@@ -212,8 +212,8 @@ static void the_table_is_whole(void **state) {
     k->close(k);
 }
 
-/* Copies of all sizes, to more memory than is staged at a time; what they are of changes as soon as each has returned. A
- * few of them fit without a wait. */
+/* Copies of all sizes, to more memory than is staged at a time; what they are of changes as soon as each has returned.
+ * A few of them fit without a wait. */
 static void copies_to_the_device(void **state) {
     (void)state;
     enum { ROOM = 11 << 20, FEW = 1 << 20 };

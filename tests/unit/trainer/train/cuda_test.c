@@ -102,6 +102,56 @@ static void two_hundred_steps_have_the_losses_of_the_processor(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+typedef struct steady {
+    emu_counted counts[16];
+    uint32_t epochs;
+} steady;
+
+static weir_err on_epoch_count(void *context, const weir_train_epoch *epoch) {
+    steady *s = context;
+    (void)epoch;
+    assert_true(s->epochs < sizeof s->counts / sizeof s->counts[0]);
+    s->counts[s->epochs++] = emu_counts();
+    return WEIR_OK;
+}
+
+/* Once memory has grown to the largest batch no step takes any; judging does, for the makers that it begins with. The
+ * host waits for a batch's copies, on its maker's thread, and on that which computes for the step's norm and loss, or
+ * for scores: a copy to the host counts twice, as it is one that waits, to memory that is not page-locked. */
+static void a_steady_step_takes_no_memory_and_waits_once(void **state) {
+    (void)state;
+    weir_snapshot *snapshot;
+    weir_train_opts opts = cuda_opts(&snapshot);
+    const weir_kernels *cuda;
+    steady s = {.epochs = 0};
+    emu_reset(weir_test_seed());
+    assert_ok(weir_cuda_open(0, &cuda));
+    opts.kernels = cuda;
+    opts.negatives = 0;
+    opts.batch = 4;
+    opts.ahead = 3;
+    opts.epochs = 8;
+    opts.patience = 0;
+    opts.on_epoch = on_epoch_count;
+    opts.context = &s;
+    weir_trained *trained = train_run(&opts);
+    const uint64_t *ends = weir_trained_look(trained).targets->ends;
+    const uint64_t steps = (ends[WEIR_TARGETS_TRAIN] + opts.batch - 1) / opts.batch,
+                   judged = (ends[WEIR_TARGETS_VALIDATION] - ends[WEIR_TARGETS_TRAIN] + opts.batch - 1) / opts.batch;
+    assert_int_equal(s.epochs, opts.epochs);
+    const emu_counted *from = &s.counts[3], *to = &s.counts[7];
+    const uint64_t syncs = to->syncs - from->syncs, most = 4 * (6 * steps + 5 * judged + 10);
+    assert_true(steps >= 30 && to->launches > from->launches + 4 * 50 * steps);
+    assert_in_range(to->allocations - from->allocations, 0, 4 * (opts.ahead * 5));
+    if (syncs > most)
+        fail_msg("%llu waits in 4 epochs of %llu steps and %llu judged batches", (unsigned long long)syncs,
+                 (unsigned long long)steps, (unsigned long long)judged);
+    weir_trained_close(trained);
+    cuda->close(cuda);
+    nothing_is_found();
+    weir_snapshot_close(snapshot);
+}
+
 static void every_network_trains_alike(void **state) {
     (void)state;
     weir_snapshot *snapshot;
@@ -154,5 +204,6 @@ static void what_is_resumed_has_the_same_bits(void **state) {
     weir_snapshot_close(snapshot);
 }
 
-WEIR_TESTS(WEIR_CASE(two_hundred_steps_have_the_losses_of_the_processor), WEIR_CASE(every_network_trains_alike),
+WEIR_TESTS(WEIR_CASE(two_hundred_steps_have_the_losses_of_the_processor),
+           WEIR_CASE(a_steady_step_takes_no_memory_and_waits_once), WEIR_CASE(every_network_trains_alike),
            WEIR_CASE(every_jump_and_norm_trains_alike), WEIR_CASE(what_is_resumed_has_the_same_bits))
