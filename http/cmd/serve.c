@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include <weir/http/api/api.h>
+#include <weir/inference/kernel/device.h>
 #include <weir/inference/score/scoring.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
@@ -49,6 +50,7 @@ typedef struct service {
     bool has_id_key;
     const char *key_file; /* NULL: every caller is an admin, from this machine only */
     weir_api_keys *keys;
+    const weir_kernels *kernels; /* of scoring */
     weir_scoring *scoring;
     weir_scoring_watch *watch;
     weir_api *api;
@@ -205,13 +207,23 @@ static weir_err serve_open_pipeline(service *serve) {
     return err ? err : weir_pipeline_start(serve->pipeline);
 }
 
+/* What a server computes on decides how long it takes, and not whether it answers. */
+static weir_err serve_open_device(service *serve) {
+    weir_err missing;
+    weir_err err = weir_kernels_open_or_cpu(weir_config_text(serve->config, WEIR_CONFIG_INFERENCE_DEVICE), 0,
+                                            &serve->kernels, &missing);
+    if (!err && missing) weir_log_error("inference.device", missing);
+    return err;
+}
+
 static weir_err serve_open_scoring(service *serve) {
+    weir_err err = serve_open_device(serve);
     const weir_scoring_opts scoring = {
         .graph = serve->graph,
         .threads = (uint32_t)weir_config_u64(serve->config, WEIR_CONFIG_SCORE_THREADS),
         .delay_us = weir_config_us(serve->config, WEIR_CONFIG_SCORE_DELAY),
     };
-    weir_err err = weir_scoring_open(&scoring, &serve->scoring);
+    if (!err) err = weir_scoring_open(&scoring, &serve->scoring);
     const weir_scoring_watch_opts watch = {
         .scoring = serve->scoring,
         .schema = serve->schema,
@@ -220,6 +232,7 @@ static weir_err serve_open_scoring(service *serve) {
         .public_keys = weir_config_text(serve->config, WEIR_CONFIG_MODELS_PUBLIC_KEYS),
         .seen = serve->seen,
         .accept_unsigned = !weir_config_bool(serve->config, WEIR_CONFIG_MODELS_REQUIRE_SIGNATURE),
+        .kernels = serve->kernels,
     };
     if (!err) err = weir_scoring_watch_open(&watch, &serve->watch);
     if (!err) weir_scoring_watch_look(serve->watch, true);
@@ -338,6 +351,7 @@ static void serve_close(service *serve, weir_err *errp) {
     weir_scoring_close(serve->scoring);
     weir_api_close(serve->api);
     weir_http_close(serve->http);
+    if (serve->kernels) serve->kernels->close(serve->kernels); /* the last model is gone */
     weir_err_keep(errp, weir_pipeline_close(serve->pipeline));
     if (serve->graph) weir_err_keep(errp, weir_graph_close(serve->graph));
     for (uint32_t i = 0; serve->schema && i < WEIR_SCHEMA_SOURCES_MAX; i++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weir/inference/bulk/bulk.h>
+#include <weir/inference/kernel/device.h>
 #include <weir/store/base/file.h>
 #include <weir/store/cli/cli.h>
 #include <weir/store/schema/schema.h>
@@ -17,10 +18,25 @@ extern const weir_command weir_command_score, weir_command_embed;
 
 typedef struct bulk_session {
     weir_snapshot *snapshot;
+    const weir_kernels *kernels;
     weir_pack *pack;
     weir_recommend_model *recommender;
     weir_bulk_opts opts;
 } bulk_session;
+
+static weir_err bulk_open_device(const weir_cli *cli, bulk_session *s) {
+    const char *device = weir_config_text(weir_cli_config(cli), WEIR_CONFIG_INFERENCE_DEVICE);
+    char why[WEIR_ERR_SENTENCE_MAX];
+    weir_buf line = {0};
+    weir_err missing, err = weir_kernels_open_or_cpu(device, 0, &s->kernels, &missing);
+    if (err || !missing) return err;
+    weir_err_sentence(missing, why, sizeof why);
+    weir_buf_printf(&line, "%s\n", why);
+    err = weir_buf_err(&line);
+    if (!err) err = weir_cli_output(line.bytes, line.length);
+    weir_buf_free(&line);
+    return err;
+}
 
 static weir_err bulk_open_model(const weir_cli *cli, bulk_session *s) {
     const weir_config *config = weir_cli_config(cli);
@@ -31,7 +47,8 @@ static weir_err bulk_open_model(const weir_cli *cli, bulk_session *s) {
     if (!err) err = weir_model_open(weir_cli_text(cli, "model"), &trust.opts, &model);
     if (!err && weir_recommend_is_of(model))
         return weir_recommend_model_open(model, "", weir_snapshot_schema(s->snapshot), &s->recommender);
-    if (!err) err = weir_pack_open(model, weir_kernels_cpu(), &s->pack);
+    if (!err) err = bulk_open_device(cli, s);
+    if (!err) err = weir_pack_open(model, s->kernels, &s->pack);
     weir_model_close(model);
     return err;
 }
@@ -62,6 +79,7 @@ static weir_err bulk_open(const weir_cli *cli, bulk_session *s) {
 static void bulk_close(bulk_session *s) {
     weir_recommend_model_drop(s->recommender);
     weir_pack_close(s->pack);
+    if (s->kernels) s->kernels->close(s->kernels);
     weir_snapshot_close(s->snapshot);
 }
 

@@ -61,3 +61,12 @@ weir_err weir_kernels_open(const char *device, uint32_t number, const weir_kerne
     if (!err) err = device_load(path, &open);
     return err ? err : open(number, kernelsp);
 }
+
+weir_err weir_kernels_open_or_cpu(const char *device, uint32_t number, const weir_kernels **kernelsp, weir_err *whyp) {
+    weir_err err = weir_kernels_open(device, number, kernelsp);
+    *whyp = WEIR_OK;
+    if (!weir_err_is(err, WEIR_EUNAVAILABLE)) return err;
+    *whyp = weir_err_prefix(err, "the processor computes in place of %s", device);
+    *kernelsp = weir_kernels_cpu();
+    return WEIR_OK;
+}

@@ -50,7 +50,7 @@ static weir_err scoring_watch_load(weir_scoring_watch *watch, const weir_models_
         if (unindexed) weir_log_error("recommend.unindexed", unindexed); /* answers are exact, and take longer */
         return err;
     }
-    if (!err) err = weir_pack_open(folder, weir_kernels_cpu(), &pack);
+    if (!err) err = weir_pack_open(folder, watch->opts.kernels ? watch->opts.kernels : weir_kernels_cpu(), &pack);
     if (!err) {
         const weir_pack_contents of = weir_pack_look(pack);
         const weir_score_model_opts model_opts = {

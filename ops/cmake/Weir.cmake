@@ -184,6 +184,13 @@ function(weir_test_folder folder)
   endforeach()
 endfunction()
 
+# For a program that may load the library of a device's kernels: what that calls.
+function(weir_loads_kernels program)
+  foreach(symbol weir_assert_fail weir_calloc weir_err_make weir_free)
+    target_link_options(${program} PRIVATE LINKER:--export-dynamic-symbol=${symbol})
+  endforeach()
+endfunction()
+
 # Every *_fuzz.c in tests/FOLDER is one target over LLVMFuzzerTestOneInput, with its seeds in corpus/NAME. With
 # WEIR_FUZZ it is a libFuzzer program (run by ops/check); otherwise a test that replays the corpus. It may use every
 # module but the commands.

@@ -129,14 +129,15 @@ static weir_err gpu_measure_limits(const weir_cli *cli, gpu_bench *b) {
 /* The first epoch is for memory to be there, and the last one's kernels are timed: those between are timed whole. */
 static weir_err gpu_on_epoch(void *context, const weir_train_epoch *epoch) {
     gpu_bench *b = context;
-    const double steps = (double)((b->world.targets + b->world.batch - 1) / b->world.batch);
+    const uint64_t batch = b->world.batch, steps = (b->world.targets + batch - 1) / batch,
+                   judged = (EPOCH_JUDGED + batch - 1) / batch;
     gpu_counts counts;
     weir_gpu_count_take(&counts);
     if (epoch->number > 1 && epoch->number <= 1 + b->rounds)
         b->step_us += counts.until_us - (gpu_now_us() - (double)epoch->elapsed_us);
     if (epoch->number == 1 + b->rounds) weir_gpu_count_time(true);
-    b->steps = steps;
-    b->batches = epoch->number * (steps + (EPOCH_JUDGED + b->world.batch - 1) / b->world.batch);
+    b->steps = (double)steps;
+    b->batches = (double)(epoch->number * (steps + judged));
     b->counts = counts;
     return WEIR_OK;
 }
@@ -288,15 +289,15 @@ static weir_err gpu_open_device(const weir_cli *cli, gpu_bench *b) {
     const char *named = weir_cli_text(cli, "device");
     char why[WEIR_ERR_SENTENCE_MAX];
     weir_buf line = {0};
-    weir_err err = weir_kernels_open(named ? named : "cuda", 0, &b->device);
-    if (named || weir_err_code(err) != WEIR_EUNAVAILABLE) return err;
-    weir_err_sentence(err, why, sizeof why);
-    if (!weir_cli_given(cli, "json"))
-        weir_buf_printf(&line, "gpu        the processor counts and is timed, because there is no GPU: %s\n", why);
+    if (named) return weir_kernels_open(named, 0, &b->device);
+    weir_err missing, err = weir_kernels_open_or_cpu("cuda", 0, &b->device, &missing);
+    if (err || !missing || weir_cli_given(cli, "json")) return err;
+    weir_err_sentence(missing, why, sizeof why);
+    weir_buf_printf(&line, "gpu        %s\n", why);
     err = weir_buf_err(&line);
-    if (!err && line.length) err = weir_cli_output(line.bytes, line.length);
+    if (!err) err = weir_cli_output(line.bytes, line.length);
     weir_buf_free(&line);
-    return err ? err : weir_kernels_open("cpu", 0, &b->device);
+    return err;
 }
 
 static weir_err gpu_run(weir_cli *cli) {

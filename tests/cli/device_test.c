@@ -72,6 +72,22 @@ static void what_a_device_learns_is_what_the_processor_learns(void **state) {
              "^1$");
 }
 
+/* By `weir score` and `weir embed`, of a model that a processor has learnt. */
+static void what_is_asked_in_bulk_is_the_same(void **state) {
+    (void)state;
+    here_make();
+    library_lay("cp \"$(command -v weir)\" here/bin");
+    cli_must(
+        "weir " TRAIN "m.csv --models models >&2; model=$(echo models/2*); "
+        "set='--set models.require_signature=false'; for d in cpu cuda; do "
+        "here/bin/weir score snap --model $model $set --set inference.device=$d --out s$d.csv >&2; "
+        "here/bin/weir embed snap --type node --model $model $set --set inference.device=$d --out e$d.csv >&2; done; "
+        "cmp -s ecpu.csv ecuda.csv || echo other bits; for f in s e; do "
+        "paste -d, ${f}cpu.csv ${f}cuda.csv | awk -F, 'FNR > 1 { for (i = 1; i <= NF / 2; i++) { n++; "
+        "d = $i - $(i + NF / 2); bad += $i == \"\" || d ^ 2 > 1e-8 } } END { print (n > 100), bad + 0 }'; done",
+        "^other bits\n1 0\n1 0$");
+}
+
 /* Rows that stay, of all vertices or of those that are read most, have the bits of those that batches bring: alone, on
  * a device, beside embeddings of vertices and hidden entries, and on ranks with parts. */
 static void rows_that_stay_change_nothing(void **state) {
@@ -113,7 +129,7 @@ static void a_step_takes_the_same_of_each_device(void **state) {
              "measured on cuda: a step [0-9.]+ us; .*\n.*modelled, not measured: .*\n.*modelled: a step [0-9.]+ us: "
              "kernels [0-9.]+, of which ");
     cli_must("rm here/lib/*; here/bin/weir-bench gpu --quick --hidden 4 --targets 64",
-             "because there is no GPU: .*\n(.*\n)*.*measured on cpu: a step");
+             "processor computes in place of cuda: .*\n(.*\n)*.*measured on cpu: a step");
 }
 
 static void what_makes_no_sense_is_refused(void **state) {
@@ -127,4 +143,5 @@ static void what_makes_no_sense_is_refused(void **state) {
 
 WEIR_TESTS(WEIR_CASE(without_a_library_the_processor_computes),
            WEIR_CASE(what_a_device_learns_is_what_the_processor_learns), WEIR_CASE(rows_that_stay_change_nothing),
-           WEIR_CASE(a_step_takes_the_same_of_each_device), WEIR_CASE(what_makes_no_sense_is_refused))
+           WEIR_CASE(what_is_asked_in_bulk_is_the_same), WEIR_CASE(a_step_takes_the_same_of_each_device),
+           WEIR_CASE(what_makes_no_sense_is_refused))

@@ -352,11 +352,11 @@ static weir_err train_open_device(const weir_cli *cli, weir_cmd_train *c) {
         return WEIR_ERR(WEIR_EUSAGE, "--%s is of a training; omit it with --plan and --judge",
                         device ? "device" : "resident");
     if (!device) return WEIR_OK;
-    weir_err err = weir_kernels_open(device, weir_comm_beside(c->comm), &c->opts.kernels);
-    if (weir_err_code(err) != WEIR_EUNAVAILABLE) return err;
-    weir_err_sentence(err, why, sizeof why);
+    weir_err missing, err = weir_kernels_open_or_cpu(device, weir_comm_beside(c->comm), &c->opts.kernels, &missing);
+    if (err || !missing) return err;
+    weir_err_sentence(missing, why, sizeof why);
     if (weir_comm_ranks(c->comm) > 1) weir_buf_printf(&line, "rank %u: ", weir_comm_rank(c->comm));
-    weir_buf_printf(&line, "the processor computes in place of %s: %s\n", device, why);
+    weir_buf_printf(&line, "%s\n", why);
     err = weir_buf_err(&line);
     if (!err) err = weir_cli_output(line.bytes, line.length);
     weir_buf_free(&line);

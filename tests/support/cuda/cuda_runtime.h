@@ -15,6 +15,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "emulator.h"
 #include "emulator_device.h"
 
 /* Names that are CUDA's. NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
@@ -37,7 +38,6 @@
         *static_cast<emu_array_of<type, (count)> *>(emu_shared(&name##_site, sizeof(type) * (count), alignof(type)))
 #define WEIR_SHARED_DYNAMIC(type, name) type *name = static_cast<type *>(emu_shared_dynamic())
 #define WEIR_HOST_WROTE(memory, bytes)  emu_host_writes((memory), (bytes))
-extern "C" void emu_host_writes(const void *memory, size_t bytes);
 
 template <typename Element, size_t count> using emu_array_of = Element[count];
 

@@ -54,8 +54,8 @@ static void places_of_a_loaded_library(void **state) {
             char place[64];
             sites[i] = (weir_err_site){"far.cu", "far", i + 1};
             weir_err err = weir_err_make(&sites[i], WEIR_EIO, "number %d", i);
-            snprintf(place, sizeof place, i < 50 ? "far.cu:%d" : "", i + 1);
-            assert_true(weir_err_is(err, WEIR_EIO) && strstr(place_of(err), place));
+            snprintf(place, sizeof place, "far.cu:%d", i + 1);
+            assert_true(weir_err_is(err, WEIR_EIO) && (i >= 50 || strstr(place_of(err), place)));
             snprintf(place, sizeof place, "number %d", i);
             assert_string_equal(sentence_of(err), place);
         }

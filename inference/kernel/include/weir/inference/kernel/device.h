@@ -17,6 +17,9 @@ extern "C" {
  * closed by its own `close`.
  * WEIR_EINVAL no such device; WEIR_EUNAVAILABLE no library, one of another build, or no GPU; WEIR_ENOMEM.  [any] */
 weir_err weir_kernels_open(const char *device, uint32_t number, const weir_kernels **kernelsp);
+/* The same, and where the device is not available the processor's table: *whyp is why, and else WEIR_OK. Whoever is
+ * given that says so: the same is computed, only slower.  WEIR_EINVAL, WEIR_ENOMEM as above.  [any] */
+weir_err weir_kernels_open_or_cpu(const char *device, uint32_t number, const weir_kernels **kernelsp, weir_err *whyp);
 
 #ifdef __cplusplus
 }

@@ -85,6 +85,7 @@ typedef struct weir_scoring_watch_opts {
     const char *seen;          /* file of the newest promotion that was seen, borrowed: an older one is refused;
                                   NULL: none is refused for its age                                           */
     bool accept_unsigned;
+    const weir_kernels *kernels; /* of networks, borrowed, until no model is there any more; NULL: the processor's */
 } weir_scoring_watch_opts;
 
 /* What serves, and what is wrong. A plain value; texts are the caller's copy. */
