@@ -26,16 +26,8 @@ typedef struct bulk_session {
 
 static weir_err bulk_open_device(const weir_cli *cli, bulk_session *s) {
     const char *device = weir_config_text(weir_cli_config(cli), WEIR_CONFIG_INFERENCE_DEVICE);
-    char why[WEIR_ERR_SENTENCE_MAX];
-    weir_buf line = {0};
     weir_err missing, err = weir_kernels_open_or_cpu(device, 0, &s->kernels, &missing);
-    if (err || !missing) return err;
-    weir_err_sentence(missing, why, sizeof why);
-    weir_buf_printf(&line, "%s\n", why);
-    err = weir_buf_err(&line);
-    if (!err) err = weir_cli_output(line.bytes, line.length);
-    weir_buf_free(&line);
-    return err;
+    return err || !missing ? err : weir_cli_output_sentence("", missing);
 }
 
 static weir_err bulk_open_model(const weir_cli *cli, bulk_session *s) {

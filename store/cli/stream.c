@@ -47,12 +47,28 @@ weir_err weir_cli_output(const void *bytes, size_t length) {
     return WEIR_OK;
 }
 
+/* What was typed or read must not control the terminal. */
+static void stream_sentence(weir_err err, char sentence[WEIR_ERR_SENTENCE_MAX]) {
+    weir_err_sentence(err, sentence, WEIR_ERR_SENTENCE_MAX);
+    for (char *c = sentence; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+}
+
+weir_err weir_cli_output_sentence(const char *before, weir_err err) {
+    char sentence[WEIR_ERR_SENTENCE_MAX];
+    weir_buf line = {0};
+    stream_sentence(err, sentence);
+    weir_buf_printf(&line, "%s%s\n", before, sentence);
+    weir_err untold = weir_buf_err(&line);
+    if (!untold) untold = weir_cli_output(line.bytes, line.length);
+    weir_buf_free(&line);
+    return untold;
+}
+
 void weir_cli_complain(const char *path, weir_err err) {
     char sentence[WEIR_ERR_SENTENCE_MAX];
-    weir_err_sentence(err, sentence, sizeof sentence);
-    for (char *c = sentence; *c; c++) /* what was typed or read must not control the terminal */
-        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     weir_buf line = {0};
+    stream_sentence(err, sentence);
     weir_buf_printf(&line, "%s: %s", path, sentence);
     /* Our own mistakes say where, so that a report of them is worth something; wrong usage says where to read. What was
      * told to stop has made none. */

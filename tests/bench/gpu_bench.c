@@ -287,17 +287,9 @@ static weir_err gpu_read_options(const weir_cli *cli, gpu_bench *b) {
 /* Unless a device is named, the one that there is. */
 static weir_err gpu_open_device(const weir_cli *cli, gpu_bench *b) {
     const char *named = weir_cli_text(cli, "device");
-    char why[WEIR_ERR_SENTENCE_MAX];
-    weir_buf line = {0};
     if (named) return weir_kernels_open(named, 0, &b->device);
     weir_err missing, err = weir_kernels_open_or_cpu("cuda", 0, &b->device, &missing);
-    if (err || !missing || weir_cli_given(cli, "json")) return err;
-    weir_err_sentence(missing, why, sizeof why);
-    weir_buf_printf(&line, "gpu        %s\n", why);
-    err = weir_buf_err(&line);
-    if (!err) err = weir_cli_output(line.bytes, line.length);
-    weir_buf_free(&line);
-    return err;
+    return err || !missing || weir_cli_given(cli, "json") ? err : weir_cli_output_sentence("gpu        ", missing);
 }
 
 static weir_err gpu_run(weir_cli *cli) {

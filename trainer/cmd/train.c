@@ -344,23 +344,16 @@ static weir_err train_begin(const weir_cmd_train *c) {
 
 /* Where a rank has no GPU it learns the same network, only slower: that is said, and no error. */
 static weir_err train_open_device(const weir_cli *cli, weir_cmd_train *c) {
-    char why[WEIR_ERR_SENTENCE_MAX];
     const char *device = weir_cli_text(cli, "device");
-    weir_buf line = {0};
     const bool learns = !c->plan && !weir_cli_given(cli, "judge");
+    char rank[32] = "";
     if (!learns && (device || weir_cli_given(cli, "resident")))
         return WEIR_ERR(WEIR_EUSAGE, "--%s is of a training; omit it with --plan and --judge",
                         device ? "device" : "resident");
     if (!device) return WEIR_OK;
     weir_err missing, err = weir_kernels_open_or_cpu(device, weir_comm_beside(c->comm), &c->opts.kernels, &missing);
-    if (err || !missing) return err;
-    weir_err_sentence(missing, why, sizeof why);
-    if (weir_comm_ranks(c->comm) > 1) weir_buf_printf(&line, "rank %u: ", weir_comm_rank(c->comm));
-    weir_buf_printf(&line, "%s\n", why);
-    err = weir_buf_err(&line);
-    if (!err) err = weir_cli_output(line.bytes, line.length);
-    weir_buf_free(&line);
-    return err;
+    if (weir_comm_ranks(c->comm) > 1) snprintf(rank, sizeof rank, "rank %u: ", weir_comm_rank(c->comm));
+    return err || !missing ? err : weir_cli_output_sentence(rank, missing);
 }
 
 static weir_err train_run(weir_cli *cli) {

@@ -505,7 +505,6 @@ weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fe
 weir_err weir_train_batch_bring(weir_train_batch *batch) {
     batch_memory *m = batch_memory_of(batch);
     WEIR_ON_ROLE(WORKER);
-    batch->nn.arrival = NULL;
     if (!batch->own_count) return WEIR_OK;
     weir_err err = weir_nn_arrival_bring(m->arrival, m->opts->shape, &batch->nn, m->opts->drops ? batch->keys : NULL);
     if (!err) batch->nn.arrival = m->arrival;

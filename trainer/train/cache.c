@@ -25,15 +25,8 @@ struct weir_train_cache {
     uint32_t type_count;
 };
 
-typedef struct cache_candidate {
-    double weight;
-    uint64_t id, vertex;
-    uint32_t type;
-} cache_candidate;
-
-/* By weight; equal ones by id, so that it is the same every time. */
-static int cache_by_weight(const void *a, const void *b) {
-    const cache_candidate *x = a, *y = b;
+int weir_train_by_weight(const void *a, const void *b) {
+    const weir_train_candidate *x = a, *y = b;
     if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id;
 }
@@ -59,7 +52,7 @@ uint64_t weir_train_cache_rows(const weir_train_cache_opts *o) {
 }
 
 /* Vertices of other ranks that batches may read, the best first, as many as are to be kept. */
-static weir_err cache_choose(const weir_train_cache_opts *o, cache_candidate **chosenp, size_t *countp) {
+static weir_err cache_choose(const weir_train_cache_opts *o, weir_train_candidate **chosenp, size_t *countp) {
     uint32_t types = weir_nn_types(o->shape);
     double **weights = weir_calloc(types, sizeof *weights);
     size_t capacity = 0, most = weir_train_cache_rows(o);
@@ -74,10 +67,10 @@ static weir_err cache_choose(const weir_train_cache_opts *o, cache_candidate **c
                 err = WEIR_NOMEM(CACHE_NO_MEMORY);
                 break;
             }
-            (*chosenp)[(*countp)++] = (cache_candidate){weights[type][i], v->ids[i].low, i, type};
+            (*chosenp)[(*countp)++] = (weir_train_candidate){weights[type][i], v->ids[i].low, i, type};
         }
     }
-    if (!err && *countp) qsort(*chosenp, *countp, sizeof **chosenp, cache_by_weight);
+    if (!err && *countp) qsort(*chosenp, *countp, sizeof **chosenp, weir_train_by_weight);
     if (*countp > most) *countp = most;
     for (uint32_t type = 0; weights && type < types; type++)
         weir_free(weights[type]);
@@ -85,8 +78,8 @@ static weir_err cache_choose(const weir_train_cache_opts *o, cache_candidate **c
     return err;
 }
 
-static weir_err cache_open_types(weir_train_cache *cache, const weir_train_cache_opts *o, const cache_candidate *chosen,
-                                 size_t count) {
+static weir_err cache_open_types(weir_train_cache *cache, const weir_train_cache_opts *o,
+                                 const weir_train_candidate *chosen, size_t count) {
     cache->type_count = weir_nn_types(o->shape);
     cache->types = weir_calloc(cache->type_count, sizeof *cache->types);
     if (!cache->types) return WEIR_NOMEM(CACHE_NO_MEMORY);
@@ -114,7 +107,7 @@ static weir_err cache_open_types(weir_train_cache *cache, const weir_train_cache
 
 /* Asks for the chosen rows, and answers what others ask: each rank once. */
 static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts *o, weir_comm *comm,
-                            const cache_candidate *chosen, size_t count) {
+                            const weir_train_candidate *chosen, size_t count) {
     weir_sample_source *source = NULL;
     weir_inputs *inputs = NULL;
     weir_train_answers answers = {.lengths = NULL};
@@ -126,7 +119,7 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
     weir_err err = bytes && asked_bytes && numbers && slots ? WEIR_OK : WEIR_NOMEM(CACHE_NO_MEMORY);
     for (uint32_t rank = 0; !err && rank < o->owners.ranks; rank++) {
         for (size_t i = 0; i < count; i++) {
-            const cache_candidate *c = &chosen[i];
+            const weir_train_candidate *c = &chosen[i];
             if (weir_train_owner(&o->owners, c->type, c->vertex) != rank) continue;
             uint64_t name = c->vertex;
             if (o->owners.part) name = (uint64_t)weir_part_number(o->owners.part, c->type, c->vertex);
@@ -163,7 +156,7 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
 }
 
 weir_err weir_train_cache_open(const weir_train_cache_opts *o, weir_comm *comm, weir_train_cache **cachep) {
-    cache_candidate *chosen = NULL;
+    weir_train_candidate *chosen = NULL;
     size_t count = 0;
     *cachep = NULL;
     if (o->policy == WEIR_TRAIN_CACHED_NONE || !(o->share > 0) || o->owners.ranks == 1) return WEIR_OK;

@@ -56,6 +56,15 @@ void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_
  * (deal.h). Of VIP: with which chance a batch reads the vertex. The caller frees them, after an error too.
  * WEIR_ENOMEM; where batches are drawn, what the sampler reports. */
 weir_err weir_train_weigh(const weir_train_cache_opts *opts, double **weights);
+/* A vertex whose row may be kept. A plain value. */
+typedef struct weir_train_candidate {
+    double weight;
+    uint64_t id, vertex;
+    uint32_t type;
+} weir_train_candidate;
+
+/* For qsort: by weight, the highest first; equal ones by id, so that it is the same every time. */
+int weir_train_by_weight(const void *a, const void *b);
 /* Adds to the weight of each vertex how many batches of the first three epochs read it.  Errors as of
  * weir_train_weigh. */
 weir_err weir_train_simulate(const weir_train_cache_opts *opts, double **weights);

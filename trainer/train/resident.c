@@ -27,19 +27,6 @@ struct weir_train_residents {
     uint32_t type_count;
 };
 
-typedef struct resident_candidate {
-    double weight;
-    uint64_t id, vertex;
-    uint32_t type;
-} resident_candidate;
-
-/* By weight; equal ones by id, so that it is the same every time. */
-static int resident_by_weight(const void *a, const void *b) {
-    const resident_candidate *x = a, *y = b;
-    if (x->weight < y->weight || x->weight > y->weight) return x->weight > y->weight ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
 /* What is said of a target's ends is of the target, and not of the vertex. */
 static bool resident_may_stay(const weir_train_cache_opts *o, uint32_t type) {
     return weir_nn_sees(o->shape, type) && weir_nn_vertex(o->shape, type)->width > 0 &&
@@ -48,7 +35,7 @@ static bool resident_may_stay(const weir_train_cache_opts *o, uint32_t type) {
 }
 
 static bool resident_is_own(const weir_train_cache_opts *o, uint32_t type, uint64_t vertex) {
-    return o->owners.ranks == 1 || weir_train_owner(&o->owners, type, vertex) == o->owners.rank;
+    return weir_train_owner(&o->owners, type, vertex) == o->owners.rank;
 }
 
 static weir_err resident_take(resident_type *t, uint64_t vertex) {
@@ -71,7 +58,7 @@ static weir_err resident_take_all(const weir_train_residents *r, const weir_trai
 /* Those that batches read with the highest chance. */
 static weir_err resident_take_some(const weir_train_residents *r, const weir_train_cache_opts *o) {
     double **weights = weir_calloc(r->type_count, sizeof *weights);
-    resident_candidate *list = NULL;
+    weir_train_candidate *list = NULL;
     size_t room = 0, count = 0;
     weir_err err = weights ? weir_train_weigh(o, weights) : WEIR_NOMEM(RESIDENT_NO_MEMORY);
     for (uint32_t type = 0; !err && type < r->type_count; type++) {
@@ -79,12 +66,12 @@ static weir_err resident_take_some(const weir_train_residents *r, const weir_tra
         for (uint64_t i = 0; !err && resident_may_stay(o, type) && i < v->count; i++) {
             if (!resident_is_own(o, type, i)) continue;
             if (WEIR_GROW(list, room, count))
-                list[count++] = (resident_candidate){weights[type][i], v->ids[i].low, i, type};
+                list[count++] = (weir_train_candidate){weights[type][i], v->ids[i].low, i, type};
             else
                 err = WEIR_NOMEM(RESIDENT_NO_MEMORY);
         }
     }
-    if (count) qsort(list, count, sizeof *list, resident_by_weight);
+    if (count) qsort(list, count, sizeof *list, weir_train_by_weight);
     for (size_t i = 0; !err && i < (size_t)(o->share * (double)count); i++)
         err = resident_take(&r->types[list[i].type], list[i].vertex);
     for (uint32_t type = 0; weights && type < r->type_count; type++)

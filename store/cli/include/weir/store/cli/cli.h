@@ -79,6 +79,8 @@ const char *weir_cli_path(const weir_cli *cli);
 /* Writes all of it to stdout.  WEIR_EIO, WEIR_EFULL (a closed pipe: WEIR_ECLOSED, which weir_cli_main turns into a
  * silent status 0, as after `weir … | head`). */
 weir_err weir_cli_output(const void *bytes, size_t length);
+/* The same of a line: the sentence of an error that ends nothing, behind `before`.  WEIR_ENOMEM, as above. */
+weir_err weir_cli_output_sentence(const char *before, weir_err err);
 
 /* The help text of one command. */
 void weir_cli_help(const weir_command *command, const char *path, weir_buf *out);
