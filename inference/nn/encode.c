@@ -94,10 +94,16 @@ uint32_t weir_nn_slot_of(const weir_nn_inputs *inputs, uint64_t id) {
     return begin < inputs->known_count && inputs->known[begin] == id ? begin : WEIR_NO_SLOT;
 }
 
-/* Without a double or a branch, so that the loop takes many at once: rows of matrices are long. */
+/* Rows of matrices are long, and nearly all are kept as they are. No loop has a double or a branch, so that it takes
+ * many columns at once. */
 static void encode_plain_row(uint32_t columns, const float *restrict row, weir_real *restrict numbers) {
     const float most = (float)WEIR_NN_SCALED_MAX;
-    for (uint32_t i = 0; i < columns; i++) {
+    uint32_t beyond = 0;
+    for (uint32_t i = 0; i < columns; i++)
+        beyond |= !(fabsf(row[i]) <= most);
+    for (uint32_t i = 0; !beyond && i < columns; i++)
+        numbers[i] = row[i];
+    for (uint32_t i = 0; beyond && i < columns; i++) {
         float value = fabsf(row[i]) <= FLT_MAX ? row[i] : 0;
         value = value > most ? most : value;
         numbers[i] = value < -most ? -most : value;

@@ -354,8 +354,8 @@ static void forward_finish_rows(const forward_pass *p, const weir_nn_layer_tape 
         rows = t->dense + from;
     }
     if (p->shape->norm == WEIR_NN_NORM_LAYER) {
-        p->k->layer_norm(p->k, count, hidden, rows, p->params + at->gain, p->params + at->shift, t->out + from,
-                         t->stats + row * 2);
+        p->k->layer_norm(p->k, count, hidden, rows, p->params + at->gain, p->params + at->shift,
+                         (size_t)t->nodes * hidden * sizeof *rows, t->out + from, t->stats + row * 2);
     } else if (!t->dense) {
         weir_real *made = forward_made(t) + from;
         p->k->zero(p->k, made, (size_t)count * hidden * sizeof *made);
@@ -395,7 +395,8 @@ static void forward_layer_add(forward_pass *p, uint32_t layer) {
         const size_t from = (size_t)range.begin * hidden;
         if (range.begin < range.end)
             p->k->layer_norm(p->k, range.end - range.begin, hidden, t->stream + from, p->params + at->gain,
-                             p->params + at->shift, t->out + from, t->stats + (size_t)range.begin * 2);
+                             p->params + at->shift, (size_t)t->nodes * hidden * sizeof *made, t->out + from,
+                             t->stats + (size_t)range.begin * 2);
     }
 }
 

@@ -105,12 +105,12 @@ TIMED(bias_relu, RELU, (const weir_kernels *k, uint32_t n, uint32_t c, const wei
 TIMED(relu_back, RELU, (const weir_kernels *k, size_t n, const weir_real *x, weir_real *d), (k, n, x, d))
 TIMED(layer_norm, NORM,
       (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *x, const weir_real *g, const weir_real *s,
-       weir_real *o, weir_real *t),
-      (k, n, c, x, g, s, o, t))
+       size_t b, weir_real *o, weir_real *t),
+      (k, n, c, x, g, s, b, o, t))
 TIMED(layer_norm_back, NORM,
       (const weir_kernels *k, uint32_t n, uint32_t c, const weir_real *x, const weir_real *t, const weir_real *g,
-       weir_real *d, weir_real *dg, weir_real *ds),
-      (k, n, c, x, t, g, d, dg, ds))
+       bool r, weir_real *d, weir_real *dg, weir_real *ds),
+      (k, n, c, x, t, g, r, d, dg, ds))
 TIMED(adamw, OPTIMISER,
       (const weir_kernels *k, size_t n, const weir_adamw_step *s, const weir_real *g, weir_real *m, weir_real *v,
        weir_real *p),

@@ -334,12 +334,12 @@ FAR(relu_back, (const weir_kernels *k, size_t count, const weir_real *x, weir_re
     dx);
 FAR(layer_norm,
     (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain,
-     const weir_real *shift, weir_real *out, weir_real *stats),
-    (far_cpu(), rows, cols, x, gain, shift, out, stats), x, gain, shift, out, stats);
+     const weir_real *shift, size_t bytes, weir_real *out, weir_real *stats),
+    (far_cpu(), rows, cols, x, gain, shift, bytes, out, stats), x, gain, shift, out, stats);
 FAR(layer_norm_back,
     (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats,
-     const weir_real *gain, weir_real *d, weir_real *dgain, weir_real *dshift),
-    (far_cpu(), rows, cols, x, stats, gain, d, dgain, dshift), x, stats, gain, d, dgain, dshift);
+     const weir_real *gain, bool relu, weir_real *d, weir_real *dgain, weir_real *dshift),
+    (far_cpu(), rows, cols, x, stats, gain, relu, d, dgain, dshift), x, stats, gain, d, dgain, dshift);
 FAR(dropout, (const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_dropout *dropout, weir_real *x),
     (far_cpu(), rows, cols, dropout, x), dropout->keys, x);
 FAR_OF_SEGMENTS(segment_dropout,

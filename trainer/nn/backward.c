@@ -120,15 +120,17 @@ static void backward_finish_rows(const backward_pass *b, const weir_nn_layer_tap
     const uint32_t hidden = b->hidden;
     const size_t from = row * hidden;
     weir_real *gradients = b->gradients;
-    if (b->norm == WEIR_NN_NORM_LAYER)
+    const bool normed = b->norm == WEIR_NN_NORM_LAYER;
+    if (normed)
         b->k->layer_norm_back(b->k, count, hidden, (t->dense ? t->dense : t->relu) + from, t->stats + row * 2,
-                              b->params + at->gain, d->out + from, gradients + at->gain, gradients + at->shift);
+                              b->params + at->gain, !t->dense, d->out + from, gradients + at->gain,
+                              gradients + at->shift);
     if (at->dense != WEIR_NN_NO_TENSOR) {
         b->k->bias_back(b->k, count, hidden, d->out + from, gradients + at->dense_bias);
         backward_dweight(b, count, hidden, hidden, t->relu + from, d->out + from, at->dense);
         backward_dx(b, count, hidden, hidden, d->out + from, at->dense, 0, d->sum + from);
     }
-    b->k->relu_back(b->k, (size_t)count * hidden, t->relu + from, d->sum + from);
+    if (t->dense || !normed) b->k->relu_back(b->k, (size_t)count * hidden, t->relu + from, d->sum + from);
     b->k->bias_back(b->k, count, hidden, d->sum + from, gradients + at->bias);
 }
 
@@ -199,7 +201,7 @@ static bool backward_stream(backward_pass *b, uint32_t layer, weir_real *d) {
         const size_t from = (size_t)range.begin * hidden;
         if (range.begin < range.end)
             b->k->layer_norm_back(b->k, range.end - range.begin, hidden, t->stream + from,
-                                  t->stats + (size_t)range.begin * 2, b->params + at->gain, d + from,
+                                  t->stats + (size_t)range.begin * 2, b->params + at->gain, false, d + from,
                                   b->gradients + at->gain, b->gradients + at->shift);
     }
     if (b->dstream)

@@ -250,8 +250,10 @@ static __global__ void norm_layer(uint32_t rows, uint32_t cols, const weir_real 
 
 /* Rows without columns have stats all the same (KERNEL-K2). */
 static void cuda_layer_norm(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
-                            const weir_real *gain, const weir_real *shift, weir_real *out, weir_real *stats) {
+                            const weir_real *gain, const weir_real *shift, size_t bytes, weir_real *out,
+                            weir_real *stats) {
     weir_cuda_context *c = cuda_context_of(k);
+    (void)bytes;
     if (rows == 0) return;
     WEIR_LAUNCH(norm_layer, norm_blocks_of(rows), CUDA_BLOCK, 0, c->stream, rows, cols, x, gain, shift, out, stats);
     cuda_note(c, cudaGetLastError(), "layer_norm");
@@ -259,7 +261,7 @@ static void cuda_layer_norm(const weir_kernels *k, uint32_t rows, uint32_t cols,
 
 /* With n = (x - mean) * factor and g = d * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */
 static __global__ void norm_layer_back(uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *stats,
-                                       const weir_real *gain, weir_real *d) {
+                                       const weir_real *gain, bool relu, weir_real *d) {
     for (size_t row = norm_first(); row < rows; row += norm_stride()) {
         const size_t begin = row * cols;
         const weir_real mean = stats[2 * row], factor = stats[2 * row + 1];
@@ -271,20 +273,22 @@ static __global__ void norm_layer_back(uint32_t rows, uint32_t cols, const weir_
         }
         sum = norm_warp_sum(sum) / static_cast<weir_real>(cols);
         product = norm_warp_sum(product) / static_cast<weir_real>(cols);
-        for (uint32_t c = norm_lane(); c < cols; c += NORM_LANES)
-            d[begin + c] = factor * (d[begin + c] * gain[c] - sum - (x[begin + c] - mean) * factor * product);
+        for (uint32_t c = norm_lane(); c < cols; c += NORM_LANES) {
+            const weir_real dx = factor * (d[begin + c] * gain[c] - sum - (x[begin + c] - mean) * factor * product);
+            d[begin + c] = x[begin + c] > 0 || !relu ? dx : 0;
+        }
     }
 }
 
 /* Columns are summed first, since the second kernel overwrites d. */
 static void cuda_layer_norm_back(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
-                                 const weir_real *stats, const weir_real *gain, weir_real *d, weir_real *dgain,
-                                 weir_real *dshift) {
+                                 const weir_real *stats, const weir_real *gain, bool relu, weir_real *d,
+                                 weir_real *dgain, weir_real *dshift) {
     weir_cuda_context *c = cuda_context_of(k);
     const norm_gains terms = {x, stats, d, cols};
     if (rows == 0 || cols == 0) return;
     norm_add_columns(c, rows, cols, terms, dgain, dshift, "layer_norm_back");
-    WEIR_LAUNCH(norm_layer_back, norm_blocks_of(rows), CUDA_BLOCK, 0, c->stream, rows, cols, x, stats, gain, d);
+    WEIR_LAUNCH(norm_layer_back, norm_blocks_of(rows), CUDA_BLOCK, 0, c->stream, rows, cols, x, stats, gain, relu, d);
     cuda_note(c, cudaGetLastError(), "layer_norm_back");
 }
 

@@ -248,7 +248,7 @@ static void check_norm(twins *t, uint32_t rows, uint32_t cols) {
     const uint32_t x = twins_add(t, reals_apart(rows, cols), n * sizeof(weir_real), READ),
                    gain = twins_reals(t, cols, READ), shift = twins_reals(t, cols, READ),
                    out = twins_reals(t, n, REALS), stats = twins_reals(t, (size_t)2 * rows, REALS);
-    BOTH(t, k, at) k->layer_norm(k, rows, cols, at[x], at[gain], at[shift], at[out], at[stats]);
+    BOTH(t, k, at) k->layer_norm(k, rows, cols, at[x], at[gain], at[shift], 0, at[out], at[stats]);
 }
 
 /* The stats are the same for both tables. */
@@ -259,7 +259,8 @@ static void check_norm_back(twins *t, uint32_t rows, uint32_t cols) {
                    dgain = twins_reals(t, cols, REALS), dshift = twins_reals(t, cols, REALS);
     t->terms[dgain] = t->terms[dshift] = rows;
     t->terms[d] = cols;
-    BOTH(t, k, at) k->layer_norm_back(k, rows, cols, at[x], at[stats], at[gain], at[d], at[dgain], at[dshift]);
+    BOTH(t, k, at)
+    k->layer_norm_back(k, rows, cols, at[x], at[stats], at[gain], rows % 2, at[d], at[dgain], at[dshift]);
 }
 
 static void norms(void **state) {
@@ -280,7 +281,7 @@ static void check_norm_of_nan(twins *t, uint32_t rows, uint32_t cols) {
         with[(size_t)row * cols + below(cols)] = (weir_real)NAN;
     const uint32_t x = twins_add(t, with, n * sizeof *with, READ), gain = twins_reals(t, cols, READ),
                    out = twins_reals(t, n, REALS), stats = twins_reals(t, (size_t)2 * rows, REALS);
-    BOTH(t, k, at) k->layer_norm(k, rows, cols, at[x], at[gain], at[gain], at[out], at[stats]);
+    BOTH(t, k, at) k->layer_norm(k, rows, cols, at[x], at[gain], at[gain], 0, at[out], at[stats]);
 }
 
 /* --- sizes -------------------------------------------------------------------------------------------------------- */
@@ -337,7 +338,7 @@ static void check_nothing(twins *t, uint32_t rows, uint32_t cols) {
     k->bias_back(k, rows, 0, at[x], at[out]);
     k->row_products(k, rows, 0, at[x], at[x], at[out]);
     k->head_products_back(k, 0, 1, cols, at[x], at[x], at[x], at[out], at[out]);
-    k->layer_norm_back(k, rows, 0, at[x], at[x], at[x], at[out], at[out], at[out]);
+    k->layer_norm_back(k, rows, 0, at[x], at[x], at[x], false, at[out], at[out], at[out]);
     k->dropout(k, rows, 0, &d, at[out]);
     k->add_more_back(k, 0, at[x], at[x], at[x], at[out], at[out]);
     assert_int_equal(emu_counts().launches, 0);

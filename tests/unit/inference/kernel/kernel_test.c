@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 
+#include <weir/inference/kernel/far.h>
 #include <weir/inference/kernel/kernel.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/rng.h>
@@ -428,9 +429,9 @@ static void check_norm(const weir_kernels *k, uint32_t rows, uint32_t cols) {
             bs[c] += norm_difference(cols, &sd[c], row, gd, sd, wr);
         }
     }
-    k->layer_norm(k, rows, cols, x, gain, shift, out, stats);
+    k->layer_norm(k, rows, cols, x, gain, shift, 0, out, stats);
     memcpy(dx, w, n * sizeof *dx);
-    k->layer_norm_back(k, rows, cols, x, stats, gain, dx, dgain, dshift);
+    k->layer_norm_back(k, rows, cols, x, stats, gain, false, dx, dgain, dshift);
     for (uint32_t i = 0; i < rows; i++) { /* rounding, too, is divided by a row's deviation, which may be near 0 */
         const double deviation = naive_deviation(cols, xd + i * cols);
         for (uint32_t c = 0; c < cols && deviation < 1; c++) {
@@ -448,6 +449,70 @@ static void check_norm(const weir_kernels *k, uint32_t rows, uint32_t cols) {
 static void layer_norm_and_back(void **state) {
     (void)state;
     each_table(check_norm);
+}
+
+/* Of a norm of what a relu has made, the two ways back are one. */
+static void check_norm_of_relu(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const size_t n = (size_t)rows * cols;
+    weir_real *x = random_reals(n), *gain = random_reals(cols), *stats = random_reals(2 * (size_t)rows);
+    weir_real *one = random_reals(n), *two = array(n, sizeof *two), *sums = array(2 * (size_t)cols, sizeof *sums);
+    memcpy(two, one, n * sizeof *two);
+    k->layer_norm_back(k, rows, cols, x, stats, gain, true, one, sums, sums + cols);
+    k->layer_norm_back(k, rows, cols, x, stats, gain, false, two, sums, sums + cols);
+    k->relu_back(k, n, x, two);
+    assert_memory_equal(one, two, n * sizeof *one);
+    free(x), free(gain), free(stats), free(one), free(two), free(sums);
+}
+
+static void norm_of_relu_and_back(void **state) {
+    (void)state;
+    each_table(check_norm_of_relu);
+}
+
+/* --- past the caches ---------------------------------------------------------------------------------------------- */
+
+/* Rows that are written past the caches and others, which lie a float further, have the same bits. */
+static void check_far_norm(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const size_t n = (size_t)rows * cols;
+    weir_real *x = random_reals(n), *gain = random_reals(cols), *shift = random_reals(cols),
+              *stats = random_reals(2 * n);
+    weir_real *near = array(n, sizeof *near), *far = aligned_alloc(64, (n * sizeof *far + 128) / 64 * 64);
+    k->layer_norm(k, rows, cols, x, gain, shift, 0, near, stats);
+    for (unsigned further = 0; further < 2; further++) {
+        k->layer_norm(k, rows, cols, x, gain, shift, WEIR_FAR_BYTES, far + further, stats);
+        assert_memory_equal(near, far + further, n * sizeof *near);
+    }
+    free(x), free(gain), free(shift), free(stats), free(near), free(far);
+}
+
+static void check_far_gradients(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const uint32_t children = (uint32_t)(WEIR_FAR_BYTES / cols / sizeof(weir_real)) + rows, edges = children + rows;
+    const size_t bytes = (size_t)children * cols * sizeof(weir_real);
+    uint32_t *index = array(edges, sizeof *index), *offsets = array(edges / 3 + 2, sizeof *offsets);
+    for (uint32_t e = 0; e < edges; e++) /* some are not met, and some once more */
+        index[e] = e % 7 == 3 ? below(children) : e - e / 7 < children ? e - e / 7 : below(children);
+    for (uint32_t i = 0; i <= edges / 3; i++)
+        offsets[i + 1] = i < edges / 3 ? offsets[i] + 3 : edges;
+    const weir_segments s = {.count = edges / 3 + (edges % 3 > 0), .offsets = offsets, .index = index};
+    weir_real *dout = random_reals((size_t)s.count * cols), *near = array(bytes, 1);
+    weir_real *far = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    k->segment_mean_back(k, &s, cols, dout, cols, near, cols);
+    k->segment_mean_back_first(k, &s, cols, dout, cols, far, 0, children);
+    for (size_t i = 0; i < (size_t)children * cols; i++)
+        far[i] += 0; /* of -0 */
+    assert_memory_equal(near, far, bytes);
+    free(index), free(offsets), free(dout), free(near), free(far);
+}
+
+static void same_bits_past_the_caches(void **state) {
+    (void)state;
+    static const uint32_t columns[] = {64, 20, 24, 7};
+    const weir_kernels *tables[] = {&weir_loops_plain, weir_kernels_cpu()};
+    rng = weir_rng_stream(weir_test_seed(), 2, 0);
+    for (size_t i = 0; i < 2 * sizeof columns / sizeof columns[0]; i++) {
+        check_far_norm(tables[i % 2], 40, columns[i / 2]);
+        check_far_gradients(tables[i % 2], 40, columns[i / 2]);
+    }
 }
 
 /* --- dropout ----------------------------------------------------------------------------------------------------- */
@@ -645,7 +710,7 @@ static void k2_nothing_touches_nothing(void **state) {
     k->time_code(k, 0, &(weir_ages){0}, NULL, 8);
     k->bias_relu(k, 0, 5, NULL, NULL);
     k->relu_back(k, 0, NULL, NULL);
-    k->layer_norm(k, 0, 5, NULL, NULL, NULL, NULL, NULL);
+    k->layer_norm(k, 0, 5, NULL, NULL, NULL, 0, NULL, NULL);
     k->dropout(k, 0, 5, &(weir_dropout){.rate = 0.5}, NULL);
     k->to_host(k, NULL, NULL, 0);
     k->zero(k, NULL, 0);
@@ -678,8 +743,8 @@ WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CAS
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
            WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(empty_segments_and_first_gradients),
            WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
-           WEIR_CASE(layer_norm_and_back), WEIR_CASE(dropout_drops_its_share_by_key_alone),
-           WEIR_CASE(dropout_of_another_step_differs), WEIR_CASE(dropout_of_segments_goes_by_their_keys),
-           WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2), WEIR_CASE(adagrad_divides_by_all_squares),
-           WEIR_CASE(k1_same_arguments_same_bits), WEIR_CASE(k2_nothing_touches_nothing),
-           WEIR_CASE(k3_memory_is_all_that_can_fail))
+           WEIR_CASE(layer_norm_and_back), WEIR_CASE(norm_of_relu_and_back), WEIR_CASE(same_bits_past_the_caches),
+           WEIR_CASE(dropout_drops_its_share_by_key_alone), WEIR_CASE(dropout_of_another_step_differs),
+           WEIR_CASE(dropout_of_segments_goes_by_their_keys), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
+           WEIR_CASE(adagrad_divides_by_all_squares), WEIR_CASE(k1_same_arguments_same_bits),
+           WEIR_CASE(k2_nothing_touches_nothing), WEIR_CASE(k3_memory_is_all_that_can_fail))

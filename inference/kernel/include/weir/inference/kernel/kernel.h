@@ -284,11 +284,13 @@ struct weir_kernels {
     void (*bias_relu)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
     void (*relu_back)(const weir_kernels *k, size_t count, const weir_real *x, weir_real *dx);
     /* out = (x - mean) / sqrt(variance + 1e-5) * gain + shift, row by row; stats: mean and 1 / sqrt(…) of each row.
-     * back: d is the gradient of out and becomes that of x, in place; dgain and dshift are added to. */
+     * bytes: of all that is written to out's array before any of it is read, by this call and others (far.h). back: d
+     * is the gradient of out and becomes that of x, in place; dgain and dshift are added to. relu: x is what a relu has
+     * made, and d becomes the gradient of what that was given. */
     void (*layer_norm)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain,
-                       const weir_real *shift, weir_real *out, weir_real *stats);
+                       const weir_real *shift, size_t bytes, weir_real *out, weir_real *stats);
     void (*layer_norm_back)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
-                            const weir_real *stats, const weir_real *gain, weir_real *d, weir_real *dgain,
+                            const weir_real *stats, const weir_real *gain, bool relu, weir_real *d, weir_real *dgain,
                             weir_real *dshift);
     /* In place; the same call on the gradient is the way back. Of segments: a segment's entries, cols each, are one row
      * of it. */
