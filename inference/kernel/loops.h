@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <weir/inference/kernel/far.h>
+#include <weir/inference/kernel/uncached.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/rng.h>
 
@@ -162,7 +162,7 @@ static void kernel_segment_mean_back_first(const weir_kernels *context, const we
                                            const weir_real *dout, uint32_t lddout, weir_real *dx, uint32_t begin,
                                            uint32_t end) {
     const size_t bytes = cols * sizeof *dx;
-    const bool far = weir_far_rows(dx, cols, (end - begin) * bytes);
+    const bool uncached = weir_uncached_rows(dx, cols, (end - begin) * bytes);
     uint32_t next = begin; /* the rows from here on hold nothing yet */
     for (size_t i = 0; i < s->count; i++, dout += lddout) {
         const weir_real share = 1 / (weir_real)(s->offsets[i + 1] - s->offsets[i]);
@@ -175,17 +175,17 @@ static void kernel_segment_mean_back_first(const weir_kernels *context, const we
                 continue;
             }
             memset(dx + (size_t)next * cols, 0, (row - next) * bytes);
-            for (uint32_t c = 0; far && c < cols; c += WEIR_FAR_LANES) {
-                weir_real some[WEIR_FAR_LANES];
-                kernel_row_scaled(WEIR_FAR_LANES, share, dout + c, some);
-                weir_far_store(d + c, some);
+            for (uint32_t c = 0; uncached && c < cols; c += WEIR_UNCACHED_LANES) {
+                weir_real some[WEIR_UNCACHED_LANES];
+                kernel_row_scaled(WEIR_UNCACHED_LANES, share, dout + c, some);
+                weir_uncached_store(d + c, some);
             }
-            if (!far) kernel_row_scaled(cols, share, dout, d);
+            if (!uncached) kernel_row_scaled(cols, share, dout, d);
             next = row + 1;
         }
     }
     if (next < end) memset(dx + (size_t)next * cols, 0, (end - next) * bytes);
-    weir_far_end();
+    if (uncached) weir_uncached_end();
 }
 
 static void kernel_segment_sum(const weir_kernels *context, const weir_segments *s, const weir_real *weights,
@@ -533,6 +533,7 @@ static weir_real kernel_row_squares(uint32_t cols, const weir_real *x, weir_real
     return sum;
 }
 
+/* Compiled for rows and for lanes, which have the same bits: a test holds the compiler to it (KERNEL-K1). */
 static void kernel_row_norm(uint32_t cols, weir_real mean, weir_real factor, const weir_real *restrict x,
                             const weir_real *restrict gain, const weir_real *restrict shift, weir_real *restrict out) {
     for (uint32_t c = 0; c < cols; c++)
@@ -542,21 +543,21 @@ static void kernel_row_norm(uint32_t cols, weir_real mean, weir_real factor, con
 static void kernel_layer_norm(const weir_kernels *context, uint32_t rows, uint32_t cols, const weir_real *restrict x,
                               const weir_real *restrict gain, const weir_real *restrict shift, size_t bytes,
                               weir_real *restrict out, weir_real *restrict stats) {
-    const bool far = weir_far_rows(out, cols, bytes);
+    const bool uncached = weir_uncached_rows(out, cols, bytes);
     for (size_t i = 0; i < rows; i++, x += cols, out += cols, stats += 2) {
         weir_real mean = kernel_row_sum(cols, x) / (weir_real)cols;
         weir_real variance = kernel_row_squares(cols, x, mean) / (weir_real)cols;
         weir_real factor = (weir_real)(1 / sqrt((double)(variance + LAYER_NORM_EPSILON)));
-        for (uint32_t c = 0; far && c < cols; c += WEIR_FAR_LANES) {
-            weir_real some[WEIR_FAR_LANES];
-            kernel_row_norm(WEIR_FAR_LANES, mean, factor, x + c, gain + c, shift + c, some);
-            weir_far_store(out + c, some);
+        for (uint32_t c = 0; uncached && c < cols; c += WEIR_UNCACHED_LANES) {
+            weir_real some[WEIR_UNCACHED_LANES];
+            kernel_row_norm(WEIR_UNCACHED_LANES, mean, factor, x + c, gain + c, shift + c, some);
+            weir_uncached_store(out + c, some);
         }
-        if (!far) kernel_row_norm(cols, mean, factor, x, gain, shift, out);
+        if (!uncached) kernel_row_norm(cols, mean, factor, x, gain, shift, out);
         stats[0] = mean;
         stats[1] = factor;
     }
-    weir_far_end();
+    if (uncached) weir_uncached_end();
 }
 
 /* With n = (x - mean) * factor and g = d * gain:  dx = factor * (g - mean(g) - n * mean(g * n)). */

@@ -94,8 +94,8 @@ uint32_t weir_nn_slot_of(const weir_nn_inputs *inputs, uint64_t id) {
     return begin < inputs->known_count && inputs->known[begin] == id ? begin : WEIR_NO_SLOT;
 }
 
-/* Rows of matrices are long, and nearly all are kept as they are. No loop has a double or a branch, so that it takes
- * many columns at once. */
+/* Rows of matrices are long, and nearly all are kept as they are. No loop has a double or a branch, so that each
+ * takes many columns at once. */
 static void encode_plain_row(uint32_t columns, const float *restrict row, weir_real *restrict numbers) {
     const float most = (float)WEIR_NN_SCALED_MAX;
     uint32_t beyond = 0;

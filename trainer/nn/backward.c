@@ -120,17 +120,17 @@ static void backward_finish_rows(const backward_pass *b, const weir_nn_layer_tap
     const uint32_t hidden = b->hidden;
     const size_t from = row * hidden;
     weir_real *gradients = b->gradients;
-    const bool normed = b->norm == WEIR_NN_NORM_LAYER;
-    if (normed)
+    const bool through_relu = b->norm == WEIR_NN_NORM_LAYER && !t->dense; /* the norm's way back goes on through it */
+    if (b->norm == WEIR_NN_NORM_LAYER)
         b->k->layer_norm_back(b->k, count, hidden, (t->dense ? t->dense : t->relu) + from, t->stats + row * 2,
-                              b->params + at->gain, !t->dense, d->out + from, gradients + at->gain,
+                              b->params + at->gain, through_relu, d->out + from, gradients + at->gain,
                               gradients + at->shift);
     if (at->dense != WEIR_NN_NO_TENSOR) {
         b->k->bias_back(b->k, count, hidden, d->out + from, gradients + at->dense_bias);
         backward_dweight(b, count, hidden, hidden, t->relu + from, d->out + from, at->dense);
         backward_dx(b, count, hidden, hidden, d->out + from, at->dense, 0, d->sum + from);
     }
-    if (t->dense || !normed) b->k->relu_back(b->k, (size_t)count * hidden, t->relu + from, d->sum + from);
+    if (!through_relu) b->k->relu_back(b->k, (size_t)count * hidden, t->relu + from, d->sum + from);
     b->k->bias_back(b->k, count, hidden, d->sum + from, gradients + at->bias);
 }
 

@@ -6,8 +6,8 @@
 #include <float.h>
 #include <math.h>
 
-#include <weir/inference/kernel/far.h>
 #include <weir/inference/kernel/kernel.h>
+#include <weir/inference/kernel/uncached.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/rng.h>
 
@@ -451,17 +451,18 @@ static void layer_norm_and_back(void **state) {
     each_table(check_norm);
 }
 
-/* Of a norm of what a relu has made, the two ways back are one. */
+/* Of a norm of a relu's output, the two ways back are one. */
 static void check_norm_of_relu(const weir_kernels *k, uint32_t rows, uint32_t cols) {
-    const size_t n = (size_t)rows * cols;
+    const size_t n = (size_t)rows * cols, all = n + 2 * (size_t)cols; /* d, and the gradients of gain and shift */
     weir_real *x = random_reals(n), *gain = random_reals(cols), *stats = random_reals(2 * (size_t)rows);
-    weir_real *one = random_reals(n), *two = array(n, sizeof *two), *sums = array(2 * (size_t)cols, sizeof *sums);
-    memcpy(two, one, n * sizeof *two);
-    k->layer_norm_back(k, rows, cols, x, stats, gain, true, one, sums, sums + cols);
-    k->layer_norm_back(k, rows, cols, x, stats, gain, false, two, sums, sums + cols);
+    weir_real *one = random_reals(all), *two = array(all, sizeof *two);
+    if (n) x[below((uint32_t)n)] = NAN;
+    memcpy(two, one, all * sizeof *two);
+    k->layer_norm_back(k, rows, cols, x, stats, gain, true, one, one + n, one + n + cols);
+    k->layer_norm_back(k, rows, cols, x, stats, gain, false, two, two + n, two + n + cols);
     k->relu_back(k, n, x, two);
-    assert_memory_equal(one, two, n * sizeof *one);
-    free(x), free(gain), free(stats), free(one), free(two), free(sums);
+    assert_memory_equal(one, two, all * sizeof *one);
+    free(x), free(gain), free(stats), free(one), free(two);
 }
 
 static void norm_of_relu_and_back(void **state) {
@@ -471,47 +472,65 @@ static void norm_of_relu_and_back(void **state) {
 
 /* --- past the caches ---------------------------------------------------------------------------------------------- */
 
-/* Rows that are written past the caches and others, which lie a float further, have the same bits. */
-static void check_far_norm(const weir_kernels *k, uint32_t rows, uint32_t cols) {
-    const size_t n = (size_t)rows * cols;
-    weir_real *x = random_reals(n), *gain = random_reals(cols), *shift = random_reals(cols),
-              *stats = random_reals(2 * n);
-    weir_real *near = array(n, sizeof *near), *far = aligned_alloc(64, (n * sizeof *far + 128) / 64 * 64);
-    k->layer_norm(k, rows, cols, x, gain, shift, 0, near, stats);
-    for (unsigned further = 0; further < 2; further++) {
-        k->layer_norm(k, rows, cols, x, gain, shift, WEIR_FAR_BYTES, far + further, stats);
-        assert_memory_equal(near, far + further, n * sizeof *near);
-    }
-    free(x), free(gain), free(shift), free(stats), free(near), free(far);
+static weir_real *aligned_reals(size_t count) {
+    return aligned_alloc(64, (count * sizeof(weir_real) / 64 + 1) * 64);
 }
 
-static void check_far_gradients(const weir_kernels *k, uint32_t rows, uint32_t cols) {
-    const uint32_t children = (uint32_t)(WEIR_FAR_BYTES / cols / sizeof(weir_real)) + rows, edges = children + rows;
-    const size_t bytes = (size_t)children * cols * sizeof(weir_real);
-    uint32_t *index = array(edges, sizeof *index), *offsets = array(edges / 3 + 2, sizeof *offsets);
-    for (uint32_t e = 0; e < edges; e++) /* some are not met, and some once more */
-        index[e] = e % 7 == 3 ? below(children) : e - e / 7 < children ? e - e / 7 : below(children);
-    for (uint32_t i = 0; i <= edges / 3; i++)
-        offsets[i + 1] = i < edges / 3 ? offsets[i] + 3 : edges;
-    const weir_segments s = {.count = edges / 3 + (edges % 3 > 0), .offsets = offsets, .index = index};
-    weir_real *dout = random_reals((size_t)s.count * cols), *near = array(bytes, 1);
-    weir_real *far = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    k->segment_mean_back(k, &s, cols, dout, cols, near, cols);
-    k->segment_mean_back_first(k, &s, cols, dout, cols, far, 0, children);
-    for (size_t i = 0; i < (size_t)children * cols; i++)
-        far[i] += 0; /* of -0 */
-    assert_memory_equal(near, far, bytes);
-    free(index), free(offsets), free(dout), free(near), free(far);
+static void only_many_aligned_rows_go_past_the_caches(void **state) {
+    (void)state;
+    weir_real *rows = aligned_reals(64);
+    assert_int_equal(weir_uncached_rows(rows, 64, WEIR_UNCACHED_BYTES), WEIR_UNCACHED_LANES > 1);
+    assert_false(weir_uncached_rows(rows, 64, WEIR_UNCACHED_BYTES - 1));
+    assert_false(weir_uncached_rows(rows, 7, WEIR_UNCACHED_BYTES));
+    assert_false(weir_uncached_rows(rows + 1, 64, WEIR_UNCACHED_BYTES));
+    free(rows);
+}
+
+/* The same rows, as few and as many, where such stores can be used and a float further, where they cannot. */
+static void check_uncached_norm(const weir_kernels *k, uint32_t rows, uint32_t cols) {
+    const size_t n = (size_t)rows * cols;
+    weir_real *x = random_reals(n), *gain = random_reals(cols), *shift = random_reals(cols);
+    weir_real *few = array(n, sizeof *few), *many = aligned_reals(n + 1), *stats = array(rows, 2 * sizeof *stats);
+    k->layer_norm(k, rows, cols, x, gain, shift, 0, few, stats);
+    for (unsigned further = 0; further < 2; further++) {
+        k->layer_norm(k, rows, cols, x, gain, shift, WEIR_UNCACHED_BYTES, many + further, stats);
+        assert_memory_equal(few, many + further, n * sizeof *few);
+    }
+    free(x), free(gain), free(shift), free(stats), free(few), free(many);
+}
+
+/* Of six children in seven, each is the first in its turn; the seventh is one that was, or is just before its turn; and
+ * the last have no parent. */
+static void check_uncached_gradients(const weir_kernels *k, uint32_t cols) {
+    const uint32_t children = (uint32_t)(WEIR_UNCACHED_BYTES / cols / sizeof(weir_real)) + 40, begin = 8;
+    const uint32_t parents = children / 3;
+    const size_t all = ((size_t)begin + children) * cols;
+    uint32_t *index = array((size_t)3 * parents, sizeof *index), *offsets = array(parents + 1u, sizeof *offsets);
+    for (uint32_t e = 0; e < 3 * parents; e++)
+        index[e] = begin + (e % 7 == 3 ? below(1 + e - e / 7) : e - e / 7);
+    for (uint32_t i = 0; i <= parents; i++)
+        offsets[i] = 3 * i;
+    const weir_segments s = {.count = parents, .offsets = offsets, .index = index};
+    weir_real *dout = random_reals((size_t)parents * cols), *added = array(all, sizeof *added);
+    weir_real *written = aligned_reals(all);
+    memset(written, 0, (size_t)begin * cols * sizeof *written);
+    k->segment_mean_back(k, &s, cols, dout, cols, added, cols);
+    k->segment_mean_back_first(k, &s, cols, dout, cols, written, begin, begin + children);
+    for (size_t i = 0; i < all; i++)
+        written[i] += 0; /* -0 */
+    assert_memory_equal(added, written, all * sizeof *added);
+    free(index), free(offsets), free(dout), free(added), free(written);
 }
 
 static void same_bits_past_the_caches(void **state) {
     (void)state;
-    static const uint32_t columns[] = {64, 20, 24, 7};
     const weir_kernels *tables[] = {&weir_loops_plain, weir_kernels_cpu()};
     rng = weir_rng_stream(weir_test_seed(), 2, 0);
-    for (size_t i = 0; i < 2 * sizeof columns / sizeof columns[0]; i++) {
-        check_far_norm(tables[i % 2], 40, columns[i / 2]);
-        check_far_gradients(tables[i % 2], 40, columns[i / 2]);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        for (uint32_t cols = 4; cols < 80; cols += 1 + below(8))
+            check_uncached_norm(tables[i], 40, cols);
+        check_uncached_gradients(tables[i], 64);
+        check_uncached_gradients(tables[i], 20);
     }
 }
 
@@ -743,7 +762,8 @@ WEIR_TESTS(WEIR_CASE(gemm_is_its_sum), WEIR_CASE(long_gemm_is_its_sum), WEIR_CAS
            WEIR_CASE(embed_adds_slots), WEIR_CASE(rows_have_products), WEIR_CASE(compose_looks_up_twice),
            WEIR_CASE(segments_have_means_and_sums), WEIR_CASE(empty_segments_and_first_gradients),
            WEIR_CASE(time_code_is_bumps), WEIR_CASE(bias_and_relu), WEIR_CASE(relu_keeps_nan),
-           WEIR_CASE(layer_norm_and_back), WEIR_CASE(norm_of_relu_and_back), WEIR_CASE(same_bits_past_the_caches),
+           WEIR_CASE(layer_norm_and_back), WEIR_CASE(norm_of_relu_and_back),
+           WEIR_CASE(only_many_aligned_rows_go_past_the_caches), WEIR_CASE(same_bits_past_the_caches),
            WEIR_CASE(dropout_drops_its_share_by_key_alone), WEIR_CASE(dropout_of_another_step_differs),
            WEIR_CASE(dropout_of_segments_goes_by_their_keys), WEIR_CASE(flat_arrays), WEIR_CASE(adamw_is_algorithm_2),
            WEIR_CASE(adagrad_divides_by_all_squares), WEIR_CASE(k1_same_arguments_same_bits),

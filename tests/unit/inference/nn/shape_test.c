@@ -343,6 +343,9 @@ static void rows_of_a_matrix_become_floats(void **state) {
     weir_nn_encode_matrix(&as_is, (const float[]){3, INFINITY, -1e30f, 4}, numbers);
     const weir_real plain[6] = {7, 3, 0, -10000, 4, 7}; /* bounded, as numbers are */
     assert_memory_equal(numbers, plain, sizeof plain);
+    weir_nn_encode_matrix(&as_is, (const float[]){3, -1, 10000, -10000}, numbers);
+    const weir_real within[6] = {7, 3, -1, 10000, -10000, 7};
+    assert_memory_equal(numbers, within, sizeof within);
     weir_nn_encode_matrix(&unit, (const float[]){0, 0, 0, 0}, numbers);
     const weir_real zeros[6] = {7, 0, 0, 0, 0, 7};
     assert_memory_equal(numbers, zeros, sizeof zeros);

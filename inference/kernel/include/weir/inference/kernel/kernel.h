@@ -284,9 +284,10 @@ struct weir_kernels {
     void (*bias_relu)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *bias, weir_real *x);
     void (*relu_back)(const weir_kernels *k, size_t count, const weir_real *x, weir_real *dx);
     /* out = (x - mean) / sqrt(variance + 1e-5) * gain + shift, row by row; stats: mean and 1 / sqrt(…) of each row.
-     * bytes: of all that is written to out's array before any of it is read, by this call and others (far.h). back: d
-     * is the gradient of out and becomes that of x, in place; dgain and dshift are added to. relu: x is what a relu has
-     * made, and d becomes the gradient of what that was given. */
+     * bytes: how many this call and others write to out's array before any of it is read; a hint, of which the
+     * result does not depend (uncached.h). back: d is the gradient of out and becomes that of x, in place; dgain and
+     * dshift are added to. relu: x is the output of a relu, and d becomes the gradient of its input, as relu_back would
+     * make it. */
     void (*layer_norm)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x, const weir_real *gain,
                        const weir_real *shift, size_t bytes, weir_real *out, weir_real *stats);
     void (*layer_norm_back)(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *x,
