@@ -70,6 +70,7 @@ weir_err weir_cmd_learning_numbers(const weir_cli *cli, weir_train_opts *o) {
     if (!err) err = weir_cmd_train_u32(cli, "batch", 1, WEIR_SAMPLE_TARGETS_MAX, &o->batch);
     if (!err) err = weir_cmd_train_u32(cli, "ahead", 1, WEIR_TRAIN_AHEAD_MAX, &o->ahead);
     if (!err) err = weir_cmd_train_u32(cli, "hidden", 1, WEIR_NN_HIDDEN_MAX, &o->hidden);
+    if (!err) err = weir_cmd_train_u32(cli, "window", 1, WEIR_SAMPLE_WINDOW_MAX, &o->window);
     if (!err) err = weir_cmd_train_u32(cli, "patience", 0, 100000, &o->patience);
     if (!err) err = weir_cmd_train_u32(cli, "negatives", 0, 1000000, &o->negatives);
     if (!err) err = weir_cli_f64(cli, "rate", 1e-9, 10, &o->rate);

@@ -30,6 +30,7 @@ static weir_err recommend_refuse(const weir_cli *cli, const weir_cmd_train *c) {
                                          "fanouts",
                                          "ahead",
                                          "strategy",
+                                         "window",
                                          "out-only",
                                          "predictions",
                                          "embed-vertices",

@@ -172,6 +172,16 @@ static weir_err training_find_timeless(const weir_trained *t, bool timeless[WEIR
     return err;
 }
 
+/* 0: as the shape has it. */
+static uint32_t training_window(const weir_train_opts *o, const bool *timeless, const weir_sample_step *steps,
+                                uint32_t count) {
+    bool whole = o->window == 0;
+    for (uint32_t s = 0; s < count; s++)
+        whole = whole && timeless[steps[s].relation] &&
+                (steps[s].strategy == WEIR_SAMPLE_UNIFORM || steps[s].strategy == WEIR_SAMPLE_WEIGHTED);
+    return whole ? WEIR_SAMPLE_WINDOW_MAX : o->window;
+}
+
 static weir_err training_shape_open(weir_trained *t) {
     weir_train_opts *o = &t->opts;
     const weir_schema *schema = weir_snapshot_schema(o->snapshot);
@@ -196,6 +206,7 @@ static weir_err training_shape_open(weir_trained *t) {
                          .hidden = o->hidden,
                          .steps = steps,
                          .step_count = count,
+                         .window = training_window(o, timeless, steps, count),
                          .bare = o->bare,
                          .residual = o->residual,
                          .feed_forward = o->feed_forward,

@@ -5,6 +5,7 @@
  *
  * The graph is an import: PARENTS labelled vertices with DEGREE edges each, to vertices that several of them share.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -102,6 +103,26 @@ static void count_batches(const weir_batches_opts *opts, const weir_snapshot *sn
     weir_batches_close(stream);
 }
 
+/* How often each place of the lists is drawn; returns how many draws there were. */
+static uint64_t long_list_count(const weir_batches_opts *opts, const weir_snapshot *snapshot, uint64_t *drawn) {
+    const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, 0, WEIR_OUT);
+    weir_batches *stream = NULL;
+    const weir_train_batch *batch = NULL;
+    uint64_t all = 0;
+    assert_ok(weir_batches_open(opts, &stream));
+    for (;;) {
+        assert_ok(weir_batches_next(stream, &batch));
+        if (!batch) break;
+        const weir_block_view *view = batch->nn.block;
+        for (uint32_t t = 0; t < view->targets; t++)
+            for (uint32_t i = view->edges[0].offsets[t]; i < view->edges[0].offsets[t + 1]; i++, all++)
+                drawn[(int64_t)view->edges[0].refs[i] - e->indptr[view->vertices[t]]]++;
+        weir_batches_done(stream, batch);
+    }
+    weir_batches_close(stream);
+    return all;
+}
+
 static void p1_a_training_draws_every_subset_alike(void **state) {
     (void)state;
     weir_snapshot *snapshot = star_open(false);
@@ -134,6 +155,57 @@ static void p1_a_training_draws_every_subset_alike(void **state) {
     weir_snapshot_close(snapshot);
 }
 
+/* A vertex of more edges than the newest that are looked at where edges have times. */
+static void p1_of_a_long_list_every_edge_is_drawn(void **state) {
+    (void)state;
+    enum { LENGTH = 1000, FANOUT = 10 };
+    static const uint32_t fanout = FANOUT;
+    char nodes[4096], edges[4096];
+    const char *out = weir_test_path("long");
+    weir_snapshot_stats stats;
+    weir_snapshot *snapshot;
+    uint64_t drawn[LENGTH] = {0}, all = 0;
+    snprintf(nodes, sizeof nodes, "%s", weir_test_path("long-nodes.csv"));
+    snprintf(edges, sizeof edges, "%s", weir_test_path("long-edges.csv"));
+    FILE *of_nodes = fopen(nodes, "w"), *of_edges = fopen(edges, "w");
+    assert_true(of_nodes && of_edges);
+    fprintf(of_nodes, "id,label\n");
+    fprintf(of_edges, "src,dst\n");
+    for (unsigned j = 0; j < LENGTH; j++)
+        fprintf(of_nodes, "s%u,\n", j);
+    for (unsigned i = 0; i < PARENTS; i++) {
+        fprintf(of_nodes, "p%u,%c\n", i, i % 2 ? 'a' : 'b');
+        for (unsigned j = 0; j < LENGTH; j++)
+            fprintf(of_edges, "p%u,s%u\n", i, j);
+    }
+    assert_int_equal(fclose(of_nodes), 0);
+    assert_int_equal(fclose(of_edges), 0);
+    assert_ok(weir_snapshot_import(&(weir_snapshot_import_opts){.out = out, .nodes = nodes, .edges = edges}, &stats));
+    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    weir_trained *trained =
+        star_train(snapshot, &(weir_train_reach){.fanouts = &fanout, .layers = 1, .out_only = true});
+    const weir_targets *targets = weir_trained_look(trained).targets;
+    uint32_t list[PARENTS];
+    for (uint32_t i = 0; i < PARENTS; i++)
+        list[i] = i;
+    weir_batches_opts opts = {.shape = weir_trained_look(trained).shape,
+                              .targets = targets,
+                              .list = list,
+                              .count = PARENTS,
+                              .batch = BATCH,
+                              .owners = {snapshot, NULL, 0, 1}};
+    const uint64_t seed = weir_test_seed();
+    for (opts.seed = seed; opts.seed < seed + PASSES; opts.seed++)
+        all += long_list_count(&opts, snapshot, drawn);
+    assert_int_equal(all, (uint64_t)PARENTS * PASSES * FANOUT);
+    double chi = 0, each = (double)all / LENGTH;
+    for (unsigned i = 0; i < LENGTH; i++)
+        chi += ((double)drawn[i] - each) * ((double)drawn[i] - each) / each;
+    assert_true(chi < LENGTH - 1 + 6 * sqrt(2.0 * (LENGTH - 1))); /* draws without replacement vary less */
+    weir_trained_close(trained);
+    weir_snapshot_close(snapshot);
+}
+
 static void strategy_is(const weir_trained *trained, uint32_t at, weir_direction direction, uint32_t fanout,
                         weir_strategy strategy) {
     uint32_t count;
@@ -152,6 +224,7 @@ static void edges_with_times_are_looked_at_newest_first(void **state) {
     strategy_is(trained, 0, WEIR_OUT, 5, WEIR_SAMPLE_RECENT);
     strategy_is(trained, 1, WEIR_IN, 5, WEIR_SAMPLE_RECENT);
     strategy_is(trained, 2, WEIR_OUT, 3, WEIR_SAMPLE_RECENT);
+    assert_int_equal(weir_nn_window(weir_trained_look(trained).shape), WEIR_SAMPLE_WINDOW);
     weir_trained_close(trained);
     weir_snapshot_close(snapshot);
 }
@@ -172,9 +245,10 @@ static void a_relation_may_be_looked_at_otherwise(void **state) {
     strategy_is(trained, 0, WEIR_OUT, 5, WEIR_SAMPLE_FULL);
     strategy_is(trained, 1, WEIR_OUT, 3, WEIR_SAMPLE_FULL); /* nothing looks against the edges at the first hop */
     strategy_is(trained, 2, WEIR_IN, 2, WEIR_SAMPLE_RECENT);
+    assert_int_equal(weir_nn_window(weir_trained_look(trained).shape), WEIR_SAMPLE_WINDOW); /* all of what is full */
     weir_trained_close(trained);
     weir_snapshot_close(snapshot);
 }
 
-WEIR_TESTS(WEIR_CASE(p1_a_training_draws_every_subset_alike), WEIR_CASE(edges_with_times_are_looked_at_newest_first),
-           WEIR_CASE(a_relation_may_be_looked_at_otherwise))
+WEIR_TESTS(WEIR_CASE(p1_a_training_draws_every_subset_alike), WEIR_CASE(p1_of_a_long_list_every_edge_is_drawn),
+           WEIR_CASE(edges_with_times_are_looked_at_newest_first), WEIR_CASE(a_relation_may_be_looked_at_otherwise))

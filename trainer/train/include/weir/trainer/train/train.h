@@ -151,6 +151,9 @@ typedef struct weir_train_opts {
     weir_nn_network network;
     uint32_t heads; /* of a network with attention; 0: as shape.h says */
     weir_train_reach reach;
+    /* So many newest edges of a vertex along a relation are looked at. 0: 128; where no edge has a time and each is
+     * drawn by chance, none is the newest, and all are looked at, up to WEIR_SAMPLE_WINDOW_MAX. */
+    uint32_t window;
     uint32_t epochs, batch, patience; /* patience: epochs without a better validation; 0: never stop early */
     bool local;                       /* batches that all ranks share evenly, give or take a target       */
     uint32_t ahead;                   /* batches prepared ahead: changes no result                         */
