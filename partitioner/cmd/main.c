@@ -73,11 +73,13 @@ static const weir_option options[] = {
      "by parts alone (default: 1)",
      NULL},
     {"balance", 'b', "LIST",
-     "what each part has its share of: vertices, types (each by itself), training, validation, test, degree (default: "
-     "vertices,training,degree)",
+     "what each part has its share of: vertices, types (each by itself), training, validation, test, degree, in-edges "
+     "(default: vertices,training,degree)",
      NULL},
     {"tolerance", 't', "X[,X…]",
-     "how many times its share a part may have, for all of them or for each (default: 1.03, and 1.05 of degree)", NULL},
+     "how many times its share a part may have, for all of them or for each (default: 1.03, and 1.05 of degree and "
+     "in-edges)",
+     NULL},
     {"memory", 0, "MIB", "METIS cuts the whole graph only if that takes less (default: whatever it takes)", NULL},
     {"out", 'o', "DIR", "new folder for the parts", NULL},
     {"method", 'm', "METHOD", "how vertices are assigned (default: metis)", "metis|random|hash"},

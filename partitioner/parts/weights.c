@@ -13,10 +13,11 @@
 
 static_assert(WEIR_PARTS_BALANCES_MAX <= WEIR_METIS_CONSTRAINTS_MAX, "each weight is a constraint");
 
-#define WEIGHTS_TOLERANCE        1.03
-#define WEIGHTS_TOLERANCE_DEGREE 1.05 /* it is lumpier */
+#define WEIGHTS_TOLERANCE       1.03
+#define WEIGHTS_TOLERANCE_EDGES 1.05 /* they are lumpier */
 
-static const char *const weights_names[] = {"vertices", "types", "training", "validation", "test", "degree"};
+static const char *const weights_names[] = {"vertices", "types",  "training", "validation",
+                                            "test",     "degree", "in-edges"};
 
 const char *weir_parts_weight_name(weir_parts_weight weight) {
     return weights_names[weight];
@@ -31,7 +32,8 @@ static weir_err weights_read_name(const char *name, size_t length, weir_parts_op
         weight++;
     if (weight == WEIR_PARTS_WEIGHTS)
         return WEIR_ERR(WEIR_EUSAGE,
-                        "'%.*s' is nothing to balance; it is vertices, types, training, validation, test or degree",
+                        "'%.*s' is nothing to balance; it is vertices, types, training, validation, test, degree "
+                        "or in-edges",
                         (int)length, name);
     for (uint32_t i = 0; i < opts->balance_count; i++) {
         if (opts->balances[i].weight == weight)
@@ -97,6 +99,16 @@ static int64_t weights_masked(const weir_snapshot_vertices *vertices, uint64_t v
     return 0;
 }
 
+static int64_t weights_in_edges(const weir_snapshot *snapshot, uint32_t type, uint64_t v) {
+    const weir_schema *schema = weir_snapshot_schema(snapshot);
+    int64_t sum = 0;
+    for (uint32_t r = 0; r < weir_schema_relation_count(schema); r++) {
+        const weir_snapshot_edges *e = weir_snapshot_edges_of(snapshot, r, WEIR_IN);
+        if (weir_schema_relation_at(schema, r)->to == type) sum += e->indptr[v + 1] - e->indptr[v];
+    }
+    return sum;
+}
+
 /* type: of WEIR_PARTS_TYPES, the one that counts. */
 static int64_t weights_of(const weir_snapshot *snapshot, const weir_parts_graph *g, weir_parts_weight weight,
                           uint32_t type, uint32_t type_of_v, uint64_t v) {
@@ -110,6 +122,8 @@ static int64_t weights_of(const weir_snapshot *snapshot, const weir_parts_graph 
         return weights_masked(weir_snapshot_vertices_of(snapshot, type_of_v), v - g->offsets[type_of_v], weight);
     case WEIR_PARTS_DEGREE:
         return g->degrees[v];
+    case WEIR_PARTS_IN_EDGES:
+        return weights_in_edges(snapshot, type_of_v, v - g->offsets[type_of_v]);
     default:
         return 1;
     }
@@ -145,7 +159,8 @@ static weir_err weights_name(const weir_snapshot *snapshot, const weir_parts_opt
     for (uint32_t i = 0; i < opts->balance_count; i++) {
         const weir_parts_balance *b = &opts->balances[i];
         uint32_t columns = b->weight == WEIR_PARTS_TYPES ? weir_schema_vertex_count(schema) : 1;
-        double usual = b->weight == WEIR_PARTS_DEGREE ? WEIGHTS_TOLERANCE_DEGREE : WEIGHTS_TOLERANCE;
+        const bool edges = b->weight == WEIR_PARTS_DEGREE || b->weight == WEIR_PARTS_IN_EDGES;
+        double usual = edges ? WEIGHTS_TOLERANCE_EDGES : WEIGHTS_TOLERANCE;
         double asked = b->tolerance != 0 ? b->tolerance : usual;
         if (!(asked >= 1)) return WEIR_ERR(WEIR_EINVAL, "a tolerance of %g would leave vertices out", asked);
         for (uint32_t type = 0; type < columns; type++) {

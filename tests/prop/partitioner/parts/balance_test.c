@@ -10,7 +10,7 @@
 /* --- counted from the parts -------------------------------------------------------------------------------------- */
 
 typedef struct counted {
-    uint64_t vertices, of_type[PARTS_TYPES], training, degree, send;
+    uint64_t vertices, of_type[PARTS_TYPES], training, degree, in_edges, send;
 } counted;
 
 typedef struct recount {
@@ -50,6 +50,7 @@ static void recount_part(const weir_part *part, uint32_t parts_of_machine, recou
         uint32_t to = i % 2 == WEIR_OUT ? relation->to : relation->from;
         int64_t of_own = e->indptr[parts_vertices_of(part, from)->own];
         mine->degree += (uint64_t)of_own;
+        mine->in_edges += i % 2 == WEIR_IN ? (uint64_t)of_own : 0;
         for (int64_t at = 0; i % 2 == WEIR_OUT && at < of_own; at++) {
             uint32_t other = weir_part_owner(part, to, weir_part_number(part, to, (uint64_t)e->neighbors[at]));
             r->cut += other != p;
@@ -81,6 +82,7 @@ static uint64_t count_of(const counted *c, const char *name) {
     if (strcmp(name, "a") == 0) return c->of_type[0];
     if (strcmp(name, "b") == 0) return c->of_type[1];
     if (strcmp(name, "training") == 0) return c->training;
+    if (strcmp(name, "in-edges") == 0) return c->in_edges;
     assert_string_equal(name, "degree");
     return c->degree;
 }
@@ -142,7 +144,9 @@ static void the_report_is_what_was_written(void **state) {
                  {"types,degree", NULL, 6, 1},
                  {"training", "1.1", 5, 5},
                  {"vertices,training,degree", "1.03,1.05,1.1", 12, 3},
-                 {"validation,degree", NULL, 16, 4}};
+                 {"validation,degree", NULL, 16, 4},
+                 {"in-edges", NULL, 8, 1},
+                 {"vertices,types,training,degree,in-edges", "1.1", 4, 1}};
     parts_world w;
     weir_parts_report report;
     parts_world_open(&w, 2000, 6000);

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define WEIR_METIS_CONSTRAINTS_MAX 8u
+#define WEIR_METIS_CONSTRAINTS_MAX 16u
 
 /* Numbers of vertices have 32 bits, of which cut/coarsen.c takes the two highest for itself. */
 #define WEIR_METIS_VERTICES_MAX (UINT32_MAX - 2)

@@ -72,16 +72,17 @@ typedef enum weir_parts_weight {
     WEIR_PARTS_VALIDATION, /* by a mask `val`, `valid` or `validation`                                        */
     WEIR_PARTS_TEST,       /* by a mask `test`                                                                */
     WEIR_PARTS_DEGREE,     /* entries of lists of edges, in both directions                                   */
+    WEIR_PARTS_IN_EDGES,   /* edges that come in: of a graph with directions, what is summed up for a vertex  */
     WEIR_PARTS_WEIGHTS
 } weir_parts_weight;
 
 const char *weir_parts_weight_name(weir_parts_weight weight);
 
-#define WEIR_PARTS_BALANCES_MAX 8u /* each type counts by itself */
+#define WEIR_PARTS_BALANCES_MAX 16u /* each type counts by itself */
 
 typedef struct weir_parts_balance {
     weir_parts_weight weight;
-    double tolerance; /* how many times its share a part may have; 0: 1.03, and 1.05 of degree */
+    double tolerance; /* how many times its share a part may have; 0: 1.03, and 1.05 of edges */
 } weir_parts_balance;
 
 typedef struct weir_parts_opts {
