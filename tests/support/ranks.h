@@ -50,16 +50,20 @@ static inline void ranks_run(unsigned ranks, const char *program, const char *co
     weir_test_run(argv, ranks_environment, outputp);
 }
 
-/* This program's case `one_rank` on so many ranks, which must all end well. */
-static inline void ranks_again(unsigned ranks) {
+/* This program's case `one_rank` on so many ranks, which must all end well; and what they said. */
+static inline void ranks_again_and_say(unsigned ranks, weir_test_output *outputp) {
     const char *const arguments[] = {"one_rank", NULL};
     char program[4096];
-    weir_test_output output;
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     assert_true(length > 0);
     program[length] = 0;
-    ranks_run(ranks, program, arguments, &output);
-    if (output.status) fail_msg("status %d\n%s\n%s", output.status, output.out, output.err);
+    ranks_run(ranks, program, arguments, outputp);
+    if (outputp->status) fail_msg("status %d\n%s\n%s", outputp->status, outputp->out, outputp->err);
+}
+
+static inline void ranks_again(unsigned ranks) {
+    weir_test_output output;
+    ranks_again_and_say(ranks, &output);
     weir_test_output_free(&output);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comm.c - the only includer of mpi.h. Lengths that MPI takes as int are checked, large sums go in pieces. */
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #define COMM_PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
 #define COMM_SUMS_MAX  32u               /* under way on a channel       */
+#define COMM_SILENT_US 60000000          /* a batch takes seconds        */
 
 /* What is under way with one rank. */
 typedef struct comm_peer {
@@ -36,6 +38,7 @@ struct weir_comm {
     uint32_t sum_count;
     bool alone; /* MPI was not started */
     weir_comm_delays delays;
+    int64_t silent_us; /* of another rank, before that is said */
     weir_comm_traffic traffic;
 };
 
@@ -55,10 +58,15 @@ static void comm_free(weir_comm *comm) {
     weir_free(comm);
 }
 
-static weir_err comm_new(MPI_Comm of, bool alone, const weir_comm_delays *delays, weir_comm **commp) {
+/* like: what the new one is a channel of; NULL: it is the first. */
+static weir_err comm_new(MPI_Comm of, bool alone, const weir_comm *like, weir_comm **commp) {
     weir_comm *comm = *commp = weir_calloc(1, sizeof *comm);
     if (!comm) return WEIR_NOMEM("while talking to other ranks");
-    *comm = (weir_comm){.comm = of, .size = 1, .alone = alone, .delays = *delays};
+    *comm = (weir_comm){.comm = of, .size = 1, .alone = alone, .silent_us = COMM_SILENT_US};
+    if (like) {
+        comm->delays = like->delays;
+        comm->silent_us = like->silent_us;
+    }
     if (!alone) MPI_Comm_rank(of, &comm->rank);
     if (!alone) MPI_Comm_size(of, &comm->size);
     WEIR_ASSERT(comm->size > 0 && comm->rank >= 0 && comm->rank < comm->size);
@@ -76,17 +84,16 @@ static weir_err comm_new(MPI_Comm of, bool alone, const weir_comm_delays *delays
 }
 
 weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp) {
-    const weir_comm_delays none = {0};
     int provided;
     *commp = NULL;
-    if (!comm_was_launched()) return comm_new(MPI_COMM_NULL, true, &none, commp);
+    if (!comm_was_launched()) return comm_new(MPI_COMM_NULL, true, NULL, commp);
     MPI_Init_thread(argcp, argvp, MPI_THREAD_MULTIPLE, &provided);
     if (provided < MPI_THREAD_MULTIPLE) {
         MPI_Finalize();
         return WEIR_ERR(WEIR_EUNAVAILABLE, "this MPI supports one thread only; use one that was built with "
                                            "MPI_THREAD_MULTIPLE, as Debian's Open MPI is");
     }
-    return comm_new(MPI_COMM_WORLD, false, &none, commp);
+    return comm_new(MPI_COMM_WORLD, false, NULL, commp);
 }
 
 void weir_comm_stop(weir_comm *comm) {
@@ -97,7 +104,7 @@ void weir_comm_stop(weir_comm *comm) {
 weir_err weir_comm_channel(weir_comm *comm, weir_comm **channelp) {
     MPI_Comm copy = MPI_COMM_NULL;
     if (!comm->alone) MPI_Comm_dup(comm->comm, &copy);
-    return comm_new(copy, comm->alone, &comm->delays, channelp);
+    return comm_new(copy, comm->alone, comm, channelp);
 }
 
 void weir_comm_channel_close(weir_comm *channel) {
@@ -127,11 +134,16 @@ void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays) {
     comm->delays = *delays;
 }
 
+void weir_comm_say_silence(weir_comm *comm, int64_t after_us) {
+    comm->silent_us = after_us;
+}
+
 /* --- waiting ---------------------------------------------------------------------------------------------------- */
 
 typedef struct comm_waiting {
     weir_comm_pace pace;
-    int64_t look_us; /* when the look that is under way began; 0: it is the first */
+    int64_t look_us;  /* when the look that is under way began; 0: it is the first */
+    int64_t since_us; /* of comm_look_for: when the first began */
 } comm_waiting;
 
 /* MPI's own waiting spins: beside threads that compute, on as many cores as there are ranks, it takes their time. Many
@@ -142,6 +154,27 @@ static void comm_look_later(comm_waiting *w) {
     int64_t nap_us = weir_comm_pace_nap(&w->pace, w->look_us ? now_us - w->look_us : INT64_MAX, now_us);
     if (nap_us) weir_clock_sleep_until(clock, now_us + nap_us);
     w->look_us = nap_us ? weir_clock_mono_us(clock) : now_us;
+}
+
+/* MPI itself waits for a rank that is stopped, or whose machine is gone, as long as it takes, and says nothing. The one
+ * that is named may itself wait, for the next one: it says so, too. Many makers of batches may wait for the same one:
+ * one line each time. */
+static void comm_look_for(comm_waiting *w, const weir_comm *comm, int from) {
+    static _Atomic int64_t said_us; /* when a line was last written, on the clock of waiting */
+    const int64_t now_us = weir_clock_mono_us(weir_clock_system());
+    if (!w->since_us) w->since_us = now_us;
+    int64_t said = atomic_load_explicit(&said_us, memory_order_relaxed);
+    if (now_us - w->since_us >= comm->silent_us && (!said || now_us - said >= comm->silent_us) &&
+        atomic_compare_exchange_strong_explicit(&said_us, &said, now_us, memory_order_relaxed, memory_order_relaxed)) {
+        char host[256] = "an unknown machine";
+        gethostname(host, sizeof host - 1);
+        fprintf(
+            stderr,
+            "weir train: rank %d of %d on %s has waited %.0f s for rank %d, which is stopped or slow, or whose machine "
+            "cannot be reached; it waits on\n",
+            comm->rank, comm->size, host, (double)(now_us - w->since_us) * 1e-6, from);
+    }
+    comm_look_later(w);
 }
 
 static void comm_wait(MPI_Request *request) {
@@ -257,7 +290,7 @@ static uint64_t comm_expect(weir_comm *comm, int from) {
     for (int there = 0, length = 0;;) {
         MPI_Improbe(from, 0, comm->comm, &there, &comm->peers[from].message, &status);
         if (!there) {
-            comm_look_later(&w);
+            comm_look_for(&w, comm, from);
             continue;
         }
         MPI_Get_count(&status, MPI_BYTE, &length);

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include <weir/store/base/clock.h>
 #include <weir/store/base/rng.h>
 #include <weir/trainer/comm/comm.h>
 
@@ -148,11 +149,47 @@ static void ranks_talk(unsigned ranks) {
     ranks_again(ranks);
 }
 
+/* Rank 1 is late; whoever waits for it names it, though it does not name itself. */
+static void late_rank(void) {
+    weir_clock *clock = weir_clock_system();
+    weir_comm *comm;
+    uint64_t lengths[3] = {1, 1, 1}, received[3];
+    weir_buf in = {0};
+    assert_ok(weir_comm_start(NULL, NULL, &comm));
+    weir_comm_say_silence(comm, 2000000);
+    weir_comm_barrier(comm);
+    if (weir_comm_rank(comm) == 1) weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + 6000000);
+    assert_ok(weir_comm_exchange(comm, "abc", lengths, &in, received));
+    assert_int_equal(in.length, 3);
+    weir_buf_free(&in);
+    weir_comm_stop(comm);
+}
+
 /* What the cases below start; by itself it has nothing to do. */
 static void one_rank(void **state) {
     (void)state;
-    if (!getenv("COMM_TEST_RANKS")) weir_test_skip("started by the other cases");
-    rank_main();
+    const bool late = getenv("COMM_TEST_LATE") != NULL;
+    if (!late && !getenv("COMM_TEST_RANKS")) weir_test_skip("started by the other cases");
+    if (late)
+        late_rank();
+    else
+        rank_main();
+}
+
+static void who_waits_says_for_whom(void **state) {
+    (void)state;
+    weir_test_output output;
+    setenv("COMM_TEST_LATE", "1", 1);
+    ranks_again_and_say(3, &output);
+    unsetenv("COMM_TEST_LATE");
+    for (unsigned waits = 0; waits < 3; waits += 2) {
+        char line[64];
+        snprintf(line, sizeof line, "weir train: rank %u of 3 on ", waits);
+        const char *said = strstr(output.err, line), *end = said ? strchr(said, '\n') : NULL;
+        const char *whom = said ? strstr(said, " s for rank 1, which is stopped or slow") : NULL;
+        if (!whom || whom > end) fail_msg("%s", output.err);
+    }
+    weir_test_output_free(&output);
 }
 
 static void m2_one_rank_talks_to_nobody(void **state) {
@@ -175,5 +212,5 @@ static void m3_five_ranks(void **state) {
     ranks_talk(5);
 }
 
-WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(m2_one_rank_talks_to_nobody), WEIR_CASE(m1_two_ranks),
-           WEIR_CASE(m1_four_ranks), WEIR_CASE(m3_five_ranks))
+WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(who_waits_says_for_whom), WEIR_CASE(m2_one_rank_talks_to_nobody),
+           WEIR_CASE(m1_two_ranks), WEIR_CASE(m1_four_ranks), WEIR_CASE(m3_five_ranks))

@@ -46,6 +46,9 @@ typedef struct weir_comm_delays {
 } weir_comm_delays;
 /* Of this channel, and of those that are made of it afterwards.  [main] */
 void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays);
+/* Whoever has waited so long for what a rank sends in an exchange says so on stderr, and again each time that it is as
+ * long: a minute, if nothing else is said. Of this channel, and of those that are made of it afterwards.  [main] */
+void weir_comm_say_silence(weir_comm *comm, int64_t after_us);
 
 uint32_t weir_comm_rank(const weir_comm *comm);
 uint32_t weir_comm_ranks(const weir_comm *comm);
