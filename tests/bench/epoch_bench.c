@@ -323,7 +323,7 @@ static weir_err epoch_read_options(const weir_cli *cli, epoch_bench *b) {
     if (!err) err = weir_cli_u64(cli, "rounds", 1, WEIR_BENCH_ROUNDS_MAX, &rounds);
     if (!err) err = weir_cli_f64(cli, "cache", 0, 1, &b->cache);
     b->rounds = (uint32_t)rounds;
-    b->bare = weir_cli_given(cli, "encoder") && strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
+    b->bare = !weir_cli_given(cli, "encoder") || strcmp(weir_cli_text(cli, "encoder"), "none") == 0;
     return err;
 }
 
@@ -350,7 +350,7 @@ static weir_err epoch_run(weir_cli *cli) {
 
 static const weir_option options[] = {
     EPOCH_WORLD_OPTIONS,
-    {"encoder", 0, "KIND", "layer, or none: a plain GraphSAGE, whose first layer has the features (default layer)",
+    {"encoder", 0, "KIND", "none: a plain GraphSAGE, whose first layer has the features; or layer (default: none)",
      "layer|none"},
     {"cache", 'c', "SHARE", "of rows of other ranks that are kept, under mpirun (default 0)", NULL},
     {"rounds", 'r', "N", "epochs that count, after a first one that does not (default 3; quick: 1)", NULL},

@@ -32,6 +32,7 @@
 #define MODEL_MAX  1024u
 #define WARM_UP    0.1
 #define JUDGED     0.05 /* shares of validation and test */
+#define TARGET     7.0  /* bytes that a rank has of each target: class, owner of 1,024, place in an epoch's list */
 #define PATH       4096
 
 typedef struct bench {
@@ -73,8 +74,8 @@ static weir_err read_counts(const bench *b, double batches, double steps, scale_
         at = err ? NULL : text;
         for (unsigned line = 0; at && *at; line++) {
             double numbers[4] = {0};
-            bool sums = strncmp(at, "sums ", 5) == 0;
-            at += sums ? 5 : 0;
+            const bool sums = strncmp(at, "sums ", 5) == 0, embeddings = strncmp(at, "embeddings ", 11) == 0;
+            at += sums ? 5 : embeddings ? 11 : 0;
             for (unsigned i = 0; i < 4; i++)
                 numbers[i] = strtod(at, &at);
             if (sums) {
@@ -82,6 +83,8 @@ static weir_err read_counts(const bench *b, double batches, double steps, scale_
                 row->sum_floats += numbers[0] / steps / row->ranks;
                 row->sums += numbers[3] / steps / row->ranks;
                 row->told_bytes += numbers[1] / steps / row->ranks / row->ranks;
+            } else if (embeddings) {
+                row->embedding_bytes += numbers[2] / batches / row->ranks;
             } else if (line > 0) {
                 calls += numbers[0] / row->ranks;
                 row->messages += numbers[1] / batches / row->ranks;
@@ -184,6 +187,8 @@ static weir_err run_ranks(bench *b, uint32_t ranks, scale_row *row) {
                           ranks > 1 ? "--parts" : b->snapshot,
                           ranks > 1 ? parts : "--no-baselines",
                           "--no-baselines",
+                          "--learn",
+                          "once",
                           "--folder",
                           run,
                           "--epochs",
@@ -223,18 +228,21 @@ static weir_err print_rows(const bench *b, const scale_row *rows, size_t count) 
     weir_buf out = {0};
     bool json = weir_cli_given(b->cli, "json");
     if (!json)
-        weir_buf_text(&out, "scale      ranks   messages   rounds   KiB of rows, edges    sums   KiB of sums   "
-                            "KiB told   ms a step   compute   exposed   MiB of the largest   MiB of a part\n");
+        weir_buf_text(&out,
+                      "scale      ranks   messages   rounds   KiB of rows, edges   embeddings    sums   "
+                      "KiB of sums   KiB told   ms a step   compute   exposed   MiB of the largest   MiB of a part\n");
     for (size_t i = 0; i < count; i++) {
         const scale_row *r = &rows[i];
         weir_buf_printf(
             &out,
-            json ? "{\"bench\":\"scale\",\"ranks\":%u,\"messages\":%.6g,\"rounds\":%.6g,\"row_kib\":%.6g,\"sums\":%.6g,"
+            json ? "{\"bench\":\"scale\",\"ranks\":%u,\"messages\":%.6g,\"rounds\":%.6g,\"row_kib\":%.6g,"
+                   "\"embedding_kib\":%.6g,\"sums\":%.6g,"
                    "\"sum_kib\":%.6g,\"told_kib\":%.6g,\"step_ms\":%.6g,\"compute_ms\":%.6g,"
                    "\"exposed_ms\":%.6g,\"peak_mib\":%.6g,\"part_mib\":%.6g}\n"
-                 : "scale      %5u %10.1f %8.1f %20.1f %7.1f %13.1f %10.1f %11.1f %9.1f %9.1f %20.1f %15.1f\n",
-            r->ranks, r->messages, r->rounds, r->row_bytes / 1024, r->sums, r->sum_floats * 4 / 1024,
-            r->told_bytes / 1024, r->step_ms, r->compute_ms, r->exposed_ms, r->peak_mib, r->part_bytes / 1048576);
+                 : "scale      %5u %10.1f %8.1f %20.1f %12.1f %7.1f %13.1f %10.1f %11.1f %9.1f %9.1f %20.1f %15.1f\n",
+            r->ranks, r->messages, r->rounds, r->row_bytes / 1024, r->embedding_bytes / 1024, r->sums,
+            r->sum_floats * 4 / 1024, r->told_bytes / 1024, r->step_ms, r->compute_ms, r->exposed_ms, r->peak_mib,
+            r->part_bytes / 1048576);
     }
     weir_err err = weir_buf_err(&out);
     if (!err) err = weir_cli_output(out.bytes, out.length);
@@ -253,14 +261,14 @@ static weir_err print_model(const bench *b, const scale_model *m) {
                         m->remote_bytes / 1024, m->sums, m->sum_bytes / 1024);
     for (uint32_t ranks = 2; ranks <= MODEL_MAX; ranks *= 2) {
         scale_step s = scale_step_of(m, ranks);
-        double gib = m->edges / ranks * m->part_bytes_edge / (1u << 30);
+        double gib = m->edges * (m->part_bytes_edge / ranks + m->target_bytes_edge) / (1u << 30);
         weir_buf_printf(
             &out,
-            json
-                ? "{\"bench\":\"scale\",\"model\":true,\"ranks\":%u,\"compute_ms\":%.6g,"
-                  "\"exchange_ms\":%.6g,\"sum_ms\":%.6g,\"step_ms\":%.6g,\"part_gib\":%.6g,\"bound\":\"%s\"}\n"
-                : "model      %5u ranks: compute %.2f ms, exchange %.2f, sum %.2f: %.2f ms a step; %.2f GiB of a part; "
-                  "bound by %s\n",
+            json ? "{\"bench\":\"scale\",\"model\":true,\"ranks\":%u,\"compute_ms\":%.6g,"
+                   "\"exchange_ms\":%.6g,\"sum_ms\":%.6g,\"step_ms\":%.6g,\"rank_gib\":%.6g,\"bound\":\"%s\"}\n"
+                 : "model      %5u ranks: compute %.2f ms, exchange %.2f, sum %.2f: %.2f ms a step; %.2f GiB of a part "
+                   "and of targets; "
+                   "bound by %s\n",
             ranks, s.compute, s.exchange, s.sum, scale_longest(&s), gib, scale_bound(&s));
     }
     weir_err err = weir_buf_err(&out);
@@ -334,11 +342,12 @@ static weir_err run(weir_cli *cli) {
                           .edges = edges,
                           .compute_ms = rows[0].compute_ms,
                           .rounds = last->rounds,
-                          .remote_bytes = last->row_bytes * last->ranks / (last->ranks - 1.0),
+                          .remote_bytes = (last->row_bytes + last->embedding_bytes) * last->ranks / (last->ranks - 1.0),
                           .sums = last->sums,
                           .sum_bytes = last->sum_floats * 4,
                           .told_bytes = last->told_bytes,
-                          .part_bytes_edge = last->part_bytes * last->ranks / (double)b.edges};
+                          .part_bytes_edge = last->part_bytes * last->ranks / (double)b.edges,
+                          .target_bytes_edge = TARGET * (double)b.ends[WEIR_TARGETS_TEST] / (double)b.edges};
         err = print_model(&b, &m);
     }
     if (!err && weir_cli_given(cli, "svg")) {

@@ -8,12 +8,13 @@
 /* Of one run, a rank and a step. */
 typedef struct scale_row {
     uint32_t ranks;
-    double messages;   /* to others: asks, answers and edges */
-    double rounds;     /* exchanges of all ranks             */
-    double row_bytes;  /* to others: asks and answers of rows and edges */
-    double sums;       /* over the ranks, and tellings of rows          */
-    double sum_floats; /* gradients, summed over the ranks              */
-    double told_bytes; /* which rows of embeddings                      */
+    double messages;        /* to others: asks, answers and edges */
+    double rounds;          /* exchanges of all ranks             */
+    double row_bytes;       /* to others: asks and answers of rows and edges */
+    double embedding_bytes; /* to others: rows of embeddings that are shared out, and their gradients */
+    double sums;            /* over the ranks, and tellings of rows          */
+    double sum_floats;      /* gradients, summed over the ranks              */
+    double told_bytes;      /* which rows of embeddings                      */
     double step_ms, compute_ms, exposed_ms;
     double peak_mib;   /* of the largest rank                           */
     double part_bytes; /* of a part, on average; of one rank, the snapshot */
@@ -21,18 +22,19 @@ typedef struct scale_row {
 
 /* What the model is told. A plain value. */
 typedef struct scale_model {
-    double latency_us;      /* of a message                                     */
-    double overhead_us;     /* of a message, in which its sender does no other  */
-    double gigabits;        /* of a rank's wire, a second                       */
-    double ahead;           /* batches whose rounds are under way side by side  */
-    double edges;           /* of the graph                                     */
-    double compute_ms;      /* of a rank's share of a batch, alone              */
-    double rounds;          /* exchanges a step                                 */
-    double remote_bytes;    /* of rows and edges, if all were of other ranks    */
-    double sums;            /* of a step, one after the other                   */
-    double sum_bytes;       /* gradients                                        */
-    double told_bytes;      /* by each rank to all                              */
-    double part_bytes_edge; /* of a part, for each edge of the snapshot divided by ranks */
+    double latency_us;        /* of a message                                     */
+    double overhead_us;       /* of a message, in which its sender does no other  */
+    double gigabits;          /* of a rank's wire, a second                       */
+    double ahead;             /* batches whose rounds are under way side by side  */
+    double edges;             /* of the graph                                     */
+    double compute_ms;        /* of a rank's share of a batch, alone              */
+    double rounds;            /* exchanges a step                                 */
+    double remote_bytes;      /* of rows, edges and embeddings, if all were of other ranks */
+    double sums;              /* of a step, one after the other                   */
+    double sum_bytes;         /* gradients                                        */
+    double told_bytes;        /* by each rank to all                              */
+    double part_bytes_edge;   /* of a part, for each edge of the snapshot divided by ranks */
+    double target_bytes_edge; /* of what each rank holds of all targets, for each edge of the snapshot */
 } scale_model;
 
 /* Milliseconds of a step by what takes them. */

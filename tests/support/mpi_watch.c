@@ -8,7 +8,9 @@
  *   WEIR_TEST_MPI_DELAY_US=N      an exchange is not seen to be done until N microseconds after it began
  *
  * Makers of batches have a channel each of every kind, made in the order of kinds. Kinds are numbered as they first
- * exchange something; `own` are bytes that a rank sends itself. The last line is
+ * exchange something; `own` are bytes that a rank sends itself. What is exchanged on the first channel once batches
+ * exchange something is rows of embeddings and their gradients, of judging, too: a line "embeddings calls messages bytes
+ * own". The last line is
  * "sums floats rows peak calls": how many floats were summed over the ranks, how many bytes each rank told all others
  * since batches exchange something, the most memory that this one had, in KiB, and how many sums and tellings that
  * were.
@@ -28,14 +30,15 @@
 #define REQUESTS 1024
 
 typedef struct channel {
-    int kind; /* KINDS: the first channel, of what comes before the batches */
+    int kind;
     uint64_t calls, messages, bytes, own;
 } channel;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static MPI_Comm made[CHANNELS];
 static int made_count;
-static channel channels[KINDS + 1]; /* one a kind */
+enum { BEFORE = KINDS, EMBEDDINGS, ALL_KINDS }; /* of the first channel */
+static channel channels[ALL_KINDS];             /* one a kind */
 static int channel_count;
 static uint64_t floats, told, tellings;
 static struct {
@@ -47,6 +50,11 @@ static int64_t now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* Of the channels, that of the time before the batches is the first. */
+static bool batches_began(void) {
+    return channel_count > 1 || (channel_count == 1 && channels[0].kind != BEFORE);
 }
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *copy) {
@@ -68,7 +76,7 @@ int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, 
     pthread_mutex_lock(&mutex);
     while (of < made_count && made[of] != comm)
         of++;
-    int kind = of < made_count ? of % KINDS : KINDS;
+    int kind = of < made_count ? of % KINDS : batches_began() ? EMBEDDINGS : BEFORE;
     while (at < channel_count && channels[at].kind != kind)
         at++;
     if (at == channel_count) channels[channel_count++].kind = kind;
@@ -85,11 +93,6 @@ int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, 
     }
     pthread_mutex_unlock(&mutex);
     return status;
-}
-
-/* Of the channels, that of the time before the batches is the first. */
-static bool batches_began(void) {
-    return channel_count > 1 || (channel_count == 1 && channels[0].kind != KINDS);
 }
 
 int MPI_Iallreduce(const void *bytes, void *received, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
@@ -140,9 +143,11 @@ int MPI_Finalize(void) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     snprintf(name, sizeof name, "%s.%d", path ? path : "", rank);
     FILE *file = path ? fopen(name, "w") : NULL;
-    for (int i = 0; file && i < channel_count; i++)
-        fprintf(file, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", channels[i].calls, channels[i].messages,
-                channels[i].bytes, channels[i].own);
+    for (int pass = 0; file && pass < 2; pass++)
+        for (int i = 0; i < channel_count; i++)
+            if ((channels[i].kind == EMBEDDINGS) == pass)
+                fprintf(file, "%s%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", pass ? "embeddings " : "",
+                        channels[i].calls, channels[i].messages, channels[i].bytes, channels[i].own);
     if (file) fprintf(file, "sums %" PRIu64 " %" PRIu64 " %ld %" PRIu64 "\n", floats, told, usage.ru_maxrss, tellings);
     if (file && fclose(file)) abort();
     return PMPI_Finalize();

@@ -41,7 +41,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--workers", type=int, default=0)
-    parser.add_argument("--encoder", choices=("layer", "none"), default="layer")
+    parser.add_argument("--encoder", choices=("layer", "none"), default="none")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(1)
