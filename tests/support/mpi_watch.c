@@ -9,7 +9,7 @@
  *
  * Makers of batches have a channel each of every kind, made in the order of kinds. Kinds are numbered as they first
  * exchange something; `own` are bytes that a rank sends itself. What is exchanged on the first channel once batches
- * exchange something is rows of embeddings and their gradients, of judging, too: a line "embeddings calls messages bytes
+ * exchange something is rows of embeddings and gradients, of judging, too: a line "embeddings calls messages bytes
  * own". The last line is
  * "sums floats rows peak calls": how many floats were summed over the ranks, how many bytes each rank told all others
  * since batches exchange something, the most memory that this one had, in KiB, and how many sums and tellings that
