@@ -2,8 +2,6 @@
 /* bundle_test.c - what ops/bundle packs runs where it is unpacked, with libraries of its own alone. */
 #include "../../cli/cli_support.h"
 
-#include <stdlib.h>
-
 static void run(const char *script, weir_test_output *output) {
     char line[2048];
     snprintf(line, sizeof line, "set -e; %s", script);
@@ -11,11 +9,19 @@ static void run(const char *script, weir_test_output *output) {
     CLI_ASSERT(output->status == 0, script, output, "must succeed");
 }
 
+static bool holds(const char *condition) {
+    weir_test_output output;
+    cli_bash(weir_test_folder(), condition, &output);
+    const bool yes = output.status == 0;
+    weir_test_output_free(&output);
+    return yes;
+}
+
 /* Into a folder whose name no shell should take apart. */
 static void unpack(void) {
     weir_test_output output;
-    if (system("command -v patchelf >/dev/null") != 0) weir_test_skip("there is no patchelf; install it");
-    if (system("[ \"$(uname -sm)\" = 'Linux x86_64' ]") != 0) weir_test_skip("ops/bundle is for Linux on x86-64");
+    if (!holds("command -v patchelf")) weir_test_skip("there is no patchelf; install it");
+    if (!holds("[ \"$(uname -sm)\" = 'Linux x86_64' ]")) weir_test_skip("ops/bundle is for Linux on x86-64");
     run("build=$(dirname \"$(dirname \"$(readlink -f \"$(command -v weir)\")\")\"); "
         "\"$WEIR_SOURCE_DIR/ops/bundle\" --build \"$build\" --out packed.tar.gz; "
         "tar xf packed.tar.gz; mv weir-*-gpu 'a place'; 'a place/setup'; "
@@ -68,7 +74,7 @@ static void it_runs_wherever_it_is(void **state) {
 static void without_a_gpu_its_check_says_so(void **state) {
     (void)state;
     weir_test_output output;
-    if (system("command -v nvidia-smi >/dev/null") == 0) weir_test_skip("there is a GPU here; ops/gpu-check tries it");
+    if (holds("command -v nvidia-smi")) weir_test_skip("there is a GPU here; ops/gpu-check tries it");
     run("mkdir packed; cp \"$WEIR_SOURCE_DIR/ops/gpu-check\" packed; touch packed/setup; chmod +x packed/setup; "
         "status=0; packed/gpu-check 2>said || status=$?; [ $status = 69 ]; cat said",
         &output);
