@@ -156,6 +156,13 @@ static void comm_look_later(comm_waiting *w) {
     w->look_us = nap_us ? weir_clock_mono_us(clock) : now_us;
 }
 
+/* A line on stderr about this rank. */
+static void comm_say(const weir_comm *comm, const char *rest) {
+    char host[256] = "an unknown machine";
+    gethostname(host, sizeof host - 1);
+    fprintf(stderr, "weir train: rank %d of %d on %s%s\n", comm->rank, comm->size, host, rest);
+}
+
 /* MPI itself waits for a rank that is stopped, or whose machine is gone, as long as it takes, and says nothing. The one
  * that is named may itself wait, for the next one: it says so, too. Many makers of batches may wait for the same one:
  * one line each time. */
@@ -166,13 +173,12 @@ static void comm_look_for(comm_waiting *w, const weir_comm *comm, int from) {
     int64_t said = atomic_load_explicit(&said_us, memory_order_relaxed);
     if (now_us - w->since_us >= comm->silent_us && (!said || now_us - said >= comm->silent_us) &&
         atomic_compare_exchange_strong_explicit(&said_us, &said, now_us, memory_order_relaxed, memory_order_relaxed)) {
-        char host[256] = "an unknown machine";
-        gethostname(host, sizeof host - 1);
-        fprintf(
-            stderr,
-            "weir train: rank %d of %d on %s has waited %.0f s for rank %d, which is stopped or slow, or whose machine "
-            "cannot be reached; it waits on\n",
-            comm->rank, comm->size, host, (double)(now_us - w->since_us) * 1e-6, from);
+        char rest[160];
+        snprintf(rest, sizeof rest,
+                 " has waited %.0f s for rank %d, which is stopped or slow, or whose machine cannot be reached; it "
+                 "waits on",
+                 (double)(now_us - w->since_us) * 1e-6, from);
+        comm_say(comm, rest);
     }
     comm_look_later(w);
 }
@@ -370,11 +376,9 @@ weir_err weir_comm_gather(weir_comm *comm, const void *bytes, uint64_t length, w
 
 weir_err weir_comm_fail(const weir_comm *comm, weir_err err) {
     if (!err || comm->alone) return err;
-    char sentence[WEIR_ERR_SENTENCE_MAX];
-    weir_err_sentence(err, sentence, sizeof sentence);
-    char host[256] = "an unknown machine";
-    gethostname(host, sizeof host - 1);
-    fprintf(stderr, "weir train: rank %d of %d on %s: %s\n", comm->rank, comm->size, host, sentence);
+    char sentence[2 + WEIR_ERR_SENTENCE_MAX] = ": ";
+    weir_err_sentence(err, sentence + 2, WEIR_ERR_SENTENCE_MAX);
+    comm_say(comm, sentence);
     MPI_Abort(comm->comm, weir_err_exit_status(err));
     return err;
 }

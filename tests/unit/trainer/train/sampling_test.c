@@ -22,7 +22,7 @@
 #define PASSES  8u
 #define BATCH   100u
 
-static weir_snapshot *star_open(bool timed) {
+static weir_snapshot *star_open(bool timed, unsigned degree, unsigned shared) {
     char nodes[4096], edges[4096];
     const char *out = weir_test_path("snapshot");
     weir_snapshot_stats stats;
@@ -34,18 +34,18 @@ static weir_snapshot *star_open(bool timed) {
     fprintf(file, "id,label\n");
     for (unsigned i = 0; i < PARENTS; i++)
         fprintf(file, "p%u,%c\n", i, i % 2 ? 'a' : 'b');
-    for (unsigned i = 0; i < SHARED; i++)
+    for (unsigned i = 0; i < shared; i++)
         fprintf(file, "s%u,\n", i);
     assert_int_equal(fclose(file), 0);
     file = fopen(edges, "w");
     assert_non_null(file);
     fprintf(file, timed ? "src,dst,timestamp\n" : "src,dst\n");
     for (unsigned i = 0; i < PARENTS; i++)
-        for (unsigned j = 0; j < DEGREE; j++)
+        for (unsigned j = 0; j < degree; j++)
             if (timed)
-                fprintf(file, "p%u,s%u,%u\n", i, (i * 31 + j * 7) % SHARED, 10 + j);
+                fprintf(file, "p%u,s%u,%u\n", i, (i * 31 + j * 7) % shared, 10 + j);
             else
-                fprintf(file, "p%u,s%u\n", i, (i * 31 + j * 7) % SHARED);
+                fprintf(file, "p%u,s%u\n", i, (i * 31 + j * 7) % shared);
     assert_int_equal(fclose(file), 0);
     assert_ok(weir_snapshot_import(&(weir_snapshot_import_opts){.out = out, .nodes = nodes, .edges = edges}, &stats));
     assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
@@ -125,7 +125,7 @@ static uint64_t long_list_count(const weir_batches_opts *opts, const weir_snapsh
 
 static void p1_a_training_draws_every_subset_alike(void **state) {
     (void)state;
-    weir_snapshot *snapshot = star_open(false);
+    weir_snapshot *snapshot = star_open(false, DEGREE, SHARED);
     const uint64_t seed = weir_test_seed();
     for (uint32_t k = 1; k <= 20; k++) {
         static subset_counts counts;
@@ -160,28 +160,8 @@ static void p1_of_a_long_list_every_edge_is_drawn(void **state) {
     (void)state;
     enum { LENGTH = 1000, FANOUT = 10 };
     static const uint32_t fanout = FANOUT;
-    char nodes[4096], edges[4096];
-    const char *out = weir_test_path("long");
-    weir_snapshot_stats stats;
-    weir_snapshot *snapshot;
     uint64_t drawn[LENGTH] = {0}, all = 0;
-    snprintf(nodes, sizeof nodes, "%s", weir_test_path("long-nodes.csv"));
-    snprintf(edges, sizeof edges, "%s", weir_test_path("long-edges.csv"));
-    FILE *of_nodes = fopen(nodes, "w"), *of_edges = fopen(edges, "w");
-    assert_true(of_nodes && of_edges);
-    fprintf(of_nodes, "id,label\n");
-    fprintf(of_edges, "src,dst\n");
-    for (unsigned j = 0; j < LENGTH; j++)
-        fprintf(of_nodes, "s%u,\n", j);
-    for (unsigned i = 0; i < PARENTS; i++) {
-        fprintf(of_nodes, "p%u,%c\n", i, i % 2 ? 'a' : 'b');
-        for (unsigned j = 0; j < LENGTH; j++)
-            fprintf(of_edges, "p%u,s%u\n", i, j);
-    }
-    assert_int_equal(fclose(of_nodes), 0);
-    assert_int_equal(fclose(of_edges), 0);
-    assert_ok(weir_snapshot_import(&(weir_snapshot_import_opts){.out = out, .nodes = nodes, .edges = edges}, &stats));
-    assert_ok(weir_snapshot_open(out, &(weir_snapshot_opts){0}, &snapshot));
+    weir_snapshot *snapshot = star_open(false, LENGTH, LENGTH);
     weir_trained *trained =
         star_train(snapshot, &(weir_train_reach){.fanouts = &fanout, .layers = 1, .out_only = true});
     const weir_targets *targets = weir_trained_look(trained).targets;
@@ -219,7 +199,7 @@ static void strategy_is(const weir_trained *trained, uint32_t at, weir_direction
 static void edges_with_times_are_looked_at_newest_first(void **state) {
     (void)state;
     static const uint32_t fanouts[] = {5, 3};
-    weir_snapshot *snapshot = star_open(true);
+    weir_snapshot *snapshot = star_open(true, DEGREE, SHARED);
     weir_trained *trained = star_train(snapshot, &(weir_train_reach){.fanouts = fanouts, .layers = 2});
     strategy_is(trained, 0, WEIR_OUT, 5, WEIR_SAMPLE_RECENT);
     strategy_is(trained, 1, WEIR_IN, 5, WEIR_SAMPLE_RECENT);
@@ -240,7 +220,7 @@ static void a_relation_may_be_looked_at_otherwise(void **state) {
                                     .strategy = WEIR_SAMPLE_RECENT,
                                     .alongs = alongs,
                                     .along_count = 2};
-    weir_snapshot *snapshot = star_open(false);
+    weir_snapshot *snapshot = star_open(false, DEGREE, SHARED);
     weir_trained *trained = star_train(snapshot, &reach);
     strategy_is(trained, 0, WEIR_OUT, 5, WEIR_SAMPLE_FULL);
     strategy_is(trained, 1, WEIR_OUT, 3, WEIR_SAMPLE_FULL); /* nothing looks against the edges at the first hop */
