@@ -131,6 +131,13 @@ weir_err weir_inputs_rows(weir_inputs *inputs, const weir_sample_vertices *of, w
     return inputs_take_rows(inputs, of, &(inputs_sink){.numbers = numbers, .slots = slots});
 }
 
+weir_err weir_inputs_spans(weir_inputs *inputs, const weir_sample_vertices *of, int64_t *since_us, int64_t *until_us) {
+    weir_sample_vertices all = *of;
+    WEIR_ASSERT(inputs->source->spans);
+    all.targets = of->type == weir_nn_target_type(inputs->shape); // INPUTS-I1
+    return inputs->source->spans(inputs->source, &all, since_us, until_us);
+}
+
 weir_err weir_inputs_learn_rows(weir_inputs *inputs, const weir_sample_vertices *of, weir_nn_learner *learner) {
     return inputs_take_rows(inputs, of, &(inputs_sink){.learner = learner});
 }

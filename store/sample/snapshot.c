@@ -324,6 +324,29 @@ static void snapshot_there(weir_sample_source *source, const weir_sample_vertice
         there[i] = weir_snapshot_span(&v->lives, of->vertices[i], snapshot_before_us(of, i), &life);
 }
 
+static weir_err snapshot_spans(weir_sample_source *source, const weir_sample_vertices *of, int64_t *since_us,
+                               int64_t *until_us) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(snapshot_of(source), of->type);
+    weir_err err = WEIR_OK;
+    for (uint32_t i = 0; !err && i < of->count; i++)
+        err = weir_snapshot_check_vertex(snapshot_of(source), of->type, of->vertices[i]);
+    if (err) return err;
+    if (v->rows.count) snapshot_prefetch_spans(&v->rows, of);
+    for (uint32_t i = 0; i < of->count; i++) {
+        const int64_t before_us = snapshot_before_us(of, i), later = before_us - of->before_us[i];
+        since_us[i] = INT64_MIN;
+        until_us[i] = INT64_MAX;
+        if (v->column_count)
+            weir_snapshot_span_bounds(&v->rows, of->vertices[i], before_us, &since_us[i], &until_us[i]);
+        if (v->extra_count)
+            weir_snapshot_span_bounds(&v->lives, of->vertices[i], before_us, &since_us[i], &until_us[i]);
+        if (since_us[i] > INT64_MIN) since_us[i] -= later;
+        if (until_us[i] < INT64_MAX) until_us[i] -= later;
+        WEIR_ASSERT(since_us[i] <= of->before_us[i]);
+    }
+    return WEIR_OK;
+}
+
 /* --- the handle --------------------------------------------------------------------------------------------------- */
 
 weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_source **sourcep) {
@@ -350,6 +373,7 @@ weir_err weir_sample_over_snapshot(const weir_snapshot *snapshot, weir_sample_so
     }
     weir_sample_arrays_own(*sourcep, t, snapshot_tables_free);
     (*sourcep)->features = snapshot_features;
+    (*sourcep)->spans = snapshot_spans;
     (*sourcep)->labels = snapshot_labels;
     (*sourcep)->precomputed = snapshot_precomputed;
     (*sourcep)->edge_features = snapshot_edge_features;

@@ -426,6 +426,23 @@ bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64
     return low > begin && (before_us < spans->until_us[low - 1] || spans->until_us[low - 1] == INT64_MAX);
 }
 
+void weir_snapshot_span_bounds(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, int64_t *since_us,
+                               int64_t *until_us) {
+    const int64_t low = spans->indptr[vertex], high = spans->indptr[vertex + 1];
+    uint64_t place;
+    if (low < 0 || high > (int64_t)spans->count || low >= high) return; /* as in weir_snapshot_span */
+    const bool seen = weir_snapshot_span(spans, vertex, before_us, &place);
+    const int64_t at = (int64_t)place, next = at + 1; /* at: the last that is older than the time, or low - 1 */
+    int64_t since = INT64_MIN, until = INT64_MAX;
+    if (at >= low) since = spans->times[at] + 1;
+    if (at >= low && !seen && spans->until_us[at] > since) since = spans->until_us[at];
+    if (at >= low && seen) until = spans->until_us[at];
+    if (next < high && spans->times[next] < until) until = spans->times[next] + 1;
+    WEIR_ASSERT(since <= before_us);
+    if (since > *since_us) *since_us = since;
+    if (until < *until_us) *until_us = until;
+}
+
 void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
                                   const weir_snapshot_labels *labels, uint64_t *beginp, uint64_t *endp) {
     const weir_snapshot_spans *lives = &vertices->lives;

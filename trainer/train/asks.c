@@ -7,12 +7,12 @@
 
 #include "asks.h"
 #include "cache.h"
+#include "form.h"
 #include "lookahead.h"
 #include "remote.h"
 
-#define ASKS_NO_MEMORY  "for a batch; lower --batch or the fan-outs"
-#define ANSWERS_AT_ONCE 256u
-#define ASKS_AHEAD      16u /* rows between the prefetch of what names a vertex and its use */
+#define ASKS_NO_MEMORY "for a batch; lower --batch or the fan-outs"
+#define ASKS_AHEAD     16u /* rows between the prefetch of what names a vertex and its use */
 
 uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64_t vertex) {
     if (owners->ranks == 1) return 0;
@@ -65,24 +65,27 @@ static weir_err asks_grow(weir_train_asks *a, size_t rows) {
     if (own) a->own_rows = own;
     uint32_t *owner_of = weir_realloc_array(a->owner_of, rows, sizeof *owner_of);
     if (owner_of) a->owner_of = owner_of;
+    uint16_t *parts_of = weir_realloc_array(a->parts_of, rows, sizeof *parts_of);
+    if (parts_of) a->parts_of = parts_of;
     weir_train_ask *hits = weir_realloc_array(a->hits, rows, sizeof *hits);
     if (hits) a->hits = hits;
-    if (!own || !owner_of || !hits) return WEIR_NOMEM(ASKS_NO_MEMORY);
+    if (!own || !owner_of || !parts_of || !hits) return WEIR_NOMEM(ASKS_NO_MEMORY);
     a->row_capacity = rows;
     return WEIR_OK;
 }
 
-/* Where this rank has the row, or WEIR_TRAIN_CACHE_MISS. *readp: how far the lookahead's word on this block is read. */
-static uint32_t asks_find(weir_train_asks *a, weir_train_kept kept, uint32_t type, uint64_t vertex, uint32_t row,
-                          size_t *readp) {
+/* Where this rank has what holds of the row, or WEIR_TRAIN_CACHE_MISS. *readp: how far the lookahead's word on this
+ * block is read. */
+static uint32_t asks_find(weir_train_asks *a, weir_train_kept kept, uint32_t type, uint64_t vertex, int64_t before_us,
+                          uint32_t row, size_t *readp) {
     weir_train_read read;
-    if (!kept.lookahead) return weir_train_cache_find(kept.cache, type, vertex);
+    if (!kept.lookahead) return weir_train_cache_find(kept.cache, type, vertex, before_us);
     WEIR_ASSERT(*readp + sizeof read <= a->reads.length);
     memcpy(&read, a->reads.bytes + *readp, sizeof read);
     *readp += sizeof read;
     WEIR_ASSERT(read.row == weir_train_lookahead_row(kept.lookahead, type, vertex)); /* it is drawn as it was before */
     if (read.there) return read.place;
-    const weir_train_ask keep = {.vertex = read.place, .type = type, .row = row};
+    const weir_train_ask keep = {.vertex = read.place, .type = (uint16_t)type, .row = row};
     if (read.place != WEIR_TRAIN_NO_PLACE) weir_buf_append(&a->keeps, &keep, sizeof keep);
     return WEIR_TRAIN_CACHE_MISS;
 }
@@ -103,13 +106,14 @@ static weir_err asks_lay_out(weir_train_asks *a, const weir_train_owners *owners
         for (uint32_t row = range.begin; row < range.end; row++) {
             uint32_t owner = a->owner_of[row], node = view->input_nodes[row];
             weir_train_name name;
-            if (owner == owners->rank) continue;
+            if (!a->parts_of[row]) continue;
             weir_err err = weir_train_name_of(owners, remote, type, view->vertices[node], &name);
             if (err) return err;
             const weir_train_ask ask = {.vertex = name.number,
                                         .before_us = view->before_us[view->groups[node]],
                                         .event = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET,
-                                        .type = type,
+                                        .type = (uint16_t)type,
+                                        .parts = a->parts_of[row],
                                         .row = row - range.begin};
             memcpy(asks + a->places[owner], &ask, sizeof ask);
             a->places[owner] += sizeof ask;
@@ -128,12 +132,12 @@ static void asks_ahead(const weir_train_owners *owners, weir_train_kept kept, ui
     weir_train_cache_ahead(kept.cache, type, vertex);
 }
 
-weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, weir_train_kept kept,
-                              const weir_train_remote *remote, const weir_block_view *view) {
+weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owners, const weir_nn_shape *shape,
+                              weir_train_kept kept, const weir_train_remote *remote, const weir_block_view *view) {
     uint64_t bytes = 0;
     size_t read = 0; /* bytes of a->reads */
     uint32_t own = 0;
-    a->hit_count = 0;
+    a->hit_count = a->partly = 0;
     weir_buf_clear(&a->asks);
     weir_buf_clear(&a->keeps);
     memset(a->bytes, 0, owners->ranks * sizeof *a->bytes);
@@ -144,8 +148,10 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
     for (uint32_t type = 0; type < view->types; type++) {
         weir_block_range range = view->input_ranges[type];
         uint64_t here = weir_snapshot_vertices_of(owners->snapshot, type)->count;
+        const bool bare = weir_train_row_bytes(weir_nn_vertex(shape, type)) == 0;
         for (uint32_t row = range.begin; row < range.end; row++) {
-            uint64_t vertex = view->vertices[view->input_nodes[row]];
+            const uint32_t node = view->input_nodes[row];
+            uint64_t vertex = view->vertices[node];
             uint32_t place = WEIR_TRAIN_CACHE_MISS, later = row + ASKS_AHEAD;
             weir_train_name name;
             if (later < range.end) asks_ahead(owners, kept, type, view->vertices[view->input_nodes[later]]);
@@ -154,24 +160,29 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
             uint32_t owner = owners->part ? weir_part_owner(owners->part, type, (int64_t)name.number)
                                           : weir_train_owner(owners, type, vertex);
             WEIR_ASSERT(owner < owners->ranks);
+            if (bare) owner = owners->rank;
             a->owner_of[row] = owner;
-            if (owner != owners->rank && vertex < here)
-                place = asks_find(a, kept, type, vertex, row - range.begin, &read);
+            a->parts_of[row] = owner == owners->rank ? 0 : WEIR_TRAIN_ROW;
             if (owner == owners->rank) {
                 a->own_rows[own++] = row - range.begin;
-            } else if (place != WEIR_TRAIN_CACHE_MISS) {
-                a->hits[a->hit_count++] = (weir_train_ask){.vertex = place, .type = type, .row = row - range.begin};
-                a->owner_of[row] = owners->rank; /* nobody is asked */
-            } else {
-                a->bytes[owner] += sizeof(weir_train_ask);
+                continue;
             }
+            if (vertex < here)
+                place = asks_find(a, kept, type, vertex, view->before_us[view->groups[node]], row - range.begin, &read);
+            if (place != WEIR_TRAIN_CACHE_MISS) {
+                a->hits[a->hit_count++] =
+                    (weir_train_ask){.vertex = place, .type = (uint16_t)type, .row = row - range.begin};
+                a->parts_of[row] = weir_train_cache_moves(kept.cache, type) ? WEIR_TRAIN_MOVING : 0;
+                a->partly += a->parts_of[row] != 0;
+            }
+            if (a->parts_of[row]) a->bytes[owner] += sizeof(weir_train_ask);
         }
         a->own_ends[type] = own;
     }
 
     for (uint32_t rank = 0; rank < owners->ranks; rank++)
         bytes += a->bytes[rank];
-    WEIR_ASSERT(own + a->hit_count + bytes / sizeof(weir_train_ask) == view->inputs); /* TRAIN-E4 */
+    WEIR_ASSERT(own + a->hit_count - a->partly + bytes / sizeof(weir_train_ask) == view->inputs); /* TRAIN-E4 */
     WEIR_ASSERT(!kept.lookahead || read == a->reads.length);
     err = weir_buf_err(&a->keeps);
     return err ? err : asks_lay_out(a, owners, remote, view, bytes);
@@ -196,116 +207,7 @@ void weir_train_asks_close(weir_train_asks *asks) {
     weir_free(asks->own_rows);
     weir_free(asks->own_ends);
     weir_free(asks->owner_of);
+    weir_free(asks->parts_of);
     weir_free(asks->hits);
     *asks = (weir_train_asks){.bytes = NULL};
-}
-
-/* --- answers ------------------------------------------------------------------------------------------------------ */
-
-size_t weir_train_row_bytes(weir_train_wire wire, const weir_nn_inputs *inputs) {
-    return weir_train_wire_bytes(wire, inputs->width) + inputs->category_count * sizeof(uint32_t);
-}
-
-weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_wire wire, weir_train_answers *answers) {
-    *answers = (weir_train_answers){.wire = wire,
-                                    .lengths = weir_calloc(owners->ranks, sizeof *answers->lengths),
-                                    .received_lengths = weir_calloc(owners->ranks, sizeof *answers->lengths)};
-    if (answers->lengths && answers->received_lengths) return WEIR_OK;
-    weir_train_answers_close(answers);
-    return WEIR_NOMEM(ASKS_NO_MEMORY);
-}
-
-void weir_train_answers_close(weir_train_answers *answers) {
-    weir_buf_free(&answers->answers);
-    weir_buf_free(&answers->numbers);
-    weir_buf_free(&answers->slots);
-    weir_buf_free(&answers->received);
-    weir_free(answers->lengths);
-    weir_free(answers->received_lengths);
-    *answers = (weir_train_answers){.lengths = NULL};
-}
-
-uint64_t weir_train_answers_bytes(const weir_train_answers *answers) {
-    return answers->answers.capacity + answers->numbers.capacity + answers->slots.capacity + answers->received.capacity;
-}
-
-/* Rows of one type, which the source fetches side by side; then one after the other as they go over the wire. */
-static weir_err answers_add(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
-                            const weir_nn_inputs *of, const weir_train_ask *asks, uint32_t count) {
-    uint64_t vertices[ANSWERS_AT_ONCE];
-    int64_t before_us[ANSWERS_AT_ONCE];
-    uint64_t events[ANSWERS_AT_ONCE];
-    size_t numbers = of->width * sizeof(weir_real), slots = of->category_count * sizeof(uint32_t);
-    weir_err err = WEIR_OK;
-    for (uint32_t i = 0; !err && i < count; i++) {
-        err = weir_train_asked(owners, &asks[i], &vertices[i]);
-        before_us[i] = asks[i].before_us;
-        events[i] = asks[i].event;
-    }
-    weir_buf_clear(&a->numbers);
-    weir_buf_clear(&a->slots);
-    weir_real *to = (weir_real *)(void *)weir_buf_reserve(&a->numbers, count * numbers + 1);
-    uint32_t *named = (uint32_t *)(void *)weir_buf_reserve(&a->slots, count * slots + 1);
-    if (!err && !(to && named)) err = WEIR_NOMEM(ASKS_NO_MEMORY);
-    if (err) return err;
-    const weir_sample_vertices rows = {
-        .vertices = vertices, .before_us = before_us, .events = events, .count = count, .type = (uint16_t)asks[0].type};
-    err = weir_inputs_rows(inputs, &rows, to, named);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        char *packed = weir_buf_reserve(&a->answers, weir_train_row_bytes(a->wire, of) + 1);
-        if (!packed) break;
-        weir_train_wire_pack(a->wire, to + (size_t)i * of->width, of->width, packed);
-        weir_buf_commit(&a->answers, weir_train_wire_bytes(a->wire, of->width));
-        weir_buf_append(&a->answers, named + (size_t)i * of->category_count, slots);
-    }
-    return err ? err : weir_buf_err(&a->answers);
-}
-
-weir_err weir_train_answers_exchange(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
-                                     const weir_nn_shape *shape, const weir_buf *asked, const uint64_t *asked_bytes,
-                                     weir_comm *comm) {
-    const char *at = asked->bytes;
-    weir_err err = WEIR_OK;
-    weir_buf_clear(&a->answers);
-    weir_buf_clear(&a->received);
-    for (uint32_t rank = 0; !err && rank < owners->ranks; rank++) {
-        const char *end = at + asked_bytes[rank];
-        size_t before = a->answers.length;
-        while (!err && (size_t)(end - at) >= sizeof(weir_train_ask)) {
-            weir_train_ask asks[ANSWERS_AT_ONCE], first;
-            uint32_t count = 0;
-            uint64_t vertex;
-            memcpy(&first, at, sizeof first);
-            for (; count < ANSWERS_AT_ONCE && (size_t)(end - at) >= sizeof first; count++, at += sizeof first) {
-                memcpy(&asks[count], at, sizeof first);
-                if (asks[count].type != first.type) break;
-            }
-            err = weir_train_asked(owners, &first, &vertex); /* before its type is believed */
-            if (!err) err = answers_add(a, owners, inputs, weir_nn_vertex(shape, first.type), asks, count);
-        }
-        a->lengths[rank] = a->answers.length - before;
-        at = end;
-    }
-    return err ? err : weir_comm_exchange(comm, a->answers.bytes, a->lengths, &a->received, a->received_lengths);
-}
-
-weir_err weir_train_answers_put(const weir_train_answers *a, const weir_nn_shape *shape, const weir_buf *asks,
-                                weir_real *const *numbers, uint32_t *const *slots) {
-    const char *answer = a->received.bytes, *end = answer + a->received.length;
-    for (size_t at = 0; at < asks->length; at += sizeof(weir_train_ask)) {
-        weir_train_ask ask;
-        memcpy(&ask, asks->bytes + at, sizeof ask);
-        const weir_nn_inputs *of = weir_nn_vertex(shape, ask.type);
-        size_t bytes = weir_train_wire_bytes(a->wire, of->width);
-        if ((size_t)(end - answer) < weir_train_row_bytes(a->wire, of))
-            return WEIR_ERR(WEIR_ECORRUPT,
-                            "another rank answered too little; all ranks need the same program and --wire");
-        weir_train_wire_unpack(a->wire, answer, of->width, numbers[ask.type] + (size_t)ask.row * of->width);
-        memcpy(slots[ask.type] + (size_t)ask.row * of->category_count, answer + bytes,
-               of->category_count * sizeof(uint32_t));
-        answer += weir_train_row_bytes(a->wire, of);
-    }
-    if (answer != end)
-        return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too much; all ranks need the same program and --wire");
-    return WEIR_OK;
 }

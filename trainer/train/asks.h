@@ -9,13 +9,12 @@
 #ifndef WEIR_TRAINER_TRAIN_ASKS_H
 #define WEIR_TRAINER_TRAIN_ASKS_H
 
-#include <weir/inference/inputs/inputs.h>
+#include <weir/inference/nn/shape.h>
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/buf.h>
 #include <weir/store/sample/block.h>
 #include <weir/store/snapshot/snapshot.h>
 #include <weir/trainer/train/targets.h>
-#include <weir/trainer/train/wire.h>
 
 /* A plain value; all is borrowed. */
 typedef struct weir_train_owners {
@@ -29,8 +28,9 @@ typedef struct weir_train_ask {
     uint64_t vertex; /* its number, or its index in the whole snapshot */
     int64_t before_us;
     uint64_t event; /* as weir_sample_vertices.events */
-    uint32_t type;
-    uint32_t row; /* of the asker's type */
+    uint16_t type;
+    uint16_t parts; /* of its row: form.h   */
+    uint32_t row;   /* of the asker's type */
 } weir_train_ask;
 
 struct weir_train_cache;
@@ -49,7 +49,9 @@ typedef struct weir_train_asks {
     weir_buf keeps;      /* weir_train_ask: asked for, to be put into the place `vertex` */
     weir_buf reads;      /* weir_train_read, of the lookahead: of the block's rows that others own, in their order */
     uint32_t *owner_of;  /* of each row                                        */
-    size_t row_capacity; /* of own_rows, owner_of and hits                     */
+    uint16_t *parts_of;  /* of each row: what its owner is asked for; 0: nothing */
+    uint32_t partly;     /* hits of which the moving part is asked for           */
+    size_t row_capacity; /* of own_rows, owner_of, parts_of and hits           */
 } weir_train_asks;
 
 /* WEIR_ENOMEM. */
@@ -62,34 +64,11 @@ typedef struct weir_train_kept {
 } weir_train_kept;
 
 /* For the input rows of this block; none of an earlier one are left. remote, view may be NULL: none.
- * WEIR_ECORRUPT an array of the snapshot leads outside; WEIR_ENOMEM. */
-weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *owners, weir_train_kept kept,
-                              const struct weir_train_remote *remote, const weir_block_view *view);
-
-/* Of a row as it goes over the wire: numbers, then slots. */
-size_t weir_train_row_bytes(weir_train_wire wire, const weir_nn_inputs *inputs);
-
-/* Rows on their way to those who have asked for them. What other ranks ask is answered in its order. */
-typedef struct weir_train_answers {
-    weir_buf answers, received;
-    weir_buf numbers, slots;              /* of rows on their way into answers */
-    uint64_t *lengths, *received_lengths; /* to and from each rank */
-    weir_train_wire wire;
-} weir_train_answers;
-
-weir_err weir_train_answers_open(const weir_train_owners *owners, weir_train_wire wire, weir_train_answers *answers);
-void weir_train_answers_close(weir_train_answers *answers);
-/* Of its buffers, with the room that they have. */
-uint64_t weir_train_answers_bytes(const weir_train_answers *answers);
-/* Answers `asked`, so many bytes from each rank, and takes the answers of the others: all ranks together.
- * WEIR_ECORRUPT another rank asked for what is not this one's; errors of the exchange and of the source. */
-weir_err weir_train_answers_exchange(weir_train_answers *answers, const weir_train_owners *owners, weir_inputs *inputs,
-                                     const weir_nn_shape *shape, const weir_buf *asked, const uint64_t *asked_bytes,
-                                     weir_comm *comm);
-/* What came, to where it was asked for: numbers and slots are one a type.  WEIR_ECORRUPT it is too little, or too
- * much. */
-weir_err weir_train_answers_put(const weir_train_answers *answers, const weir_nn_shape *shape, const weir_buf *asks,
-                                weir_real *const *numbers, uint32_t *const *slots);
+ * Nobody is asked for rows of a type without inputs.  WEIR_ECORRUPT an array of the snapshot leads outside;
+ * WEIR_ENOMEM. */
+weir_err weir_train_asks_make(weir_train_asks *asks, const weir_train_owners *owners, const weir_nn_shape *shape,
+                              weir_train_kept kept, const struct weir_train_remote *remote,
+                              const weir_block_view *view);
 
 /* What all ranks call a vertex. A plain value. */
 typedef struct weir_train_name {

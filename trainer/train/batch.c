@@ -19,6 +19,7 @@
 #include <weir/store/base/thread.h>
 #include <weir/store/sample/sampler.h>
 
+#include "answers.h"
 #include "batch.h"
 #include "cache.h"
 #include "deal.h"
@@ -221,12 +222,13 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
     const weir_block_view *view = batch->nn.block;
     m->nth = slice->nth;
     if (!err && view) err = batch_make_keys(m, view);
-    if (!err && o->owners.ranks > 1) err = weir_train_asks_make(&m->asks, &o->owners, o->kept, &m->remote, view);
+    if (!err && o->owners.ranks > 1)
+        err = weir_train_asks_make(&m->asks, &o->owners, o->shape, o->kept, &m->remote, view);
     if (err || !view) return err;
     for (uint32_t step = 0; step < view->steps; step++)
         batch->edges += view->edges[step].count;
     batch->remote = m->asks.asks.length / sizeof(weir_train_ask);
-    batch->cached = m->asks.hit_count;
+    batch->cached = m->asks.hit_count - m->asks.partly;
     batch->rows = view->inputs;
     return WEIR_OK;
 }
@@ -302,7 +304,8 @@ static weir_err batch_put_rows(batch_memory *m, const weir_train_fetcher *f) {
         m->numbers_to[type] = m->types[type].numbers;
         m->slots_to[type] = m->types[type].slots;
     }
-    weir_err err = weir_train_answers_put(&f->answers, m->opts->shape, &m->asks.asks, m->numbers_to, m->slots_to);
+    const weir_train_rows_to to = {m->numbers_to, m->slots_to, NULL};
+    weir_err err = weir_train_answers_put(&f->answers, &m->asks.asks, m->asks.bytes, &to);
     for (size_t at = 0; !err && at < m->asks.keeps.length; at += sizeof(weir_train_ask)) {
         weir_train_ask keep;
         memcpy(&keep, m->asks.keeps.bytes + at, sizeof keep);
@@ -322,9 +325,21 @@ weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fe
     WEIR_ON_ROLE(WORKER);
     weir_err err = batch->own_count ? batch_grow(m) : WEIR_OK;
     if (err || o->owners.ranks == 1) return err;
-    err = weir_train_answers_exchange(&fetcher->answers, &o->owners, fetcher->inputs, o->shape, &m->asked,
-                                      m->asked_bytes, m->channels[WEIR_TRAIN_CHANNEL_ANSWER]);
+    err = weir_train_answers_exchange(&fetcher->answers, &o->owners, fetcher->inputs, &m->asked, m->asked_bytes,
+                                      m->channels[WEIR_TRAIN_CHANNEL_ANSWER]);
     return err ? err : batch_put_rows(m, fetcher);
+}
+
+weir_err weir_train_batch_expect(const weir_train_batch *batch, weir_train_fetcher *fetcher, uint32_t rank,
+                                 uint64_t *askedp, uint64_t *answeredp) {
+    const batch_memory *m = (const batch_memory *)(const void *)batch;
+    const char *at = m->asks.asks.bytes;
+    weir_train_owners owners = m->opts->owners;
+    owners.rank = rank;
+    for (uint32_t before = 0; before < rank; before++)
+        at += m->asks.bytes[before];
+    *askedp = m->asks.bytes[rank];
+    return weir_train_answers_expect(&fetcher->answers, &owners, fetcher->inputs, at, *askedp, answeredp);
 }
 
 /* --- encode: what is not there yet, as floats --------------------------------------------------------------------- */
@@ -552,7 +567,8 @@ weir_err weir_train_fetcher_open(const weir_batches_opts *opts, weir_train_fetch
     weir_train_fetcher *f = weir_calloc(1, sizeof *f);
     if (!f) return WEIR_NOMEM(BATCH_NO_MEMORY);
     f->opts = opts;
-    weir_err err = weir_train_answers_open(&opts->owners, opts->wire, &f->answers);
+    weir_err err =
+        weir_train_answers_open(&opts->owners, opts->shape, opts->wire, !opts->targets->one_time, &f->answers);
     if (!err) err = weir_sample_over_snapshot(opts->owners.snapshot, &f->source);
     if (!err) err = weir_inputs_open(opts->shape, weir_snapshot_schema(opts->owners.snapshot), f->source, &f->inputs);
     if (err) {

@@ -44,6 +44,10 @@ weir_err weir_train_batch_sample(weir_train_batch *batch, weir_train_sampler *sa
 weir_err weir_train_batch_ask(weir_train_batch *batch);
 /* Answers what others asked, and takes their answers: all ranks together.  [worker] */
 weir_err weir_train_batch_answer(weir_train_batch *batch, weir_train_fetcher *fetcher);
+/* What the batch asks this rank for, and what the answers would take, in bytes. Of a whole snapshot: so any process may
+ * count what any rank would send.  [worker] */
+weir_err weir_train_batch_expect(const weir_train_batch *batch, weir_train_fetcher *fetcher, uint32_t rank,
+                                 uint64_t *askedp, uint64_t *answeredp);
 /* Everything that is not there yet; where embeddings are shared, all ranks together tell which they read.  [worker] */
 weir_err weir_train_batch_encode(weir_train_batch *batch, weir_train_fetcher *fetcher);
 

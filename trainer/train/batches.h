@@ -25,9 +25,10 @@
  *             of its batch (what is hidden depends on the batch's number), but for the rounding of another `wire` than
  *             floats.
  *   TRAIN-E3  At most `ahead` batches are in memory.
- *   TRAIN-E4  A row of another rank is asked for once a batch at most, and a rank's own rows are never sent. How far
- *             makers are apart changes nothing, and how many there are no batch: only, where rows stay for coming
- *             batches (lookahead.h), how many of those are looked at.
+ *   TRAIN-E4  A row of another rank is asked for once a batch at most, and what holds of it as of several times is sent
+ *             once (answers.h). A rank's own rows are never sent. How far makers are apart changes nothing, and how
+ *             many there are no batch: only, where rows stay for coming batches (lookahead.h), how many of those are
+ *             looked at.
  *   TRAIN-E5  Of a stream that is closed before its end, every maker still makes the batch that it has memory for, so
  *             that ranks that close it after as many batches have taken part in the same exchanges.
  */

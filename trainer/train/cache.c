@@ -6,6 +6,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
+#include "answers.h"
 #include "cache.h"
 
 #define CACHE_LINE      64u
@@ -16,11 +17,13 @@ typedef struct cache_type {
     uint64_t vertices;
     weir_real *numbers;
     uint32_t *slots;
+    int64_t *spans; /* two a row: from when on, and until before when, it is right; NULL: always */
     uint32_t count;
 } cache_type;
 
 struct weir_train_cache {
     const weir_nn_shape *shape;
+    weir_train_form form;
     cache_type *types;
     uint32_t type_count;
 };
@@ -31,16 +34,20 @@ int weir_train_by_weight(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static bool cache_has_inputs(const weir_nn_shape *shape, uint32_t type) {
-    const weir_nn_inputs *inputs = weir_nn_vertex(shape, type);
-    return inputs->width + inputs->category_count > 0;
+/* Whether rows of the type have anything that may be kept. */
+static bool cache_keeps(const weir_train_cache_opts *o, uint32_t type) {
+    const weir_nn_inputs *inputs = weir_nn_vertex(o->shape, type);
+    bool any = inputs->category_count > 0 || inputs->matrix_count > 0;
+    for (uint32_t i = 0; i < inputs->number_count; i++)
+        any = any || o->targets->one_time || inputs->numbers[i].kind == WEIR_NN_VALUE;
+    return any;
 }
 
-/* Vertices with inputs, of all ranks. */
+/* Vertices of all ranks of which something may be kept. */
 static uint64_t cache_count_vertices(const weir_train_cache_opts *o) {
     uint64_t count = 0;
     for (uint32_t type = 0; type < weir_nn_types(o->shape); type++) {
-        if (!cache_has_inputs(o->shape, type)) continue;
+        if (!cache_keeps(o, type)) continue;
         count += o->owners.part ? (uint64_t)weir_part_starts(o->owners.part, type)[o->owners.ranks]
                                 : weir_snapshot_vertices_of(o->owners.snapshot, type)->count;
     }
@@ -61,7 +68,7 @@ static weir_err cache_choose(const weir_train_cache_opts *o, weir_train_candidat
     weir_err err = weights ? weir_train_weigh(o, weights) : WEIR_NOMEM(CACHE_NO_MEMORY);
     for (uint32_t type = 0; !err && type < types; type++) {
         const weir_snapshot_vertices *v = weir_snapshot_vertices_of(o->owners.snapshot, type);
-        for (uint64_t i = 0; !err && cache_has_inputs(o->shape, type) && i < v->count; i++) {
+        for (uint64_t i = 0; !err && cache_keeps(o, type) && i < v->count; i++) {
             if (!(weights[type][i] > 0) || weir_train_owner(&o->owners, type, i) == o->owners.rank) continue;
             if (!WEIR_GROW(*chosenp, capacity, *countp)) {
                 err = WEIR_NOMEM(CACHE_NO_MEMORY);
@@ -100,7 +107,8 @@ static weir_err cache_open_types(weir_train_cache *cache, const weir_train_cache
         cache_type *t = &cache->types[type];
         t->numbers = weir_calloc((size_t)t->count * inputs->width + 1, sizeof *t->numbers);
         t->slots = weir_calloc((size_t)t->count * inputs->category_count + 1, sizeof *t->slots);
-        if (!t->numbers || !t->slots) return WEIR_NOMEM(CACHE_NO_MEMORY);
+        if (!o->targets->one_time) t->spans = weir_calloc(2 * (size_t)t->count + 1, sizeof *t->spans);
+        if (!t->numbers || !t->slots || (!o->targets->one_time && !t->spans)) return WEIR_NOMEM(CACHE_NO_MEMORY);
     }
     return WEIR_OK;
 }
@@ -112,21 +120,25 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
     weir_inputs *inputs = NULL;
     weir_train_answers answers = {.lengths = NULL};
     weir_buf asks = {0}, asked = {0};
+    const bool timed = !o->targets->one_time;
     uint64_t *bytes = weir_calloc(o->owners.ranks, sizeof *bytes);
     uint64_t *asked_bytes = weir_calloc(o->owners.ranks, sizeof *asked_bytes);
     weir_real **numbers = weir_calloc(cache->type_count, sizeof *numbers);
     uint32_t **slots = weir_calloc(cache->type_count, sizeof *slots);
-    weir_err err = bytes && asked_bytes && numbers && slots ? WEIR_OK : WEIR_NOMEM(CACHE_NO_MEMORY);
+    int64_t **spans = weir_calloc(cache->type_count, sizeof *spans);
+    weir_err err = bytes && asked_bytes && numbers && slots && spans ? WEIR_OK : WEIR_NOMEM(CACHE_NO_MEMORY);
     for (uint32_t rank = 0; !err && rank < o->owners.ranks; rank++) {
         for (size_t i = 0; i < count; i++) {
             const weir_train_candidate *c = &chosen[i];
             if (weir_train_owner(&o->owners, c->type, c->vertex) != rank) continue;
             uint64_t name = c->vertex;
             if (o->owners.part) name = (uint64_t)weir_part_number(o->owners.part, c->type, c->vertex);
+            /* What is known last is what most targets see, and of most vertices all that is ever known. */
             const weir_train_ask ask = {.vertex = name,
-                                        .before_us = o->targets->from_us[WEIR_TARGETS_TRAIN],
+                                        .before_us = o->targets->to_us[WEIR_TARGETS_TRAIN],
                                         .event = WEIR_SAMPLE_NO_TARGET,
-                                        .type = c->type,
+                                        .type = (uint16_t)c->type,
+                                        .parts = timed ? WEIR_TRAIN_FIXED | WEIR_TRAIN_SPAN : WEIR_TRAIN_FIXED,
                                         .row = cache->types[c->type].place_of[c->vertex]};
             weir_buf_append(&asks, &ask, sizeof ask);
             bytes[rank] += sizeof ask;
@@ -134,15 +146,16 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
     }
     if (!err) err = weir_buf_err(&asks);
     if (!err) err = weir_comm_exchange(comm, asks.bytes, bytes, &asked, asked_bytes);
-    if (!err) err = weir_train_answers_open(&o->owners, o->wire, &answers);
+    if (!err) err = weir_train_answers_open(&o->owners, o->shape, o->wire, timed, &answers);
     if (!err) err = weir_sample_over_snapshot(o->owners.snapshot, &source);
     if (!err) err = weir_inputs_open(o->shape, weir_snapshot_schema(o->owners.snapshot), source, &inputs);
-    if (!err) err = weir_train_answers_exchange(&answers, &o->owners, inputs, o->shape, &asked, asked_bytes, comm);
+    if (!err) err = weir_train_answers_exchange(&answers, &o->owners, inputs, &asked, asked_bytes, comm);
     for (uint32_t type = 0; !err && type < cache->type_count; type++) {
         numbers[type] = cache->types[type].numbers;
         slots[type] = cache->types[type].slots;
+        spans[type] = cache->types[type].spans;
     }
-    if (!err) err = weir_train_answers_put(&answers, o->shape, &asks, numbers, slots);
+    if (!err) err = weir_train_answers_put(&answers, &asks, bytes, &(weir_train_rows_to){numbers, slots, spans});
     weir_inputs_close(inputs);
     weir_sample_source_close(source);
     weir_train_answers_close(&answers);
@@ -152,6 +165,7 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
     weir_free(asked_bytes);
     weir_free(numbers);
     weir_free(slots);
+    weir_free(spans);
     return err;
 }
 
@@ -160,14 +174,16 @@ weir_err weir_train_cache_open(const weir_train_cache_opts *o, weir_comm *comm, 
     size_t count = 0;
     *cachep = NULL;
     if (o->policy == WEIR_TRAIN_CACHED_NONE || !(o->share > 0) || o->owners.ranks == 1) return WEIR_OK;
-    if (!o->targets->one_time)
-        return WEIR_ERR(WEIR_EINVAL, "a cache of rows is of graphs without times: here a row depends on the time of "
-                                     "its target; omit --cache");
+    if (o->policy == WEIR_TRAIN_CACHED_AHEAD && !o->targets->one_time)
+        return WEIR_ERR(WEIR_EINVAL,
+                        "--cache-policy ahead is of graphs without times: here what holds of a row depends on the time "
+                        "of its target, which is not known before its owner has said so; use another policy");
     if (o->policy == WEIR_TRAIN_CACHED_AHEAD) return WEIR_OK;
     weir_train_cache *cache = weir_calloc(1, sizeof *cache);
     if (!cache) return WEIR_NOMEM(CACHE_NO_MEMORY);
     cache->shape = o->shape;
-    weir_err err = cache_choose(o, &chosen, &count);
+    weir_err err = weir_train_form_open(o->shape, o->wire, !o->targets->one_time, &cache->form);
+    if (!err) err = cache_choose(o, &chosen, &count);
     if (!err) err = cache_open_types(cache, o, chosen, count);
     if (!err) err = cache_fetch(cache, o, comm, chosen, count);
     weir_free(chosen);
@@ -185,7 +201,9 @@ void weir_train_cache_close(weir_train_cache *cache) {
         weir_free(cache->types[type].place_of);
         weir_free(cache->types[type].numbers);
         weir_free(cache->types[type].slots);
+        weir_free(cache->types[type].spans);
     }
+    weir_train_form_close(&cache->form);
     weir_free(cache->types);
     weir_free(cache);
 }
@@ -195,13 +213,23 @@ uint64_t weir_train_cache_bytes(const weir_train_cache *cache) {
     for (uint32_t type = 0; cache && type < cache->type_count; type++) {
         const cache_type *t = &cache->types[type];
         bytes += t->vertices * sizeof *t->place_of +
-                 t->count * weir_train_row_bytes(WEIR_TRAIN_WIRE_FLOATS, weir_nn_vertex(cache->shape, type));
+                 t->count * weir_train_row_bytes(weir_nn_vertex(cache->shape, type)) +
+                 (t->spans ? 2 * t->count * sizeof *t->spans : 0);
     }
     return bytes;
 }
 
-uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex) {
-    return cache ? cache->types[type].place_of[vertex] : WEIR_TRAIN_CACHE_MISS;
+uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex, int64_t before_us) {
+    if (!cache) return WEIR_TRAIN_CACHE_MISS;
+    const cache_type *t = &cache->types[type];
+    const uint32_t place = t->place_of[vertex];
+    if (place == WEIR_TRAIN_CACHE_MISS || !t->spans) return place;
+    const int64_t *span = &t->spans[2 * (size_t)place];
+    return span[0] <= before_us && before_us < span[1] ? place : WEIR_TRAIN_CACHE_MISS;
+}
+
+bool weir_train_cache_moves(const weir_train_cache *cache, uint32_t type) {
+    return cache && cache->form.types[type].moving > 0;
 }
 
 void weir_train_cache_ahead(const weir_train_cache *cache, uint32_t type, uint64_t vertex) {
@@ -220,6 +248,6 @@ void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_
     const weir_nn_inputs *inputs = weir_nn_vertex(cache->shape, type);
     const cache_type *t = &cache->types[type];
     WEIR_ASSERT(place < t->count);
-    memcpy(numbers, t->numbers + (size_t)place * inputs->width, inputs->width * sizeof *numbers);
-    memcpy(slots, t->slots + (size_t)place * inputs->category_count, inputs->category_count * sizeof *slots);
+    weir_train_form_copy(&cache->form, type, t->numbers + (size_t)place * inputs->width,
+                         t->slots + (size_t)place * inputs->category_count, numbers, slots);
 }

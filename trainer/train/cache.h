@@ -3,8 +3,9 @@
  * cache.h - rows of other ranks' vertices that a rank keeps from the beginning, so that no batch asks for them. Private
  * to this folder. What changes while batches come is in lookahead.h.
  *
- * Of a graph that stands still only: there all targets have one time, and a vertex has one row. Where times differ a
- * row is as of its target's time, and one from a cache would be wrong.
+ * Where targets have several times, what is kept of a row is what holds while nothing new is known of its vertex, with
+ * the times between which that is so: it is a row's fixed part (form.h) as of those times alone. Ages and aggregates
+ * are asked for as of each target's.
  */
 #ifndef WEIR_TRAINER_TRAIN_CACHE_H
 #define WEIR_TRAINER_TRAIN_CACHE_H
@@ -38,16 +39,20 @@ typedef struct weir_train_cache_opts {
 uint64_t weir_train_cache_rows(const weir_train_cache_opts *opts);
 /* Chooses the rows and asks their owners for them: all ranks together. *cachep NULL: nothing is to be kept from the
  * beginning.
- * WEIR_EINVAL the graph does not stand still; WEIR_ENOMEM; errors of the exchange and of the source.  [main] */
+ * WEIR_EINVAL a lookahead where targets have several times; WEIR_ENOMEM; errors of the exchange and of the source.
+ * [main] */
 weir_err weir_train_cache_open(const weir_train_cache_opts *opts, weir_comm *comm, weir_train_cache **cachep);
-void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here, in find, ahead and bytes */
-/* The place of the row of this vertex of the snapshot, or WEIR_TRAIN_CACHE_MISS. */
-uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex);
+void weir_train_cache_close(weir_train_cache *cache); /* NULL is allowed, here, in find, moves, ahead and bytes */
+/* The place of what holds of the row of this vertex of the snapshot as of this time, or WEIR_TRAIN_CACHE_MISS. */
+uint32_t weir_train_cache_find(const weir_train_cache *cache, uint32_t type, uint64_t vertex, int64_t before_us);
+/* Whether rows of the type have a part that moves with time, which is not kept. */
+bool weir_train_cache_moves(const weir_train_cache *cache, uint32_t type);
 /* Fetches from memory what a find, or a copy, a few vertices later will read: they lie anywhere. */
 void weir_train_cache_ahead(const weir_train_cache *cache, uint32_t type, uint64_t vertex);
 void weir_train_cache_ahead_row(const weir_train_cache *cache, uint32_t type, uint32_t place);
 /* Rows and places. */
 uint64_t weir_train_cache_bytes(const weir_train_cache *cache);
+/* Of the row: its columns that move are left as they are. */
 void weir_train_cache_copy(const weir_train_cache *cache, uint32_t type, uint32_t place, weir_real *numbers,
                            uint32_t *slots);
 

@@ -6,6 +6,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/base/thread.h>
 
+#include "form.h"
 #include "lookahead.h"
 
 #define LOOKAHEAD_NO_MEMORY "for rows that stay for coming batches; lower --cache"
@@ -38,7 +39,7 @@ weir_err weir_train_lookahead_open(const weir_train_cache_opts *o, uint32_t make
     a->begins = weir_calloc(types, sizeof *a->begins);
     weir_err err = a->begins ? WEIR_OK : WEIR_NOMEM(LOOKAHEAD_NO_MEMORY);
     for (uint32_t type = 0; !err && type < types; type++) {
-        size_t bytes = weir_train_row_bytes(WEIR_TRAIN_WIRE_FLOATS, weir_nn_vertex(o->shape, type));
+        size_t bytes = weir_train_row_bytes(weir_nn_vertex(o->shape, type));
         a->begins[type] = vertices;
         vertices += weir_snapshot_vertices_of(o->owners.snapshot, type)->count;
         if (bytes > a->row_bytes) a->row_bytes = bytes;
@@ -77,6 +78,7 @@ uint32_t weir_train_lookahead_row(const weir_train_lookahead *ahead, uint32_t ty
 
 weir_err weir_train_lookahead_list(const weir_train_lookahead *ahead, const weir_block_view *view, weir_buf *rows) {
     for (uint32_t type = 0; type < view->types; type++) {
+        if (weir_train_row_bytes(weir_nn_vertex(ahead->shape, type)) == 0) continue; /* nobody is asked */
         uint64_t here = weir_snapshot_vertices_of(ahead->owners.snapshot, type)->count;
         for (uint32_t row = view->input_ranges[type].begin; row < view->input_ranges[type].end; row++) {
             uint64_t vertex = view->vertices[view->input_nodes[row]];

@@ -16,7 +16,9 @@
 #include <weir/store/base/thread.h>
 #include <weir/trainer/train/plan.h>
 
+#include "asks.h"
 #include "batch.h"
+#include "form.h"
 #include "remote.h"
 #include "targets_private.h"
 #include "training_private.h"
@@ -100,27 +102,26 @@ static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_ba
     }
     for (uint32_t type = 0; type < view->types; type++)
         bytes += (view->input_ranges[type].end - view->input_ranges[type].begin) *
-                 weir_train_row_bytes(WEIR_TRAIN_WIRE_FLOATS, weir_nn_vertex(shape, type));
+                 weir_train_row_bytes(weir_nn_vertex(shape, type));
     return bytes + view->inputs * 3 * sizeof(uint32_t) + batch->remote * 2 * sizeof(weir_train_ask);
 }
 
 /* Who asks sends asks, and who owns a row sends it; of ranks that are pretended. */
-static void plan_pretend_to_send(const plan_trial *p, plan_pass *pass, uint32_t rank, plan_tally *tally) {
-    const weir_block_view *view = p->batch->nn.block;
-    const weir_train_owners *owners = &pass->opts.owners;
+static weir_err plan_pretend_to_send(plan_trial *p, plan_pass *pass, uint32_t rank, plan_tally *tally) {
+    const uint32_t ranks = pass->opts.owners.ranks;
     uint64_t answers = 0;
-    for (uint32_t type = 0; owners->ranks > 1 && type < view->types; type++) {
-        size_t bytes = weir_train_row_bytes(pass->opts.wire, weir_nn_vertex(p->t->shape, type));
-        for (uint32_t row = view->input_ranges[type].begin; row < view->input_ranges[type].end; row++) {
-            uint32_t owner = weir_train_owner(owners, type, view->vertices[view->input_nodes[row]]);
-            if (owner == rank) continue;
-            pass->sent[rank] += sizeof(weir_train_ask);
-            pass->sent[owner] += (double)bytes;
-            answers += bytes;
-        }
+    if (ranks == 1) return WEIR_OK;
+    for (uint32_t owner = 0; owner < ranks; owner++) {
+        uint64_t asked, answered;
+        weir_err err = weir_train_batch_expect(p->batch, p->fetcher, owner, &asked, &answered);
+        if (err) return err;
+        pass->sent[rank] += (double)asked;
+        pass->sent[owner] += (double)answered;
+        answers += answered;
     }
-    if (owners->ranks > 1) answers += answers + answers / (owners->ranks - 1); /* answers others; a rank at a time */
+    answers += answers + answers / (ranks - 1); /* answers others; a rank at a time */
     if (answers > tally->exchanged) tally->exchanged = answers;
+    return WEIR_OK;
 }
 
 /* What the stages that talk have sent and received since the last call, and what they hold of it. */
@@ -214,7 +215,7 @@ static weir_err plan_try(plan_trial *p, plan_pass *pass, uint32_t number, uint32
     weir_err err = weir_train_batch_sample(p->batch, p->sampler, &slice);
     at_us[PLAN_ASK] = weir_clock_mono_us(clock);
     if (!err && p->batch->own_count) plan_count_memory(p, tally);
-    if (!err && p->batch->own_count && p->plan->pretended) plan_pretend_to_send(p, pass, rank, tally);
+    if (!err && p->batch->own_count && p->plan->pretended) err = plan_pretend_to_send(p, pass, rank, tally);
     counting_us = weir_clock_mono_us(clock) - at_us[PLAN_ASK];
     if (p->plan->pretended) { /* it reads what others would answer */
         pass->opts.owners.rank = 0;

@@ -195,7 +195,8 @@ static weir_err remote_answer_rank(remote_source *s, const char *at, const char 
                 return WEIR_ERR(WEIR_ECORRUPT, "another rank asked for edges of step %u of %u" REMOTE_SAME_PARTS,
                                 ask.step, s->step_count);
             step = ask.step;
-            const weir_train_ask vertex = {.vertex = ask.number, .type = remote_parent_type(s, &s->steps[step])};
+            const weir_train_ask vertex = {.vertex = ask.number,
+                                           .type = (uint16_t)remote_parent_type(s, &s->steps[step])};
             err = weir_train_asked(&s->opts.owners, &vertex, &parents[count].vertex);
             parents[count].before_us = ask.before_us;
             parents[count].key = ask.key;

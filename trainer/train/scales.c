@@ -13,6 +13,7 @@
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
 
+#include "form.h"
 #include "remote.h"
 #include "training_private.h"
 
@@ -53,10 +54,12 @@ static int scales_row_order(const void *a, const void *b) {
     return x->event < y->event ? -1 : x->event > y->event;
 }
 
-static weir_err scales_collect_rows(scales_survey *s, weir_comm *comm, const weir_block_view *view) {
+static weir_err scales_collect_rows(scales_survey *s, const weir_nn_shape *shape, weir_comm *comm,
+                                    const weir_block_view *view) {
     weir_buf_clear(&s->rows);
-    weir_err err = weir_train_asks_make(&s->asks, &s->owners, (weir_train_kept){.cache = NULL}, &s->told, view);
+    weir_err err = weir_train_asks_make(&s->asks, &s->owners, shape, (weir_train_kept){.cache = NULL}, &s->told, view);
     for (uint32_t type = 0, at = 0; !err && view && type < view->types; type++) {
+        if (weir_train_row_bytes(weir_nn_vertex(shape, type)) == 0) at = s->asks.own_ends[type];
         for (; at < s->asks.own_ends[type]; at++) {
             uint32_t node = view->input_nodes[view->input_ranges[type].begin + s->asks.own_rows[at]];
             const scales_row row = {.vertex = view->vertices[node],
@@ -172,7 +175,7 @@ static weir_err scales_look_around(const weir_trained *t, weir_nn_learner *learn
             weir_block_inputs(s->sampler, s->block, true);
             view = weir_block_look(s->block);
         }
-        err = scales_collect_rows(s, t->comm, view);
+        err = scales_collect_rows(s, t->shape, t->comm, view);
         if (!err) err = scales_learn_rows(s, learner);
         if (!err && view) err = scales_learn_edges(s, view, learner);
     }

@@ -46,7 +46,7 @@ static weir_err simulate_batch(simulate_draw *s, const uint32_t *list, uint64_t 
 }
 
 weir_err weir_train_simulate(const weir_train_cache_opts *o, double **weights) {
-    weir_sample_opts of = {.targets_max = o->batch, .window = weir_nn_window(o->shape), .shared = true};
+    weir_sample_opts of = {.targets_max = o->batch, .window = weir_nn_window(o->shape), .shared = o->targets->one_time};
     simulate_draw s = {.opts = o,
                        .own = weir_calloc(o->batch, sizeof *s.own),
                        .list = weir_calloc(o->targets->ends[WEIR_TARGETS_TRAIN] + 1, sizeof *s.list)};

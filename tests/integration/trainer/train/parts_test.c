@@ -659,10 +659,8 @@ static void sentences(void **state) {
     refused(1, program, snapshot, usual, "give the snapshot or --parts");
     refused(1, ranks_train_program(), snapshot, (const char *const[]){"--cache", "0.5", NULL}, "but there is one rank");
     refused(2, program, NULL, (const char *const[]){"--cache-policy", "halo", NULL}, "give --cache X, too");
-    refused(2, program, NULL, (const char *const[]){"--cache", "0.5", NULL},
-            "a cache of rows is of graphs without times");
     refused(2, program, NULL, (const char *const[]){"--cache", "0.5", "--cache-policy", "ahead", NULL},
-            "a cache of rows is of graphs without times");
+            "ahead is of graphs without times");
     refused(2, program, NULL, (const char *const[]){"--plan", "--cache", "0.5", "--cache-policy", "ahead", NULL},
             "plan with vip");
     refused(1, ranks_train_program(), alone, usual,

@@ -572,6 +572,30 @@ static void same_values_of(world *w, const counting *c, uint16_t type, uint64_t 
     }
 }
 
+/* For how long the source says that a vertex's row stays: as of any time in between it is this one, as of any other it
+ * is another, or there is none. */
+static void same_within_span(world *w, weir_sample_source *flat, uint16_t type, uint64_t index) {
+    const weir_snapshot_vertices *v = weir_snapshot_vertices_of(w->snapshot, type);
+    const int64_t at_us = some_moment(w, w->all_from_us), other_us = some_moment(w, w->all_from_us);
+    const weir_sample_vertices of = {
+        .vertices = &index, .before_us = &at_us, .count = 1, .type = type, .targets = below(w, 2) > 0};
+    uint64_t row = 0, other = 0;
+    int64_t since_us, until_us;
+    assert_ok(flat->spans(flat, &of, &since_us, &until_us));
+    assert_true(since_us <= at_us && at_us < until_us);
+    const bool seen = weir_snapshot_span(&v->rows, index, at_us + of.targets, &row);
+    const int64_t moments_us[] = {other_us, since_us, since_us - (since_us > INT64_MIN), until_us - 1, until_us};
+    for (size_t i = 0; v->column_count && i < sizeof moments_us / sizeof *moments_us; i++) {
+        const int64_t t = moments_us[i];
+        if (t == INT64_MIN || t >= INT64_MAX - 1) continue;
+        const bool there = weir_snapshot_span(&v->rows, index, t + of.targets, &other), same = there && other == row;
+        if (since_us <= t && t < until_us ? there != seen || (seen && !same) : seen && same)
+            fail_msg("vertex %llu of type %u before %lld, from %lld until %lld: as of %lld it is otherwise",
+                     (unsigned long long)index, type, (long long)at_us, (long long)since_us, (long long)until_us,
+                     (long long)t);
+    }
+}
+
 /* Also in the very moment of a label, of whatever vertex. */
 static int64_t moment_of_a_label(world *w) {
     const weir_snapshot_labels *l = weir_snapshot_labels_of(w->snapshot, 0);
@@ -588,8 +612,10 @@ static void same_aggregates(world *w) {
     assert_ok(weir_aggregates_open(w->schema, flat, &c.flat));
     for (uint16_t type = 0; type < TYPES; type++)
         for (uint64_t i = 0; i < weir_snapshot_vertices_of(w->snapshot, type)->count; i++)
-            for (unsigned moment = 0; moment < MOMENTS; moment++)
+            for (unsigned moment = 0; moment < MOMENTS; moment++) {
                 same_values_of(w, &c, type, i, moment_of_a_label(w));
+                same_within_span(w, flat, type, i);
+            }
     weir_aggregates_close(c.live);
     weir_aggregates_close(c.flat);
     weir_sample_source_close(live);

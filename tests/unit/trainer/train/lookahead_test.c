@@ -28,6 +28,8 @@ typedef struct world {
     weir_buf reads[BATCHES]; /* weir_train_read */
 } world;
 
+static const weir_targets still = {.one_time = true};
+
 typedef struct maker {
     world *w;
     uint32_t number;
@@ -45,7 +47,8 @@ static void world_open(world *w, uint32_t makers, uint32_t batches) {
     opts.step_count =
         weir_train_steps(schema, LEARN_TASK_BAD, &(weir_train_reach){.fanouts = fanouts, .layers = 1}, NULL, steps, 8);
     assert_ok(weir_nn_shape_open(schema, &opts, &w->shape));
-    const weir_train_cache_opts kept = {.shape = w->shape, .owners = {w->snapshot, NULL, 0, 2}, .share = SHARE};
+    const weir_train_cache_opts kept = {
+        .shape = w->shape, .owners = {w->snapshot, NULL, 0, 2}, .share = SHARE, .targets = &still};
     assert_ok(weir_train_lookahead_open(&kept, makers, &w->ahead));
     w->vertices = (uint32_t)weir_snapshot_vertices_of(w->snapshot, PERSON)->count;
     w->width = weir_nn_vertex(w->shape, PERSON)->width;
@@ -129,7 +132,8 @@ static void as_one_thread(uint32_t makers, uint32_t batches) {
     for (uint32_t i = 0; i < makers; i++)
         weir_thread_join(of[i].thread);
 
-    const weir_train_cache_opts kept = {.shape = w.shape, .owners = {w.snapshot, NULL, 0, 2}, .share = SHARE};
+    const weir_train_cache_opts kept = {
+        .shape = w.shape, .owners = {w.snapshot, NULL, 0, 2}, .share = SHARE, .targets = &still};
     uint32_t horizon = weir_train_lookahead_horizon(w.ahead), rows = 0;
     uint64_t places = weir_train_cache_rows(&kept);
     assert_true(horizon % makers == 0 && places > 0);
@@ -178,7 +182,8 @@ static void a_stream_may_end_before_the_horizon(void **state) {
 static weir_err open_once(void *context) {
     const world *w = context;
     weir_train_lookahead *ahead;
-    const weir_train_cache_opts kept = {.shape = w->shape, .owners = {w->snapshot, NULL, 0, 2}, .share = SHARE};
+    const weir_train_cache_opts kept = {
+        .shape = w->shape, .owners = {w->snapshot, NULL, 0, 2}, .share = SHARE, .targets = &still};
     weir_err err = weir_train_lookahead_open(&kept, 2, &ahead);
     weir_train_lookahead_close(ahead);
     return err;

@@ -36,6 +36,9 @@ void weir_inputs_close(weir_inputs *inputs); /* NULL is allowed */
 /* Vertices of one type, however many. numbers: count x width; slots: count x categories. Whether they are of the
  * targets' type is found here. Errors of the source.  [owner] */
 weir_err weir_inputs_rows(weir_inputs *inputs, const weir_sample_vertices *of, weir_real *numbers, uint32_t *slots);
+/* For how long what is known of each, aggregates and ages apart, is what it is as of its own time: source.h. However
+ * many; the source can tell. Errors of the source.  [owner] */
+weir_err weir_inputs_spans(weir_inputs *inputs, const weir_sample_vertices *of, int64_t *since_us, int64_t *until_us);
 /* Input rows of one type of a block, each to its place among numbers and slots. rows: count of them, by their places;
  * NULL: all.  [owner] */
 weir_err weir_inputs_block(weir_inputs *inputs, const weir_block_view *view, uint32_t type, const uint32_t *rows,

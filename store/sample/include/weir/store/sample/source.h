@@ -145,6 +145,10 @@ struct weir_sample_source {
      * have gone through float, because that is what a snapshot keeps. Texts are borrowed until the next call.  NULL:
      * it cannot tell, as plain arrays, which have no schema. */
     weir_err (*features)(weir_sample_source *source, const weir_sample_vertices *of, weir_value *values);
+    /* For how long `features` and `there` say of each what they say as of its own time: whoever asks as of a time from
+     * since_us on, and before until_us, is told the same.  NULL: it cannot tell.  WEIR_ECORRUPT over a snapshot: no
+     * such vertex. */
+    weir_err (*spans)(weir_sample_source *source, const weir_sample_vertices *of, int64_t *since_us, int64_t *until_us);
     /* What a label on vertices had told of each before its own time, strictly, of targets too: the newest label of the
      * life that the vertex has then, as an index of the label's values; WEIR_SCHEMA_NONE: nothing was told.  NULL: it
      * has no labels, as plain arrays.  WEIR_ECORRUPT over a snapshot: no such vertex or value. */

@@ -237,6 +237,9 @@ weir_err weir_snapshot_check_vertex(const weir_snapshot *snapshot, uint32_t type
  * times. Found out once, by a walk over all lives that ends at the first that is otherwise.  [any] */
 bool weir_snapshot_lives_alike(const weir_snapshot *snapshot, uint32_t type);
 bool weir_snapshot_span(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, uint64_t *placep);
+/* Narrows [since_us, until_us) to those times before which the same is in force as before this one. */
+void weir_snapshot_span_bounds(const weir_snapshot_spans *spans, uint64_t vertex, int64_t before_us, int64_t *since_us,
+                               int64_t *until_us);
 /* Of the labels [begin, end) of one vertex, newest first, those of the life at this position of `lives`. */
 void weir_snapshot_labels_of_life(const weir_snapshot_vertices *vertices, uint64_t vertex, uint64_t life,
                                   const weir_snapshot_labels *labels, uint64_t *beginp, uint64_t *endp);

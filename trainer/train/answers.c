@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * answers.c - what other ranks ask for: looked up, compared with what they were told already, computed and packed,
+ * some hundred rows of one type at a time, which the source fetches side by side.
+ */
+#include <string.h>
+
+#include <weir/store/base/alloc.h>
+#include <weir/store/base/assert.h>
+
+#include "answers.h"
+
+#define ANSWERS_NO_MEMORY "for a batch; lower --batch or the fan-outs"
+#define ANSWERS_AT_ONCE   256u
+#define ANSWERS_OWN       UINT32_MAX /* in place of an earlier ask: the fixed part follows */
+#define ANSWERS_NO_ROW    UINT32_MAX /* in place of a computed row                         */
+#define ANSWERS_ARENA_MAX ((size_t)1 << 34)
+
+/* A fixed part that a rank was told of. */
+typedef struct answers_told {
+    uint32_t tag;
+    uint32_t ask; /* of that rank: the first that it was told with */
+    uint64_t vertex;
+    int64_t since_us;
+    uint32_t type;
+} answers_told;
+
+typedef struct answers_chunk {
+    weir_train_ask asks[ANSWERS_AT_ONCE]; /* of one type */
+    uint32_t count;
+    uint64_t vertices[ANSWERS_AT_ONCE], events[ANSWERS_AT_ONCE];
+    int64_t before_us[ANSWERS_AT_ONCE], since_us[ANSWERS_AT_ONCE], until_us[ANSWERS_AT_ONCE];
+    uint32_t like[ANSWERS_AT_ONCE]; /* the earlier ask with this fixed part, or ANSWERS_OWN */
+    uint32_t row[ANSWERS_AT_ONCE];  /* among those that are computed, or ANSWERS_NO_ROW     */
+} answers_chunk;
+
+weir_err weir_train_answers_open(const weir_train_owners *owners, const weir_nn_shape *shape, weir_train_wire wire,
+                                 bool timed, weir_train_answers *answers) {
+    *answers = (weir_train_answers){.lengths = weir_calloc(owners->ranks, sizeof *answers->lengths),
+                                    .received_lengths = weir_calloc(owners->ranks, sizeof *answers->received_lengths)};
+    bool all = answers->lengths && answers->received_lengths;
+    weir_err err = all ? weir_train_form_open(shape, wire, timed, &answers->form) : WEIR_NOMEM(ANSWERS_NO_MEMORY);
+    if (!err) err = weir_arena_open(ANSWERS_ARENA_MAX, &answers->arena);
+    if (err) weir_train_answers_close(answers);
+    return err;
+}
+
+void weir_train_answers_close(weir_train_answers *answers) {
+    weir_train_form_close(&answers->form);
+    weir_buf_free(&answers->answers);
+    weir_buf_free(&answers->numbers);
+    weir_buf_free(&answers->slots);
+    weir_buf_free(&answers->received);
+    weir_arena_close(answers->arena);
+    weir_free(answers->lengths);
+    weir_free(answers->received_lengths);
+    *answers = (weir_train_answers){.lengths = NULL};
+}
+
+uint64_t weir_train_answers_bytes(const weir_train_answers *answers) {
+    return answers->answers.capacity + answers->numbers.capacity + answers->slots.capacity +
+           answers->received.capacity + answers->told.capacity * sizeof(answers_told);
+}
+
+/* --- to others ---------------------------------------------------------------------------------------------------- */
+
+/* The asks from here on that are of one type. An ask is looked at before its type is believed. */
+static weir_err answers_take(answers_chunk *c, const weir_train_owners *owners, const char **atp, const char *end) {
+    weir_err err = WEIR_OK;
+    for (c->count = 0; !err && c->count < ANSWERS_AT_ONCE; c->count++) {
+        const uint32_t i = c->count;
+        if ((size_t)(end - *atp) < sizeof *c->asks) break;
+        memcpy(&c->asks[i], *atp, sizeof *c->asks);
+        if (c->asks[i].type != c->asks[0].type) break;
+        err = weir_train_asked(owners, &c->asks[i], &c->vertices[i]);
+        c->before_us[i] = c->asks[i].before_us;
+        c->events[i] = c->asks[i].event;
+        c->like[i] = ANSWERS_OWN;
+        *atp += sizeof *c->asks;
+    }
+    return err;
+}
+
+/* Finds the fixed parts that the rank was told of with an earlier ask, and notes the others. first: which of the rank's
+ * asks the chunk begins with. */
+static weir_err answers_compare(weir_train_answers *a, answers_chunk *c, uint32_t first) {
+    if (!weir_table_reserve(&a->told, a->told.count + c->count, sizeof(answers_told)))
+        return WEIR_NOMEM(ANSWERS_NO_MEMORY);
+    for (uint32_t i = 0; i < c->count; i++) {
+        const uint64_t name[3] = {c->vertices[i], (uint64_t)c->since_us[i], c->asks[i].type};
+        const uint64_t hash = weir_xxh3(name, sizeof name, 0);
+        if (!(c->asks[i].parts & WEIR_TRAIN_FIXED)) continue;
+        answers_told *t = weir_table_first(&a->told, hash, sizeof *t);
+        while (t && (t->vertex != c->vertices[i] || t->since_us != c->since_us[i] || t->type != c->asks[i].type))
+            t = weir_table_next(&a->told, t, sizeof *t);
+        if (t) {
+            c->like[i] = t->ask;
+            continue;
+        }
+        t = weir_table_add(&a->told, hash, sizeof *t);
+        t->ask = first + i;
+        t->vertex = c->vertices[i];
+        t->since_us = c->since_us[i];
+        t->type = c->asks[i].type;
+    }
+    return WEIR_OK;
+}
+
+/* Rows of which anything is to be said. */
+static weir_err answers_compute(weir_train_answers *a, weir_inputs *inputs, answers_chunk *c) {
+    const uint32_t type = c->asks[0].type;
+    const weir_train_form_type *t = &a->form.types[type];
+    const size_t width = t->fixed + t->moving;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        bool fixed = c->asks[i].parts & WEIR_TRAIN_FIXED && c->like[i] == ANSWERS_OWN,
+             moving = c->asks[i].parts & WEIR_TRAIN_MOVING && t->moving;
+        c->row[i] = fixed || moving ? count : ANSWERS_NO_ROW;
+        if (c->row[i] == ANSWERS_NO_ROW) continue;
+        c->vertices[count] = c->vertices[i];
+        c->before_us[count] = c->before_us[i];
+        c->events[count++] = c->events[i];
+    }
+    weir_buf_clear(&a->numbers);
+    weir_buf_clear(&a->slots);
+    weir_real *numbers = (weir_real *)(void *)weir_buf_reserve(&a->numbers, count * width * sizeof *numbers + 1);
+    uint32_t *slots = (uint32_t *)(void *)weir_buf_reserve(&a->slots, count * t->categories * sizeof *slots + 1);
+    if (!numbers || !slots) return WEIR_NOMEM(ANSWERS_NO_MEMORY);
+    const weir_sample_vertices rows = {.vertices = c->vertices,
+                                       .before_us = c->before_us,
+                                       .events = c->events,
+                                       .count = count,
+                                       .type = (uint16_t)type};
+    return weir_inputs_rows(inputs, &rows, numbers, slots);
+}
+
+/* What of the row follows, and how long it and what stands before it are. */
+static unsigned answers_parts(const weir_train_answers *a, const weir_train_ask *ask, uint32_t like, size_t *headp,
+                              size_t *bytesp) {
+    unsigned parts = ask->parts & WEIR_TRAIN_ROW;
+    *headp = ask->parts & WEIR_TRAIN_SPAN ? 2 * sizeof(int64_t) : 0;
+    if (a->form.timed && parts & WEIR_TRAIN_FIXED) *headp += sizeof like;
+    if (like != ANSWERS_OWN) parts &= ~(unsigned)WEIR_TRAIN_FIXED;
+    *bytesp = weir_train_form_bytes(&a->form, ask->type, parts);
+    return parts;
+}
+
+static weir_err answers_write(weir_train_answers *a, const answers_chunk *c) {
+    const uint32_t type = c->asks[0].type;
+    const weir_train_form_type *t = &a->form.types[type];
+    const weir_real *numbers = (const weir_real *)(const void *)a->numbers.bytes;
+    const uint32_t *slots = (const uint32_t *)(const void *)a->slots.bytes;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const weir_train_ask *ask = &c->asks[i];
+        size_t head, bytes;
+        const unsigned parts = answers_parts(a, ask, c->like[i], &head, &bytes);
+        if (ask->parts & WEIR_TRAIN_SPAN) {
+            weir_buf_append(&a->answers, &c->since_us[i], sizeof c->since_us[i]);
+            weir_buf_append(&a->answers, &c->until_us[i], sizeof c->until_us[i]);
+        }
+        if (a->form.timed && ask->parts & WEIR_TRAIN_FIXED)
+            weir_buf_append(&a->answers, &c->like[i], sizeof c->like[i]);
+        if (c->row[i] == ANSWERS_NO_ROW) continue;
+        char *packed = weir_buf_reserve(&a->answers, bytes + 1);
+        if (!packed) break;
+        weir_train_form_pack(&a->form, type, parts, numbers + (size_t)c->row[i] * (t->fixed + t->moving),
+                             slots + (size_t)c->row[i] * t->categories, packed);
+        weir_buf_commit(&a->answers, bytes);
+    }
+    return weir_buf_err(&a->answers);
+}
+
+/* The next asks of one rank, compared with those before. first: how many there were. */
+static weir_err answers_next(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
+                             uint32_t first, const char **atp, const char *end, answers_chunk *c) {
+    if (first == 0) {
+        weir_arena_reset(a->arena);
+        a->told = (weir_table){.arena = a->arena};
+    }
+    weir_err err = answers_take(c, owners, atp, end);
+    if (err || !a->form.timed) return err;
+    const weir_sample_vertices of = {
+        .vertices = c->vertices, .before_us = c->before_us, .count = c->count, .type = c->asks[0].type};
+    err = weir_inputs_spans(inputs, &of, c->since_us, c->until_us);
+    return err ? err : answers_compare(a, c, first);
+}
+
+weir_err weir_train_answers_expect(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
+                                   const char *asks, uint64_t bytes, uint64_t *expectedp) {
+    const char *at = asks, *end = asks + bytes;
+    answers_chunk c = {.count = 0};
+    weir_err err = WEIR_OK;
+    *expectedp = 0;
+    for (uint32_t first = 0; !err && (size_t)(end - at) >= sizeof *c.asks; first += c.count) {
+        err = answers_next(a, owners, inputs, first, &at, end, &c);
+        for (uint32_t i = 0; !err && i < c.count; i++) {
+            size_t head, rest;
+            answers_parts(a, &c.asks[i], c.like[i], &head, &rest);
+            *expectedp += head + rest;
+        }
+    }
+    return err;
+}
+
+/* To one rank. */
+static weir_err answers_make(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
+                             const char *at, const char *end) {
+    answers_chunk c = {.count = 0};
+    weir_err err = WEIR_OK;
+    for (uint32_t first = 0; !err && (size_t)(end - at) >= sizeof *c.asks; first += c.count) {
+        err = answers_next(a, owners, inputs, first, &at, end, &c);
+        if (!err) err = answers_compute(a, inputs, &c);
+        if (!err) err = answers_write(a, &c);
+    }
+    return err;
+}
+
+weir_err weir_train_answers_exchange(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
+                                     const weir_buf *asked, const uint64_t *asked_bytes, weir_comm *comm) {
+    const char *at = asked->bytes;
+    weir_err err = WEIR_OK;
+    weir_buf_clear(&a->answers);
+    weir_buf_clear(&a->received);
+    for (uint32_t rank = 0; !err && rank < owners->ranks; rank++) {
+        size_t before = a->answers.length;
+        err = answers_make(a, owners, inputs, at, at + asked_bytes[rank]);
+        a->lengths[rank] = a->answers.length - before;
+        at += asked_bytes[rank];
+    }
+    return err ? err : weir_comm_exchange(comm, a->answers.bytes, a->lengths, &a->received, a->received_lengths);
+}
+
+/* --- from others -------------------------------------------------------------------------------------------------- */
+
+/* The earlier ask of the same rank that the answer names for its fixed part. */
+static weir_err answers_find_like(const char *first, uint32_t like, uint32_t count, uint16_t type,
+                                  weir_train_ask *earlierp) {
+    if (like < count) memcpy(earlierp, first + like * sizeof *earlierp, sizeof *earlierp);
+    if (like < count && earlierp->type == type && earlierp->parts & WEIR_TRAIN_FIXED) return WEIR_OK;
+    return WEIR_ERR(WEIR_ECORRUPT, "another rank answered with a row that it has not sent; all ranks need the same "
+                                   "program");
+}
+
+/* One answer, of the rank's ask `number`; *atp goes on behind it. */
+static weir_err answers_put_one(const weir_train_answers *a, const char *asks, uint32_t number,
+                                const weir_train_rows_to *to, const char **atp, const char *end) {
+    const size_t left = (size_t)(end - *atp);
+    weir_train_ask ask, earlier;
+    uint32_t like = ANSWERS_OWN;
+    size_t head, bytes;
+    memcpy(&ask, asks + number * sizeof ask, sizeof ask);
+    const weir_train_form_type *t = &a->form.types[ask.type];
+    answers_parts(a, &ask, like, &head, &bytes);
+    if (left >= head && a->form.timed && ask.parts & WEIR_TRAIN_FIXED)
+        memcpy(&like, *atp + head - sizeof like, sizeof like);
+    const unsigned parts = answers_parts(a, &ask, like, &head, &bytes);
+    if (left < head || left - head < bytes)
+        return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too little; all ranks need the same program and --wire");
+    const size_t width = t->fixed + t->moving;
+    weir_real *numbers = to->numbers[ask.type] + ask.row * width;
+    uint32_t *slots = to->slots[ask.type] + (size_t)ask.row * t->categories;
+    if (ask.parts & WEIR_TRAIN_SPAN) memcpy(&to->spans[ask.type][2 * (size_t)ask.row], *atp, 2 * sizeof(int64_t));
+    if (like != ANSWERS_OWN) {
+        weir_err err = answers_find_like(asks, like, number, ask.type, &earlier);
+        if (err) return err;
+        weir_train_form_copy(&a->form, ask.type, to->numbers[ask.type] + earlier.row * width,
+                             to->slots[ask.type] + (size_t)earlier.row * t->categories, numbers, slots);
+    }
+    weir_train_form_unpack(&a->form, ask.type, parts, *atp + head, numbers, slots);
+    *atp += head + bytes;
+    return WEIR_OK;
+}
+
+weir_err weir_train_answers_put(const weir_train_answers *a, const weir_buf *asks, const uint64_t *bytes,
+                                const weir_train_rows_to *to) {
+    const char *answer = a->received.bytes, *end = answer + a->received.length;
+    weir_err err = WEIR_OK;
+    for (size_t begin = 0, rank = 0; !err && begin < asks->length; begin += bytes[rank++])
+        for (uint32_t i = 0; !err && i < bytes[rank] / sizeof(weir_train_ask); i++)
+            err = answers_put_one(a, asks->bytes + begin, i, to, &answer, end);
+    if (err) return err;
+    if (answer != end)
+        return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too much; all ranks need the same program and --wire");
+    return WEIR_OK;
+}
