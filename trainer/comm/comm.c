@@ -14,6 +14,8 @@
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/comm/pace.h>
 
+#include "ended.h"
+
 #define COMM_PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
 #define COMM_SUMS_MAX  32u               /* under way on a channel       */
 #define COMM_SILENT_US 60000000          /* a batch takes seconds        */
@@ -93,7 +95,9 @@ weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp) {
         return WEIR_ERR(WEIR_EUNAVAILABLE, "this MPI supports one thread only; use one that was built with "
                                            "MPI_THREAD_MULTIPLE, as Debian's Open MPI is");
     }
-    return comm_new(MPI_COMM_WORLD, false, NULL, commp);
+    weir_err err = comm_new(MPI_COMM_WORLD, false, NULL, commp);
+    if (!err) weir_comm_say_end((*commp)->rank, (*commp)->size);
+    return err;
 }
 
 void weir_comm_stop(weir_comm *comm) {

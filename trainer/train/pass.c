@@ -274,6 +274,7 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         WEIR_ASSERT(batch->epoch == epoch->number);
         weight += training_batch_weight(t, batch);
         batches++;
+        weir_comm_at("computing", batch->epoch, batch->number, batch->batches);
         err = weir_batches_where(t->stream, "computing", batch, weir_training_step(t, batch, epoch));
         if (err) break;
         weir_batches_done(t->stream, batch);
@@ -327,6 +328,7 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
     for (;;) {
         err = weir_batches_next(stream, &batch);
         if (err || !batch) break;
+        weir_comm_at("judging", 0, batch->number, batch->batches);
         err = weir_training_bring(t, batch, params, &brought, &nn);
         if (!err && batch->own_count) err = weir_nn_forward(t->nn, params, &nn, NULL, t->workspace, t->logits, NULL);
         err = weir_batches_where(stream, "computing", batch, err);

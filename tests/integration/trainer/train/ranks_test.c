@@ -231,6 +231,9 @@ static void a_rank_that_is_killed_is_named(void **state) {
     assert_ok(weir_file_load(weir_test_path("err"), 1u << 20, &said, &length));
     assert_non_null(strstr(said, "process rank "));
     assert_non_null(strstr(said, "exited on signal 9"));
+    /* And the other one, where that was: which the launcher does not know. */
+    const char *where = strstr(said, " of 2 on "), *step = where ? strstr(where, " was ended by the launcher") : NULL;
+    if (!step || !strstr(step, " batch ") || !strstr(step, "; another rank has ended")) fail_msg("%s", said);
     weir_free(said);
     trains(1, run, "1", (const char *const[]){"--resume", NULL}); /* verifies the last checkpoint and judges with it */
 }

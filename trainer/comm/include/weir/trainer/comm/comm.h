@@ -50,6 +50,10 @@ void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays);
  * long: a minute, if nothing else is said. Of this channel, and of those that are made of it afterwards.  [main] */
 void weir_comm_say_silence(weir_comm *comm, int64_t after_us);
 
+/* What this process is doing ("computing", a text that stays), to be said where the launcher ends it because another
+ * rank was killed. epoch 0: of none.  [any] */
+void weir_comm_at(const char *doing, uint32_t epoch, uint64_t batch, uint64_t batches);
+
 uint32_t weir_comm_rank(const weir_comm *comm);
 uint32_t weir_comm_ranks(const weir_comm *comm);
 /* This rank's number among those of its machine, from 0. All ranks together, on the first channel.  [main] */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ended.c - what a rank says when its launcher ends it, which is how it hears that another one was killed: a rank that
+ * was killed can say nothing itself, and the launcher does not know what a step is.
+ *
+ * All ranks are in the same step, or in the next: so two of them speak, and one would be enough but for the case that it
+ * is the one that was killed.
+ */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <weir/trainer/comm/comm.h>
+
+#include "ended.h"
+
+#define ENDED_SPEAKERS 2
+
+static char ended_who[320];               /* written before the handler is set */
+static _Atomic(const char *) ended_doing; /* NULL: nothing yet */
+static _Atomic uint64_t ended_numbers[3]; /* epoch, batch, batches */
+
+/* No printf: this is a signal handler. */
+static char *ended_put_text(char *at, const char *text) {
+    while (*text)
+        *at++ = *text++;
+    return at;
+}
+
+static char *ended_put_number(char *at, uint64_t number) {
+    char digits[20];
+    size_t count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count)
+        *at++ = digits[--count];
+    return at;
+}
+
+static void ended_say(int number) {
+    char line[640], *at = ended_put_text(line, ended_who);
+    const char *doing = atomic_load_explicit(&ended_doing, memory_order_relaxed);
+    const uint64_t epoch = atomic_load(&ended_numbers[0]);
+    if (doing && epoch) at = ended_put_number(ended_put_text(at, " in epoch "), epoch);
+    if (doing) {
+        at = ended_put_text(ended_put_text(at, ", "), doing);
+        at = ended_put_number(ended_put_text(at, " batch "), atomic_load(&ended_numbers[1]) + 1);
+        at = ended_put_number(ended_put_text(at, " of "), atomic_load(&ended_numbers[2]));
+    }
+    at = ended_put_text(at, "; another rank has ended, which it names, or somebody ended the training; go on with "
+                            "--resume\n");
+    if (write(STDERR_FILENO, line, (size_t)(at - line)) < 0) return; /* nobody listens */
+    raise(number); /* with its default action, which ends the process: SA_RESETHAND */
+}
+
+void weir_comm_say_end(int rank, int ranks) {
+    char host[256] = "an unknown machine";
+    if (rank >= ENDED_SPEAKERS || ranks == 1) return;
+    gethostname(host, sizeof host - 1);
+    snprintf(ended_who, sizeof ended_who, "weir train: rank %d of %d on %s was ended by the launcher", rank, ranks,
+             host);
+    struct sigaction action = {.sa_handler = ended_say, .sa_flags = SA_RESETHAND | SA_NODEFER};
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void weir_comm_at(const char *doing, uint32_t epoch, uint64_t batch, uint64_t batches) {
+    atomic_store_explicit(&ended_doing, doing, memory_order_relaxed);
+    atomic_store_explicit(&ended_numbers[0], epoch, memory_order_relaxed);
+    atomic_store_explicit(&ended_numbers[1], batch, memory_order_relaxed);
+    atomic_store_explicit(&ended_numbers[2], batches, memory_order_relaxed);
+}
