@@ -155,7 +155,7 @@ static weir_err expand_own(expansion *x, weir_sample_ask ask, uint32_t target) {
     weir_block *block = x->block;
     weir_sample_window *window = &s->windows[0];
     uint32_t group = block->groups[target];
-    int64_t own_us = block->before_us[target], before_us = own_us < INT64_MAX ? own_us + 1 : own_us;
+    int64_t own_us = block->before_us[group], before_us = own_us < INT64_MAX ? own_us + 1 : own_us;
     weir_sample_ask_nodes(&ask, block, target, s->source->wide);
     ask.before_us = &before_us;
     ask.count = 1;

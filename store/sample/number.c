@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * number.c - the children of a hop become its nodes, each once below its target.
+ * number.c - the children of a hop become its nodes, each once in its group: a target, or under `shared` those of one
+ * time.
  *
- * Edges stand by parent, parents by target: so one target's children are met together, and the table that finds those
- * which were met before is as small as one target's share. It is emptied by counting the epoch up, once for each
- * target: too often for a weir_table, which would have to be cleared.
+ * Edges stand by parent, parents by group: so one group's children are met together, and the table that finds those
+ * which were met before is as small as that group's edges allow, whatever the next one's do. It is emptied by counting
+ * the epoch up, once for each group: too often for a weir_table, which would have to be cleared.
  */
 #include <string.h>
 
@@ -110,13 +111,13 @@ typedef struct number_lane {
     const weir_block_columns *columns;
     const uint32_t *offsets; /* by node */
     uint32_t parent, end;    /* nodes   */
+    uint32_t stop;           /* of those, where the group at hand ends */
     uint32_t edges;
 } number_lane;
 
 typedef struct number_lanes {
     number_lane of[WEIR_SAMPLE_STEPS_MAX];
     uint32_t count;
-    uint64_t edges, edges_max; /* of all lanes: now, and at worst */
 } number_lanes;
 
 static void number_lanes_open(const numbering *n, uint32_t hop, uint32_t type, number_lanes *l) {
@@ -132,34 +133,44 @@ static void number_lanes_open(const numbering *n, uint32_t hop, uint32_t type, n
             .end = edges->parent_end,
             .edges = edges->count,
         };
-        l->edges += edges->count;
-        l->edges_max += s->plan.edges_max[step];
     }
+}
+
+/* How many edges the lane has of this group, and where that ends. */
+static uint64_t number_lane_find(const numbering *n, number_lane *l, uint32_t group) {
+    const uint32_t *groups = n->block->groups;
+    l->stop = l->parent;
+    while (l->stop < l->end && groups[l->stop] == group)
+        l->stop++;
+    WEIR_ASSERT(l->stop == l->end || groups[l->stop] > group); /* they rise */
+    return l->offsets[l->stop] - l->offsets[l->parent];
 }
 
 /* Numbers what the lane has of this group. */
 TWICE void number_lane_run(numbering *n, number_lane *l, uint32_t group, bool wide) {
     const void *neighbors = l->columns->neighbors;
-    const uint32_t *groups = n->block->groups;
-    uint32_t *children = l->columns->children, first = l->parent;
-    while (l->parent < l->end && groups[l->parent] == group)
-        l->parent++;
-    for (uint32_t e = l->offsets[first], end = l->offsets[l->parent]; e < end; e++) {
+    uint32_t *children = l->columns->children;
+    for (uint32_t e = l->offsets[l->parent], end = l->offsets[l->stop]; e < end; e++) {
         if (n->ahead && e + AHEAD < l->edges) number_slot_ahead(n, neighbors, e + AHEAD, wide);
         children[e] = number_node_of(n, weir_sample_vertex_at(neighbors, e, wide), group, wide);
     }
+    l->parent = l->stop;
 }
 
-/* Target after target: the lowest that any lane has next. */
+/* Group after group: the lowest that any lane has next. */
 TWICE void number_run_groups(numbering *n, number_lanes *l, bool wide) {
     const uint32_t none = UINT32_MAX;
     for (;;) {
         uint32_t group = none;
+        uint64_t edges = 0;
         for (uint32_t i = 0; i < l->count; i++) {
             const number_lane *one = &l->of[i];
             if (one->parent < one->end && n->block->groups[one->parent] < group) group = n->block->groups[one->parent];
         }
         if (group == none) return;
+        for (uint32_t i = 0; i < l->count; i++)
+            edges += number_lane_find(n, &l->of[i], group);
+        number_table_use(n, edges);
         number_table_clear(n);
         for (uint32_t i = 0; i < l->count; i++)
             number_lane_run(n, &l->of[i], group, wide);
@@ -171,8 +182,6 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
     number_lanes l = {.count = 0};
     uint32_t begin = block->view.nodes;
     number_lanes_open(&n, hop, type, &l);
-    uint64_t share = sampler->opts.shared ? l.edges_max : l.edges_max / sampler->opts.targets_max; /* of one target */
-    number_table_use(&n, share < l.edges ? share : l.edges);
     if (sampler->source->wide) {
         number_run_groups(&n, &l, true);
     } else {

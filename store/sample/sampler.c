@@ -5,10 +5,11 @@
  *   targets ──► expand: windows, draws, columns   (expand.c; a batch of parents at a time: their misses overlap)
  *                 │
  *                 ▼
- *               number: children as nodes          (number.c; by type, within a type by target)
+ *               number: children as nodes          (number.c; by type, within a type by group)
  *
- * What is one node: a vertex, at one hop, below one target. Not a vertex of the batch: that would make a target's tree
- * depend on who else is there (SAMPLE-P3), and at two times a vertex has two neighbourhoods anyway.
+ * What is one node: a vertex, at one hop, below one target, or under `shared` below those of one time. Not a vertex of
+ * the batch: at two times it has two neighbourhoods, and below two targets that draw by their names two samples, which
+ * may not depend on who else is there (SAMPLE-P3).
  */
 #include <string.h>
 
@@ -90,9 +91,11 @@ static weir_err sampler_check_targets(const weir_sampler *s, const weir_target *
         if (targets[i].type < targets[i - 1].type) {
             return WEIR_ERR(WEIR_EINVAL, "target %u is of a lower type than the one before; give targets by type", i);
         }
-        if (s->opts.shared && targets[i].before_us != targets[0].before_us) {
-            return WEIR_ERR(WEIR_EINVAL, "target %u has another time than the first; targets that share must agree", i);
-        }
+        if (s->opts.shared && targets[i].type == targets[i - 1].type && targets[i].before_us < targets[i - 1].before_us)
+            return WEIR_ERR(WEIR_EINVAL,
+                            "target %u is of an earlier time than the one before; give targets that share by type, and "
+                            "those of a type by time",
+                            i);
     }
     return WEIR_OK;
 }
@@ -118,24 +121,48 @@ static void sampler_clear_block(const weir_sampler *s, weir_block *block) {
     }
 }
 
+/* Groups are the times of the targets, by rank: so they rise within each type, as number.c needs, and those of one time
+ * agree whatever their type. Returns how many there are. */
+static uint32_t sampler_group_times(const weir_sampler *s, const weir_target *targets, weir_block *block) {
+    uint32_t next[WEIR_SCHEMA_VERTICES_MAX], groups = 0;
+    for (uint32_t type = 0; type < s->plan.types; type++)
+        next[type] = block->ranges[type].begin;
+    for (;; groups++) {
+        int64_t earliest_us = INT64_MAX;
+        bool any = false;
+        for (uint32_t type = 0; type < s->plan.types; type++) {
+            if (next[type] == block->ranges[type].end) continue;
+            any = true;
+            if (targets[next[type]].before_us < earliest_us) earliest_us = targets[next[type]].before_us;
+        }
+        if (!any) return groups;
+        block->before_us[groups] = earliest_us;
+        for (uint32_t type = 0; type < s->plan.types; type++)
+            while (next[type] < block->ranges[type].end && targets[next[type]].before_us == earliest_us)
+                block->groups[next[type]++] = groups;
+    }
+}
+
 static weir_err sampler_place_targets(weir_sampler *s, const weir_target *targets, uint32_t count, weir_block *block) {
     for (uint32_t i = 0; i < count; i++) {
         weir_block_range *range = &block->ranges[targets[i].type];
         if (range->begin == range->end) range->begin = i;
         range->end = i + 1;
         weir_sample_vertex_put(block->vertices, i, targets[i].vertex, s->source->wide);
-        block->groups[i] = s->opts.shared ? 0 : i;
+        block->groups[i] = i;
         block->before_us[i] = targets[i].before_us;
         block->events[i] = targets[i].event;
         block->used[i] = 0;
         block->cut[i] = 0;
     }
+    const uint32_t groups = s->opts.shared ? sampler_group_times(s, targets, block) : count;
+    WEIR_ASSERT(groups <= count);
     block->view.targets = block->view.nodes = block->hop_end[0] = count;
     /* The random numbers of a target's tree: of its name and time, or of the time alone where trees are shared. */
     weir_err err = s->source->ids(s->source, targets, count, s->keys);
-    for (uint32_t i = 0; !err && i < count; i++) {
-        uint64_t name[3] = {s->keys[i], targets[i].type, (uint64_t)targets[i].before_us};
-        if (s->opts.shared) name[0] = name[1] = UINT64_MAX;
+    for (uint32_t i = 0; !err && i < groups; i++) {
+        uint64_t name[3] = {s->keys[i], targets[i].type, (uint64_t)block->before_us[i]};
+        if (s->opts.shared) name[0] = name[1] = UINT64_MAX; /* SAMPLE-P3 */
         s->keys[i] = weir_xxh3(name, sizeof name, s->opts.seed);
     }
     return err;

@@ -136,8 +136,9 @@ static void drawn_for(bool shared) {
         told.count = told.steps = 0;
         for (uint32_t i = 0; i < TARGETS; i++) {
             const plain_edge *put_with = &f.plain[0][weir_rng_below(&rng, EDGES)];
-            targets[i] = (weir_target){weir_rng_below(&rng, VERTICES),
-                                       shared ? TIMES / 2 : (int64_t)weir_rng_below(&rng, TIMES + 2), 0, 0};
+            targets[i] =
+                (weir_target){weir_rng_below(&rng, VERTICES),
+                              shared ? (1 + i / 3) * (TIMES / 4) : (int64_t)weir_rng_below(&rng, TIMES + 2), 0, 0};
             if (!shared && weir_rng_below(&rng, 2))
                 targets[i] = (weir_target){put_with->from, put_with->time_us, put_with->event, 0};
         }

@@ -3,7 +3,7 @@
  * block.h - one sampled minibatch as plain arrays, and the steps that made it.
  *
  *   hop 0        hop 1                  hop 2                       nodes are numbered hop after hop, within a hop by
- *   targets ──►  nodes of type a  ──►  …                            type, within a type by target: so the rows of
+ *   targets ──►  nodes of type a  ──►  …                            type, within a type by group: so the rows of
  *            └►  nodes of type b  ──►  …                            layer l of L are the nodes of hops 0 to L - l,
  *                                                                   a prefix, and the targets are the first rows.
  *
@@ -80,8 +80,8 @@ typedef struct weir_block_view {
     const weir_block_range *ranges; /* [hop * types + type]: its nodes; those that have any follow each other     */
     const uint64_t *vertices;       /* of each node, over arrays: its index within its type; else NULL            */
     const weir_vertex *ids;         /* of each node, over a graph: its id; else NULL                              */
-    const uint32_t *groups;         /* of each node: its target; 0 under `shared`                                 */
-    const int64_t *before_us;       /* of each target                                                             */
+    const uint32_t *groups;         /* of each node: its target; under `shared` the rank of its time              */
+    const int64_t *before_us;       /* of each group                                                              */
     const uint64_t *events;         /* of each target: its own event, or 0; targets are the first nodes           */
     const uint8_t *cut;             /* of each target: edges_max ended its tree                                   */
     const weir_block_edges *edges;  /* one a step                                                                 */

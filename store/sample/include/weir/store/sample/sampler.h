@@ -3,8 +3,8 @@
  * sampler.h - one sampler for training and serving, over any source.
  *
  * A target has a time, and everything below it is seen as of that time. The random numbers are a function of (seed,
- * target, hop, relation, direction, vertex): a sample depends on no thread, no rank and no batch, and a decision can be
- * replayed.
+ * target, hop, relation, direction, vertex), with the target's time in place of the target under `shared`. So a sample
+ * depends on no thread, no rank and no batch, and a decision can be replayed.
  *
  * INVARIANTS: each is cited where it is kept, and proven by tests with p1 to p4 in their names
  *
@@ -13,7 +13,7 @@
  *   SAMPLE-P2  The targets come first; every edge exists in the source and occurs once a parent; it is older than its
  *              target's time, or, at hop 1, of that time and of the target's own event.
  *   SAMPLE-P3  The same (source, opts, target) gives the same tree of edges, whatever else is in the batch
- *              and whichever thread asks.
+ *              and whichever thread asks. Under `shared` a vertex has the same edges below all targets of one time.
  *   SAMPLE-P4  A block is one allocation, sized for the worst case before the first hop.
  *
  * THREADS: a sampler and a block belong to one thread at a time.
@@ -44,9 +44,9 @@ typedef struct weir_sample_opts {
     uint32_t targets_max; /* of a block                                                             */
     uint32_t edges_max;   /* of one target: then its tree is cut, and says so; 0: no such limit     */
     uint64_t seed;
-    /* Targets of one time share what lies below them: a vertex that several reach at a hop is one node there. For
-     * batches whose targets all have the same time; the tree of a target is then drawn without its name. Not with
-     * edges_max. */
+    /* Targets of one time share what lies below them, whatever their types: a vertex that several reach at a hop is one
+     * node there. Their trees are then drawn by the time alone, without their names; edges of a target's own event stay
+     * its own. Targets of a type stand by time, rising. Not with edges_max. */
     bool shared;
     /* The input row of a target is not that of the same vertex below another one: what is said of a target's pairs is
      * the target's alone. */
@@ -69,8 +69,8 @@ void weir_block_close(weir_block *block);
 uint64_t weir_block_bytes(const weir_sampler *sampler);
 
 /* Fills the block: what it held is gone.  Targets stand by type, rising.  [owner]
- * WEIR_EINVAL no target, more than targets_max, types that fall or are not there, times that differ under `shared`,
- * over arrays a vertex that is not there; whatever the source reports. After an error the block is empty. */
+ * WEIR_EINVAL no target, more than targets_max, types that fall or are not there, under `shared` times that fall within
+ * a type, over arrays a vertex that is not there; whatever the source reports. After an error the block is empty. */
 weir_err weir_sample(weir_sampler *sampler, const weir_target *targets, uint32_t count, weir_block *block);
 
 /* A parent of another sampler, which has the same steps and window but not the edges of this vertex. A plain value. */
