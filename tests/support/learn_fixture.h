@@ -199,17 +199,18 @@ typedef enum learn_leak { LEARN_NO_LEAK, LEARN_LEAK_EDGE, LEARN_LEAK_ROW } learn
 
 typedef struct learn_plan {
     uint64_t seed, pays, people;
-    bool coin;       /* labels are thrown, and tell nothing */
-    learn_leak leak; /* what spells the label …             */
-    int64_t leak_us; /* … so long after the pay              */
-    double bad;      /* share of bad people                   */
-    bool pairs;      /* and at whom each pay is               */
-    bool told;       /* and what was said of others before    */
+    bool coin;        /* labels are thrown, and tell nothing */
+    learn_leak leak;  /* what spells the label …             */
+    int64_t leak_us;  /* … so long after the pay              */
+    double bad;       /* share of bad people                   */
+    bool pairs;       /* and at whom each pay is               */
+    bool told;        /* and what was said of others before    */
+    uint64_t at_once; /* so many pays have one time; 0: 1      */
 } learn_plan;
 
 /* One pay: its own row and edge at t; an hour's label half a minute later. */
 static inline void learn_pay(learn_world *w, const learn_plan *p, uint64_t n) {
-    int64_t t = LEARN_START_US + (int64_t)n * 60 * LEARN_SECOND;
+    int64_t t = LEARN_START_US + (int64_t)(p->at_once ? n - n % p->at_once : n) * 60 * LEARN_SECOND;
     uint64_t who = p->coin ? n : weir_rng_below(&w->rng, p->people);
     bool bad = p->coin ? weir_rng_below(&w->rng, 2) : (double)who < p->bad * (double)p->people;
     bool yes = p->coin ? bad : weir_rng_double(&w->rng) < (bad ? 0.8 : 0.05);

@@ -8,6 +8,7 @@
  * own rows are encoded in place and never sent.
  */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/inference/inputs/inputs.h>
@@ -44,18 +45,27 @@ typedef struct batch_type {
     uint32_t *missing; /* own rows that do not stay */
 } batch_type;
 
+/* A target that this rank computes, before those of one time stand together. */
+typedef struct batch_target {
+    weir_target target;
+    uint64_t id;     /* the low half of its vertex's */
+    uint32_t number; /* of the epoch's targets       */
+    uint32_t place;  /* as the list has them         */
+} batch_target;
+
 /* A batch with what it is made in. */
 typedef struct batch_memory {
     weir_train_batch out; /* first: batch_memory_of relies on it */
     const weir_batches_opts *opts;
     weir_comm *const *channels; /* NULL where there is one rank */
     weir_block *block;
-    weir_target *targets;
+    batch_target *taken;
+    weir_target *targets; /* the same apart, as the block has them, and so the next two */
     uint32_t *own;
     uint64_t *ids; /* of each of them: the low half of its vertex's */
     uint64_t *keys;
     uint32_t *node_counts; /* of each target: nodes numbered so far */
-    bool shared;           /* targets share what lies below them    */
+    bool shared;           /* targets of one time share what lies below them */
     size_t key_capacity;
     batch_type *types;
     weir_real **edges;
@@ -106,8 +116,9 @@ static int64_t batch_row_time(const weir_block_view *view, uint32_t row) {
 /* --- sample: the block, keys of its nodes, and whose its rows are ------------------------------------------------ */
 
 /* TRAIN-E2: a node's key says where it stands in its target's own tree, and which target that is; where trees are
- * shared, which vertex it is, and how far from the targets. Vertices by their ids, which all ranks agree on. Nodes of
- * the last hop have none: no layer computes, and so drops, anything of theirs. */
+ * shared, which vertex it is, how far from the targets, and as of which time. Of a graph that stands still there is one
+ * time, which says nothing. Vertices by their ids, which all ranks agree on. Nodes of the last hop have none: no layer
+ * computes, and so drops, anything of theirs. */
 static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
     uint32_t nodes = view->hop_end[view->hops - 1];
     if (nodes > m->key_capacity) {
@@ -122,8 +133,9 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
             weir_train_name of;
             weir_err err = weir_train_name_of(&m->opts->owners, &m->remote, i % view->types, view->vertices[node], &of);
             if (err) return err;
+            const int64_t before_us = m->opts->targets->one_time ? 0 : view->before_us[view->groups[node]];
             const uint64_t name[2] = {of.id, i}; /* i: hop and type */
-            m->keys[node] = weir_xxh3(name, sizeof name, 0);
+            m->keys[node] = weir_xxh3(name, sizeof name, (uint64_t)before_us);
         }
     }
     for (uint32_t node = 0; !m->shared && node < nodes; node++) {
@@ -137,15 +149,33 @@ static weir_err batch_make_keys(batch_memory *m, const weir_block_view *view) {
 }
 
 /* What another rank has told of the target, as the block will call it. */
-static weir_err batch_take_handed(batch_memory *m, const weir_train_sampler *sampler, uint32_t owner, uint32_t at) {
+static weir_err batch_take_handed(batch_memory *m, const weir_train_sampler *sampler, uint32_t owner,
+                                  batch_target *taken) {
     weir_train_handed handed = weir_train_hands_next(&m->hands, owner);
     uint32_t type = weir_nn_target_type(m->opts->shape);
     uint64_t vertex = handed.name.number; /* of a whole snapshot: its index, which the sampler checks */
     weir_err err = WEIR_OK;
     if (sampler->remote) err = weir_train_remote_add(sampler->source, type, &handed.name, &vertex);
-    m->targets[at] = (weir_target){vertex, handed.before_us, handed.event, (uint16_t)type};
-    m->ids[at] = handed.name.id;
+    taken->target = (weir_target){vertex, handed.before_us, handed.event, (uint16_t)type};
+    taken->id = handed.name.id;
     return err;
+}
+
+static int batch_by_time(const void *a, const void *b) {
+    const batch_target *x = a, *y = b;
+    if (x->target.before_us != y->target.before_us) return x->target.before_us < y->target.before_us ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* Targets that share stand by time, as the sampler needs them; else, and those of one time, as in the list. */
+static void batch_order_targets(batch_memory *m) {
+    const uint32_t count = m->out.own_count;
+    if (m->shared && !m->opts->targets->one_time && count) qsort(m->taken, count, sizeof *m->taken, batch_by_time);
+    for (uint32_t i = 0; i < count; i++) {
+        m->targets[i] = m->taken[i].target;
+        m->ids[i] = m->taken[i].id;
+        m->own[i] = m->taken[i].number;
+    }
 }
 
 /* This rank's share of the global batch: what it owns; of a dealt one, what it has the turn of. */
@@ -161,16 +191,18 @@ static weir_err batch_take_targets(batch_memory *m, const weir_train_sampler *sa
         uint32_t owner = weir_train_target_owner(&o->owners, o->targets, target);
         uint32_t taker = o->dealt ? weir_train_deal_taker(at, o->owners.ranks) : owner;
         if (taker != o->owners.rank) continue;
+        batch_target *taken = &m->taken[batch->own_count];
+        *taken = (batch_target){.number = target, .place = batch->own_count++};
         if (owner == taker) {
             uint32_t place = weir_targets_place(o->targets, target);
-            m->targets[batch->own_count] = o->targets->targets[place];
-            m->ids[batch->own_count] = o->targets->ids[place];
+            taken->target = o->targets->targets[place];
+            taken->id = o->targets->ids[place];
         } else {
-            err = batch_take_handed(m, sampler, owner, batch->own_count);
+            err = batch_take_handed(m, sampler, owner, taken);
             batch->handed++;
         }
-        m->own[batch->own_count++] = target;
     }
+    batch_order_targets(m);
     return err;
 }
 
@@ -528,6 +560,18 @@ weir_err weir_train_batch_bring(weir_train_batch *batch) {
 
 /* --- handles ------------------------------------------------------------------------------------------------------ */
 
+/* Whether targets of one time share what lies below them, and then draw by the time, not by their names. A target that
+ * is alone in its time pays nothing for it. But what is judged is to be what serving will say: where steps draw, judged
+ * targets draw by their names, as serving does, and share nothing. A graph that stands still nobody serves.
+ *
+ * This follows from the shape and from all targets: ranks agree, and a training that goes on does as it did. */
+static bool batch_shares(const weir_batches_opts *opts, const weir_sample_step *steps, uint32_t count) {
+    bool draws = false;
+    for (uint32_t i = 0; i < count; i++)
+        draws = draws || steps[i].strategy == WEIR_SAMPLE_UNIFORM || steps[i].strategy == WEIR_SAMPLE_WEIGHTED;
+    return opts->targets->one_time || !draws || !opts->as_served;
+}
+
 weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const *channels,
                                  weir_train_sampler **samplerp) {
     *samplerp = NULL;
@@ -538,8 +582,7 @@ weir_err weir_train_sampler_open(const weir_batches_opts *opts, weir_comm *const
     of.own_rows =
         weir_aggregates_of_ends(weir_snapshot_schema(opts->owners.snapshot), weir_nn_target_type(opts->shape)) != NULL;
     s->opts = opts;
-    /* Of a graph that stands still all targets have one time: a vertex below several of them is one node. */
-    s->shared = of.shared = opts->targets->one_time;
+    s->shared = of.shared = batch_shares(opts, of.steps, of.step_count);
     s->comm = channels ? channels[WEIR_TRAIN_CHANNEL_SAMPLE] : NULL;
     s->remote = weir_train_remote_needed(&opts->owners, opts->shape, opts->dealt);
     const weir_train_remote_opts elsewhere = {
@@ -601,6 +644,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     m->opts = opts;
     m->channels = channels;
     m->shared = sampler->shared;
+    m->taken = weir_calloc(opts->batch, sizeof *m->taken);
     m->targets = weir_calloc(opts->batch, sizeof *m->targets);
     m->own = weir_calloc(opts->batch, sizeof *m->own);
     m->ids = weir_calloc(opts->batch, sizeof *m->ids);
@@ -617,9 +661,9 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     const bool thins = opts->thinned > 0;
     if (thins) m->thinned = weir_calloc(steps, sizeof *m->thinned);
     if (thins) m->seen = weir_calloc(steps, sizeof *m->seen);
-    bool all = (!thins || (m->thinned && m->seen)) && (!opts->residents || m->residents) && m->targets && m->own &&
-               m->ids && m->node_counts && m->types && m->numbers_to && m->slots_to && m->numbers_of && m->slots_of &&
-               m->edges && m->edge_capacity && m->asked_bytes;
+    bool all = (!thins || (m->thinned && m->seen)) && (!opts->residents || m->residents) && m->taken && m->targets &&
+               m->own && m->ids && m->node_counts && m->types && m->numbers_to && m->slots_to && m->numbers_of &&
+               m->slots_of && m->edges && m->edge_capacity && m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
     if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
     if (!err) err = weir_train_hands_open(opts->owners.ranks, &m->hands);
@@ -659,6 +703,7 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_train_remote_close(&m->remote);
     weir_buf_free(&m->asked);
     weir_buf_free(&m->foretold);
+    weir_free(m->taken);
     weir_free(m->targets);
     weir_free(m->own);
     weir_free(m->ids);

@@ -66,6 +66,7 @@ typedef struct weir_batches_opts {
     const void *context;
     uint32_t epoch, epochs;   /* the first, and how many; without draw: the number of the one */
     bool dealt;               /* the lists are in the order of weir_train_deal */
+    bool as_served;           /* what is drawn is drawn as serving does: by each target's name */
     const char *judged;       /* in errors, in place of the epoch: what is judged; NULL: none */
     uint32_t batch;           /* targets of a global batch */
     uint32_t ahead;           /* batches in memory: makers; at most WEIR_TRAIN_AHEAD_MAX; 0: WEIR_BATCHES_AHEAD */
@@ -99,7 +100,8 @@ typedef struct weir_train_batch {
     uint64_t begin, end;           /* of the epoch's list: the whole global batch         */
     const uint32_t *list;          /* from there: indices of targets, of all ranks        */
     uint64_t seed;                 /* of what was drawn for the epoch                     */
-    const uint32_t *own;           /* indices of the targets that this rank computes      */
+    const uint32_t *own;           /* indices of the targets that this rank computes;     */
+                                   /* where they share by time, else as in the list       */
     uint32_t own_count;            /* may be 0: then there is no block                    */
     uint32_t handed;               /* of them, those that another rank has                */
     weir_nn_batch nn;              /* what the network takes, but for what is brought     */

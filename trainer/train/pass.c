@@ -321,6 +321,7 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
     opts.first = begin;
     opts.count = count;
     opts.seed = t->opts.sample_seed;
+    opts.as_served = true;
     opts.track = 1 + t->opts.ahead;
     opts.judged = part == WEIR_TARGETS_TEST ? "test" : "validation";
     weir_err err = weir_batches_open(&opts, &stream);

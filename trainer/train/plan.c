@@ -254,6 +254,7 @@ static weir_err plan_pass_run(plan_trial *p, plan_pass *pass, weir_comm *(*chann
     pass->opts = weir_training_stream_opts(p->t, channels);
     pass->opts.list = p->list;
     pass->opts.dealt = pass->epoch && p->t->opts.local;
+    pass->opts.as_served = !pass->epoch;
     pass->opts.hidden = pass->epoch ? p->t->opts.input_dropout : 0;
     pass->opts.thinned = pass->epoch ? p->t->opts.edge_dropout : 0;
     pass->opts.unknown = pass->epoch ? p->t->opts.unknown : 0;

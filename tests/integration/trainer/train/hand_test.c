@@ -231,14 +231,40 @@ static void one_rank(void **state) {
 }
 
 /* depth below 0: each rank has the whole snapshot. */
-static void as_one_process(unsigned ranks, int depth, bool pairs) {
-    const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = 23, .bad = 0.3, .pairs = pairs};
+static void as_one_process_of(const learn_plan *plan, unsigned ranks, int depth) {
     const weir_parts_opts parts = {.parts = ranks,
                                    .depth = depth < 0 ? 0 : (uint32_t)depth,
                                    .method = WEIR_PARTS_RANDOM,
                                    .seed = weir_test_seed()};
-    rank_prepare(&plan, depth < 0 ? NULL : &parts);
+    rank_prepare(plan, depth < 0 ? NULL : &parts);
     ranks_again(ranks);
+}
+
+static void as_one_process(unsigned ranks, int depth, bool pairs) {
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = 23, .bad = 0.3, .pairs = pairs};
+    as_one_process_of(&plan, ranks, depth);
+}
+
+/* Targets of one time share what lies below them on the rank that has them, and with those that were handed to it. */
+static void few_times(unsigned ranks, int depth, bool pairs) {
+    const learn_plan plan = {
+        .seed = weir_test_seed(), .pays = PAYS, .people = 23, .bad = 0.3, .pairs = pairs, .at_once = 60};
+    as_one_process_of(&plan, ranks, depth);
+}
+
+static void r1_few_times_of_four_parts(void **state) {
+    (void)state;
+    few_times(4, 0, false);
+}
+
+static void r1_few_times_and_pairs_of_three_parts(void **state) {
+    (void)state;
+    few_times(3, 1, true);
+}
+
+static void r1_few_times_of_two_ranks_with_the_whole_snapshot(void **state) {
+    (void)state;
+    few_times(2, -1, false);
 }
 
 static void r1_three_parts_without_edges_of_others(void **state) {
@@ -274,4 +300,6 @@ static void r1_pairs_of_the_whole_snapshot(void **state) {
 
 WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(r1_pairs_of_parts), WEIR_CASE(r1_pairs_of_the_whole_snapshot),
            WEIR_CASE(r1_three_parts_without_edges_of_others), WEIR_CASE(r1_four_parts_that_reach_as_far_as_trees_do),
-           WEIR_CASE(r1_seven_parts), WEIR_CASE(r1_three_ranks_with_the_whole_snapshot))
+           WEIR_CASE(r1_seven_parts), WEIR_CASE(r1_three_ranks_with_the_whole_snapshot),
+           WEIR_CASE(r1_few_times_of_four_parts), WEIR_CASE(r1_few_times_and_pairs_of_three_parts),
+           WEIR_CASE(r1_few_times_of_two_ranks_with_the_whole_snapshot))

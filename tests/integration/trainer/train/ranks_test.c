@@ -23,9 +23,13 @@
 #define ARGUMENTS_MAX 32u
 #define KILLS         5u
 
-static void make_snapshot(uint64_t pays) {
-    const learn_plan plan = {.seed = 3, .pays = pays, .people = 30, .bad = 0.3};
+static void make_snapshot_of(uint64_t pays, uint64_t at_once) {
+    const learn_plan plan = {.seed = 3, .pays = pays, .people = 30, .bad = 0.3, .at_once = at_once};
     learn_snapshot(&plan, weir_test_path("snapshot"));
+}
+
+static void make_snapshot(uint64_t pays) {
+    make_snapshot_of(pays, 1);
 }
 
 /* A small training into a folder of the case; more ends with NULL, or is NULL. */
@@ -100,11 +104,11 @@ static void same_history(const history *one, const history *many) {
     }
 }
 
-static void r1_as_one_rank(unsigned ranks, const char *const *more) {
+static void r1_as_one_rank_of(uint64_t at_once, unsigned ranks, const char *const *more) {
     static history one, many;
     char alone[4096], together[4096];
     shell("cd $folder && rm -rf alone together snapshot");
-    make_snapshot(600);
+    make_snapshot_of(600, at_once);
     snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
     snprintf(together, sizeof together, "%s", weir_test_path("together"));
     trains(1, alone, "4", more);
@@ -114,6 +118,18 @@ static void r1_as_one_rank(unsigned ranks, const char *const *more) {
     assert_int_equal(one.count, 4);
     assert_true(one.loss[3] < one.loss[0]);
     same_history(&one, &many);
+}
+
+static void r1_as_one_rank(unsigned ranks, const char *const *more) {
+    r1_as_one_rank_of(1, ranks, more);
+}
+
+/* Ranks share within themselves: which targets of a time meet depends on their number, and nothing else may. */
+static void r1_ranks_lose_the_same_where_times_are_few(void **state) {
+    (void)state;
+    static const char *const draws[] = {"--strategy=uniform", "--edge-dropout=0.4", "--dropout=0.2", NULL};
+    r1_as_one_rank_of(50, 2, NULL);
+    r1_as_one_rank_of(50, 4, draws);
 }
 
 static void r1_ranks_lose_what_one_does(void **state) {
@@ -764,13 +780,14 @@ static void a_schema_without_a_task(void **state) {
     weir_test_output_free(&output);
 }
 
-WEIR_TESTS(WEIR_CASE(r1_ranks_lose_what_one_does), WEIR_CASE(r1_each_network_loses_the_same_on_two_ranks),
-           WEIR_CASE(r1_more_ranks_than_targets_of_a_batch), WEIR_CASE(two_runs_write_the_same_weights),
-           WEIR_CASE(r2_killed_at_random_moments), WEIR_CASE(e4_a_row_of_its_own_is_not_sent),
-           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e4_how_far_ahead_changes_nothing),
-           WEIR_CASE(a_maker_that_fails_ends_all), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
-           WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
-           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(r4_killed_and_gone_on),
-           WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
+WEIR_TESTS(WEIR_CASE(r1_ranks_lose_what_one_does), WEIR_CASE(r1_ranks_lose_the_same_where_times_are_few),
+           WEIR_CASE(r1_each_network_loses_the_same_on_two_ranks), WEIR_CASE(r1_more_ranks_than_targets_of_a_batch),
+           WEIR_CASE(two_runs_write_the_same_weights), WEIR_CASE(r2_killed_at_random_moments),
+           WEIR_CASE(e4_a_row_of_its_own_is_not_sent), WEIR_CASE(e4_a_slow_network_changes_nothing),
+           WEIR_CASE(e4_how_far_ahead_changes_nothing), WEIR_CASE(a_maker_that_fails_ends_all),
+           WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch), WEIR_CASE(r2_embeddings_that_are_resumed),
+           WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch), WEIR_CASE(a_rank_that_is_killed_is_named),
+           WEIR_CASE(r4_killed_and_gone_on), WEIR_CASE(a_rank_that_fails_says_where),
+           WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
            WEIR_CASE(a_wrong_option_is_wrong_usage), WEIR_CASE(an_error_of_a_rank_names_it),
            WEIR_CASE(a_schema_without_a_task))

@@ -128,14 +128,16 @@ static uint64_t same_blocks(side *whole, side *part, const weir_train_owners *ow
     return drawn;
 }
 
-/* A target of the whole snapshot: every other one as of when its own event put it, which it sees. */
-static weir_target target_of(const side *whole, weir_vertex id, bool shared) {
+/* A target of the whole snapshot: every other one as of when its own event put it, which it sees; of those that share,
+ * some at a time. at: of its batch. */
+static weir_target target_of(const side *whole, weir_vertex id, bool shared, uint32_t at) {
+    const int64_t some_us = (1 + at / 7) * (PAYS / 4 * 60 * LEARN_SECOND);
     const weir_snapshot_vertices *pays = weir_snapshot_vertices_of(whole->snapshot, LEARN_PAY);
     const weir_snapshot_edges *by = weir_snapshot_edges_of(whole->snapshot, LEARN_BY, WEIR_OUT);
     uint64_t index;
     assert_true(weir_snapshot_find(whole->snapshot, LEARN_PAY, id, &index));
     int64_t put_us = pays->lives.times[pays->lives.indptr[index]];
-    if (shared) return (weir_target){index, LEARN_START_US + 100 * 86400 * LEARN_SECOND, 0, LEARN_PAY};
+    if (shared) return (weir_target){index, LEARN_START_US + some_us, 0, LEARN_PAY};
     if (index % 2) return (weir_target){index, put_us + 3600 * LEARN_SECOND, 0, LEARN_PAY};
     return (weir_target){index, put_us, by->events[by->indptr[index]], LEARN_PAY};
 }
@@ -156,7 +158,7 @@ static uint64_t compare(side *whole, side *part, const weir_train_owners *owners
         for (uint64_t v = batch * BATCH; v < own->own && count < BATCH; v++, count++) {
             const weir_train_name name = {(uint64_t)weir_part_number(from, LEARN_PAY, v), own->ids[v].low};
             uint64_t vertex = v;
-            of_part[count] = of_whole[count] = target_of(whole, weir_vertex_of(own->ids[v]), shared);
+            of_part[count] = of_whole[count] = target_of(whole, weir_vertex_of(own->ids[v]), shared, count);
             if (handed) assert_ok(weir_train_remote_add(part->source, LEARN_PAY, &name, &vertex));
             of_part[count].vertex = vertex;
         }
