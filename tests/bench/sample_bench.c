@@ -3,14 +3,17 @@
  * sample_bench.c - the sampler over an R-MAT snapshot, against a bare loop over the same arrays.
  *
  * The limit is what a sampler costs that knows no times, types, windows or nodes: a tree of Floyd's draws from 64-bit
- * arrays with a cheap generator and prefetched lists. One core. Rates count sampled edges.
+ * arrays with a cheap generator and prefetched lists. One core. Rates count sampled edges. Then how many nodes a batch
+ * has, beside the sets that it could be: of each time a frontier shared hop by hop, and its distinct vertices.
  */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include <weir/store/base/alloc.h>
+#include <weir/store/base/buf.h>
 #include <weir/store/base/file.h>
 #include <weir/store/base/rng.h>
 #include <weir/store/sample/sampler.h>
@@ -23,6 +26,7 @@
 #define BATCH          1024u
 #define HOPS           3u
 #define TIME_LAST_US   ((int64_t)1 << 40)
+#define MOMENTS        49u /* as many as Elliptic has steps */
 #define HUGE_BYTES     ((size_t)2 << 20)
 
 static const uint32_t fanouts[HOPS] = {15, 10, 5};
@@ -39,6 +43,7 @@ typedef struct run_context {
     uint64_t batches;
     uint32_t window;
     bool shared, inputs, timed, apart;
+    uint32_t moments; /* that targets have, where they are timed; 0: any */
     /* the bare loop's */
     uint32_t *level[HOPS + 1];
     uint64_t tree_max;
@@ -257,11 +262,18 @@ static void handles_close(handles *h) {
     weir_sample_source_close(h->source);
 }
 
+static int earlier_first(const void *a, const void *b) {
+    const weir_target *x = a, *y = b;
+    return (x->before_us > y->before_us) - (x->before_us < y->before_us);
+}
+
 static weir_err sample_batch(const run_context *c, handles *h, weir_rng *rng, uint64_t *edgesp) {
+    const uint64_t moments = c->moments ? c->moments : TIME_LAST_US / 4;
     for (uint32_t i = 0; i < BATCH; i++) {
         h->targets[i] = (weir_target){.vertex = weir_rng_below(rng, c->graph->vertices), .before_us = TIME_LAST_US};
-        if (c->timed) h->targets[i].before_us -= (int64_t)weir_rng_below(rng, TIME_LAST_US / 4);
+        if (c->timed) h->targets[i].before_us -= (int64_t)(weir_rng_below(rng, moments) * (TIME_LAST_US / 4 / moments));
     }
+    if (c->shared && c->timed) qsort(h->targets, BATCH, sizeof *h->targets, earlier_first); /* as the sampler needs */
     weir_err err = weir_sample(h->sampler, h->targets, BATCH, h->block);
     if (!err && c->inputs) weir_block_inputs(h->sampler, h->block, false);
     const weir_block_view *view = weir_block_look(h->block);
@@ -286,6 +298,90 @@ static weir_err run_sampler(void *context, uint64_t round, weir_bench_sample *sa
     return err;
 }
 
+/* --- nodes ------------------------------------------------------------------------------------------------------- */
+
+typedef struct node_key {
+    int64_t before_us;
+    uint64_t vertex;
+} node_key;
+
+static int node_key_order(const void *a, const void *b) {
+    const node_key *x = a, *y = b;
+    if (x->before_us != y->before_us) return x->before_us < y->before_us ? -1 : 1;
+    return (x->vertex > y->vertex) - (x->vertex < y->vertex);
+}
+
+static uint64_t count_distinct(node_key *keys, uint64_t count) {
+    uint64_t distinct = 0;
+    qsort(keys, (size_t)count, sizeof *keys, node_key_order);
+    for (uint64_t i = 0; i < count; i++)
+        distinct += i == 0 || node_key_order(&keys[i - 1], &keys[i]) != 0;
+    return distinct;
+}
+
+/* Of a block, by its edges alone, which name vertices: how many are met a hop and time, and at all. */
+typedef struct node_counts {
+    uint64_t nodes, frontier, vertices;
+} node_counts;
+
+static node_counts count_nodes(const weir_block_view *view, node_key *keys) {
+    node_counts counts = {view->nodes, view->targets, 0};
+    uint64_t all = 0;
+    for (uint32_t s = 0; s < view->steps; s++) { /* one a hop */
+        const weir_block_edges *e = &view->edges[s];
+        for (uint32_t i = 0; i < e->count; i++)
+            keys[i] =
+                (node_key){view->before_us[view->groups[e->parents[i]]], (uint64_t)view->vertices[e->children[i]]};
+        counts.frontier += count_distinct(keys, e->count);
+    }
+    for (uint32_t node = 0; node < view->nodes; node++)
+        keys[all++] = (node_key){0, view->vertices[node]};
+    counts.vertices = count_distinct(keys, all);
+    return counts;
+}
+
+static weir_err count_batches(const run_context *c, node_counts *countsp) {
+    handles h = {0};
+    weir_rng rng = weir_rng_stream(1, 1, 0);
+    uint64_t edges = 0, room = BATCH, level = BATCH;
+    for (uint32_t hop = 0; hop < HOPS; hop++)
+        room += level *= fanouts[hop];
+    node_key *keys = weir_calloc(room, sizeof *keys);
+    weir_err err = keys ? handles_open(c, 1, &h) : WEIR_NOMEM("for the nodes of the bench's batches");
+    *countsp = (node_counts){0};
+    for (uint64_t b = 0; !err && b < c->batches; b++) {
+        err = sample_batch(c, &h, &rng, &edges);
+        if (err) break;
+        const node_counts one = count_nodes(weir_block_look(h.block), keys);
+        countsp->nodes += one.nodes;
+        countsp->frontier += one.frontier;
+        countsp->vertices += one.vertices;
+    }
+    handles_close(&h);
+    weir_free(keys);
+    return err;
+}
+
+static weir_err print_nodes(const weir_cli *cli, const char *what, const run_context *c, weir_buf *out) {
+    node_counts all;
+    weir_err err = count_batches(c, &all);
+    if (err) return err;
+    const double nodes = (double)all.nodes / (double)c->batches;
+    const double of_frontier = (double)all.nodes / (double)all.frontier;
+    const double of_vertices = (double)all.nodes / (double)all.vertices;
+    if (weir_cli_given(cli, "json")) {
+        weir_buf_printf(out, "{\"bench\":\"sample\",\"what\":\"%s\",\"unit\":\"nodes a batch\",\"batches\":%" PRIu64,
+                        what, c->batches);
+        weir_buf_printf(out, ",\"nodes\":%.9g,\"of_frontier\":%.6g,\"of_vertices\":%.6g}\n", nodes, of_frontier,
+                        of_vertices);
+    } else {
+        weir_buf_printf(
+            out, "sample     %-44s %12.0f nodes      %.3f of a frontier shared by time, %.3f of distinct vertices\n",
+            what, nodes, of_frontier, of_vertices);
+    }
+    return weir_buf_err(out);
+}
+
 /* --- the command ------------------------------------------------------------------------------------------------- */
 
 static weir_err levels_open(run_context *c) {
@@ -306,12 +402,16 @@ weir_err weir_sample_bench_run(weir_cli *cli) {
     if (!err) err = rmat_open(&graph, (unsigned)scale);
     run_context bare = {.graph = &graph, .batches = batches}, last = bare;
     last.window = WEIR_WINDOW_MAX; /* as good as the whole list, which is what the bare loop draws from */
-    run_context timed = last, apart = last, shared = last, inputs = last, narrow = last, both;
+    run_context timed = last, apart = last, shared = last, inputs = last, narrow = last, both, few, few_apart;
     timed.timed = apart.timed = inputs.timed = narrow.timed = true;
     apart.apart = shared.shared = inputs.inputs = true;
     both = shared;
     both.inputs = true;
     narrow.window = WEIR_SAMPLE_WINDOW;
+    few_apart = inputs;
+    few_apart.moments = MOMENTS;
+    few = few_apart;
+    few.shared = true;
     const char *limit = "bare uniform loop";
     const weir_bench_line lines[] = {
         {limit, "M edges/s", 1e-6, NULL, run_bare, &bare},
@@ -322,10 +422,23 @@ weir_err weir_sample_bench_run(weir_cli *cli) {
         {"the same, and distinct input rows", "M edges/s", 1e-6, limit, run_sampler, &inputs},
         {"targets at the last moment share nodes", "M edges/s", 1e-6, limit, run_sampler, &shared},
         {"the same, and distinct input rows of them", "M edges/s", 1e-6, limit, run_sampler, &both},
+        {"targets at 49 moments, and input rows", "M edges/s", 1e-6, limit, run_sampler, &few_apart},
+        {"those of one moment share nodes, and rows", "M edges/s", 1e-6, limit, run_sampler, &few},
     };
+    const struct {
+        const char *what;
+        const run_context *of;
+    } counted[] = {{"all at the last moment, shared", &both},
+                   {"at 49 moments, shared", &few},
+                   {"at 49 moments, each its own tree", &few_apart}};
+    weir_buf nodes = {0};
     if (!err && weir_cli_text(cli, "graph")) err = rmat_write(&graph, weir_cli_text(cli, "graph"));
     if (!err) err = levels_open(&bare);
     if (!err) err = weir_bench_run(cli, "sample", lines, sizeof lines / sizeof lines[0]);
+    for (size_t i = 0; !err && i < sizeof counted / sizeof counted[0]; i++)
+        err = print_nodes(cli, counted[i].what, counted[i].of, &nodes);
+    if (!err) err = weir_cli_output(nodes.bytes, nodes.length);
+    weir_buf_free(&nodes);
     for (uint32_t hop = 0; hop <= HOPS; hop++)
         weir_free(bare.level[hop]);
     rmat_close(&graph);
