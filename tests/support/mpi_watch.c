@@ -10,10 +10,11 @@
  * Makers of batches have a channel each of every kind, made in the order of kinds. Kinds are numbered as they first
  * exchange something; `own` are bytes that a rank sends itself. What is exchanged on the first channel once batches
  * exchange something is rows of embeddings and gradients, of judging, too: a line "embeddings calls messages bytes
- * own". The last line is
+ * own". Then comes
  * "sums floats rows peak calls": how many floats were summed over the ranks, how many bytes each rank told all others
  * since batches exchange something, the most memory that this one had, in KiB, and how many sums and tellings that
- * were.
+ * were. Behind it stands what makers exchanged by what a channel is for: "to NAME calls", and the bytes to each
+ * rank.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@
 #define CHANNELS 256
 #define KINDS    3 /* of a maker's channels */
 #define REQUESTS 1024
+#define RANKS    64
 
 typedef struct channel {
     int kind;
@@ -41,6 +43,8 @@ enum { BEFORE = KINDS, EMBEDDINGS, ALL_KINDS }; /* of the first channel */
 static channel channels[ALL_KINDS];             /* one a kind */
 static int channel_count;
 static uint64_t floats, told, tellings;
+static const char *const kind_names[KINDS] = {"ask", "answer", "sample"};
+static uint64_t bytes_to[KINDS][RANKS], calls_of[KINDS];
 static struct {
     MPI_Request request;
     int64_t until_us; /* 0: free */
@@ -85,6 +89,10 @@ int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, 
     if (to != rank) c->bytes += (uint64_t)count;
     c->messages += to != rank && count > 0;
     c->calls += to + 1 == size;
+    if (kind < KINDS && to < RANKS) {
+        bytes_to[kind][to] += (uint64_t)count;
+        calls_of[kind] += to + 1 == size;
+    }
     for (int i = 0; delay && i < REQUESTS; i++) {
         if (slow[i].until_us) continue;
         slow[i].request = *request;
@@ -138,9 +146,10 @@ int MPI_Finalize(void) {
     const char *path = getenv("WEIR_TEST_MPI");
     char name[4096];
     struct rusage usage;
-    int rank;
+    int rank, size;
     getrusage(RUSAGE_SELF, &usage);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
     snprintf(name, sizeof name, "%s.%d", path ? path : "", rank);
     FILE *file = path ? fopen(name, "w") : NULL;
     for (int pass = 0; file && pass < 2; pass++)
@@ -149,6 +158,12 @@ int MPI_Finalize(void) {
                 fprintf(file, "%s%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", pass ? "embeddings " : "",
                         channels[i].calls, channels[i].messages, channels[i].bytes, channels[i].own);
     if (file) fprintf(file, "sums %" PRIu64 " %" PRIu64 " %ld %" PRIu64 "\n", floats, told, usage.ru_maxrss, tellings);
+    for (int kind = 0; file && kind < KINDS; kind++) {
+        fprintf(file, "to %s %" PRIu64, kind_names[kind], calls_of[kind]);
+        for (int to = 0; to < size && to < RANKS; to++)
+            fprintf(file, " %" PRIu64, bytes_to[kind][to]);
+        fprintf(file, "\n");
+    }
     if (file && fclose(file)) abort();
     return PMPI_Finalize();
 }

@@ -22,14 +22,11 @@
 #define EPOCHS_MAX    64u
 #define ARGUMENTS_MAX 32u
 #define KILLS         5u
-
-static void make_snapshot_of(uint64_t pays, uint64_t at_once) {
-    const learn_plan plan = {.seed = 3, .pays = pays, .people = 30, .bad = 0.3, .at_once = at_once};
-    learn_snapshot(&plan, weir_test_path("snapshot"));
-}
+#define LOSS_WITHIN   1e-5 /* of a loss of one rank: TRAIN-R1; seen are 1e-7 */
 
 static void make_snapshot(uint64_t pays) {
-    make_snapshot_of(pays, 1);
+    const learn_plan plan = {.seed = 3, .pays = pays, .people = 30, .bad = 0.3};
+    learn_snapshot(&plan, weir_test_path("snapshot"));
 }
 
 /* A small training into a folder of the case; more ends with NULL, or is NULL. */
@@ -98,7 +95,7 @@ static void history_read(const char *folder, history *h) {
 static void same_history(const history *one, const history *many) {
     assert_int_equal(one->count, many->count);
     for (size_t i = 0; i < one->count; i++) {
-        if (!(fabs(one->loss[i] - many->loss[i]) <= 1e-4 * fabs(one->loss[i])))
+        if (!(fabs(one->loss[i] - many->loss[i]) <= LOSS_WITHIN * fabs(one->loss[i])))
             fail_msg("epoch %zu: %.9g and %.9g", i + 1, one->loss[i], many->loss[i]);
         assert_int_equal(one->best[i], many->best[i]);
     }
@@ -106,9 +103,10 @@ static void same_history(const history *one, const history *many) {
 
 static void r1_as_one_rank_of(uint64_t at_once, unsigned ranks, const char *const *more) {
     static history one, many;
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = 600, .people = 30, .bad = 0.3, .at_once = at_once};
     char alone[4096], together[4096];
     shell("cd $folder && rm -rf alone together snapshot");
-    make_snapshot_of(600, at_once);
+    learn_snapshot(&plan, weir_test_path("snapshot"));
     snprintf(alone, sizeof alone, "%s", weir_test_path("alone"));
     snprintf(together, sizeof together, "%s", weir_test_path("together"));
     trains(1, alone, "4", more);
@@ -134,8 +132,8 @@ static void r1_ranks_lose_the_same_where_times_are_few(void **state) {
 
 static void r1_ranks_lose_what_one_does(void **state) {
     (void)state;
-    r1_as_one_rank(2, NULL);
-    r1_as_one_rank(4, NULL);
+    for (unsigned ranks = 2; ranks <= 8; ranks += (unsigned)weir_test_part(2, 3))
+        r1_as_one_rank(ranks, NULL);
 }
 
 /* Whatever a vertex gathers, its tree is the same on whichever rank, and so is what a step leaves out of it. */
@@ -297,57 +295,12 @@ static void a_rank_that_fails_says_where(void **state) {
     refuses(1, weir_test_path("run"), wild, "weir train: epoch 1: computing batch ");
 }
 
-/* --- what is sent ------------------------------------------------------------------------------------------------- */
-
-/* A line of the library that watches MPI: calls, messages, bytes to others, bytes to itself. */
-static void watched(unsigned rank, unsigned channel, uint64_t numbers[4]) {
-    char path[4200], *text = NULL, *at;
-    size_t length;
-    snprintf(path, sizeof path, "%s.%u", weir_test_path("sent"), rank);
-    assert_ok(weir_file_load(path, 4096, &text, &length));
-    for (at = text; channel > 0; channel--) {
-        at = strchr(at, '\n');
-        assert_non_null(at++);
-    }
-    for (unsigned i = 0; i < 4; i++)
-        numbers[i] = strtoull(at, &at, 10);
-    assert_int_equal(*at, '\n');
-    weir_free(text);
-}
+/* --- what is summed ----------------------------------------------------------------------------------------------- */
 
 static void watch(const char *delay_us) {
     assert_int_equal(setenv("LD_PRELOAD", WEIR_TEST_MPI, 1), 0);
     assert_int_equal(setenv("WEIR_TEST_MPI", weir_test_path("sent"), 1), 0);
     assert_int_equal(setenv("WEIR_TEST_MPI_DELAY_US", delay_us, 1), 0);
-}
-
-#define ASK_BYTES 32u /* vertex, time, event, type and place */
-#define PAY_BYTES 8u  /* a number and its flag        */
-#define WHO_BYTES 12u /* and an aggregate             */
-
-/* A rank asks others for what they own and gets just that; it sends itself nothing. */
-static void e4_a_row_of_its_own_is_not_sent(void **state) {
-    (void)state;
-    uint64_t asked = 0, answered = 0;
-    make_snapshot(900);
-    watch("0");
-    trains(3, weir_test_path("run"), "2", (const char *[]){"--learn=once", NULL});
-    for (unsigned rank = 0; rank < 3; rank++) {
-        uint64_t asks[4], answers[4];
-        watched(rank, 1, asks); /* 0 is the channel of what comes before the batches */
-        watched(rank, 2, answers);
-        assert_true(asks[0] > 0 && asks[0] == answers[0]);
-        assert_true(asks[1] <= 2 * asks[0] && answers[1] <= 2 * answers[0]); /* one message to each of the others */
-        assert_int_equal(asks[3], 0);
-        assert_int_equal(answers[3], 0);
-        assert_int_equal(asks[2] % ASK_BYTES, 0);
-        asked += asks[2] / ASK_BYTES;
-        answered += answers[2];
-    }
-    assert_true(asked > 0);
-    uint64_t people = (answered - asked * PAY_BYTES) / (WHO_BYTES - PAY_BYTES);
-    assert_true(people > 0 && people < asked);
-    assert_int_equal(answered, people * WHO_BYTES + (asked - people) * PAY_BYTES);
 }
 
 #define TOWNS       2000u
@@ -783,11 +736,10 @@ static void a_schema_without_a_task(void **state) {
 WEIR_TESTS(WEIR_CASE(r1_ranks_lose_what_one_does), WEIR_CASE(r1_ranks_lose_the_same_where_times_are_few),
            WEIR_CASE(r1_each_network_loses_the_same_on_two_ranks), WEIR_CASE(r1_more_ranks_than_targets_of_a_batch),
            WEIR_CASE(two_runs_write_the_same_weights), WEIR_CASE(r2_killed_at_random_moments),
-           WEIR_CASE(e4_a_row_of_its_own_is_not_sent), WEIR_CASE(e4_a_slow_network_changes_nothing),
-           WEIR_CASE(e4_how_far_ahead_changes_nothing), WEIR_CASE(a_maker_that_fails_ends_all),
-           WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch), WEIR_CASE(r2_embeddings_that_are_resumed),
-           WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch), WEIR_CASE(a_rank_that_is_killed_is_named),
-           WEIR_CASE(r4_killed_and_gone_on), WEIR_CASE(a_rank_that_fails_says_where),
-           WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
+           WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e4_how_far_ahead_changes_nothing),
+           WEIR_CASE(a_maker_that_fails_ends_all), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
+           WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
+           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(r4_killed_and_gone_on),
+           WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
            WEIR_CASE(a_wrong_option_is_wrong_usage), WEIR_CASE(an_error_of_a_rank_names_it),
            WEIR_CASE(a_schema_without_a_task))
