@@ -14,6 +14,7 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/base/clock.h>
+#include <weir/store/base/fault.h>
 #include <weir/store/base/rng.h>
 #include <weir/store/base/thread.h>
 
@@ -278,6 +279,7 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         err = weir_batches_where(t->stream, "computing", batch, weir_training_step(t, batch, epoch));
         if (err) break;
         weir_batches_done(t->stream, batch);
+        weir_kill_point("train.step");
     }
     if (err) return err;
     err = weir_adamw_bring(t->adamw, NULL, t->params); /* who judges, or saves, reads all */
