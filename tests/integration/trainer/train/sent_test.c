@@ -267,4 +267,52 @@ static void e4_a_row_is_asked_for_once_a_batch(void **state) {
     }
 }
 
-WEIR_TESTS(WEIR_CASE(e4_rows_of_others_and_no_more), WEIR_CASE(e4_a_row_is_asked_for_once_a_batch))
+/* --- edges -------------------------------------------------------------------------------------------------------- */
+
+#define HOP_ROUNDS 2u  /* a question and its answer */
+#define BATCH_OF   64u /* targets */
+
+static uint64_t batches(void) {
+    uint64_t all = 0;
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
+        const uint64_t count = world.targets->ends[part] - weir_targets_begin(world.targets, part);
+        all += passes[part] * ((count + BATCH_OF - 1) / BATCH_OF);
+    }
+    return all;
+}
+
+/* A part has the edges of its own vertices, so the first hop from a batch asks nobody, not even by an empty round; so
+ * do as many more as the part is deep. Each further hop is one round of questions and one of answers a batch. */
+static void e2_hops_within_a_part_are_silent(void **state) {
+    (void)state;
+    static const char *const fanouts[] = {"6", "6,6", "6,6,4"};
+    const learn_plan plan = {.seed = weir_test_seed(), .pays = 500, .people = 30, .bad = 0.3};
+    const weir_targets_opts which = {.task = LEARN_TASK_BAD,
+                                     .cut = {.warm_up = 0.05, .validation = 0.25, .test = 0.25}};
+    learn_snapshot(&plan, weir_test_path("snapshot"));
+    for (int depth = WHOLE; depth <= 1; depth++) {
+        cut(depth);
+        world_open(&which, depth);
+        for (unsigned layers = 1; layers <= 3; layers++) {
+            const char *const more[] = {"--task",       "bad",  "--fanouts", fanouts[layers - 1],
+                                        "--batch",      "64",   "--warm-up", "0.05",
+                                        "--validation", "0.25", "--test",    "0.25",
+                                        "--negatives",  "0",    NULL};
+            const unsigned silent = depth == WHOLE ? layers : 1 + (unsigned)depth;
+            const uint64_t hops = layers > silent ? layers - silent : 0;
+            trains_watched(depth, more);
+            for (unsigned rank = 0; rank < RANKS; rank++) {
+                uint64_t bytes = 0;
+                for (unsigned to = 0; to < RANKS; to++)
+                    bytes += world.sent[rank][SAMPLES][to];
+                assert_int_equal(world.calls[rank][SAMPLES], HOP_ROUNDS * hops * batches());
+                assert_true((bytes > 0) == (hops > 0));
+                assert_int_equal(world.sent[rank][SAMPLES][rank], 0);
+            }
+        }
+        world_close();
+    }
+}
+
+WEIR_TESTS(WEIR_CASE(e4_rows_of_others_and_no_more), WEIR_CASE(e4_a_row_is_asked_for_once_a_batch),
+           WEIR_CASE(e2_hops_within_a_part_are_silent))
