@@ -190,10 +190,10 @@ static int64_t epoch_cpu_us(void) {
 static void epoch_add_times(epoch_sums *s, const weir_train_epoch *epoch) {
     s->times.sample += epoch->times.sample;
     s->times.exchange += epoch->times.exchange;
-    s->times.encode += epoch->times.encode;
+    s->times.encode += epoch->times.encode + epoch->times.bring;
     s->times.wait += epoch->times.wait;
     s->times.compute += epoch->times.compute;
-    s->times.sum += epoch->times.sum;
+    s->times.sum += epoch->times.sum + epoch->times.pull;
     s->edges += (double)epoch->edges;
     s->rows += (double)epoch->rows;
     s->loss = epoch->loss;

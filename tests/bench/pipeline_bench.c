@@ -54,11 +54,11 @@ static weir_err on_epoch(void *context, const weir_train_epoch *epoch) {
     bench *b = context;
     b->times.sample += epoch->times.sample;
     b->times.exchange += epoch->times.exchange;
-    b->times.encode += epoch->times.encode;
+    b->times.encode += epoch->times.encode + epoch->times.bring;
     b->times.wait += epoch->times.wait;
     b->times.compute += epoch->times.compute;
-    b->times.sum += epoch->times.sum;
-    b->times.sum_wait += epoch->times.sum_wait;
+    b->times.sum += epoch->times.sum + epoch->times.pull;
+    b->times.sum_wait += epoch->times.sum_wait + epoch->times.pull;
     b->learning_us += epoch->learning_us;
     if (epoch->number > 1 && epoch->ready < b->ready) b->ready = epoch->ready;
     return WEIR_OK;

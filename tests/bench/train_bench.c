@@ -80,10 +80,10 @@ static weir_err on_epoch(void *context, const weir_train_epoch *epoch) {
     s->sample->elapsed_ns = 1000 * (s->span == COMPUTE ? epoch->times.compute : epoch->elapsed_us);
     b->times.sample += epoch->times.sample;
     b->times.exchange += epoch->times.exchange;
-    b->times.encode += epoch->times.encode;
+    b->times.encode += epoch->times.encode + epoch->times.bring;
     b->times.wait += epoch->times.wait;
     b->times.compute += epoch->times.compute;
-    b->times.sum += epoch->times.sum;
+    b->times.sum += epoch->times.sum + epoch->times.pull;
     b->elapsed_us += epoch->elapsed_us;
     b->edges += epoch->edges;
     b->targets += epoch->targets;

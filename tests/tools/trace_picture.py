@@ -6,7 +6,8 @@ import sys
 
 COLOURS = {"sample": "#4c78a8", "ask": "#72b7b2", "answer": "#9ecae9", "encode": "#54a24b", "bring": "#88d27a",
            "pull": "#b279a2",
-           "wait": "#e6e6e6", "compute": "#f58518", "sum": "#e45756", "update": "#8c564b"}
+           "wait": "#e6e6e6", "compute": "#f58518", "sum": "#e45756", "update": "#8c564b",
+           "reduce": "#ff9da6"}
 LEFT, TOP, LANE, GAP, WIDTH = 190, 44, 13, 8, 1000
 
 
@@ -40,8 +41,8 @@ def draw(events, begin_us, length_us):
         out.append(f'<line x1="{x}" x2="{x}" y1="{TOP - 6}" y2="{top}" stroke="#cccccc" stroke-width="0.5"/>')
         out.append(f'<text x="{x}" y="{TOP - 10}" text-anchor="middle">{length_us * i / 10000:g} ms</text>')
     for i, (name, colour) in enumerate(COLOURS.items()):
-        out.append(f'<rect x="{LEFT + 90 * i}" y="4" width="11" height="11" fill="{colour}"/>')
-        out.append(f'<text x="{LEFT + 90 * i + 15}" y="14">{name}</text>')
+        out.append(f'<rect x="{LEFT + 88 * i}" y="4" width="11" height="11" fill="{colour}"/>')
+        out.append(f'<text x="{LEFT + 88 * i + 15}" y="14">{name}</text>')
     print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 20}" height="{top + 10}" '
           'font-family="sans-serif" font-size="10"><rect width="100%" height="100%" fill="white"/>')
     print("\n".join(out) + "\n</svg>")

@@ -129,8 +129,9 @@ static weir_err train_print_epoch(void *context, const weir_train_epoch *e) {
                     "  %.1f s: compute %.1f, not hidden %.1f, sums %.1f "
                     "(sample %.1f, exchange %.1f, encode %.1f, sum %.1f)\n",
                     (double)e->elapsed_us * 1e-6, (double)e->times.compute * 1e-6, (double)e->times.wait * 1e-6,
-                    (double)e->times.sum_wait * 1e-6, (double)e->times.sample * 1e-6, (double)e->times.exchange * 1e-6,
-                    (double)e->times.encode * 1e-6, (double)e->times.sum * 1e-6);
+                    (double)(e->times.sum_wait + e->times.pull) * 1e-6, (double)e->times.sample * 1e-6,
+                    (double)e->times.exchange * 1e-6, (double)(e->times.encode + e->times.bring) * 1e-6,
+                    (double)(e->times.sum + e->times.pull) * 1e-6);
     if (e->lags)
         weir_buf_printf(
             &line,

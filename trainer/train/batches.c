@@ -154,7 +154,7 @@ static weir_err batches_make(const batches_maker *maker, int64_t at_us, uint64_t
     if (err) return weir_batches_where(s, "encoding", batch, err);
     if (!s->opts.kernels) return WEIR_OK;
     err = weir_train_batch_bring(batch);
-    batch->times.encode += batches_stage_end(maker, batch, WEIR_STAGE_BRING, &at_us);
+    batch->times.bring = batches_stage_end(maker, batch, WEIR_STAGE_BRING, &at_us);
     return weir_batches_where(s, "bringing to the device", batch, err);
 }
 

@@ -89,6 +89,7 @@ typedef struct weir_batches_opts {
 /* Microseconds. A plain value. */
 typedef struct weir_batches_times {
     int64_t sample, exchange, encode; /* exchange: ask and answer, which wait for other ranks */
+    int64_t bring;                    /* to a device with a memory of its own; else 0 */
     int64_t wait;                     /* of the caller that computes: preparation that was not hidden */
 } weir_batches_times;
 

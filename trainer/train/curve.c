@@ -41,10 +41,13 @@ static void curve_write_line(weir_buf *line, const weir_train_epoch *e) {
         {"sample_seconds", (double)e->times.sample * 1e-6},
         {"exchange_seconds", (double)e->times.exchange * 1e-6},
         {"encode_seconds", (double)e->times.encode * 1e-6},
+        {"bring_seconds", (double)e->times.bring * 1e-6},
+        {"pull_seconds", (double)e->times.pull * 1e-6},
         {"compute_seconds", (double)e->times.compute * 1e-6},
         {"sum_seconds", (double)e->times.sum * 1e-6},
         {"exposed_seconds", (double)e->times.wait * 1e-6},
         {"sum_exposed_seconds", (double)e->times.sum_wait * 1e-6},
+        {"update_seconds", (double)e->times.update * 1e-6},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         weir_json_key_f64(&json, numbers[i].name, numbers[i].value);

@@ -213,17 +213,17 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     weir_nn_brought brought;
     weir_nn_batch nn;
 
-    /* Rows of embeddings become what they are in this step, and come to whoever reads them. */
+    /* Rows of embeddings become what they are in this step, and come to whoever reads them: where they are shared, that
+     * is what is told as the pull. */
     int64_t begin_us = weir_clock_mono_us(clock);
     weir_err err = training_zero_gradients(t);
     if (!err) err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
     if (!err && t->shares) err = weir_train_shares_mark(t->shares, batch->wants, t->rows);
-    if (!err && t->sums) err = weir_train_sums_begin(t->sums, t->rows);
+    if (!err && t->sums) err = weir_train_sums_begin(t->sums, t->rows, batch->epoch, batch->number);
     if (!err) err = weir_adamw_bring(t->adamw, t->rows, t->params);
     if (err) return err;
-    int64_t pull_us = weir_clock_mono_us(clock);
     err = weir_training_bring(t, batch, t->params, &brought, &nn);
-    int64_t pulled_us = t->shares ? weir_clock_mono_us(clock) : pull_us;
+    int64_t pulled_us = t->shares ? weir_clock_mono_us(clock) : begin_us;
     if (!err) err = training_compute(t, batch, &nn, divisor, &loss);
     if (err) return err;
 
@@ -238,17 +238,19 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     if (!t->sums) weir_nn_kernels(t->nn)->to_host(weir_nn_kernels(t->nn), &loss, t->loss, sizeof loss);
 
     int64_t end_us = weir_clock_mono_us(clock);
-    if (t->shares) training_trace(t, batch, WEIR_STAGE_PULL, pull_us, pulled_us);
-    training_trace(t, batch, WEIR_STAGE_COMPUTE, t->shares ? pulled_us : begin_us, middle_us);
+    if (t->shares) training_trace(t, batch, WEIR_STAGE_PULL, begin_us, pulled_us);
+    training_trace(t, batch, WEIR_STAGE_COMPUTE, pulled_us, middle_us);
     training_trace(t, batch, WEIR_STAGE_SUM, middle_us, summed_us);
     training_trace(t, batch, WEIR_STAGE_UPDATE, summed_us, end_us);
     epoch->times.sample += batch->times.sample;
     epoch->times.exchange += batch->times.exchange;
     epoch->times.encode += batch->times.encode;
+    epoch->times.bring += batch->times.bring;
     epoch->times.wait += batch->times.wait;
-    epoch->times.sum += pulled_us - pull_us;
-    epoch->times.sum_wait += pulled_us - pull_us + summed_us - middle_us;
-    epoch->times.compute += middle_us - begin_us - (pulled_us - pull_us);
+    epoch->times.pull += pulled_us - begin_us;
+    epoch->times.compute += middle_us - pulled_us;
+    epoch->times.sum_wait += summed_us - middle_us;
+    epoch->times.update += end_us - summed_us;
     epoch->loss += loss * divisor;
     epoch->gradient_norm += norm;
     epoch->rate = share * t->opts.rate;

@@ -30,6 +30,8 @@ struct weir_train_sums {
     weir_err_kept err; /* of hearing */
     weir_err_kept copy_err;
     weir_thread *thread;
+    weir_train_trace *trace; /* NULL: none */
+    weir_train_span span;    /* of the piece whose sum was begun last; begin_us 0: all have ended */
     /* Under the mutex. */
     weir_mutex mutex;
     weir_cond changed;
@@ -95,6 +97,13 @@ static void sums_begin_next(weir_train_sums *s) {
     }
 }
 
+/* A sum is shown until the next one begins, or all have ended: spans of one track may not overlap. */
+static void sums_show(weir_train_sums *s, int64_t now_us, bool begins) {
+    s->span.end_us = now_us;
+    if (s->span.begin_us) weir_train_trace_add(s->trace, &s->span);
+    s->span.begin_us = begins ? now_us : 0;
+}
+
 /* Several sums are under way at a time, as one of few numbers is all waiting. */
 static void sums_main(void *context) {
     weir_train_sums *s = context;
@@ -110,10 +119,12 @@ static void sums_main(void *context) {
         }
         weir_mutex_unlock(&s->mutex); /* nobody else writes what is read until begun and under_way say so */
         if (!s->under_way) since_us = weir_clock_mono_us(clock);
+        if (begins && s->begun >= SUMS_PIECES) sums_show(s, weir_clock_mono_us(clock), true);
         if (begins) sums_begin_next(s);
         int64_t look_us = weir_clock_mono_us(clock);
         uint32_t under_way = weir_comm_sums_look(s->channel);
         int64_t now_us = weir_clock_mono_us(clock);
+        if (!under_way) sums_show(s, now_us, false);
         weir_mutex_lock(&s->mutex);
         s->busy_us += now_us - since_us;
         since_us = now_us;
@@ -129,9 +140,16 @@ static void sums_main(void *context) {
     weir_mutex_unlock(&s->mutex);
 }
 
-weir_err weir_train_sums_begin(weir_train_sums *sums, const weir_nn_rows *rows) {
+void weir_train_sums_trace(weir_train_sums *sums, weir_train_trace *trace, uint32_t track) {
+    sums->trace = trace; /* the thread reads it in a step alone */
+    sums->span = (weir_train_span){.track = track, .stage = WEIR_STAGE_REDUCE};
+}
+
+weir_err weir_train_sums_begin(weir_train_sums *sums, const weir_nn_rows *rows, uint32_t epoch, uint64_t batch) {
     weir_mutex_lock(&sums->mutex);
     WEIR_ASSERT(sums->begun == sums->count && !sums->under_way); /* the step before has waited */
+    sums->span.epoch = epoch;
+    sums->span.batch = batch;
     weir_buf_clear(&sums->told);
     weir_nn_rows_write(rows, &sums->told);
     weir_err err = weir_buf_err(&sums->told);

@@ -17,14 +17,19 @@
 #include <weir/trainer/comm/comm.h>
 #include <weir/trainer/nn/nn.h>
 
+#include "trace.h"
+
 typedef struct weir_train_sums weir_train_sums;
 
 /* Starts the thread, which talks on the channel. All is borrowed.  WEIR_ENOMEM, WEIR_EUNAVAILABLE. */
 weir_err weir_train_sums_open(const weir_nn *nn, weir_real *gradients, weir_comm *channel, weir_train_sums **sumsp);
 /* Not during a step.  NULL is allowed. */
 void weir_train_sums_close(weir_train_sums *sums);
-/* A step begins, of these rows of embeddings; no gradient is finished.  WEIR_ENOMEM.  [main] */
-weir_err weir_train_sums_begin(weir_train_sums *sums, const weir_nn_rows *rows);
+/* From the next step on, when the sum of each piece has begun. Borrowed.  [main] */
+void weir_train_sums_trace(weir_train_sums *sums, weir_train_trace *trace, uint32_t track);
+/* A step begins, of the batch of this number and of these rows of embeddings; no gradient is finished.  WEIR_ENOMEM.
+ * [main] */
+weir_err weir_train_sums_begin(weir_train_sums *sums, const weir_nn_rows *rows, uint32_t epoch, uint64_t batch);
 /* This rank's part of the loss.  [main] */
 void weir_train_sums_loss(weir_train_sums *sums, double loss);
 /* Gradients from this offset on are finished; nobody touches them until weir_train_sums_wait is back.  [main] */

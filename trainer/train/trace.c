@@ -27,8 +27,8 @@ struct weir_train_trace {
     int64_t zero_us;
 };
 
-static const char *const trace_names[WEIR_STAGES] = {"sample", "ask",  "answer",  "encode", "bring",
-                                                     "wait",   "pull", "compute", "sum",    "update"};
+static const char *const trace_names[WEIR_STAGES] = {"sample", "ask",     "answer", "encode", "bring", "wait",
+                                                     "pull",   "compute", "sum",    "update", "reduce"};
 
 weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t makers, weir_train_trace **tracep) {
     weir_train_trace *t = *tracep = weir_calloc(1, sizeof *t);
@@ -41,8 +41,11 @@ weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t maker
     uint32_t rank = weir_comm_rank(comm);
     weir_buf_printf(&t->spans, "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"rank %u\"}},\n",
                     rank, rank);
-    for (uint32_t track = 0; track <= 2 * makers; track++) {
-        const char *name = track == 0 ? "compute" : track <= makers ? "learning, maker" : "judging, maker";
+    for (uint32_t track = 0; track <= weir_train_trace_sums(makers); track++) {
+        const char *name = track == 0                               ? "compute"
+                           : track <= makers                        ? "learning, maker"
+                           : track == weir_train_trace_sums(makers) ? "sums"
+                                                                    : "judging, maker";
         weir_buf_printf(&t->spans,
                         "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\","
                         "\"args\":{\"name\":\"%s %u\"}},\n",
@@ -54,6 +57,10 @@ weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t maker
     weir_comm_barrier(comm);
     t->zero_us = weir_clock_mono_us(weir_clock_system());
     return weir_buf_err(&t->spans);
+}
+
+uint32_t weir_train_trace_sums(uint32_t makers) {
+    return 1 + 2 * makers;
 }
 
 void weir_train_trace_add(weir_train_trace *trace, const weir_train_span *span) {

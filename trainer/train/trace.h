@@ -3,8 +3,8 @@
  * trace.h - when each stage of each batch began and ended, on all ranks, as Chrome's trace format: for chrome://tracing
  * and ui.perfetto.dev. Private to this folder.
  *
- * Tracks: 0 is the thread that computes, then come the makers of the stream that is learnt from, and those of the one
- * that is judged.
+ * Tracks: 0 is the thread that computes, then come the makers of the stream that is learnt from, those of the one that
+ * is judged, and the thread that sums gradients beside the way back.
  *
  * THREADS: spans may be added by any thread.
  */
@@ -24,6 +24,7 @@ typedef enum weir_train_stage {
     WEIR_STAGE_COMPUTE,
     WEIR_STAGE_SUM,
     WEIR_STAGE_UPDATE,
+    WEIR_STAGE_REDUCE, /* of the thread "sum": from where it begins to sum a layer's gradients to the next */
     WEIR_STAGES
 } weir_train_stage;
 
@@ -44,6 +45,8 @@ typedef struct weir_train_trace weir_train_trace;
 weir_err weir_train_trace_open(weir_comm *comm, const char *path, uint32_t makers, weir_train_trace **tracep);
 /* What does not fit is counted.  trace may be NULL.  [any] */
 void weir_train_trace_add(weir_train_trace *trace, const weir_train_span *span);
+/* The last track, where there are so many makers. */
+uint32_t weir_train_trace_sums(uint32_t makers);
 /* All ranks together: rank 0 writes what all have seen. Errors of the file; WEIR_ELIMIT and WEIR_ENOMEM, which end all
  * ranks where there are more.  [main] */
 weir_err weir_train_trace_write(weir_train_trace *trace);

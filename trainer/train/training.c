@@ -456,6 +456,7 @@ static weir_err training_set_up(weir_trained *t) {
     if (!err) err = training_network_open(t);
     if (!err && t->opts.local) err = training_dealer_open(t);
     if (!err && weir_comm_ranks(t->comm) > 1) err = weir_train_sums_open(t->nn, t->gradients, t->sum_channel, &t->sums);
+    if (!err && t->sums) weir_train_sums_trace(t->sums, t->trace, weir_train_trace_sums(t->opts.ahead));
     if (!err) err = training_begin(t);
     const weir_train_cache_opts cache = {.shape = t->shape,
                                          .owners = weir_training_owners(t),

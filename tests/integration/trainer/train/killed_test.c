@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * killed_test.c - ranks with a part each, of which one is killed at a step or at a named point, again and again: as many
- * ranks go on with the bits of a training that was let be, and other parts or other ranks with its losses.
+ * killed_test.c - ranks with a part each, of which one is killed at a step or at a named point, again and again: as
+ * many ranks go on with the bits of a training that was let be, and other parts or other ranks with its losses.
  */
 #include <math.h>
 #include <string.h>

@@ -535,125 +535,6 @@ static void r2_ranks_go_on_from_one_checkpoint(void **state) {
     }
 }
 
-/* --- the trace ---------------------------------------------------------------------------------------------------- */
-
-#define TRACE_RANKS  2u
-#define TRACE_MAKERS 3u
-#define TRACE_TRACKS (1 + 2 * TRACE_MAKERS) /* who computes; makers of learning; makers of judging */
-#define TRACE_SPANS  1024u                  /* at most, of a track */
-
-/* In the order of a batch: a maker's, and then those of who computes. */
-static const char *const trace_stages[] = {"sample", "ask", "answer", "encode", "wait", "compute", "sum", "update"};
-#define TRACE_STAGES       (sizeof trace_stages / sizeof *trace_stages)
-#define TRACE_MAKER_STAGES 4u
-
-typedef struct span {
-    size_t stage;
-    int64_t begin, end, epoch, batch;
-} span;
-
-typedef struct track {
-    span spans[TRACE_SPANS];
-    size_t count;
-} track;
-
-static void trace_read(const char *path, track tracks[TRACE_RANKS][TRACE_TRACKS]) {
-    char *text = NULL;
-    size_t length;
-    const weir_json_node *root;
-    weir_arena *arena;
-    assert_ok(weir_arena_open(16u << 20, &arena));
-    assert_ok(weir_file_load(path, 1u << 20, &text, &length));
-    assert_ok(weir_json_parse("trace", text, length, 8, arena, &root));
-    for (const weir_json_node *e = weir_json_find(root, "traceEvents")->first; e; e = e->next) {
-        int64_t rank, number;
-        span s = {0};
-        if (strcmp(weir_json_node_text(weir_json_find(e, "ph")), "X") != 0) continue;
-        while (strcmp(trace_stages[s.stage], weir_json_node_text(weir_json_find(e, "name"))) != 0)
-            assert_true(++s.stage < TRACE_STAGES);
-        const weir_json_node *arguments = weir_json_find(e, "args");
-        assert_ok(weir_json_node_i64(weir_json_find(e, "pid"), 0, TRACE_RANKS - 1, &rank));
-        assert_ok(weir_json_node_i64(weir_json_find(e, "tid"), 0, TRACE_TRACKS - 1, &number));
-        assert_ok(weir_json_node_i64(weir_json_find(e, "ts"), 0, INT64_MAX / 2, &s.begin));
-        assert_ok(weir_json_node_i64(weir_json_find(e, "dur"), 0, INT64_MAX / 2, &s.end));
-        assert_ok(weir_json_node_i64(weir_json_find(arguments, "epoch"), 1, 100, &s.epoch));
-        assert_ok(weir_json_node_i64(weir_json_find(arguments, "batch"), 0, TRACE_SPANS, &s.batch));
-        s.end += s.begin;
-        track *t = &tracks[rank][number];
-        assert_true(t->count < TRACE_SPANS);
-        t->spans[t->count++] = s;
-    }
-    weir_arena_close(arena);
-    weir_free(text);
-}
-
-/* One after the other on a track, the stages of a batch in their order. Returns batches of which there are all of
- * `stages` stages from `first` on. */
-static size_t whole_batches(const track *t, size_t first, size_t stages) {
-    size_t whole = 0;
-    for (size_t i = 0; i < t->count; i++) {
-        const span *s = &t->spans[i], *before = s - 1;
-        assert_true(s->begin <= s->end);
-        if (i > 0) assert_true(before->end <= s->begin);
-        if (s->stage != first) {
-            assert_true(i > 0 && s->stage == before->stage + 1);
-            assert_true(s->epoch == before->epoch && s->batch == before->batch);
-        }
-        whole += s->stage + 1 == first + stages;
-    }
-    return whole;
-}
-
-/* What a maker has ended with before who computes has it. */
-static void was_made_before(const track *makers, const span *wait) {
-    for (size_t maker = 0; maker < TRACE_MAKERS; maker++)
-        for (size_t i = 0; i < makers[maker].count; i++) {
-            const span *s = &makers[maker].spans[i];
-            if (s->stage + 1 != TRACE_MAKER_STAGES || s->epoch != wait->epoch || s->batch != wait->batch) continue;
-            if (s->end <= wait->end) return;
-        }
-    fail_msg("batch %lld of epoch %lld came from no maker", (long long)wait->batch, (long long)wait->epoch);
-}
-
-/* Each batch goes through the stages of its maker one after the other, and is computed on in the order of the list. */
-static void e1_a_trace_has_every_stage_of_every_batch(void **state) {
-    (void)state;
-    static track tracks[TRACE_RANKS][TRACE_TRACKS];
-    char path[4096];
-    make_snapshot(600);
-    snprintf(path, sizeof path, "%s", weir_test_path("trace.json"));
-    trains(TRACE_RANKS, weir_test_path("run"), "2", (const char *const[]){"--trace", path, "--ahead", "3", NULL});
-    trace_read(path, tracks);
-    for (unsigned rank = 0; rank < TRACE_RANKS; rank++) {
-        const track *computes = &tracks[rank][0], *makers = computes + 1;
-        size_t learnt = whole_batches(computes, TRACE_MAKER_STAGES, TRACE_STAGES - TRACE_MAKER_STAGES), waited = 0;
-        size_t prepared = 0, judged = 0;
-        for (size_t maker = 0; maker < TRACE_MAKERS; maker++) {
-            prepared += whole_batches(&makers[maker], 0, TRACE_MAKER_STAGES);
-            judged += whole_batches(&makers[TRACE_MAKERS + maker], 0, TRACE_MAKER_STAGES);
-            assert_int_equal(makers[maker].count % TRACE_MAKER_STAGES, 0);
-            assert_int_equal(makers[TRACE_MAKERS + maker].count % TRACE_MAKER_STAGES, 0);
-        }
-        assert_true(learnt > 0 && judged > 0);
-        assert_int_equal(learnt, prepared);
-        int64_t epoch = 1, batch = 0;
-        for (size_t i = 0; i < computes->count; i++) {
-            const span *s = &computes->spans[i];
-            if (s->stage != TRACE_MAKER_STAGES) continue;
-            waited++;
-            bool learns = i + 1 < computes->count && computes->spans[i + 1].stage > TRACE_MAKER_STAGES;
-            was_made_before(learns ? makers : makers + TRACE_MAKERS, s);
-            if (!learns) continue;
-            if (s->epoch == epoch + 1) batch = 0;
-            assert_true(s->epoch == epoch || s->epoch == epoch + 1);
-            assert_int_equal(s->batch, batch++);
-            epoch = s->epoch;
-        }
-        assert_int_equal(epoch, 2);
-        assert_int_equal(waited, learnt + judged);
-    }
-}
-
 /* --- what is refused ---------------------------------------------------------------------------------------------- */
 
 static void sentences(void **state) {
@@ -738,8 +619,8 @@ WEIR_TESTS(WEIR_CASE(r1_ranks_lose_what_one_does), WEIR_CASE(r1_ranks_lose_the_s
            WEIR_CASE(two_runs_write_the_same_weights), WEIR_CASE(r2_killed_at_random_moments),
            WEIR_CASE(e4_a_slow_network_changes_nothing), WEIR_CASE(e4_how_far_ahead_changes_nothing),
            WEIR_CASE(a_maker_that_fails_ends_all), WEIR_CASE(b3_ranks_sum_the_rows_of_a_batch),
-           WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(e1_a_trace_has_every_stage_of_every_batch),
-           WEIR_CASE(a_rank_that_is_killed_is_named), WEIR_CASE(r4_killed_and_gone_on),
-           WEIR_CASE(a_rank_that_fails_says_where), WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
+           WEIR_CASE(r2_embeddings_that_are_resumed), WEIR_CASE(a_rank_that_is_killed_is_named),
+           WEIR_CASE(r4_killed_and_gone_on), WEIR_CASE(a_rank_that_fails_says_where),
+           WEIR_CASE(r2_ranks_go_on_from_one_checkpoint), WEIR_CASE(sentences),
            WEIR_CASE(a_wrong_option_is_wrong_usage), WEIR_CASE(an_error_of_a_rank_names_it),
            WEIR_CASE(a_schema_without_a_task))

@@ -22,7 +22,7 @@
 #define WHOLE     (-1) /* as a depth: there are no parts */
 #define ASK_BYTES 32u  /* vertex, time, event, type and place */
 
-/* How often a training goes through the targets of each part: epochs learn, each is judged, and what is kept once more. */
+/* How often a training goes through the targets of each part: epochs learn, each is judged, what is kept once more. */
 static const uint64_t passes[WEIR_TARGETS_PARTS] = {EPOCHS, EPOCHS + 1, 1};
 
 static struct {

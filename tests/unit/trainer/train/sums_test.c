@@ -45,7 +45,7 @@ static weir_err go_through(world *w, unsigned steps, weir_rng *rng) {
     weir_err err = weir_train_sums_open(w->f.nn, w->gradients, w->comm, &sums);
     for (unsigned step = 0; !err && step < steps; step++) {
         double loss = 0;
-        err = weir_train_sums_begin(sums, w->rows);
+        err = weir_train_sums_begin(sums, w->rows, 1, step);
         if (err) break;
         yield_some(rng);
         weir_train_sums_loss(sums, step);

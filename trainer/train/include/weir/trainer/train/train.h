@@ -45,13 +45,17 @@ extern "C" {
 typedef struct weir_trained weir_trained;
 
 /* Microseconds of an epoch's batches on this rank, whatever epoch went on meanwhile. Batches are prepared side by side:
- * what that took in all may be more than what has passed. */
+ * what that took in all may be more than what has passed. From `wait` on it is what the thread that computes
+ * does, one after the other. */
 typedef struct weir_train_times {
     int64_t sample, exchange, encode;
-    int64_t wait; /* preparation that compute did not hide */
+    int64_t bring; /* of batches to a device with a memory of its own */
+    int64_t sum;   /* of gradients over the ranks, and of embeddings' to those that have them: hidden or not */
+    int64_t wait;  /* preparation that compute did not hide */
+    int64_t pull;  /* of embeddings from those that have them, as they are in the step */
     int64_t compute;
-    int64_t sum;      /* of gradients over the ranks, and of embeddings from those that have them */
-    int64_t sum_wait; /* of it, what the way back did not hide */
+    int64_t sum_wait; /* of `sum`, what the way back did not hide */
+    int64_t update;
 } weir_train_times;
 
 /* How scores of a part stand. Of a yes-or-no question; else accuracy alone, in `accuracy`. Of a test of one class,
