@@ -12,17 +12,15 @@
 
 #define ANSWERS_NO_MEMORY "for a batch; lower --batch or the fan-outs"
 #define ANSWERS_AT_ONCE   256u
-#define ANSWERS_OWN       UINT32_MAX /* in place of an earlier ask: the fixed part follows */
 #define ANSWERS_NO_ROW    UINT32_MAX /* in place of a computed row                         */
 #define ANSWERS_ARENA_MAX ((size_t)1 << 34)
 
-/* A fixed part that a rank was told of. */
+/* The fixed part that a rank was told of a vertex last. */
 typedef struct answers_told {
     uint32_t tag;
-    uint32_t ask; /* of that rank: the first that it was told with */
+    uint32_t type;
     uint64_t vertex;
     int64_t since_us;
-    uint32_t type;
 } answers_told;
 
 typedef struct answers_chunk {
@@ -30,8 +28,8 @@ typedef struct answers_chunk {
     uint32_t count;
     uint64_t vertices[ANSWERS_AT_ONCE], events[ANSWERS_AT_ONCE];
     int64_t before_us[ANSWERS_AT_ONCE], since_us[ANSWERS_AT_ONCE], until_us[ANSWERS_AT_ONCE];
-    uint32_t like[ANSWERS_AT_ONCE]; /* the earlier ask with this fixed part, or ANSWERS_OWN */
-    uint32_t row[ANSWERS_AT_ONCE];  /* among those that are computed, or ANSWERS_NO_ROW     */
+    uint8_t same[ANSWERS_AT_ONCE]; /* 1: the fixed part is that of the last ask for the vertex */
+    uint32_t row[ANSWERS_AT_ONCE]; /* among those that are computed, or ANSWERS_NO_ROW     */
 } answers_chunk;
 
 weir_err weir_train_answers_open(const weir_train_owners *owners, const weir_nn_shape *shape, weir_train_wire wire,
@@ -75,33 +73,27 @@ static weir_err answers_take(answers_chunk *c, const weir_train_owners *owners, 
         err = weir_train_asked(owners, &c->asks[i], &c->vertices[i]);
         c->before_us[i] = c->asks[i].before_us;
         c->events[i] = c->asks[i].event;
-        c->like[i] = ANSWERS_OWN;
+        c->same[i] = 0;
         *atp += sizeof *c->asks;
     }
     return err;
 }
 
-/* Finds the fixed parts that the rank was told of with an earlier ask, and notes the others. first: which of the rank's
- * asks the chunk begins with. */
-static weir_err answers_compare(weir_train_answers *a, answers_chunk *c, uint32_t first) {
+/* Finds the fixed parts that the rank was told last, and notes the others. */
+static weir_err answers_compare(weir_train_answers *a, answers_chunk *c) {
     if (!weir_table_reserve(&a->told, a->told.count + c->count, sizeof(answers_told)))
         return WEIR_NOMEM(ANSWERS_NO_MEMORY);
     for (uint32_t i = 0; i < c->count; i++) {
-        const uint64_t name[3] = {c->vertices[i], (uint64_t)c->since_us[i], c->asks[i].type};
-        const uint64_t hash = weir_xxh3(name, sizeof name, 0);
+        const uint64_t name[2] = {c->vertices[i], c->asks[i].type}, hash = weir_xxh3(name, sizeof name, 0);
         if (!(c->asks[i].parts & WEIR_TRAIN_FIXED)) continue;
         answers_told *t = weir_table_first(&a->told, hash, sizeof *t);
-        while (t && (t->vertex != c->vertices[i] || t->since_us != c->since_us[i] || t->type != c->asks[i].type))
+        while (t && (t->vertex != c->vertices[i] || t->type != c->asks[i].type))
             t = weir_table_next(&a->told, t, sizeof *t);
-        if (t) {
-            c->like[i] = t->ask;
-            continue;
-        }
-        t = weir_table_add(&a->told, hash, sizeof *t);
-        t->ask = first + i;
+        c->same[i] = t && c->asks[i].parts & WEIR_TRAIN_AGAIN && t->since_us == c->since_us[i];
+        if (!t) t = weir_table_add(&a->told, hash, sizeof *t);
+        t->type = c->asks[i].type;
         t->vertex = c->vertices[i];
         t->since_us = c->since_us[i];
-        t->type = c->asks[i].type;
     }
     return WEIR_OK;
 }
@@ -113,7 +105,7 @@ static weir_err answers_compute(weir_train_answers *a, weir_inputs *inputs, answ
     const size_t width = t->fixed + t->moving;
     uint32_t count = 0;
     for (uint32_t i = 0; i < c->count; i++) {
-        bool fixed = c->asks[i].parts & WEIR_TRAIN_FIXED && c->like[i] == ANSWERS_OWN,
+        bool fixed = c->asks[i].parts & WEIR_TRAIN_FIXED && !c->same[i],
              moving = c->asks[i].parts & WEIR_TRAIN_MOVING && t->moving;
         c->row[i] = fixed || moving ? count : ANSWERS_NO_ROW;
         if (c->row[i] == ANSWERS_NO_ROW) continue;
@@ -135,12 +127,12 @@ static weir_err answers_compute(weir_train_answers *a, weir_inputs *inputs, answ
 }
 
 /* What of the row follows, and how long it and what stands before it are. */
-static unsigned answers_parts(const weir_train_answers *a, const weir_train_ask *ask, uint32_t like, size_t *headp,
+static unsigned answers_parts(const weir_train_answers *a, const weir_train_ask *ask, bool same, size_t *headp,
                               size_t *bytesp) {
     unsigned parts = ask->parts & WEIR_TRAIN_ROW;
     *headp = ask->parts & WEIR_TRAIN_SPAN ? 2 * sizeof(int64_t) : 0;
-    if (a->form.timed && parts & WEIR_TRAIN_FIXED) *headp += sizeof like;
-    if (like != ANSWERS_OWN) parts &= ~(unsigned)WEIR_TRAIN_FIXED;
+    *headp += ask->parts & WEIR_TRAIN_AGAIN ? 1 : 0;
+    if (same) parts &= ~(unsigned)WEIR_TRAIN_FIXED;
     *bytesp = weir_train_form_bytes(&a->form, ask->type, parts);
     return parts;
 }
@@ -153,13 +145,12 @@ static weir_err answers_write(weir_train_answers *a, const answers_chunk *c) {
     for (uint32_t i = 0; i < c->count; i++) {
         const weir_train_ask *ask = &c->asks[i];
         size_t head, bytes;
-        const unsigned parts = answers_parts(a, ask, c->like[i], &head, &bytes);
+        const unsigned parts = answers_parts(a, ask, c->same[i], &head, &bytes);
         if (ask->parts & WEIR_TRAIN_SPAN) {
             weir_buf_append(&a->answers, &c->since_us[i], sizeof c->since_us[i]);
             weir_buf_append(&a->answers, &c->until_us[i], sizeof c->until_us[i]);
         }
-        if (a->form.timed && ask->parts & WEIR_TRAIN_FIXED)
-            weir_buf_append(&a->answers, &c->like[i], sizeof c->like[i]);
+        if (ask->parts & WEIR_TRAIN_AGAIN) weir_buf_append(&a->answers, &c->same[i], 1);
         if (c->row[i] == ANSWERS_NO_ROW) continue;
         char *packed = weir_buf_reserve(&a->answers, bytes + 1);
         if (!packed) break;
@@ -170,19 +161,20 @@ static weir_err answers_write(weir_train_answers *a, const answers_chunk *c) {
     return weir_buf_err(&a->answers);
 }
 
-/* The next asks of one rank, compared with those before. first: how many there were. */
+static void answers_begin(weir_train_answers *a) {
+    weir_arena_reset(a->arena);
+    a->told = (weir_table){.arena = a->arena};
+}
+
+/* The next asks of one rank, compared with those before. */
 static weir_err answers_next(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
-                             uint32_t first, const char **atp, const char *end, answers_chunk *c) {
-    if (first == 0) {
-        weir_arena_reset(a->arena);
-        a->told = (weir_table){.arena = a->arena};
-    }
+                             const char **atp, const char *end, answers_chunk *c) {
     weir_err err = answers_take(c, owners, atp, end);
     if (err || !a->form.timed) return err;
     const weir_sample_vertices of = {
         .vertices = c->vertices, .before_us = c->before_us, .count = c->count, .type = c->asks[0].type};
     err = weir_inputs_spans(inputs, &of, c->since_us, c->until_us);
-    return err ? err : answers_compare(a, c, first);
+    return err ? err : answers_compare(a, c);
 }
 
 weir_err weir_train_answers_expect(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
@@ -191,11 +183,12 @@ weir_err weir_train_answers_expect(weir_train_answers *a, const weir_train_owner
     answers_chunk c = {.count = 0};
     weir_err err = WEIR_OK;
     *expectedp = 0;
-    for (uint32_t first = 0; !err && (size_t)(end - at) >= sizeof *c.asks; first += c.count) {
-        err = answers_next(a, owners, inputs, first, &at, end, &c);
+    answers_begin(a);
+    while (!err && (size_t)(end - at) >= sizeof *c.asks) {
+        err = answers_next(a, owners, inputs, &at, end, &c);
         for (uint32_t i = 0; !err && i < c.count; i++) {
             size_t head, rest;
-            answers_parts(a, &c.asks[i], c.like[i], &head, &rest);
+            answers_parts(a, &c.asks[i], c.same[i], &head, &rest);
             *expectedp += head + rest;
         }
     }
@@ -207,8 +200,9 @@ static weir_err answers_make(weir_train_answers *a, const weir_train_owners *own
                              const char *at, const char *end) {
     answers_chunk c = {.count = 0};
     weir_err err = WEIR_OK;
-    for (uint32_t first = 0; !err && (size_t)(end - at) >= sizeof *c.asks; first += c.count) {
-        err = answers_next(a, owners, inputs, first, &at, end, &c);
+    answers_begin(a);
+    while (!err && (size_t)(end - at) >= sizeof *c.asks) {
+        err = answers_next(a, owners, inputs, &at, end, &c);
         if (!err) err = answers_compute(a, inputs, &c);
         if (!err) err = answers_write(a, &c);
     }
@@ -232,52 +226,43 @@ weir_err weir_train_answers_exchange(weir_train_answers *a, const weir_train_own
 
 /* --- from others -------------------------------------------------------------------------------------------------- */
 
-/* The earlier ask of the same rank that the answer names for its fixed part. */
-static weir_err answers_find_like(const char *first, uint32_t like, uint32_t count, uint16_t type,
-                                  weir_train_ask *earlierp) {
-    if (like < count) memcpy(earlierp, first + like * sizeof *earlierp, sizeof *earlierp);
-    if (like < count && earlierp->type == type && earlierp->parts & WEIR_TRAIN_FIXED) return WEIR_OK;
-    return WEIR_ERR(WEIR_ECORRUPT, "another rank answered with a row that it has not sent; all ranks need the same "
-                                   "program");
-}
-
-/* One answer, of the rank's ask `number`; *atp goes on behind it. */
-static weir_err answers_put_one(const weir_train_answers *a, const char *asks, uint32_t number,
+/* One answer, of the ask `number`; *atp goes on behind it. earlier: the ask's, of all. */
+static weir_err answers_put_one(const weir_train_answers *a, const char *asks, uint32_t number, const uint32_t *earlier,
                                 const weir_train_rows_to *to, const char **atp, const char *end) {
     const size_t left = (size_t)(end - *atp);
-    weir_train_ask ask, earlier;
-    uint32_t like = ANSWERS_OWN;
+    weir_train_ask ask, last;
     size_t head, bytes;
     memcpy(&ask, asks + number * sizeof ask, sizeof ask);
     const weir_train_form_type *t = &a->form.types[ask.type];
-    answers_parts(a, &ask, like, &head, &bytes);
-    if (left >= head && a->form.timed && ask.parts & WEIR_TRAIN_FIXED)
-        memcpy(&like, *atp + head - sizeof like, sizeof like);
-    const unsigned parts = answers_parts(a, &ask, like, &head, &bytes);
+    answers_parts(a, &ask, false, &head, &bytes);
+    const bool same = ask.parts & WEIR_TRAIN_AGAIN && left >= head && (*atp)[head - 1];
+    const unsigned parts = answers_parts(a, &ask, same, &head, &bytes);
     if (left < head || left - head < bytes)
         return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too little; all ranks need the same program and --wire");
     const size_t width = t->fixed + t->moving;
-    weir_real *numbers = to->numbers[ask.type] + ask.row * width;
-    uint32_t *slots = to->slots[ask.type] + (size_t)ask.row * t->categories;
+    weir_real *numbers = to->numbers[ask.type];
+    uint32_t *slots = to->slots[ask.type];
     if (ask.parts & WEIR_TRAIN_SPAN) memcpy(&to->spans[ask.type][2 * (size_t)ask.row], *atp, 2 * sizeof(int64_t));
-    if (like != ANSWERS_OWN) {
-        weir_err err = answers_find_like(asks, like, number, ask.type, &earlier);
-        if (err) return err;
-        weir_train_form_copy(&a->form, ask.type, to->numbers[ask.type] + earlier.row * width,
-                             to->slots[ask.type] + (size_t)earlier.row * t->categories, numbers, slots);
+    if (same) {
+        WEIR_ASSERT(earlier && earlier[number] < number);
+        memcpy(&last, asks + earlier[number] * sizeof last, sizeof last);
+        WEIR_ASSERT(last.type == ask.type && last.vertex == ask.vertex && last.parts & WEIR_TRAIN_FIXED);
+        weir_train_form_copy(&a->form, ask.type, numbers + last.row * width, slots + (size_t)last.row * t->categories,
+                             numbers + ask.row * width, slots + (size_t)ask.row * t->categories);
     }
-    weir_train_form_unpack(&a->form, ask.type, parts, *atp + head, numbers, slots);
+    weir_train_form_unpack(&a->form, ask.type, parts, *atp + head, numbers + ask.row * width,
+                           slots + (size_t)ask.row * t->categories);
     *atp += head + bytes;
     return WEIR_OK;
 }
 
-weir_err weir_train_answers_put(const weir_train_answers *a, const weir_buf *asks, const uint64_t *bytes,
+weir_err weir_train_answers_put(const weir_train_answers *a, const weir_buf *asks, const weir_buf *earlier,
                                 const weir_train_rows_to *to) {
     const char *answer = a->received.bytes, *end = answer + a->received.length;
+    const uint32_t *before = earlier ? (const uint32_t *)(const void *)earlier->bytes : NULL;
     weir_err err = WEIR_OK;
-    for (size_t begin = 0, rank = 0; !err && begin < asks->length; begin += bytes[rank++])
-        for (uint32_t i = 0; !err && i < bytes[rank] / sizeof(weir_train_ask); i++)
-            err = answers_put_one(a, asks->bytes + begin, i, to, &answer, end);
+    for (uint32_t i = 0; !err && i < asks->length / sizeof(weir_train_ask); i++)
+        err = answers_put_one(a, asks->bytes, i, before, to, &answer, end);
     if (err) return err;
     if (answer != end)
         return WEIR_ERR(WEIR_ECORRUPT, "another rank answered too much; all ranks need the same program and --wire");

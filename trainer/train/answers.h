@@ -5,8 +5,8 @@
  * What a rank asks is answered in its order: of each ask, in this order, what it wants of
  *
  *   span     since when, and until when, the fixed part is as it is
- *   fixed    where targets have several times, a number first: of the same rank's earlier ask whose fixed part is this
- *            one's, which then does not come again; or ANSWERS_OWN, and it follows
+ *   fixed    of an ask that is not the rank's first one for this vertex, a byte first: whether the fixed part is that of
+ *            the last one before, and does not come again, or follows. Of few times, or times that rise, that is all
  *   moving   the rest of the row
  */
 #ifndef WEIR_TRAINER_TRAIN_ANSWERS_H
@@ -23,7 +23,7 @@ typedef struct weir_train_answers {
     weir_train_form form;
     weir_buf answers, received;
     weir_buf numbers, slots;              /* of rows on their way into answers */
-    weir_table told;                      /* fixed parts that the rank at hand was told of */
+    weir_table told;                      /* vertices whose fixed part the rank at hand was told */
     weir_arena *arena;                    /* of the table */
     uint64_t *lengths, *received_lengths; /* to and from each rank */
 } weir_train_answers;
@@ -50,9 +50,9 @@ typedef struct weir_train_rows_to {
     int64_t *const *spans;
 } weir_train_rows_to;
 
-/* What came, to where it was asked for; asks and bytes: as they were sent.  WEIR_ECORRUPT it is too little, too much,
- * or names an ask that has no such part. */
-weir_err weir_train_answers_put(const weir_train_answers *answers, const weir_buf *asks, const uint64_t *bytes,
+/* What came, to where it was asked for; asks: as they were sent; earlier: as in weir_train_asks, NULL: no vertex is
+ * asked for twice.  WEIR_ECORRUPT it is too little, or too much. */
+weir_err weir_train_answers_put(const weir_train_answers *answers, const weir_buf *asks, const weir_buf *earlier,
                                 const weir_train_rows_to *to);
 
 #endif /* WEIR_TRAINER_TRAIN_ANSWERS_H */

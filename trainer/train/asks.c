@@ -12,7 +12,17 @@
 #include "remote.h"
 
 #define ASKS_NO_MEMORY "for a batch; lower --batch or the fan-outs"
+#define ASKS_NONE      UINT32_MAX
+#define ASKS_ARENA_MAX ((size_t)1 << 34)
 #define ASKS_AHEAD     16u /* rows between the prefetch of what names a vertex and its use */
+
+/* The last ask for a vertex. */
+typedef struct asks_asked {
+    uint32_t tag;
+    uint32_t place; /* among all */
+    uint64_t vertex;
+    uint32_t type;
+} asks_asked;
 
 uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64_t vertex) {
     if (owners->ranks == 1) return 0;
@@ -90,6 +100,29 @@ static uint32_t asks_find(weir_train_asks *a, weir_train_kept kept, uint32_t typ
     return WEIR_TRAIN_CACHE_MISS;
 }
 
+/* Notes which ask was the last one for this vertex before: what holds of the row may be the same. */
+static weir_err asks_look_back(weir_train_asks *a, weir_train_ask *ask, uint32_t place) {
+    const uint64_t name[2] = {ask->vertex, ask->type}, hash = weir_xxh3(name, sizeof name, 0);
+    uint32_t *earlier = (uint32_t *)(void *)a->earlier.bytes + place;
+    *earlier = ASKS_NONE;
+    if (!(ask->parts & WEIR_TRAIN_FIXED)) return WEIR_OK;
+    asks_asked *last = weir_table_first(&a->asked, hash, sizeof *last);
+    while (last && (last->vertex != ask->vertex || last->type != ask->type))
+        last = weir_table_next(&a->asked, last, sizeof *last);
+    if (last) {
+        ask->parts |= WEIR_TRAIN_AGAIN;
+        *earlier = last->place;
+        last->place = place;
+        return WEIR_OK;
+    }
+    if (!weir_table_reserve(&a->asked, a->asked.count + 1, sizeof *last)) return WEIR_NOMEM(ASKS_NO_MEMORY);
+    last = weir_table_add(&a->asked, hash, sizeof *last);
+    last->vertex = ask->vertex;
+    last->type = ask->type;
+    last->place = place;
+    return WEIR_OK;
+}
+
 /* What the others own, to each at its place. bytes: of all. */
 static weir_err asks_lay_out(weir_train_asks *a, const weir_train_owners *owners, const weir_train_remote *remote,
                              const weir_block_view *view, uint64_t bytes) {
@@ -100,7 +133,14 @@ static weir_err asks_lay_out(weir_train_asks *a, const weir_train_owners *owners
     }
     WEIR_ASSERT(place == bytes);
     char *asks = weir_buf_reserve(&a->asks, bytes + 1);
+    weir_buf_clear(&a->earlier);
     if (!asks) return weir_buf_err(&a->asks);
+    if (a->arena) {
+        weir_arena_reset(a->arena);
+        a->asked = (weir_table){.arena = a->arena};
+        if (!weir_buf_reserve(&a->earlier, bytes / sizeof(weir_train_ask) * sizeof(uint32_t) + 1))
+            return weir_buf_err(&a->earlier);
+    }
     for (uint32_t type = 0; bytes && type < view->types; type++) {
         weir_block_range range = view->input_ranges[type];
         for (uint32_t row = range.begin; row < range.end; row++) {
@@ -109,17 +149,20 @@ static weir_err asks_lay_out(weir_train_asks *a, const weir_train_owners *owners
             if (!a->parts_of[row]) continue;
             weir_err err = weir_train_name_of(owners, remote, type, view->vertices[node], &name);
             if (err) return err;
-            const weir_train_ask ask = {.vertex = name.number,
-                                        .before_us = view->before_us[view->groups[node]],
-                                        .event = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET,
-                                        .type = (uint16_t)type,
-                                        .parts = a->parts_of[row],
-                                        .row = row - range.begin};
+            weir_train_ask ask = {.vertex = name.number,
+                                  .before_us = view->before_us[view->groups[node]],
+                                  .event = node < view->targets ? view->events[node] : WEIR_SAMPLE_NO_TARGET,
+                                  .type = (uint16_t)type,
+                                  .parts = a->parts_of[row],
+                                  .row = row - range.begin};
+            if (a->arena) err = asks_look_back(a, &ask, (uint32_t)(a->places[owner] / sizeof ask));
+            if (err) return err;
             memcpy(asks + a->places[owner], &ask, sizeof ask);
             a->places[owner] += sizeof ask;
         }
     }
     weir_buf_commit(&a->asks, bytes);
+    if (a->arena) weir_buf_commit(&a->earlier, bytes / sizeof(weir_train_ask) * sizeof(uint32_t));
     return WEIR_OK;
 }
 
@@ -188,20 +231,23 @@ weir_err weir_train_asks_make(weir_train_asks *a, const weir_train_owners *owner
     return err ? err : asks_lay_out(a, owners, remote, view, bytes);
 }
 
-weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, weir_train_asks *asks) {
+weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, bool timed, weir_train_asks *asks) {
     *asks = (weir_train_asks){.bytes = weir_calloc(owners->ranks, sizeof *asks->bytes),
                               .places = weir_calloc(owners->ranks, sizeof *asks->places),
                               .own_ends = weir_calloc(types + 1, sizeof *asks->own_ends)};
     WEIR_ASSERT(owners->rank < owners->ranks);
-    if (asks->bytes && asks->places && asks->own_ends) return WEIR_OK;
-    weir_train_asks_close(asks);
-    return WEIR_NOMEM(ASKS_NO_MEMORY);
+    weir_err err = asks->bytes && asks->places && asks->own_ends ? WEIR_OK : WEIR_NOMEM(ASKS_NO_MEMORY);
+    if (!err && timed && owners->ranks > 1) err = weir_arena_open(ASKS_ARENA_MAX, &asks->arena);
+    if (err) weir_train_asks_close(asks);
+    return err;
 }
 
 void weir_train_asks_close(weir_train_asks *asks) {
     weir_buf_free(&asks->asks);
     weir_buf_free(&asks->keeps);
     weir_buf_free(&asks->reads);
+    weir_buf_free(&asks->earlier);
+    weir_arena_close(asks->arena);
     weir_free(asks->bytes);
     weir_free(asks->places);
     weir_free(asks->own_rows);

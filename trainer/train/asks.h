@@ -12,6 +12,7 @@
 #include <weir/inference/nn/shape.h>
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/buf.h>
+#include <weir/store/base/table.h>
 #include <weir/store/sample/block.h>
 #include <weir/store/snapshot/snapshot.h>
 #include <weir/trainer/train/targets.h>
@@ -46,7 +47,10 @@ typedef struct weir_train_asks {
     uint32_t *own_ends;   /* of each type, where they end                       */
     weir_train_ask *hits; /* rows that this rank keeps: `vertex` is their place */
     uint32_t hit_count;
-    weir_buf keeps;      /* weir_train_ask: asked for, to be put into the place `vertex` */
+    weir_buf keeps;   /* weir_train_ask: asked for, to be put into the place `vertex` */
+    weir_buf earlier; /* uint32_t, of each ask: the last one before it for this vertex, counted from the first of all */
+    weir_table asked; /* by vertex: its last ask                                               */
+    weir_arena *arena;   /* of the table; NULL: each vertex has one row                         */
     weir_buf reads;      /* weir_train_read, of the lookahead: of the block's rows that others own, in their order */
     uint32_t *owner_of;  /* of each row                                        */
     uint16_t *parts_of;  /* of each row: what its owner is asked for; 0: nothing */
@@ -54,8 +58,8 @@ typedef struct weir_train_asks {
     size_t row_capacity; /* of own_rows, owner_of, parts_of and hits           */
 } weir_train_asks;
 
-/* WEIR_ENOMEM. */
-weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, weir_train_asks *asks);
+/* timed: targets have several times, and a vertex several rows.  WEIR_ENOMEM. */
+weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, bool timed, weir_train_asks *asks);
 void weir_train_asks_close(weir_train_asks *asks);
 /* What a rank keeps of others' rows: one of the two, or none. A plain value; both are borrowed. */
 typedef struct weir_train_kept {

@@ -337,7 +337,7 @@ static weir_err batch_put_rows(batch_memory *m, const weir_train_fetcher *f) {
         m->slots_to[type] = m->types[type].slots;
     }
     const weir_train_rows_to to = {m->numbers_to, m->slots_to, NULL};
-    weir_err err = weir_train_answers_put(&f->answers, &m->asks.asks, m->asks.bytes, &to);
+    weir_err err = weir_train_answers_put(&f->answers, &m->asks.asks, &m->asks.earlier, &to);
     for (size_t at = 0; !err && at < m->asks.keeps.length; at += sizeof(weir_train_ask)) {
         weir_train_ask keep;
         memcpy(&keep, m->asks.keeps.bytes + at, sizeof keep);
@@ -665,7 +665,7 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
                m->own && m->ids && m->node_counts && m->types && m->numbers_to && m->slots_to && m->numbers_of &&
                m->slots_of && m->edges && m->edge_capacity && m->asked_bytes;
     weir_err err = all ? WEIR_OK : WEIR_NOMEM(BATCH_NO_MEMORY);
-    if (!err) err = weir_train_asks_open(&opts->owners, types, &m->asks);
+    if (!err) err = weir_train_asks_open(&opts->owners, types, !opts->targets->one_time, &m->asks);
     if (!err) err = weir_train_hands_open(opts->owners.ranks, &m->hands);
     if (!err) err = weir_train_wants_open(opts->owners.ranks, &m->wants);
     if (!err) err = weir_train_remote_open(opts->shape, &m->remote);

@@ -155,7 +155,7 @@ static weir_err cache_fetch(weir_train_cache *cache, const weir_train_cache_opts
         slots[type] = cache->types[type].slots;
         spans[type] = cache->types[type].spans;
     }
-    if (!err) err = weir_train_answers_put(&answers, &asks, bytes, &(weir_train_rows_to){numbers, slots, spans});
+    if (!err) err = weir_train_answers_put(&answers, &asks, NULL, &(weir_train_rows_to){numbers, slots, spans});
     weir_inputs_close(inputs);
     weir_sample_source_close(source);
     weir_train_answers_close(&answers);

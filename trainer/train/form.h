@@ -22,7 +22,8 @@ enum {
     WEIR_TRAIN_FIXED = 1,
     WEIR_TRAIN_MOVING = 2,
     WEIR_TRAIN_ROW = WEIR_TRAIN_FIXED | WEIR_TRAIN_MOVING,
-    WEIR_TRAIN_SPAN = 4 /* since when, and until when, its fixed part is as it is: two int64_t */
+    WEIR_TRAIN_SPAN = 4, /* since when, and until when, its fixed part is as it is: two int64_t */
+    WEIR_TRAIN_AGAIN = 8 /* the fixed part, unless it is that of the asker's last one for this vertex: answers.h */
 };
 
 /* Of one type. */

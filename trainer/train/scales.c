@@ -126,7 +126,7 @@ static weir_err scales_open(scales_survey *s, const weir_trained *t) {
     s->owners = weir_training_owners(t);
     s->asked_bytes = weir_calloc(s->owners.ranks, sizeof *s->asked_bytes);
     if (!s->asked_bytes) return WEIR_NOMEM(SCALES_NO_MEMORY);
-    weir_err err = weir_train_asks_open(&s->owners, weir_nn_types(t->shape), &s->asks);
+    weir_err err = weir_train_asks_open(&s->owners, weir_nn_types(t->shape), false, &s->asks);
     if (!err) err = weir_sample_over_snapshot(t->opts.snapshot, &s->source);
     if (!err) err = weir_train_remote_open(t->shape, &s->told);
     const weir_train_remote_opts remote = {s->owners, t->shape, t->learner, SCALES_BATCH, t->comm};

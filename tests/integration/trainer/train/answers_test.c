@@ -36,6 +36,7 @@ typedef struct asking {
     weir_comm *comm;
     weir_rng rng;
     weir_train_ask asks[ASKS]; /* by owner */
+    uint32_t earlier[ASKS];    /* the last one for the vertex that asks for the fixed part */
     uint64_t bytes[8];
     uint32_t count;
     weir_real numbers[2][ASKS * WHO_ROW]; /* by type */
@@ -72,6 +73,14 @@ static void draw_asks(asking *a, bool timed) {
             a->count++;
         }
     }
+    for (uint32_t i = 0; timed && i < a->count; i++) {
+        weir_train_ask *ask = &a->asks[i];
+        a->earlier[i] = UINT32_MAX;
+        for (uint32_t k = 0; ask->parts & WEIR_TRAIN_FIXED && k < i; k++)
+            if (a->asks[k].parts & WEIR_TRAIN_FIXED && a->asks[k].type == ask->type && a->asks[k].vertex == ask->vertex)
+                a->earlier[i] = k;
+        if (a->earlier[i] != UINT32_MAX) ask->parts |= WEIR_TRAIN_AGAIN;
+    }
     for (uint32_t type = 0; type < 2; type++)
         for (uint32_t i = 0; i < ASKS * WHO_ROW; i++)
             a->numbers[type][i] = UNTOLD;
@@ -86,25 +95,23 @@ static int64_t version_of(const asking *a, const weir_train_ask *ask) {
     return version;
 }
 
-/* What all ranks' answers to this one may take: of a vertex with one row in force, that comes once from its owner. */
+/* What all ranks' answers to this one may take: a row in force comes once, until the vertex is asked for as of a time of
+ * another one. */
 static uint64_t bytes_wanted(const asking *a, bool timed, uint64_t *repeatedp) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < a->count; i++) {
         const weir_train_ask *ask = &a->asks[i];
         const bool who = ask->type == LEARN_WHO;
-        bool repeated = false;
         if (!timed) {
             bytes += (who ? WHO_ROW : PAY_ROW) * sizeof(weir_real);
             continue;
         }
-        for (uint32_t k = 0; k < i; k++) /* the owner of a vertex is always the same */
-            repeated =
-                repeated || (a->asks[k].parts & WEIR_TRAIN_FIXED && a->asks[k].type == ask->type &&
-                             a->asks[k].vertex == ask->vertex && version_of(a, &a->asks[k]) == version_of(a, ask));
+        const weir_train_ask *last = a->earlier[i] == UINT32_MAX ? NULL : &a->asks[a->earlier[i]];
+        const bool repeated = last && version_of(a, last) == version_of(a, ask);
         if (ask->parts & WEIR_TRAIN_SPAN) bytes += 2 * sizeof(int64_t);
-        if (ask->parts & WEIR_TRAIN_FIXED) bytes += sizeof(uint32_t) + (repeated ? 0 : 2 * sizeof(weir_real));
+        if (ask->parts & WEIR_TRAIN_FIXED) bytes += (last ? 1 : 0) + (repeated ? 0 : 2 * sizeof(weir_real));
         if (ask->parts & WEIR_TRAIN_MOVING && who) bytes += sizeof(weir_real);
-        *repeatedp += ask->parts & WEIR_TRAIN_FIXED && repeated;
+        *repeatedp += repeated;
     }
     return bytes;
 }
@@ -147,7 +154,7 @@ static void same_span(const asking *a, const weir_train_ask *ask) {
 
 static void ask_and_compare(asking *a, bool timed) {
     weir_train_answers answers;
-    weir_buf asks = {0}, asked = {0};
+    weir_buf asks = {0}, asked = {0}, earlier = {0};
     uint64_t asked_bytes[8], expected = 0, repeated = 0;
     weir_real *const numbers[] = {a->numbers[0], a->numbers[1]};
     uint32_t *const slots[] = {a->slots[0], a->slots[1]};
@@ -155,6 +162,7 @@ static void ask_and_compare(asking *a, bool timed) {
     draw_asks(a, timed);
     assert_ok(weir_train_answers_open(&a->owners, a->shape, WEIR_TRAIN_WIRE_FLOATS, timed, &answers));
     weir_buf_append(&asks, a->asks, a->count * sizeof *a->asks);
+    weir_buf_append(&earlier, a->earlier, a->count * sizeof *a->earlier);
     assert_ok(weir_comm_exchange(a->comm, asks.bytes, a->bytes, &asked, asked_bytes));
     const char *at = asks.bytes;
     for (uint32_t rank = 0; rank < a->owners.ranks; at += a->bytes[rank++]) {
@@ -167,7 +175,7 @@ static void ask_and_compare(asking *a, bool timed) {
     assert_int_equal(answers.received.length, bytes_wanted(a, timed, &repeated));
     assert_int_equal(answers.received.length, expected);
     assert_true(!timed || repeated > 0);
-    assert_ok(weir_train_answers_put(&answers, &asks, a->bytes, &(weir_train_rows_to){numbers, slots, spans}));
+    assert_ok(weir_train_answers_put(&answers, &asks, &earlier, &(weir_train_rows_to){numbers, slots, spans}));
     for (uint32_t i = 0; i < a->count; i++) {
         same_row(a, &a->asks[i], timed);
         if (a->asks[i].parts & WEIR_TRAIN_SPAN) same_span(a, &a->asks[i]);
@@ -176,18 +184,19 @@ static void ask_and_compare(asking *a, bool timed) {
     const size_t length = answers.received.length;
     for (unsigned i = 0; i < 50; i++) {
         answers.received.length = below(a, length);
-        assert_int_equal(weir_err_code(weir_train_answers_put(&answers, &asks, a->bytes,
+        assert_int_equal(weir_err_code(weir_train_answers_put(&answers, &asks, &earlier,
                                                               &(weir_train_rows_to){numbers, slots, spans})),
                          WEIR_ECORRUPT);
     }
     answers.received.length = length;
     for (unsigned i = 0; i < 50; i++) {
         answers.received.bytes[below(a, length)] ^= (char)(1 + below(a, 255));
-        weir_train_answers_put(&answers, &asks, a->bytes, &(weir_train_rows_to){numbers, slots, spans});
+        weir_train_answers_put(&answers, &asks, &earlier, &(weir_train_rows_to){numbers, slots, spans});
     }
     weir_train_answers_close(&answers);
     weir_buf_free(&asks);
     weir_buf_free(&asked);
+    weir_buf_free(&earlier);
 }
 
 static void rank_main(void) {

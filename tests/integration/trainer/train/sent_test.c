@@ -15,12 +15,13 @@
 #include "ranks.h"
 #include "shell.h"
 
-#define RANKS     3u
-#define TYPES     2u
-#define EPOCHS    2u
-#define NEWEST    6u
-#define WHOLE     (-1) /* as a depth: there are no parts */
-#define ASK_BYTES 32u  /* vertex, time, event, type and place */
+#define RANKS        3u
+#define TYPES        2u
+#define EPOCHS       2u
+#define NEWEST       6u
+#define VERTICES_MAX 1024u
+#define WHOLE        (-1) /* as a depth: there are no parts */
+#define ASK_BYTES    32u  /* vertex, time, event, type and place */
 
 /* How often a training goes through the targets of each part: epochs learn, each is judged, what is kept once more. */
 static const uint64_t passes[WEIR_TARGETS_PARTS] = {EPOCHS, EPOCHS + 1, 1};
@@ -28,9 +29,10 @@ static const uint64_t passes[WEIR_TARGETS_PARTS] = {EPOCHS, EPOCHS + 1, 1};
 static struct {
     weir_snapshot *snapshot;
     weir_targets *targets;
-    uint32_t *owner_of[TYPES];                       /* of each vertex of the snapshot */
-    uint64_t rows[RANKS][RANKS][TYPES];              /* that the first has to ask the second for */
-    uint64_t calls[RANKS][3], sent[RANKS][3][RANKS]; /* as were counted: of asks, of answers, of sampling */
+    uint32_t *owner_of[TYPES];                        /* of each vertex of the snapshot */
+    uint64_t rows[RANKS][RANKS], bytes[RANKS][RANKS]; /* that the first has to ask the second for, and to be answered */
+    bool seen[RANKS][TYPES][VERTICES_MAX];            /* by that rank, in the batch at hand */
+    uint64_t calls[RANKS][3], sent[RANKS][3][RANKS];  /* as were counted: of asks, of answers, of sampling */
 } world;
 
 enum { ASKS, ANSWERS, SAMPLES };
@@ -75,9 +77,19 @@ static void world_close(void) {
     weir_snapshot_close(world.snapshot);
 }
 
-static void wants(uint32_t reader, uint32_t type, uint64_t vertex, uint64_t times) {
+/* Of a row: what holds however late it is asked for, and what does not. */
+typedef struct row_bytes {
+    uint64_t fixed, moving;
+} row_bytes;
+
+/* As of another time in the same batch, what holds is said to be the same, in a byte. */
+static void wants(uint32_t reader, uint32_t type, uint64_t vertex, uint64_t times, row_bytes bytes) {
     const uint32_t owner = world.owner_of[type][vertex];
-    if (owner != reader) world.rows[reader][owner][type] += times;
+    bool *seen = &world.seen[reader][type][vertex];
+    if (owner == reader) return;
+    world.rows[reader][owner] += times;
+    world.bytes[reader][owner] += times * ((*seen ? 1 : bytes.fixed) + bytes.moving);
+    *seen = true;
 }
 
 /* --- trained, and counted ----------------------------------------------------------------------------------------- */
@@ -137,15 +149,11 @@ static void cut(int depth) {
 }
 
 /* Of each rank to each other: what it asks for, and what it answers; and nothing else, nothing to itself. */
-static void sent_is_what_is_wanted(const uint64_t row_bytes[TYPES]) {
+static void sent_is_what_is_wanted(void) {
     uint64_t all = 0;
     for (unsigned from = 0; from < RANKS; from++) {
         for (unsigned to = 0; to < RANKS; to++) {
-            uint64_t rows = 0, bytes = 0;
-            for (uint32_t type = 0; type < TYPES; type++) {
-                rows += world.rows[from][to][type];
-                bytes += world.rows[from][to][type] * row_bytes[type];
-            }
+            const uint64_t rows = world.rows[from][to], bytes = world.bytes[from][to];
             if (world.sent[from][ASKS][to] != rows * ASK_BYTES || world.sent[to][ANSWERS][from] != bytes)
                 fail_msg("rank %u of rank %u: %" PRIu64 " rows of %" PRIu64 " bytes, and asked by %" PRIu64
                          " bytes, answered by %" PRIu64,
@@ -161,10 +169,12 @@ static void sent_is_what_is_wanted(const uint64_t row_bytes[TYPES]) {
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
 
-#define NUMBER_BYTES 8u /* a number and whether it is missing */
-#define COUNT_BYTES  4u /* an aggregate */
+static const row_bytes pay_bytes = {8, 0}, /* a number and whether it is missing */
+    who_bytes = {8, 4},                    /* and an aggregate */
+    friend_bytes = {8, 0};
 
-/* A pay sees who it is of, and that one's newest pays of before: each as of its time, so as rows of its own. */
+/* A pay sees who it is of, and that one's newest pays of before: each as of its time, so as rows of its own. Nobody is
+ * ever put again. */
 static void pays_want(uint64_t target, uint32_t reader, uint64_t times) {
     const weir_target *t = &world.targets->targets[target];
     const weir_snapshot_edges *by = weir_snapshot_edges_of(world.snapshot, LEARN_BY, WEIR_OUT);
@@ -172,29 +182,30 @@ static void pays_want(uint64_t target, uint32_t reader, uint64_t times) {
     const int64_t pay = (int64_t)t->vertex;
     assert_int_equal(by->indptr[pay + 1] - by->indptr[pay], 1);
     const int64_t who = by->neighbors[by->indptr[pay]];
-    wants(reader, LEARN_WHO, (uint64_t)who, times);
+    wants(reader, LEARN_WHO, (uint64_t)who, times, who_bytes);
     unsigned newest = 0;
     for (int64_t e = of->indptr[who]; e < of->indptr[who + 1] && newest < NEWEST; e++) {
         if (of->times[e] >= t->before_us) continue;
-        wants(reader, LEARN_PAY, (uint64_t)of->neighbors[e], times);
+        wants(reader, LEARN_PAY, (uint64_t)of->neighbors[e], times, pay_bytes);
         newest++;
     }
 }
 
 static void e4_of_pays(int depth) {
     static const char *const more[] = {"--task",       "bad",         "--fanouts", "6,6",       "--batch",
-                                       "64",           "--negatives", "0",         "--warm-up", "0.05",
+                                       "1024",         "--negatives", "0",         "--warm-up", "0.05",
                                        "--validation", "0.25",        "--test",    "0.25",      NULL};
-    static const uint64_t row_bytes[TYPES] = {[LEARN_PAY] = NUMBER_BYTES, [LEARN_WHO] = NUMBER_BYTES + COUNT_BYTES};
     const weir_targets_opts which = {.task = LEARN_TASK_BAD,
                                      .cut = {.warm_up = 0.05, .validation = 0.25, .test = 0.25}};
     cut(depth);
     world_open(&which, depth);
-    for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++)
+    for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
+        memset(world.seen, 0, sizeof world.seen); /* a part is one batch */
         for (uint64_t i = weir_targets_begin(world.targets, part); i < world.targets->ends[part]; i++)
             pays_want(i, world.owner_of[LEARN_PAY][(uint64_t)world.targets->targets[i].vertex], passes[part]);
+    }
     trains_watched(depth, more);
-    sent_is_what_is_wanted(row_bytes);
+    sent_is_what_is_wanted();
     world_close();
 }
 
@@ -244,7 +255,7 @@ static void friends_want(weir_targets_part part, uint32_t reader) {
         }
     }
     for (uint64_t v = 0; v < FRIENDS; v++)
-        if (reached[v]) wants(reader, 0, v, passes[part]);
+        if (reached[v]) wants(reader, 0, v, passes[part], friend_bytes);
 }
 
 /* A batch has all targets of its part, and what many of them lead to is asked for once. */
@@ -252,17 +263,18 @@ static void e4_a_row_is_asked_for_once_a_batch(void **state) {
     (void)state;
     static const char *const more[] = {"--masks", "learn,look,judge", "--fanouts", "64,64",      "--strategy",
                                        "full",    "--batch",          "240",       "--out-only", NULL};
-    static const uint64_t row_bytes[TYPES] = {NUMBER_BYTES};
     const weir_targets_opts which = {.cut = {.split = WEIR_TARGETS_BY_MASKS, .masks = {"learn", "look", "judge"}}};
     import_friends();
     for (int depth = WHOLE; depth <= 1; depth++) {
         cut(depth);
         world_open(&which, depth);
-        for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++)
+        for (weir_targets_part part = WEIR_TARGETS_TRAIN; part < WEIR_TARGETS_PARTS; part++) {
+            memset(world.seen, 0, sizeof world.seen);
             for (uint32_t rank = 0; rank < RANKS; rank++)
                 friends_want(part, rank);
+        }
         trains_watched(depth, more);
-        sent_is_what_is_wanted(row_bytes);
+        sent_is_what_is_wanted();
         world_close();
     }
 }
