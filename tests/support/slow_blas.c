@@ -24,13 +24,13 @@ static void slow_sleep(void) {
     if (ns > 0 && (!slow || (rank && strcmp(rank, slow) == 0))) nanosleep(&time, NULL);
 }
 
-void cblas_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE a_transposed, enum CBLAS_TRANSPOSE b_transposed,
-                 blasint m, blasint n, blasint k, float alpha, const float *a, blasint lda, const float *b, blasint ldb,
-                 float beta, float *c, blasint ldc) {
+void cblas_sgemm(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE transa, enum CBLAS_TRANSPOSE transb, blasint m, blasint n,
+                 blasint k, float alpha, const float *a, blasint lda, const float *b, blasint ldb, float beta, float *c,
+                 blasint ldc) {
     void *found = dlsym(RTLD_NEXT, "cblas_sgemm");
     slow_gemm gemm;
     if (!found) abort();
     memcpy(&gemm, &found, sizeof gemm); /* ISO C knows no way from a pointer to a function */
     slow_sleep();
-    gemm(order, a_transposed, b_transposed, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    gemm(order, transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
