@@ -10,9 +10,7 @@
 #include <time.h>
 
 #include <weir/store/base/alloc.h>
-#include <weir/store/base/arena.h>
 #include <weir/store/base/file.h>
-#include <weir/store/base/json.h>
 #include <weir/store/trust/trust.h>
 
 #include "learn_fixture.h"
