@@ -6,7 +6,7 @@
  *   rows of the rank's own vertices, encoded once ──► a table a type, in the kernels' memory
  *   a batch: places in the table, and the rows that it lacks ──► kernels put both together
  *
- * Of a graph that stands still only, as a cache (cache.h): there a vertex has one row, whatever the batch.
+ * Of a graph that stands still only: there a vertex has one row, whatever the batch.
  *
  * INVARIANTS
  *   TRAIN-D1  A row has the same bits, wherever it lies.
