@@ -436,12 +436,13 @@ static const weir_option options[] = {
      NULL},
     {"per-class", 0, "N,M", "draw N of each class to train on and M for validation; the rest is the test", NULL},
     {"cache", 0, "X",
-     "rows of other ranks that a rank keeps, in vertices that a rank owns on average; of an import without times "
-     "(default: 0)",
+     "rows of other ranks that a rank keeps, in vertices that a rank owns on average; where targets have times, what "
+     "of a row does not change with them (default: 0)",
      NULL},
     {"cache-policy", 0, "NAME",
      "which rows: by the chance that a batch reads them, by walks, by degree, those next to its own, those that the "
-     "first epochs read most, or at any time those that the coming batches read soonest (default: vip)",
+     "first epochs read most, or, of graphs without times, at any time those that the coming batches read soonest "
+     "(default: vip)",
      "vip|paths|degree|halo|simulated|ahead"},
     {"wire", 0, "KIND",
      "how the rows of vertices go between ranks: as they are, or rounded, with int8 to 127 steps of the row's largest "

@@ -3,8 +3,8 @@
  * ended.c - what a rank says when its launcher ends it, which is how it hears that another one was killed: a rank that
  * was killed can say nothing itself, and the launcher does not know what a step is.
  *
- * All ranks are in the same step, or in the next: so two of them speak, and one would be enough but for the case that it
- * is the one that was killed.
+ * All ranks are in the same step, or in the next, so one line says enough. Two speak, as one may be the one that was
+ * killed.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -50,9 +50,9 @@ static void ended_say(int number) {
         at = ended_put_number(ended_put_text(at, " batch "), atomic_load(&ended_numbers[1]) + 1);
         at = ended_put_number(ended_put_text(at, " of "), atomic_load(&ended_numbers[2]));
     }
-    at = ended_put_text(at, "; another rank has ended, which it names, or somebody ended the training; go on with "
-                            "--resume\n");
-    if (write(STDERR_FILENO, line, (size_t)(at - line)) < 0) return; /* nobody listens */
+    at = ended_put_text(at, "; another rank has ended, which it names, or somebody ended them all\n");
+    const ssize_t written = write(STDERR_FILENO, line, (size_t)(at - line));
+    (void)written; /* whether anybody listens or not */
     raise(number); /* with its default action, which ends the process: SA_RESETHAND */
 }
 

@@ -15,14 +15,6 @@
 #define ANSWERS_NO_ROW    UINT32_MAX /* in place of a computed row                         */
 #define ANSWERS_ARENA_MAX ((size_t)1 << 34)
 
-/* The fixed part that a rank was told of a vertex last. */
-typedef struct answers_told {
-    uint32_t tag;
-    uint32_t type;
-    uint64_t vertex;
-    int64_t since_us;
-} answers_told;
-
 typedef struct answers_chunk {
     weir_train_ask asks[ANSWERS_AT_ONCE]; /* of one type */
     uint32_t count;
@@ -57,7 +49,7 @@ void weir_train_answers_close(weir_train_answers *answers) {
 
 uint64_t weir_train_answers_bytes(const weir_train_answers *answers) {
     return answers->answers.capacity + answers->numbers.capacity + answers->slots.capacity +
-           answers->received.capacity + answers->told.capacity * sizeof(answers_told);
+           answers->received.capacity + weir_arena_used(answers->arena);
 }
 
 /* --- to others ---------------------------------------------------------------------------------------------------- */
@@ -81,19 +73,14 @@ static weir_err answers_take(answers_chunk *c, const weir_train_owners *owners, 
 
 /* Finds the fixed parts that the rank was told last, and notes the others. */
 static weir_err answers_compare(weir_train_answers *a, answers_chunk *c) {
-    if (!weir_table_reserve(&a->told, a->told.count + c->count, sizeof(answers_told)))
+    if (!weir_table_reserve(&a->told, a->told.count + c->count, sizeof(weir_train_last)))
         return WEIR_NOMEM(ANSWERS_NO_MEMORY);
     for (uint32_t i = 0; i < c->count; i++) {
-        const uint64_t name[2] = {c->vertices[i], c->asks[i].type}, hash = weir_xxh3(name, sizeof name, 0);
+        bool new;
         if (!(c->asks[i].parts & WEIR_TRAIN_FIXED)) continue;
-        answers_told *t = weir_table_first(&a->told, hash, sizeof *t);
-        while (t && (t->vertex != c->vertices[i] || t->type != c->asks[i].type))
-            t = weir_table_next(&a->told, t, sizeof *t);
-        c->same[i] = t && c->asks[i].parts & WEIR_TRAIN_AGAIN && t->since_us == c->since_us[i];
-        if (!t) t = weir_table_add(&a->told, hash, sizeof *t);
-        t->type = c->asks[i].type;
-        t->vertex = c->vertices[i];
-        t->since_us = c->since_us[i];
+        weir_train_last *last = weir_train_last_of(&a->told, c->asks[i].type, c->vertices[i], &new);
+        c->same[i] = !new && c->asks[i].parts &WEIR_TRAIN_AGAIN && last->what == c->since_us[i];
+        last->what = c->since_us[i];
     }
     return WEIR_OK;
 }
@@ -170,7 +157,10 @@ static void answers_begin(weir_train_answers *a) {
 static weir_err answers_next(weir_train_answers *a, const weir_train_owners *owners, weir_inputs *inputs,
                              const char **atp, const char *end, answers_chunk *c) {
     weir_err err = answers_take(c, owners, atp, end);
-    if (err || !a->form.timed) return err;
+    unsigned parts = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        parts |= c->asks[i].parts;
+    if (err || !a->form.timed || !(parts & (WEIR_TRAIN_FIXED | WEIR_TRAIN_SPAN))) return err;
     const weir_sample_vertices of = {
         .vertices = c->vertices, .before_us = c->before_us, .count = c->count, .type = c->asks[0].type};
     err = weir_inputs_spans(inputs, &of, c->since_us, c->until_us);

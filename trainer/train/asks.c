@@ -16,14 +16,6 @@
 #define ASKS_ARENA_MAX ((size_t)1 << 34)
 #define ASKS_AHEAD     16u /* rows between the prefetch of what names a vertex and its use */
 
-/* The last ask for a vertex. */
-typedef struct asks_asked {
-    uint32_t tag;
-    uint32_t place; /* among all */
-    uint64_t vertex;
-    uint32_t type;
-} asks_asked;
-
 uint32_t weir_train_owner(const weir_train_owners *owners, uint32_t type, uint64_t vertex) {
     if (owners->ranks == 1) return 0;
     if (owners->part) return weir_part_owner(owners->part, type, weir_part_number(owners->part, type, vertex));
@@ -102,24 +94,17 @@ static uint32_t asks_find(weir_train_asks *a, weir_train_kept kept, uint32_t typ
 
 /* Notes which ask was the last one for this vertex before: what holds of the row may be the same. */
 static weir_err asks_look_back(weir_train_asks *a, weir_train_ask *ask, uint32_t place) {
-    const uint64_t name[2] = {ask->vertex, ask->type}, hash = weir_xxh3(name, sizeof name, 0);
     uint32_t *earlier = (uint32_t *)(void *)a->earlier.bytes + place;
+    bool new;
     *earlier = ASKS_NONE;
     if (!(ask->parts & WEIR_TRAIN_FIXED)) return WEIR_OK;
-    asks_asked *last = weir_table_first(&a->asked, hash, sizeof *last);
-    while (last && (last->vertex != ask->vertex || last->type != ask->type))
-        last = weir_table_next(&a->asked, last, sizeof *last);
-    if (last) {
+    if (!weir_table_reserve(&a->asked, a->asked.count + 1, sizeof(weir_train_last))) return WEIR_NOMEM(ASKS_NO_MEMORY);
+    weir_train_last *last = weir_train_last_of(&a->asked, ask->type, ask->vertex, &new);
+    if (!new) {
         ask->parts |= WEIR_TRAIN_AGAIN;
-        *earlier = last->place;
-        last->place = place;
-        return WEIR_OK;
+        *earlier = (uint32_t)last->what;
     }
-    if (!weir_table_reserve(&a->asked, a->asked.count + 1, sizeof *last)) return WEIR_NOMEM(ASKS_NO_MEMORY);
-    last = weir_table_add(&a->asked, hash, sizeof *last);
-    last->vertex = ask->vertex;
-    last->type = ask->type;
-    last->place = place;
+    last->what = place;
     return WEIR_OK;
 }
 

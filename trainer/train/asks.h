@@ -50,7 +50,7 @@ typedef struct weir_train_asks {
     weir_buf keeps;   /* weir_train_ask: asked for, to be put into the place `vertex` */
     weir_buf earlier; /* uint32_t, of each ask: the last one before it for this vertex, counted from the first of all */
     weir_table asked; /* by vertex: its last ask                                               */
-    weir_arena *arena;   /* of the table; NULL: each vertex has one row                         */
+    weir_arena *arena;   /* of the table; NULL: no vertex is asked for twice */
     weir_buf reads;      /* weir_train_read, of the lookahead: of the block's rows that others own, in their order */
     uint32_t *owner_of;  /* of each row                                        */
     uint16_t *parts_of;  /* of each row: what its owner is asked for; 0: nothing */
@@ -58,7 +58,8 @@ typedef struct weir_train_asks {
     size_t row_capacity; /* of own_rows, owner_of, parts_of and hits           */
 } weir_train_asks;
 
-/* timed: targets have several times, and a vertex several rows.  WEIR_ENOMEM. */
+/* timed: targets have several times, so that a vertex has several rows; false also where no answers are asked for, but
+ * others told of what is read.  WEIR_ENOMEM. */
 weir_err weir_train_asks_open(const weir_train_owners *owners, uint32_t types, bool timed, weir_train_asks *asks);
 void weir_train_asks_close(weir_train_asks *asks);
 /* What a rank keeps of others' rows: one of the two, or none. A plain value; both are borrowed. */

@@ -102,7 +102,7 @@ typedef struct weir_train_batch {
     const uint32_t *list;          /* from there: indices of targets, of all ranks        */
     uint64_t seed;                 /* of what was drawn for the epoch                     */
     const uint32_t *own;           /* indices of the targets that this rank computes;     */
-                                   /* where they share by time, else as in the list       */
+                                   /* those that share stand by time, others as in the list */
     uint32_t own_count;            /* may be 0: then there is no block                    */
     uint32_t handed;               /* of them, those that another rank has                */
     weir_nn_batch nn;              /* what the network takes, but for what is brought     */
@@ -111,7 +111,7 @@ typedef struct weir_train_batch {
     uint64_t edges;                /* sampled                                             */
     uint64_t rows;                 /* input rows: own, and these two                      */
     uint64_t remote;               /* of other ranks, that were asked for                 */
-    uint64_t cached;               /* of other ranks, that this one had kept              */
+    uint64_t cached;               /* of other ranks, of which all was kept here           */
     weir_batches_times times;      /* what it took, whatever epoch went on meanwhile      */
 } weir_train_batch;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache.h - rows of other ranks' vertices that a rank keeps from the beginning, so that no batch asks for them. Private
+ * cache.h - rows of other ranks' vertices that a rank keeps from the beginning, and does not ask for. Private
  * to this folder. What changes while batches come is in lookahead.h.
  *
  * Where targets have several times, what is kept of a row is what holds while nothing new is known of its vertex, with

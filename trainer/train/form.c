@@ -116,3 +116,16 @@ void weir_train_form_copy(const weir_train_form *form, uint32_t type, const weir
         to_numbers[t->columns[i]] = numbers[t->columns[i]];
     memcpy(to_slots, slots, t->categories * sizeof *slots);
 }
+
+weir_train_last *weir_train_last_of(weir_table *table, uint32_t type, uint64_t vertex, bool *newp) {
+    const uint64_t name[2] = {vertex, type}, hash = weir_xxh3(name, sizeof name, 0);
+    weir_train_last *last = weir_table_first(table, hash, sizeof *last);
+    while (last && (last->vertex != vertex || last->type != type))
+        last = weir_table_next(table, last, sizeof *last);
+    *newp = !last;
+    if (last) return last;
+    last = weir_table_add(table, hash, sizeof *last);
+    last->type = type;
+    last->vertex = vertex;
+    return last;
+}

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include <weir/inference/nn/nn.h>
+#include <weir/store/base/table.h>
 #include <weir/trainer/train/wire.h>
 
 /* What is asked of a row. */
@@ -40,6 +41,17 @@ typedef struct weir_train_form {
     weir_train_form_type *types;
     weir_real *gathered; /* columns of a row at hand */
 } weir_train_form;
+
+/* What was noted of a vertex last, in a table: of the asker a place, of who answers a time. */
+typedef struct weir_train_last {
+    uint32_t tag;
+    uint32_t type;
+    uint64_t vertex;
+    int64_t what;
+} weir_train_last;
+
+/* Finds or adds it; *newp: it was added, and `what` is the caller's to set. The table has room for one more. */
+weir_train_last *weir_train_last_of(weir_table *table, uint32_t type, uint64_t vertex, bool *newp);
 
 /* Of a row in memory: numbers, then slots. */
 static inline size_t weir_train_row_bytes(const weir_nn_inputs *inputs) {

@@ -283,6 +283,7 @@ weir_err weir_training_learn(weir_trained *t, weir_train_epoch *epoch) {
         weir_batches_done(t->stream, batch);
         weir_kill_point("train.step");
     }
+    weir_comm_at(NULL, 0, 0, 0);
     if (err) return err;
     err = weir_adamw_bring(t->adamw, NULL, t->params); /* who judges, or saves, reads all */
     if (!err) err = weir_nn_kernels(t->nn)->finish(weir_nn_kernels(t->nn));
@@ -344,6 +345,7 @@ weir_err weir_training_judge(weir_trained *t, weir_targets_part part, const weir
         }
         weir_batches_done(stream, batch);
     }
+    weir_comm_at(NULL, 0, 0, 0);
     err = weir_comm_fail(t->comm, err);
     weir_batches_close(stream);
     if (!err) weir_comm_sum_doubles(t->comm, scores, count);

@@ -84,7 +84,7 @@ static const weir_train_shares *plan_shares(const plan_trial *p) {
 }
 
 /* What of its memory is written to: the rest of a block's worst case is addresses alone. */
-static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_batch *batch, bool thinned) {
+static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_batch *batch, bool thinned, bool timed) {
     const weir_block_view *view = batch->nn.block;
     uint32_t steps;
     const weir_sample_step *step = weir_nn_steps(shape, &steps);
@@ -103,6 +103,7 @@ static uint64_t plan_batch_bytes(const weir_nn_shape *shape, const weir_train_ba
     for (uint32_t type = 0; type < view->types; type++)
         bytes += (view->input_ranges[type].end - view->input_ranges[type].begin) *
                  weir_train_row_bytes(weir_nn_vertex(shape, type));
+    if (timed) bytes += batch->remote * (sizeof(uint32_t) + 2 * sizeof(weir_train_last)); /* asks, by vertex */
     return bytes + view->inputs * 3 * sizeof(uint32_t) + batch->remote * 2 * sizeof(weir_train_ask);
 }
 
@@ -160,7 +161,7 @@ static weir_err plan_count_brought(plan_trial *p, plan_pass *pass, uint32_t rank
 }
 
 static void plan_count_memory(const plan_trial *p, plan_tally *tally) {
-    uint64_t bytes = plan_batch_bytes(p->t->shape, p->batch, p->learn.opts.thinned > 0);
+    uint64_t bytes = plan_batch_bytes(p->t->shape, p->batch, p->learn.opts.thinned > 0, !p->t->targets->one_time);
     if (bytes > tally->batch_bytes) tally->batch_bytes = bytes;
     if (p->batch->nn.block->nodes > tally->nodes) tally->nodes = p->batch->nn.block->nodes;
 }

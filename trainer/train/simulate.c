@@ -4,6 +4,8 @@
  * thrown away. In the training they are drawn alike; of later epochs the counts are a guess. Edges that the rank's part
  * lacks lead to none.
  */
+#include <stdlib.h>
+
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 #include <weir/store/sample/sampler.h>
@@ -22,7 +24,12 @@ typedef struct simulate_draw {
     uint32_t *list;
 } simulate_draw;
 
-/* The rows that this rank's share of a batch reads. */
+static int simulate_by_time(const void *a, const void *b) {
+    const weir_target *x = a, *y = b;
+    return x->before_us < y->before_us ? -1 : x->before_us > y->before_us;
+}
+
+/* The rows that this rank's share of a batch reads. Targets that share stand by time. */
 static weir_err simulate_batch(simulate_draw *s, const uint32_t *list, uint64_t count, double **weights) {
     const weir_train_cache_opts *o = s->opts;
     uint32_t own = 0;
@@ -30,6 +37,7 @@ static weir_err simulate_batch(simulate_draw *s, const uint32_t *list, uint64_t 
         if (weir_train_target_owner(&o->owners, o->targets, list[i]) == o->owners.rank)
             s->own[own++] = o->targets->targets[weir_targets_place(o->targets, list[i])];
     if (!own) return WEIR_OK;
+    if (!o->targets->one_time) qsort(s->own, own, sizeof *s->own, simulate_by_time);
     weir_err err = weir_sample(s->sampler, s->own, own, s->block);
     if (err) return err;
     weir_block_inputs(s->sampler, s->block, true);
@@ -46,7 +54,7 @@ static weir_err simulate_batch(simulate_draw *s, const uint32_t *list, uint64_t 
 }
 
 weir_err weir_train_simulate(const weir_train_cache_opts *o, double **weights) {
-    weir_sample_opts of = {.targets_max = o->batch, .window = weir_nn_window(o->shape), .shared = o->targets->one_time};
+    weir_sample_opts of = {.targets_max = o->batch, .window = weir_nn_window(o->shape), .shared = true};
     simulate_draw s = {.opts = o,
                        .own = weir_calloc(o->batch, sizeof *s.own),
                        .list = weir_calloc(o->targets->ends[WEIR_TARGETS_TRAIN] + 1, sizeof *s.list)};

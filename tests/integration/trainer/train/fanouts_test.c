@@ -44,13 +44,13 @@ static void same_steps(const weir_nn_shape *shape, const wanted *steps) {
  * list, which is that of their age. */
 static uint32_t list_of(const weir_snapshot_edges *e, const weir_block_view *view, uint32_t node,
                         uint64_t list[EDGES]) {
-    const uint32_t target = view->groups[node];
+    const uint32_t group = view->groups[node];
     const bool is_target = node < view->targets;
     const uint64_t vertex = view->vertices[node];
     uint32_t count = 0;
     for (int64_t i = e->indptr[vertex]; i < e->indptr[vertex + 1]; i++) {
-        const bool own = is_target && view->events[target] && e->events[i] == view->events[target];
-        if (e->times[i] >= view->before_us[target] && !own) continue;
+        const bool own = is_target && view->events[node] && e->events[i] == view->events[node];
+        if (e->times[i] >= view->before_us[group] && !own) continue;
         assert_true(count < EDGES);
         list[count++] = (uint64_t)i;
     }

@@ -137,7 +137,8 @@ static weir_target target_of(const side *whole, weir_vertex id, bool shared, uin
     uint64_t index;
     assert_true(weir_snapshot_find(whole->snapshot, LEARN_PAY, id, &index));
     int64_t put_us = pays->lives.times[pays->lives.indptr[index]];
-    if (shared) return (weir_target){index, LEARN_START_US + some_us, 0, LEARN_PAY};
+    if (shared)
+        return (weir_target){index, LEARN_START_US + some_us, at % 2 ? 0 : by->events[by->indptr[index]], LEARN_PAY};
     if (index % 2) return (weir_target){index, put_us + 3600 * LEARN_SECOND, 0, LEARN_PAY};
     return (weir_target){index, put_us, by->events[by->indptr[index]], LEARN_PAY};
 }

@@ -13,7 +13,8 @@
  *   SAMPLE-P2  The targets come first; every edge exists in the source and occurs once a parent; it is older than its
  *              target's time, or, at hop 1, of that time and of the target's own event.
  *   SAMPLE-P3  The same (source, opts, target) gives the same tree of edges, whatever else is in the batch
- *              and whichever thread asks. Under `shared` a vertex has the same edges below all targets of one time.
+ *              and whichever thread asks. Under `shared` a vertex has the same edges below all targets of one time,
+ *              but for those of a target's own event.
  *   SAMPLE-P4  A block is one allocation, sized for the worst case before the first hop.
  *
  * THREADS: a sampler and a block belong to one thread at a time.

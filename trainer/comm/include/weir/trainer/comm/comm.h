@@ -51,7 +51,7 @@ void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays);
 void weir_comm_say_silence(weir_comm *comm, int64_t after_us);
 
 /* What this process is doing ("computing", a text that stays), to be said where the launcher ends it because another
- * rank was killed. epoch 0: of none.  [any] */
+ * rank was killed. epoch 0: of none; doing NULL: nothing that has batches.  [any] */
 void weir_comm_at(const char *doing, uint32_t epoch, uint64_t batch, uint64_t batches);
 
 uint32_t weir_comm_rank(const weir_comm *comm);

@@ -78,7 +78,7 @@ typedef struct weir_train_epoch {
     double gradient_norm;                    /* mean of the steps'            */
     double rate;                             /* of its last step              */
     uint64_t edges, targets, handed;         /* on this rank, as the next three; handed: targets of others */
-    uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and in the cache */
+    uint64_t rows, remote_rows, cached_rows; /* input rows; of other ranks: asked for, and kept whole */
     double handed_share;                     /* of the targets of all ranks */
     double lag;                              /* of the slowest rank: its time to compute a target, by the median's */
     uint32_t slowest;                        /* which one that is */
@@ -114,7 +114,7 @@ typedef struct weir_train_reach {
     uint32_t along_count;
 } weir_train_reach;
 
-/* Which rows of other ranks a rank keeps, of a graph that stands still. */
+/* Which rows of other ranks a rank keeps: where targets have several times, what holds of them (cache.h). */
 typedef enum weir_train_cached {
     WEIR_TRAIN_CACHED_NONE,
     WEIR_TRAIN_CACHED_VIP,       /* those that a batch reads with the highest chance             */
