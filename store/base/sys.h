@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sys.h - the system calls of file.c and folder.c, and of no other file.
+ * sys.h - the system calls of file.c, folder.c and scratch.c, and of no other file.
  *
  * Each passes fault.c first, goes on after EINTR, and returns 0 or an errno. What path names is for fault.c.
  */
