@@ -201,7 +201,8 @@ static void coarsen_look_from(coarsen *c, const uint32_t *starts, uint64_t clust
     }
 }
 
-static weir_err coarsen_build(coarsen *c, const uint32_t *starts, uint64_t count, cut_level *level) {
+static weir_err coarsen_build(coarsen *c, const uint32_t *starts, uint64_t count, const weir_cut_opts *opts,
+                              cut_level *level) {
     const uint32_t constraints = c->graph->constraints;
     level->indptr = weir_calloc(count + 1, sizeof *level->indptr);
     level->vertex_weights = weir_calloc(count * constraints + 1, sizeof *level->vertex_weights);
@@ -217,28 +218,27 @@ static weir_err coarsen_build(coarsen *c, const uint32_t *starts, uint64_t count
         coarsen_look_from(c, starts, k);
         level->indptr[k + 1] = level->indptr[k] + (int64_t)c->beside_count;
     }
-    level->neighbors = weir_calloc((size_t)level->indptr[count] + 1, sizeof *level->neighbors);
-    level->edge_weights = weir_calloc((size_t)level->indptr[count] + 1, sizeof *level->edge_weights);
-    if (!level->neighbors || !level->edge_weights) return WEIR_NOMEM("for a coarser graph");
-    for (uint64_t k = 0; k < count; k++) {
+    const uint64_t ends = (uint64_t)level->indptr[count];
+    weir_err err = weir_cut_lists_open(ends, weir_cut_scratch_for(opts, ends), &level->lists);
+    for (uint64_t k = 0; !err && k < count; k++) {
         coarsen_look_from(c, starts, k);
-        for (uint64_t i = 0; i < c->beside_count; i++) {
-            level->neighbors[level->indptr[k] + (int64_t)i] = c->beside[i];
+        for (uint64_t i = 0; !err && i < c->beside_count; i++) {
             const int64_t weight = c->shared[c->beside[i]];
-            level->edge_weights[level->indptr[k] + (int64_t)i] = weight < UINT32_MAX ? (uint32_t)weight : UINT32_MAX;
+            err = weir_cut_lists_put(&level->lists, c->beside[i], weight < UINT32_MAX ? (uint32_t)weight : UINT32_MAX);
         }
     }
+    if (!err) err = weir_cut_lists_end(&level->lists);
     level->graph = (weir_metis_graph){.vertices = count,
                                       .indptr = level->indptr,
-                                      .neighbors = level->neighbors,
-                                      .edge_weights = level->edge_weights,
+                                      .neighbors = level->lists.neighbors,
+                                      .edge_weights = level->lists.edge_weights,
                                       .constraints = constraints,
                                       .vertex_weights = level->vertex_weights};
-    return WEIR_OK;
+    return err;
 }
 
 weir_err weir_cut_level_open(const weir_metis_graph *finer, const int32_t *part_of, uint32_t parts, const int64_t *most,
-                             uint64_t seed, cut_level *level) {
+                             uint64_t seed, const weir_cut_opts *opts, cut_level *level) {
     coarsen c = {0};
     uint32_t *starts = NULL;
     *level = (cut_level){0};
@@ -257,7 +257,7 @@ weir_err weir_cut_level_open(const weir_metis_graph *finer, const int32_t *part_
         err = WEIR_NOMEM("for a coarser graph");
         goto done;
     }
-    err = coarsen_build(&c, starts, coarsen_number(&c, starts), level);
+    err = coarsen_build(&c, starts, coarsen_number(&c, starts), opts, level);
 done:
     weir_free(starts);
     coarsen_close(&c);
@@ -267,8 +267,7 @@ done:
 
 void weir_cut_level_close(cut_level *level) {
     weir_free(level->indptr);
-    weir_free(level->neighbors);
-    weir_free(level->edge_weights);
+    weir_cut_lists_close(&level->lists);
     weir_free(level->vertex_weights);
     weir_free(level->cluster_of);
     weir_free(level->part_of);

@@ -71,7 +71,8 @@ static int32_t *cut_coarsest_parts(cut_hierarchy *h) {
 }
 
 /* Adds levels until the graph is small, or does not become so. keep: clusters lie within parts. */
-static weir_err cut_go_down(cut_hierarchy *h, const cut_limits *limits, bool keep, uint64_t seed) {
+static weir_err cut_go_down(cut_hierarchy *h, const cut_limits *limits, const weir_cut_opts *opts, bool keep,
+                            uint64_t seed) {
     uint64_t enough = CUT_COARSE + (uint64_t)2 * CUT_CLUSTERS * limits->parts;
     int64_t most[WEIR_METIS_CONSTRAINTS_MAX];
     while (h->count < CUT_LEVELS && cut_coarsest(h)->vertices > enough) {
@@ -84,7 +85,7 @@ static weir_err cut_go_down(cut_hierarchy *h, const cut_limits *limits, bool kee
             most[c] = (int64_t)fmax(1, keep ? largest : fmin(CUT_GROWTH * usual, largest));
         }
         cut_level *level = &h->levels[h->count];
-        weir_err err = weir_cut_level_open(finer, assigned, limits->parts, most, seed + h->count, level);
+        weir_err err = weir_cut_level_open(finer, assigned, limits->parts, most, seed + h->count, opts, level);
         if (err) return err;
         if (level->graph.vertices < limits->parts || level->graph.vertices > finer->vertices - finer->vertices / 20) {
             weir_cut_level_close(level);
@@ -127,13 +128,13 @@ static weir_err cut_coarse(const weir_metis_graph *graph, const cut_limits *limi
 }
 
 /* keep: what part_of has is improved; otherwise METIS cuts the coarsest graph. */
-static weir_err cut_cycle(const weir_metis_graph *graph, const cut_limits *limits, bool keep, uint64_t seed,
-                          int32_t *part_of) {
+static weir_err cut_cycle(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts, bool keep,
+                          uint64_t seed, int32_t *part_of) {
     cut_hierarchy *h = weir_calloc(1, sizeof *h);
     if (!h) return WEIR_NOMEM("while cutting a graph");
     h->graph = graph;
     h->part_of = part_of;
-    weir_err err = cut_go_down(h, limits, keep, seed);
+    weir_err err = cut_go_down(h, limits, opts, keep, seed);
     if (!err && !keep) err = cut_coarse(cut_coarsest(h), limits, seed, cut_coarsest_parts(h));
     if (!err) err = cut_climb_up(h, limits);
     while (h->count)
@@ -146,18 +147,19 @@ static weir_err cut_cycle(const weir_metis_graph *graph, const cut_limits *limit
 
 /* The whole graph by METIS, by all weights or by their sum, as it is and mended. Where METIS cannot, there is one
  * beginning less. */
-static weir_err cut_try_metis(const weir_metis_graph *graph, const cut_limits *limits, bool sum, uint64_t seed,
-                              int32_t *tried, cut_found *best, int32_t *part_of) {
-    weir_err err = weir_cut_metis(graph, limits, sum, seed, tried);
+static weir_err cut_try_metis(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
+                              bool sum, int32_t *tried, cut_found *best, int32_t *part_of) {
+    weir_err err = weir_cut_metis(graph, limits, sum, opts->seed, tried);
     if (weir_err_is(err, WEIR_ELIMIT)) return WEIR_OK; /* it cannot count so far */
     if (!err) err = cut_keep_better(graph, limits, tried, best, part_of);
-    if (!err) err = cut_cycle(graph, limits, true, seed, tried);
+    if (!err) err = cut_cycle(graph, limits, opts, true, opts->seed, tried);
     return err ? err : cut_keep_better(graph, limits, tried, best, part_of);
 }
 
 weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
                         int32_t *part_of) {
-    bool whole = !opts->memory_bytes || weir_cut_metis_bytes(graph) <= opts->memory_bytes;
+    bool whole = !opts->memory_bytes ||
+                 weir_cut_metis_bytes(graph, (uint64_t)graph->indptr[graph->vertices]) <= opts->memory_bytes;
     cut_found best = {.cut = -1};
     if (graph->vertices <= limits->parts) {
         for (uint64_t v = 0; v < graph->vertices; v++)
@@ -168,14 +170,14 @@ weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits,
     if (!tried) return WEIR_NOMEM("while cutting %llu vertices", (unsigned long long)graph->vertices);
     weir_err err = WEIR_OK;
     for (int sum = 0; !err && whole && sum <= (limits->constraints > 1 && !opts->quick); sum++)
-        err = cut_try_metis(graph, limits, sum, opts->seed, tried, &best, part_of);
+        err = cut_try_metis(graph, limits, opts, sum, tried, &best, part_of);
     if (!err && (!opts->quick || best.cut < 0)) {
-        err = cut_cycle(graph, limits, false, opts->seed, tried);
+        err = cut_cycle(graph, limits, opts, false, opts->seed, tried);
         if (!err) err = cut_keep_better(graph, limits, tried, &best, part_of);
     }
     for (uint64_t cycle = 1; !err && !opts->quick && cycle <= CUT_CYCLES; cycle++) {
         memcpy(tried, part_of, graph->vertices * sizeof *tried);
-        err = cut_cycle(graph, limits, true, opts->seed + cycle, tried);
+        err = cut_cycle(graph, limits, opts, true, opts->seed + cycle, tried);
         if (!err) err = cut_keep_better(graph, limits, tried, &best, part_of);
     }
     weir_free(tried);

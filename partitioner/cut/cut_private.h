@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <weir/partitioner/cut/cut.h>
+#include <weir/partitioner/cut/lists.h>
 
 /* What is held. */
 typedef struct cut_limits {
@@ -69,8 +70,6 @@ weir_err weir_cut_limits_of(const weir_metis_graph *graph, uint32_t parts, const
  * made smaller where they add up to more than 10^9: METIS may add in 32 bits. */
 weir_err weir_cut_metis(const weir_metis_graph *graph, const cut_limits *limits, bool sum, uint64_t seed,
                         int32_t *part_of);
-/* About what that takes. */
-uint64_t weir_cut_metis_bytes(const weir_metis_graph *graph);
 
 /* balance.c: vertices leave parts that are above a limit, those first that add least to the cut for what they mend. */
 void weir_cut_balance(cut_state *s);
@@ -83,21 +82,24 @@ weir_err weir_cut_refine(cut_state *s);
 typedef struct cut_level {
     weir_metis_graph graph;
     int64_t *indptr, *vertex_weights;
-    uint32_t *neighbors, *edge_weights;
+    weir_cut_lists lists;
     uint32_t *cluster_of; /* by vertex of the finer graph */
     int32_t *part_of;     /* by cluster                   */
 } cut_level;
 
+/* lists.c: opts->scratch where so many ends more would be above opts->live_bytes; NULL: there is room in memory. */
+const char *weir_cut_scratch_for(const weir_cut_opts *opts, uint64_t ends);
+
 /* Clusters have at most `most` of each weight, unless a vertex in them alone has more; where part_of is not NULL each
- * lies in one part. */
+ * lies in one part. Of opts counts where edges may lie. */
 weir_err weir_cut_level_open(const weir_metis_graph *finer, const int32_t *part_of, uint32_t parts, const int64_t *most,
-                             uint64_t seed, cut_level *level);
+                             uint64_t seed, const weir_cut_opts *opts, cut_level *level);
 void weir_cut_level_close(cut_level *level);
 
 /* machines.c: WEIR_EINVAL, WEIR_ELIMIT as weir_cut says. */
 weir_err weir_cut_check(const weir_metis_graph *graph, const weir_cut_opts *opts);
 
-/* cut.c: one level of parts; only seed, memory_bytes and quick of opts count. */
+/* cut.c: one level of parts; of opts neither parts nor machines nor tolerance count. */
 weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
                         int32_t *part_of);
 

@@ -8,45 +8,45 @@
 #include "cut_private.h"
 
 /* The vertices of one machine, and the edges between them. Of a cut_level, cluster_of has which vertex each was. */
-static weir_err machines_take(const weir_metis_graph *g, const int32_t *machine_of, int32_t machine, uint32_t *place_of,
-                              cut_level *share) {
-    uint64_t count = 0, at = 0;
-    int64_t entries = 0, end = 0;
+static weir_err machines_take(const weir_metis_graph *g, const int32_t *machine_of, int32_t machine,
+                              const weir_cut_opts *opts, uint32_t *place_of, cut_level *share) {
+    uint64_t count = 0, at = 0, ends = 0;
     *share = (cut_level){0};
     for (uint64_t v = 0; v < g->vertices; v++) {
         if (machine_of[v] != machine) continue;
         place_of[v] = (uint32_t)count++;
         for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++)
-            entries += machine_of[g->neighbors[i]] == machine;
+            ends += machine_of[g->neighbors[i]] == machine;
     }
     share->indptr = weir_calloc(count + 1, sizeof *share->indptr);
-    share->neighbors = weir_calloc((size_t)entries + 1, sizeof *share->neighbors);
-    share->edge_weights = weir_calloc((size_t)entries + 1, sizeof *share->edge_weights);
     share->vertex_weights = weir_calloc(count * g->constraints + 1, sizeof *share->vertex_weights);
     share->cluster_of = weir_calloc(count + 1, sizeof *share->cluster_of);
     share->part_of = weir_calloc(count + 1, sizeof *share->part_of);
-    if (!share->indptr || !share->neighbors || !share->edge_weights || !share->vertex_weights || !share->cluster_of ||
-        !share->part_of) {
-        weir_cut_level_close(share);
-        return WEIR_NOMEM("for the %llu vertices of a machine", (unsigned long long)count);
-    }
-    for (uint64_t v = 0; v < g->vertices; v++) {
+    weir_err err = WEIR_OK;
+    if (!share->indptr || !share->vertex_weights || !share->cluster_of || !share->part_of)
+        err = WEIR_NOMEM("for the %llu vertices of a machine", (unsigned long long)count);
+    if (!err) err = weir_cut_lists_open(ends, weir_cut_scratch_for(opts, ends), &share->lists);
+    for (uint64_t v = 0; !err && v < g->vertices; v++) {
         if (machine_of[v] != machine) continue;
-        for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++) {
+        for (int64_t i = g->indptr[v]; !err && i < g->indptr[v + 1]; i++) {
             if (machine_of[g->neighbors[i]] != machine) continue;
-            share->neighbors[end] = place_of[g->neighbors[i]];
-            share->edge_weights[end++] = g->edge_weights[i];
+            err = weir_cut_lists_put(&share->lists, place_of[g->neighbors[i]], g->edge_weights[i]);
         }
         memcpy(share->vertex_weights + at * g->constraints, g->vertex_weights + v * g->constraints,
                g->constraints * sizeof *share->vertex_weights);
         share->cluster_of[at++] = (uint32_t)v;
-        share->indptr[at] = end;
+        share->indptr[at] = (int64_t)share->lists.count;
     }
-    WEIR_ASSERT(at == count && end == entries);
+    if (!err) err = weir_cut_lists_end(&share->lists);
+    if (err) {
+        weir_cut_level_close(share);
+        return err;
+    }
+    WEIR_ASSERT(at == count && share->lists.count == ends);
     share->graph = (weir_metis_graph){.vertices = count,
                                       .indptr = share->indptr,
-                                      .neighbors = share->neighbors,
-                                      .edge_weights = share->edge_weights,
+                                      .neighbors = share->lists.neighbors,
+                                      .edge_weights = share->lists.edge_weights,
                                       .constraints = g->constraints,
                                       .vertex_weights = share->vertex_weights};
     return WEIR_OK;
@@ -62,7 +62,7 @@ static weir_err machines_cut_within(const weir_metis_graph *graph, const weir_cu
     within.parts = opts->parts / opts->machines;
     for (uint32_t m = 0; !err && m < opts->machines; m++) {
         cut_level share;
-        err = machines_take(graph, machine_of, (int32_t)m, place_of, &share);
+        err = machines_take(graph, machine_of, (int32_t)m, opts, place_of, &share);
         if (!err) err = weir_cut_solve(&share.graph, &within, opts, share.part_of);
         for (uint64_t v = 0; !err && v < share.graph.vertices; v++)
             part_of[share.cluster_of[v]] = (int32_t)(m * within.parts) + share.part_of[v];

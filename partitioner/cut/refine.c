@@ -13,7 +13,7 @@
 #define REFINE_SHARE    200
 
 typedef struct refine_move {
-    uint64_t vertex;
+    uint32_t vertex;
     int32_t from;
 } refine_move;
 
@@ -82,7 +82,7 @@ static weir_err refine_pass(cut_state *s, refine_log *log, int64_t *gainp) {
             continue;
         }
         if (!WEIR_GROW(log->moves, log->capacity, log->count)) return WEIR_NOMEM("for the moves of a cutting");
-        log->moves[log->count++] = (refine_move){v, from};
+        log->moves[log->count++] = (refine_move){(uint32_t)v, from};
         weir_cut_move(s, v, to);
         s->moved[v] = true;
         sum += gain;

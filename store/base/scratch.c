@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scratch.c - a file that loses its name as soon as it is open, so that not even a kill leaves more than an empty one. */
+/* scratch.c - a file that loses its name as soon as it is open: a kill before that leaves an empty one, later none. */
 #include <weir/store/base/scratch.h>
 
 #include <errno.h>

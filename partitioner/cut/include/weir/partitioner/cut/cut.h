@@ -25,6 +25,10 @@ typedef struct weir_cut_opts {
     const double *tolerance; /* by weight: how many times its share a part may have; at least 1            */
     uint64_t seed;
     uint64_t memory_bytes; /* METIS sees the whole graph only if it needs no more, about; 0: no limit    */
+    /* NULL: all that is made here is in memory. Else edges of a coarser graph beside which the process would have more
+     * than live_bytes (alloc.h) lie in files that have this name until they are open. The parts are the same. */
+    const char *scratch;
+    uint64_t live_bytes;
     /* METIS once, mended and improved once; where it cannot have the whole graph, several times on a coarse one. Or
      * placed, not mended nor refined. */
     bool quick;
@@ -43,11 +47,14 @@ typedef enum weir_cut_bound {
 weir_err weir_cut_least(const weir_metis_graph *graph, uint32_t c, uint32_t parts, double tolerance, int64_t *leastp,
                         weir_cut_bound *boundp);
 
+/* About what METIS takes beside such a graph, if it is sparse. Of graph count vertices and constraints.  [any] */
+uint64_t weir_cut_metis_bytes(const weir_metis_graph *graph, uint64_t ends);
+
 /* part_of[v] for each vertex, from 0 to parts - 1; those of machine m are the m-th parts / machines of them. Where not
  * all weights can be held, what is above the limits, as shares of a part, is little in sum. The same arguments give the
  * same parts.  WEIR_EINVAL constraints, weights, machines, a tolerance below 1; WEIR_ELIMIT more parts than vertices,
  * more than WEIR_METIS_VERTICES_MAX of these, or the graph is still too large for METIS when it is coarse;
- * WEIR_EINTERNAL METIS refused; WEIR_ENOMEM.  Blocks.  [main] */
+ * WEIR_EINTERNAL METIS refused; errors of scratch files; WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_cut(const weir_metis_graph *graph, const weir_cut_opts *opts, int32_t *part_of);
 
 #define WEIR_CUT_NOWHERE INT32_C(-1)
