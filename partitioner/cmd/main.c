@@ -1,11 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - `weir partition`: a program of its own, because METIS ends its process when memory is short. */
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/partitioner/parts/parts.h>
+#include <weir/store/base/alloc.h>
 #include <weir/store/cli/cli.h>
 
-static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opts) {
+#define MASKS_MAX 512
+
+/* As `weir train` has it: three names, or a split, whose masks an import calls so. They point into text. */
+static weir_err partition_read_masks(const char *given, char text[MASKS_MAX], weir_parts_opts *opts) {
+    if (!given) return WEIR_OK;
+    int length = strchr(given, ',') ? snprintf(text, MASKS_MAX, "%s", given)
+                                    : snprintf(text, MASKS_MAX, "%s_train,%s_val,%s_test", given, given, given);
+    char *rest = text;
+    for (int i = 0; i < 3; i++)
+        opts->masks[i] = rest ? strsep(&rest, ",") : NULL;
+    if (length >= MASKS_MAX || rest || !opts->masks[2])
+        return WEIR_ERR(WEIR_EUSAGE,
+                        "--masks is the name of a split, or three names, of training, validation and test, separated "
+                        "by commas");
+    return WEIR_OK;
+}
+
+static weir_err partition_read_options(const weir_cli *cli, char masks[MASKS_MAX], weir_parts_opts *opts) {
     const char *method = weir_cli_text(cli, "method");
     uint64_t parts = 0, depth = 1, machines = 1, memory_mib = 0;
     opts->out = weir_cli_text(cli, "out");
@@ -27,8 +46,18 @@ static weir_err partition_read_options(const weir_cli *cli, weir_parts_opts *opt
     opts->machines = (uint32_t)machines;
     opts->memory_bytes = memory_mib << 20;
     opts->quick = weir_cli_given(cli, "quick");
+    if (!err) err = partition_read_masks(weir_cli_text(cli, "masks"), masks, opts);
     if (!err) err = weir_parts_read_balances(weir_cli_text(cli, "balance"), weir_cli_text(cli, "tolerance"), opts);
     return err ? err : weir_cli_u64(cli, "seed", 0, INT64_MAX, &opts->seed);
+}
+
+/* Nothing that is large is read before it is known that there is room for it. */
+static weir_err partition_check(const weir_parts_opts *opts) {
+    weir_snapshot *snapshot = NULL;
+    weir_err err = weir_snapshot_open(opts->snapshot, &(weir_snapshot_opts){.verify = false}, &snapshot);
+    if (!err) err = weir_parts_check(snapshot, opts);
+    weir_snapshot_close(snapshot);
+    return err;
 }
 
 static weir_err partition_run(weir_cli *cli) {
@@ -36,7 +65,10 @@ static weir_err partition_run(weir_cli *cli) {
     weir_parts_report report = {0};
     weir_snapshot *snapshot = NULL;
     weir_buf out = {0};
-    weir_err err = partition_read_options(cli, &opts);
+    char masks[MASKS_MAX];
+    weir_err err = partition_read_options(cli, masks, &opts);
+    if (!err) err = partition_check(&opts);
+    if (!err && opts.memory_bytes) weir_alloc_return_large();
     if (!err) err = weir_snapshot_open(opts.snapshot, &(weir_snapshot_opts){.verify = true}, &snapshot);
     if (err) return err;
     /* It checks all of the snapshot: a MANIFEST may fit arrays that lead nowhere. */
@@ -80,7 +112,14 @@ static const weir_option options[] = {
      "how many times its share a part may have, for all of them or for each (default: 1.03, and 1.05 of degree and "
      "in-edges)",
      NULL},
-    {"memory", 0, "MIB", "METIS cuts the whole graph only if that takes less (default: whatever it takes)", NULL},
+    {"masks", 0, "A,B,C",
+     "masks of an import that training, validation and test are balanced by, as weir train --masks has them; or the "
+     "name of a split, which has all three (default: train, val and test, where there are such)",
+     NULL},
+    {"memory", 0, "MIB",
+     "memory that it may take, beside files that are mapped: edges that do not fit lie in a file beside DIR, which has "
+     "no name; METIS cuts the whole graph only if that fits (default: whatever it takes)",
+     NULL},
     {"out", 'o', "DIR", "new folder for the parts", NULL},
     {"method", 'm', "METHOD", "how vertices are assigned (default: metis)", "metis|random|hash"},
     {"seed", 's', "N", "the same seed gives the same parts (default: 1)", NULL},

@@ -21,15 +21,17 @@ weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph
     if (method == WEIR_PARTS_METIS || method == WEIR_PARTS_LIKE) {
         const weir_metis_graph weighed = {.vertices = graph->vertices,
                                           .indptr = graph->indptr,
-                                          .neighbors = graph->neighbors,
-                                          .edge_weights = graph->edge_weights,
+                                          .neighbors = graph->lists.neighbors,
+                                          .edge_weights = graph->lists.edge_weights,
                                           .constraints = weights->columns,
                                           .vertex_weights = weights->numbers};
         const weir_cut_opts cut = {.parts = opts->parts,
                                    .machines = opts->machines ? opts->machines : 1,
                                    .tolerance = weights->tolerance,
                                    .seed = opts->seed,
-                                   .memory_bytes = opts->memory_bytes,
+                                   .memory_bytes = weir_parts_budget_of_metis(graph, weights->columns),
+                                   .scratch = graph->budget->bytes ? graph->budget->scratch : NULL,
+                                   .live_bytes = graph->budget->live_bytes,
                                    .quick = opts->quick};
         return method == WEIR_PARTS_METIS ? weir_cut(&weighed, &cut, part_of) : weir_cut_place(&weighed, &cut, part_of);
     }
@@ -68,14 +70,13 @@ static double parts_balance(const uint64_t *numbers, uint32_t parts) {
 static void parts_tally_vertex(const weir_parts_graph *g, const int32_t *part_of, uint64_t v, parts_tally *t) {
     int32_t own = part_of[v];
     t->vertices[own]++;
-    t->training[own] += (uint64_t)g->targets[v];
-    t->degree[own] += (uint64_t)g->degrees[v];
+    t->training[own] += g->targets[v];
     for (int64_t i = g->indptr[v]; i < g->indptr[v + 1]; i++) {
-        int32_t other = part_of[g->neighbors[i]];
-        WEIR_ASSERT(g->neighbors[i] != v); /* no loops */
+        int32_t other = part_of[g->lists.neighbors[i]];
+        WEIR_ASSERT(g->lists.neighbors[i] != v); /* no loops */
         if (other == own) continue;
-        t->cut_twice += g->edge_weights[i];
-        if (other / t->parts_of_machine != own / t->parts_of_machine) t->machine_cut_twice += g->edge_weights[i];
+        t->cut_twice += g->lists.edge_weights[i];
+        if (other / t->parts_of_machine != own / t->parts_of_machine) t->machine_cut_twice += g->lists.edge_weights[i];
         if (t->stamp[other] == v + 1) continue;
         t->stamp[other] = v + 1;
         t->halo[other]++;
@@ -83,8 +84,8 @@ static void parts_tally_vertex(const weir_parts_graph *g, const int32_t *part_of
     }
 }
 
-weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts, uint32_t machines,
-                            weir_parts_quality *qualityp) {
+weir_err weir_parts_measure(const weir_snapshot *snapshot, const weir_parts_graph *graph, const int32_t *part_of,
+                            uint32_t parts, uint32_t machines, weir_parts_quality *qualityp) {
     size_t n = parts;
     uint64_t *numbers = weir_calloc(n * 6, sizeof *numbers);
     *qualityp = (weir_parts_quality){.method = qualityp->method, .seconds = qualityp->seconds};
@@ -96,8 +97,14 @@ weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_o
                      .send = numbers + 4 * n,
                      .stamp = numbers + 5 * n,
                      .parts_of_machine = (int32_t)(parts / machines)};
-    for (uint64_t v = 0; v < graph->vertices; v++)
-        parts_tally_vertex(graph, part_of, v, &t);
+    weir_cut_lists_in_order(&graph->lists, true);
+    for (uint32_t type = 0; type < graph->types; type++) {
+        for (uint64_t v = graph->offsets[type]; v < graph->offsets[type + 1]; v++) {
+            t.degree[part_of[v]] += weir_parts_degree(snapshot, type, v - graph->offsets[type]);
+            parts_tally_vertex(graph, part_of, v, &t);
+        }
+    }
+    weir_cut_lists_in_order(&graph->lists, false);
     qualityp->cut_edges = t.cut_twice / 2; /* each cut edge is counted from both ends */
     qualityp->machine_cut_edges = t.machine_cut_twice / 2;
     qualityp->vertex_balance = parts_balance(t.vertices, parts);

@@ -28,7 +28,7 @@ static weir_err parts_try_method(const weir_snapshot *snapshot, const weir_parts
     if (!err) err = weir_parts_assign(snapshot, graph, weights, opts, method, part_of);
     row->method = method;
     row->seconds = parts_seconds_since(opts->clock, begin_us);
-    return err ? err : weir_parts_measure(graph, part_of, opts->parts, report->machines, row);
+    return err ? err : weir_parts_measure(snapshot, graph, part_of, opts->parts, report->machines, row);
 }
 
 /* --- writing --------------------------------------------------------------------------------------------------- */
@@ -168,7 +168,27 @@ static weir_err parts_check_labels(const weir_snapshot *snapshot) {
     return WEIR_OK;
 }
 
-static weir_err parts_check_opts(const weir_parts_opts *opts, uint32_t machines) {
+/* A name that no type has would share out nothing, and nobody would hear of it. */
+static weir_err parts_check_masks(const weir_snapshot *snapshot, const weir_parts_opts *opts) {
+    for (uint32_t m = 0; m < 3; m++) {
+        bool found = !opts->masks[m];
+        for (uint32_t type = 0; !found && type < weir_schema_vertex_count(weir_snapshot_schema(snapshot)); type++) {
+            const weir_snapshot_vertices *vertices = weir_snapshot_vertices_of(snapshot, type);
+            for (uint32_t x = 0; !found && x < vertices->extra_count; x++)
+                found = vertices->extras[x].mask && strcmp(vertices->extras[x].name, opts->masks[m]) == 0;
+        }
+        if (!found)
+            return WEIR_ERR(WEIR_EDATA,
+                            "the snapshot has no mask '%s'; its files vertices/TYPE/mask.NAME.npy say which "
+                            "it has",
+                            opts->masks[m]);
+    }
+    return WEIR_OK;
+}
+
+weir_err weir_parts_check(const weir_snapshot *snapshot, const weir_parts_opts *opts) {
+    const uint32_t machines = opts->machines ? opts->machines : 1;
+    weir_parts_budget budget;
     if (!opts->parts || opts->parts > WEIR_PARTS_COUNT_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "%u parts are not 1 to %u", opts->parts, WEIR_PARTS_COUNT_MAX);
     if (opts->parts % machines)
@@ -176,40 +196,58 @@ static weir_err parts_check_opts(const weir_parts_opts *opts, uint32_t machines)
                         opts->parts, machines);
     if (opts->depth > WEIR_PARTS_DEPTH_MAX)
         return WEIR_ERR(WEIR_ELIMIT, "a depth of %u is not 0 to %u", opts->depth, WEIR_PARTS_DEPTH_MAX);
+    const size_t length = strlen(opts->out);
+    if (length && opts->out[length - 1] == '/') /* what is written first has that name with an ending */
+        return WEIR_ERR(WEIR_EINVAL, "%s ends in '/'; name the new folder without", opts->out);
     if (weir_path_exists(opts->out))
         return WEIR_ERR(WEIR_EEXIST, "%s is there already; name a new folder, or remove it", opts->out);
-    return WEIR_OK;
+    weir_err err = parts_check_masks(snapshot, opts);
+    return err ? err : weir_parts_budget_of(snapshot, opts, &budget);
+}
+
+/* Scratch files lie beside out. */
+static weir_err parts_create_parent(const char *out) {
+    char folder[WEIR_PARTS_PATH_MAX];
+    weir_err err = weir_path_join(folder, sizeof folder, out, NULL);
+    char *slash = err ? NULL : strrchr(folder, '/');
+    if (!slash || slash == folder) return err;
+    *slash = '\0';
+    return weir_folder_create(folder);
 }
 
 /* The method that was asked for, and random and hash to compare it with. */
 static weir_err parts_try_methods(const weir_snapshot *snapshot, const weir_parts_graph *graph,
                                   const weir_parts_opts *opts, int32_t *part_of, weir_parts_report *report) {
     weir_parts_weights weights = {0};
-    int32_t *scratch = weir_calloc(graph->vertices + 1, sizeof *scratch);
-    weir_err err = WEIR_OK;
-    if (!scratch) return WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph->vertices);
-    err = weir_parts_weights_open(snapshot, graph, opts, &weights);
+    int32_t *beside = NULL;
+    weir_err err = weir_parts_weights_open(snapshot, graph, opts, &weights);
     if (!err) err = parts_try_method(snapshot, graph, &weights, opts, opts->method, part_of, report);
     if (!err) err = weir_parts_weights_report(&weights, graph, part_of, opts->method, report);
+    if (!err) {
+        beside = weir_calloc(graph->vertices + 1, sizeof *beside);
+        if (!beside) err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph->vertices);
+    }
     for (weir_parts_method m = WEIR_PARTS_RANDOM; !err && m <= WEIR_PARTS_HASH; m++)
-        if (m != opts->method) err = parts_try_method(snapshot, graph, &weights, opts, m, scratch, report);
+        if (m != opts->method) err = parts_try_method(snapshot, graph, &weights, opts, m, beside, report);
     weir_parts_weights_close(&weights);
-    weir_free(scratch);
+    weir_free(beside);
     return err;
 }
 
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp) {
+    weir_parts_budget budget;
     weir_parts_graph graph = {0};
     weir_parts_plan plan = {0};
     int32_t *part_of = NULL;
     uint32_t machines = opts->machines ? opts->machines : 1;
     *reportp =
         (weir_parts_report){.parts = opts->parts, .machines = machines, .depth = opts->depth, .seed = opts->seed};
-    weir_err err = parts_check_opts(opts, machines);
-    if (err) return err;
-    err = weir_snapshot_check(snapshot);
+    weir_err err = weir_parts_check(snapshot, opts);
+    if (!err) err = weir_parts_budget_of(snapshot, opts, &budget);
+    if (!err) err = weir_snapshot_check(snapshot);
     if (!err) err = parts_check_labels(snapshot);
-    if (!err) err = weir_parts_graph_open(snapshot, &graph);
+    if (!err && budget.bytes) err = parts_create_parent(opts->out);
+    if (!err) err = weir_parts_graph_open(snapshot, opts, &budget, &graph);
     if (err) return err;
 
     reportp->vertices = graph.vertices;
@@ -224,6 +262,7 @@ weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *
         err = WEIR_NOMEM("while assigning %llu vertices", (unsigned long long)graph.vertices);
     }
     if (!err) err = parts_try_methods(snapshot, &graph, opts, part_of, reportp);
+    weir_parts_graph_drop_edges(&graph);
     if (!err) err = weir_parts_plan_open(snapshot, &graph, part_of, opts->parts, &plan);
     if (!err) err = parts_write_plan(snapshot, &plan, opts, reportp);
     weir_parts_plan_close(&plan);

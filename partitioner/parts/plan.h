@@ -7,8 +7,24 @@
 #ifndef WEIR_PARTITIONER_PARTS_PLAN_H
 #define WEIR_PARTITIONER_PARTS_PLAN_H
 
+#include <weir/partitioner/cut/lists.h>
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/aggregate/aggregate.h>
+
+#define WEIR_PARTS_PATH_MAX 4608u
+
+/* budget.c: what may lie in memory, and where the rest lies. All 0: whatever it takes. */
+typedef struct weir_parts_budget {
+    uint64_t bytes;
+    bool metis_whole;                  /* METIS sees the whole graph */
+    bool edges_in_file;                /* of the whole graph */
+    char scratch[WEIR_PARTS_PATH_MAX]; /* "OUT.scratch" */
+    uint64_t live_bytes;               /* above this edges of coarser graphs lie there, too */
+    uint64_t beside_metis;             /* in memory while METIS sees the whole graph, but for edges */
+} weir_parts_budget;
+
+/* By how many vertices and edges there are; nothing of them is read.  WEIR_ELIMIT: what is by vertex does not fit. */
+weir_err weir_parts_budget_of(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_budget *budget);
 
 /* Edges of all relations in both directions; repeated edges add to the weight, up to what that holds; no loops;
  * neighbours ascend. */
@@ -17,14 +33,24 @@ typedef struct weir_parts_graph {
     uint64_t *offsets; /* types + 1 */
     uint64_t vertices;
     int64_t *indptr;
-    uint32_t *neighbors, *edge_weights;
-    int64_t *targets, *degrees; /* by vertex */
-    uint64_t training;          /* all targets */
+    weir_cut_lists lists;
+    uint32_t *targets;               /* by vertex, up to what that holds */
+    uint64_t training;               /* all targets */
+    const weir_parts_budget *budget; /* borrowed */
 } weir_parts_graph;
 
-/* The snapshot must have passed weir_snapshot_check.  WEIR_ELIMIT, WEIR_ENOMEM. */
-weir_err weir_parts_graph_open(const weir_snapshot *snapshot, weir_parts_graph *graph);
+/* The snapshot must have passed weir_snapshot_check; of opts count masks.  WEIR_ELIMIT, WEIR_ENOMEM; errors of scratch
+ * files. */
+weir_err weir_parts_graph_open(const weir_snapshot *snapshot, const weir_parts_opts *opts,
+                               const weir_parts_budget *budget, weir_parts_graph *graph);
+/* What METIS may take, as weir_cut_opts has it, for this graph with so many weights. */
+uint64_t weir_parts_budget_of_metis(const weir_parts_graph *graph, uint32_t constraints);
+/* Once vertices have their parts: all that stays is by vertex, but for indptr. */
+void weir_parts_graph_drop_edges(weir_parts_graph *graph);
 void weir_parts_graph_close(weir_parts_graph *graph);
+
+/* Entries of lists, in both directions, repeated edges and loops included. */
+uint64_t weir_parts_degree(const weir_snapshot *snapshot, uint32_t type, uint64_t v);
 
 /* weights.c: what is to be shared out. */
 typedef struct weir_parts_weights {
@@ -54,8 +80,8 @@ weir_err weir_parts_assign(const weir_snapshot *snapshot, const weir_parts_graph
                            const weir_parts_weights *weights, const weir_parts_opts *opts, weir_parts_method method,
                            int32_t *part_of);
 /* All of quality but method and seconds.  machines: divides parts.  WEIR_ENOMEM. */
-weir_err weir_parts_measure(const weir_parts_graph *graph, const int32_t *part_of, uint32_t parts, uint32_t machines,
-                            weir_parts_quality *qualityp);
+weir_err weir_parts_measure(const weir_snapshot *snapshot, const weir_parts_graph *graph, const int32_t *part_of,
+                            uint32_t parts, uint32_t machines, weir_parts_quality *qualityp);
 
 /* order.c: by type and vertex, the logarithm of the chance that a batch of a training does not read it: what is read
  * most often is lowest.  WEIR_ENOMEM. */
@@ -122,8 +148,6 @@ typedef struct weir_parts_draft {
     weir_parts_local local; /* of this part */
     weir_parts_ends ends;
 } weir_parts_draft;
-
-#define WEIR_PARTS_PATH_MAX 4608u
 
 /* ends.c, PARTS-P6: one number a life, in the order of the part's lives, which are so many of this type; an array an
  * aggregate, into the folder of the part. Those of others' vertices, which are the last, are NaN. A single part has all

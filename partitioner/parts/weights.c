@@ -85,16 +85,19 @@ weir_err weir_parts_read_balances(const char *balances, const char *tolerances, 
 
 /* --- what a vertex weighs ---------------------------------------------------------------------------------------- */
 
-static bool weights_is_mask(const char *name, weir_parts_weight weight) {
+static bool weights_is_mask(const weir_parts_opts *opts, const char *name, weir_parts_weight weight) {
+    const char *named = opts->masks[weight == WEIR_PARTS_TEST ? 2 : 1];
+    if (named) return strcmp(name, named) == 0;
     if (weight == WEIR_PARTS_TEST) return strcmp(name, "test") == 0;
     return strcmp(name, "val") == 0 || strcmp(name, "valid") == 0 || strcmp(name, "validation") == 0;
 }
 
 /* Of a type in masks of the names of this weight. */
-static int64_t weights_masked(const weir_snapshot_vertices *vertices, uint64_t v, weir_parts_weight weight) {
+static int64_t weights_masked(const weir_snapshot_vertices *vertices, const weir_parts_opts *opts, uint64_t v,
+                              weir_parts_weight weight) {
     for (uint32_t x = 0; x < vertices->extra_count; x++) {
         const weir_snapshot_extra *extra = &vertices->extras[x];
-        if (extra->mask && weights_is_mask(extra->name, weight)) return extra->mask[v] != 0;
+        if (extra->mask && weights_is_mask(opts, extra->name, weight)) return extra->mask[v] != 0;
     }
     return 0;
 }
@@ -110,8 +113,8 @@ static int64_t weights_in_edges(const weir_snapshot *snapshot, uint32_t type, ui
 }
 
 /* type: of WEIR_PARTS_TYPES, the one that counts. */
-static int64_t weights_of(const weir_snapshot *snapshot, const weir_parts_graph *g, weir_parts_weight weight,
-                          uint32_t type, uint32_t type_of_v, uint64_t v) {
+static int64_t weights_of(const weir_snapshot *snapshot, const weir_parts_graph *g, const weir_parts_opts *opts,
+                          weir_parts_weight weight, uint32_t type, uint32_t type_of_v, uint64_t v) {
     switch (weight) {
     case WEIR_PARTS_TYPES:
         return type == type_of_v;
@@ -119,9 +122,9 @@ static int64_t weights_of(const weir_snapshot *snapshot, const weir_parts_graph 
         return g->targets[v];
     case WEIR_PARTS_VALIDATION:
     case WEIR_PARTS_TEST:
-        return weights_masked(weir_snapshot_vertices_of(snapshot, type_of_v), v - g->offsets[type_of_v], weight);
+        return weights_masked(weir_snapshot_vertices_of(snapshot, type_of_v), opts, v - g->offsets[type_of_v], weight);
     case WEIR_PARTS_DEGREE:
-        return g->degrees[v];
+        return (int64_t)weir_parts_degree(snapshot, type_of_v, v - g->offsets[type_of_v]);
     case WEIR_PARTS_IN_EDGES:
         return weights_in_edges(snapshot, type_of_v, v - g->offsets[type_of_v]);
     default:
@@ -130,12 +133,13 @@ static int64_t weights_of(const weir_snapshot *snapshot, const weir_parts_graph 
 }
 
 /* Puts a column behind those that are there, or none if its sum is 0. It has room. */
-static void weights_put(const weir_snapshot *snapshot, const weir_parts_graph *g, weir_parts_weight weight,
-                        uint32_t type, uint32_t held, uint32_t stride, weir_parts_weights *w) {
+static void weights_put(const weir_snapshot *snapshot, const weir_parts_graph *g, const weir_parts_opts *opts,
+                        weir_parts_weight weight, uint32_t type, uint32_t held, uint32_t stride,
+                        weir_parts_weights *w) {
     uint64_t total = 0;
     for (uint32_t t = 0; t < g->types; t++) {
         for (uint64_t v = g->offsets[t]; v < g->offsets[t + 1]; v++) {
-            int64_t weighs = weights_of(snapshot, g, weight, type, t, v);
+            int64_t weighs = weights_of(snapshot, g, opts, weight, type, t, v);
             w->numbers[v * stride + w->columns] = weighs;
             total += (uint64_t)weighs;
         }
@@ -192,8 +196,8 @@ weir_err weir_parts_weights_open(const weir_snapshot *snapshot, const weir_parts
     weights->numbers = weir_calloc(graph->vertices * stride + 1, sizeof *weights->numbers);
     if (!weights->numbers) return WEIR_NOMEM("while weighing %llu vertices", (unsigned long long)graph->vertices);
     for (uint32_t i = 0; i < stride; i++)
-        weights_put(snapshot, graph, weight_of[i], type_of[i], i, stride, weights);
-    if (!weights->columns) weights_put(snapshot, graph, WEIR_PARTS_VERTICES, 0, weights->count, stride, weights);
+        weights_put(snapshot, graph, opts, weight_of[i], type_of[i], i, stride, weights);
+    if (!weights->columns) weights_put(snapshot, graph, opts, WEIR_PARTS_VERTICES, 0, weights->count, stride, weights);
     weights_close_gaps(graph, stride, weights);
     return WEIR_OK;
 }

@@ -201,14 +201,15 @@ weir_err weir_vip_ring_cut(const weir_snapshot *snapshot, const vip_ring *ring, 
     weir_parts_quality quality = {0};
     weir_parts_weights weights = {0};
     const weir_parts_opts opts = {.parts = ring->parts, .seed = 1};
-    weir_err err = weir_parts_graph_open(snapshot, &graph);
+    const weir_parts_budget all = {0};
+    weir_err err = weir_parts_graph_open(snapshot, &opts, &all, &graph);
     if (err) return err;
     int32_t *part_of = weir_calloc(graph.vertices + 1, sizeof *part_of);
     if (!part_of) err = WEIR_NOMEM(RING_NO_MEMORY, (unsigned long long)graph.vertices);
     if (!err && cut == VIP_ARCS) ring_assign_arcs(snapshot, ring, part_of);
     if (!err) err = weir_parts_weights_open(snapshot, &graph, &opts, &weights);
     if (!err && cut == VIP_METIS) err = weir_parts_assign(snapshot, &graph, &weights, &opts, WEIR_PARTS_METIS, part_of);
-    if (!err) err = weir_parts_measure(&graph, part_of, ring->parts, 1, &quality);
+    if (!err) err = weir_parts_measure(snapshot, &graph, part_of, ring->parts, 1, &quality);
     *sharep = (double)quality.cut_edges / (double)weir_snapshot_edges_of(snapshot, 0, WEIR_OUT)->edges;
     if (!err) err = weir_parts_plan_open(snapshot, &graph, part_of, ring->parts, &plan);
     if (!err) err = ring_write_parts(snapshot, &plan, out);

@@ -70,7 +70,7 @@ typedef enum weir_parts_weight {
     WEIR_PARTS_TYPES,      /* of each type by itself                                                          */
     WEIR_PARTS_TRAINING,   /* targets: by a mask `train` of an import, else what a label is about             */
     WEIR_PARTS_VALIDATION, /* by a mask `val`, `valid` or `validation`                                        */
-    WEIR_PARTS_TEST,       /* by a mask `test`                                                                */
+    WEIR_PARTS_TEST,       /* by a mask `test`; where opts->masks name others, all three are by those         */
     WEIR_PARTS_DEGREE,     /* entries of lists of edges, in both directions                                   */
     WEIR_PARTS_IN_EDGES,   /* edges that come in: of a graph with directions, what is summed up for a vertex  */
     WEIR_PARTS_WEIGHTS
@@ -92,8 +92,13 @@ typedef struct weir_parts_opts {
     weir_parts_balance balances[WEIR_PARTS_BALANCES_MAX];
     uint32_t balance_count; /* 0: vertices, training, degree */
     bool quick;             /* less of an effort: more cut edges, in a fraction of the time */
-    uint64_t memory_bytes;  /* METIS cuts the whole graph only if that takes no more, about; 0: whatever it takes */
-    uint32_t depth;         /* how many steps from its own vertices a part has edges: PARTS-P2 */
+    /* About what is allocated at most, but for METIS on a graph of clusters (cut.h), which takes what it takes: edges
+     * lie in OUT.scratch where they do not fit beside what is by vertex, and METIS sees the whole graph only if that
+     * fits. What is mapped does not count. 0: no limit. */
+    uint64_t memory_bytes;
+    /* Of training, validation and test, which count instead of the usual names; NULL: those. All three, or none. */
+    const char *masks[3];
+    uint32_t depth; /* how many steps from its own vertices a part has edges: PARTS-P2 */
     weir_parts_method method;
     const char *like; /* of WEIR_PARTS_LIKE: the folder of those parts, as many, of a snapshot of the same schema */
     uint64_t seed;
@@ -150,14 +155,17 @@ typedef struct weir_parts_report {
     uint64_t peak_bytes; /* of the process */
 } weir_parts_report;
 
-/* Checks the whole snapshot before it cuts.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than WEIR_PARTS_COUNT_MAX
- * or than vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX, more vertices
- * than WEIR_METIS_VERTICES_MAX, a graph that is too large for METIS even when it is coarse, a manifest above 1 MiB,
- * a path that is too long; WEIR_EINVAL machines that do not divide parts, a tolerance below 1, no earlier parts
- * named, or such of another number, schema or graph; WEIR_ECORRUPT the snapshot, or earlier parts that do not belong
- * together; WEIR_ENOTFOUND the MANIFEST of opts->snapshot; what weir_part_open says of an earlier part; what
- * weir_folder_remove says of an OUT.new that was left; WEIR_EINTERNAL METIS refused; errors of a file; WEIR_ENOMEM.
- * Blocks.  [main] */
+/* Whether weir_parts_write may be asked for this, as far as numbers of vertices and edges tell; no array is read.
+ * WEIR_EEXIST, WEIR_EINVAL, WEIR_ELIMIT as that says; WEIR_EDATA a mask that the snapshot lacks.  [main] */
+weir_err weir_parts_check(const weir_snapshot *snapshot, const weir_parts_opts *opts);
+/* Checks that, and then the whole snapshot, before it cuts.  WEIR_EEXIST out; WEIR_ELIMIT no parts, more than
+ * WEIR_PARTS_COUNT_MAX or than vertices, a depth above WEIR_PARTS_DEPTH_MAX, more weights than WEIR_PARTS_BALANCES_MAX,
+ * more vertices than WEIR_METIS_VERTICES_MAX, a graph that is too large for METIS even when it is coarse, less memory
+ * than what is by vertex takes, a manifest above 1 MiB, a path that is too long; WEIR_EINVAL an out that ends in '/',
+ * machines that do not divide parts, a tolerance below 1, no earlier parts named, or such of another number, schema or
+ * graph; WEIR_ECORRUPT the snapshot, or earlier parts that do not belong together; WEIR_ENOTFOUND the MANIFEST of
+ * opts->snapshot; what weir_part_open says of an earlier part; what weir_folder_remove says of an OUT.new that is left;
+ * WEIR_EINTERNAL METIS refused; errors of a file; WEIR_ENOMEM.  Blocks.  [main] */
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp);
 /* A list like "vertices,degree", NULL: the default; and "1.03" or, one for each, "1.03,1.1", NULL: the default.
  * WEIR_EUSAGE says what is wrong.  [any] */
