@@ -5,8 +5,8 @@
  * What a rank asks is answered in its order: of each ask, in this order, what it wants of
  *
  *   span     since when, and until when, the fixed part is as it is
- *   fixed    of an ask that is not the rank's first one for this vertex, a byte first: whether the fixed part is that of
- *            the last one before, and does not come again, or follows. Of few times, or times that rise, that is all
+ *   fixed    of an ask that is not the rank's first one for this vertex, a byte first: whether the fixed part is that
+ *            of the last one before, and does not come again, or follows. Where times rise, each comes once
  *   moving   the rest of the row
  */
 #ifndef WEIR_TRAINER_TRAIN_ANSWERS_H

@@ -24,7 +24,7 @@ typedef enum weir_train_stage {
     WEIR_STAGE_COMPUTE,
     WEIR_STAGE_SUM,
     WEIR_STAGE_UPDATE,
-    WEIR_STAGE_REDUCE, /* of sums beside the way back: one of a layer begins, until the next does, or the last has ended */
+    WEIR_STAGE_REDUCE, /* beside the way back: a layer's sum begins, until the next one's does, or all have ended */
     WEIR_STAGES
 } weir_train_stage;
 

@@ -95,8 +95,8 @@ static int64_t version_of(const asking *a, const weir_train_ask *ask) {
     return version;
 }
 
-/* What all ranks' answers to this one may take: a row in force comes once, until the vertex is asked for as of a time of
- * another one. */
+/* What all ranks' answers to this one may take: a row in force comes once, until another one of the vertex is asked for
+ * in between. */
 static uint64_t bytes_wanted(const asking *a, bool timed, uint64_t *repeatedp) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < a->count; i++) {

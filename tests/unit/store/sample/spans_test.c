@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spans_test.c - for how long a source says that a vertex stays as it is, where it has a matrix, is put anew, is deleted
- * and comes again: at each microsecond of a small world, what is there and what its number is are asked for.
+ * spans_test.c - for how long a source says that a vertex stays as it is, where it has a matrix, is put anew, is
+ * deleted and comes again: at each microsecond of a small world, what is there and what its number is are asked for.
  */
 #include <weir/store/sample/source.h>
 
@@ -30,8 +30,8 @@ static void delete_at(learn_world *w, uint64_t n, int64_t time_us) {
 }
 
 /* Of each vertex some puts and deletions, at moments in their order, of which some are the same. */
-static weir_snapshot *make_world(unsigned number) {
-    weir_rng rng = weir_rng_stream(weir_test_seed(), 31, number);
+static weir_snapshot *make_world(unsigned world) {
+    weir_rng rng = weir_rng_stream(weir_test_seed(), 31, world);
     learn_world w;
     weir_snapshot *snapshot;
     char out[4096];
