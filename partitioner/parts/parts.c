@@ -235,7 +235,7 @@ static weir_err parts_try_methods(const weir_snapshot *snapshot, const weir_part
 }
 
 weir_err weir_parts_write(const weir_snapshot *snapshot, const weir_parts_opts *opts, weir_parts_report *reportp) {
-    weir_parts_budget budget;
+    weir_parts_budget budget = {0};
     weir_parts_graph graph = {0};
     weir_parts_plan plan = {0};
     int32_t *part_of = NULL;

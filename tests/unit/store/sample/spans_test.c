@@ -11,7 +11,7 @@
 #define MOMENTS  40
 #define FIRST_US (LEARN_START_US - 3)
 #define WORLDS   6u
-#define UNKNOWN  (-1.0)
+#define UNKNOWN  (-1)
 
 static weir_err add_matrix(void *context, weir_snapshot_draft *draft) {
     static const float rows[VERTICES] = {1, 2, 3};
@@ -61,7 +61,7 @@ static weir_snapshot *make_world(unsigned world) {
 
 typedef struct known {
     bool there;
-    double number;
+    int number; /* all are small */
 } known;
 
 static known known_at(weir_sample_source *source, uint64_t vertex, int64_t before_us, bool targets) {
@@ -71,12 +71,12 @@ static known known_at(weir_sample_source *source, uint64_t vertex, int64_t befor
     known is;
     assert_ok(source->features(source, &of, &value));
     source->there(source, &of, &is.there);
-    is.number = value.present ? value.number : UNKNOWN;
+    is.number = value.present ? (int)value.number : UNKNOWN;
     return is;
 }
 
 static bool same_known(known x, known y) {
-    return x.there == y.there && memcmp(&x.number, &y.number, sizeof x.number) == 0;
+    return x.there == y.there && x.number == y.number;
 }
 
 /* Within the span nothing differs; and it is no shorter than it has to be where something differs on both sides. */
