@@ -87,6 +87,9 @@ typedef struct batch_memory {
     weir_buf asked;           /* what other ranks ask of this one for their batch of the same number, by rank */
     uint64_t *asked_bytes;
     weir_train_wants wants;
+    weir_nn_rows *read; /* of embeddings that every rank has; NULL: nobody is told of them */
+    weir_buf told, heard;
+    uint64_t *heard_lengths;
 } batch_memory;
 
 struct weir_train_sampler {
@@ -464,11 +467,29 @@ static weir_err batch_thin(batch_memory *m) {
     return WEIR_OK;
 }
 
+/* Of embeddings that every rank has, all are told which rows a batch reads, which are summed in its step: long before
+ * it, so that no step waits for that. */
+static weir_err batch_tell(batch_memory *m) {
+    if (!m->read) return WEIR_OK;
+    weir_err err = weir_nn_rows_of_batch(m->read, m->out.own_count ? &m->out.nn : NULL);
+    if (err) return err;
+    weir_buf_clear(&m->told);
+    weir_buf_clear(&m->heard);
+    weir_nn_rows_write(m->read, &m->told);
+    err = weir_buf_err(&m->told);
+    if (err || !m->told.length) return err; /* there are no such embeddings, on any rank */
+    m->out.heard = &m->heard;
+    m->out.heard_lengths = m->heard_lengths;
+    return weir_comm_gather(m->channels[WEIR_TRAIN_CHANNEL_ASK], m->told.bytes, m->told.length, &m->heard,
+                            m->heard_lengths);
+}
+
 /* Of embeddings that are shared out, each rank tells the owners which it will need: none of a vertex that is hidden. */
 static weir_err batch_want(batch_memory *m) {
     const weir_train_shares *shares = m->opts->shares;
     const weir_block_view *view = m->out.own_count ? m->out.nn.block : NULL;
-    if (!shares) return WEIR_OK;
+    weir_err told = batch_tell(m);
+    if (told || !shares) return told;
     weir_err err = weir_train_wants_list(&m->wants, shares, shares->rank, view, m->slots_of);
     for (uint32_t type = 0; !err && view && type < view->types; type++)
         m->slots_to[type] = m->types[type].slots;
@@ -670,6 +691,10 @@ weir_err weir_train_batch_open(const weir_batches_opts *opts, const weir_train_s
     if (!err) err = weir_train_wants_open(opts->owners.ranks, &m->wants);
     if (!err) err = weir_train_remote_open(opts->shape, &m->remote);
     if (!err) err = weir_block_open(sampler->sampler, &m->block);
+    if (!err && opts->tells && channels) {
+        m->heard_lengths = weir_calloc(opts->owners.ranks, sizeof *m->heard_lengths);
+        err = m->heard_lengths ? weir_nn_rows_open(opts->tells, &m->read) : WEIR_NOMEM(BATCH_NO_MEMORY);
+    }
     if (!err && opts->kernels) err = weir_nn_arrival_open(opts->kernels, &m->arrival);
     if (err) {
         weir_train_batch_close(&m->out);
@@ -703,6 +728,10 @@ void weir_train_batch_close(weir_train_batch *batch) {
     weir_train_remote_close(&m->remote);
     weir_buf_free(&m->asked);
     weir_buf_free(&m->foretold);
+    weir_nn_rows_close(m->read);
+    weir_buf_free(&m->told);
+    weir_buf_free(&m->heard);
+    weir_free(m->heard_lengths);
     weir_free(m->taken);
     weir_free(m->targets);
     weir_free(m->own);

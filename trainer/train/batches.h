@@ -80,6 +80,7 @@ typedef struct weir_batches_opts {
     const weir_kernels *kernels; /* with a memory of their own, to which batches are brought; NULL: a pass does that */
     weir_train_wire wire;        /* how rows go between ranks */
     const weir_train_shares *shares; /* of large embeddings; NULL: this rank has them all */
+    const weir_nn *tells; /* ranks tell each other which rows of its other embeddings a batch reads; NULL: not */
     /* A row a maker; NULL where there is one rank. */
     weir_comm *const (*channels)[WEIR_TRAIN_CHANNELS];
     weir_train_trace *trace; /* NULL: none */
@@ -107,6 +108,8 @@ typedef struct weir_train_batch {
     uint32_t handed;               /* of them, those that another rank has                */
     weir_nn_batch nn;              /* what the network takes, but for what is brought     */
     const weir_train_wants *wants; /* of embeddings: where they are shared              */
+    const weir_buf *heard; /* of others: rows that ranks read, as weir_nn_rows_write has them, one rank's behind */
+    const uint64_t *heard_lengths; /* the other's; of one rank, or none told: NULL      */
     const uint64_t *keys;          /* of each node but the last hop's: for dropout        */
     uint64_t edges;                /* sampled                                             */
     uint64_t rows;                 /* input rows: own, and these two                      */

@@ -87,6 +87,7 @@ weir_err weir_training_stream_open(weir_trained *t) {
     opts.unknown = t->opts.unknown;
     opts.track = 1;
     opts.kept.lookahead = t->lookahead;
+    opts.tells = t->sums ? t->nn : NULL;
     return weir_batches_open(&opts, &t->stream);
 }
 
@@ -106,9 +107,12 @@ static double training_batch_weight(const weir_trained *t, const weir_train_batc
 
 /* The sum over the ranks of those rows of embeddings that any rank's part of the batch has read, packed: of what every
  * rank has. */
-static weir_err training_sum_rows(weir_trained *t) {
+static weir_err training_sum_rows(weir_trained *t, const weir_train_batch *batch) {
     const weir_kernels *k = weir_nn_kernels(t->nn);
-    weir_err err = weir_train_sums_rows(t->sums, t->rows);
+    const char *at = batch->heard ? batch->heard->bytes : NULL;
+    weir_err err = WEIR_OK;
+    for (uint32_t rank = 0; !err && at && rank < weir_comm_ranks(t->comm); at += batch->heard_lengths[rank++])
+        if (rank != weir_comm_rank(t->comm)) err = weir_nn_rows_add(t->rows, at, batch->heard_lengths[rank]);
     const size_t count = err ? 0 : weir_nn_rows_size(t->rows), bytes = count * sizeof *t->gradients;
     if (count == 0) return err;
     err = weir_kernel_room_grow(&t->packed, k, bytes);
@@ -131,7 +135,7 @@ static weir_err training_sum(weir_trained *t, const weir_train_batch *batch, dou
     if (!t->sums) return WEIR_OK;
     weir_train_sums_reach(t->sums, 0);
     int64_t begin_us = weir_clock_mono_us(weir_clock_system());
-    weir_err err = training_sum_rows(t);
+    weir_err err = training_sum_rows(t, batch);
     if (!err && t->shares) err = weir_train_shares_push(t->shares, t->nn, batch->wants, t->comm, t->gradients);
     if (err) return err;
     times->sum += weir_clock_mono_us(weir_clock_system()) - begin_us;
@@ -219,7 +223,7 @@ weir_err weir_training_step(weir_trained *t, const weir_train_batch *batch, weir
     weir_err err = training_zero_gradients(t);
     if (!err) err = weir_nn_rows_of_batch(t->rows, batch->own_count ? &batch->nn : NULL);
     if (!err && t->shares) err = weir_train_shares_mark(t->shares, batch->wants, t->rows);
-    if (!err && t->sums) err = weir_train_sums_begin(t->sums, t->rows, batch->epoch, batch->number);
+    if (!err && t->sums) weir_train_sums_begin(t->sums, batch->epoch, batch->number);
     if (!err) err = weir_adamw_bring(t->adamw, t->rows, t->params);
     if (err) return err;
     err = weir_training_bring(t, batch, t->params, &brought, &nn);

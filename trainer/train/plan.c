@@ -170,7 +170,7 @@ static void plan_count_memory(const plan_trial *p, plan_tally *tally) {
 static weir_err plan_count_sums(plan_trial *p, uint32_t rank) {
     weir_trained *t = p->t;
     if (!p->plan->pretended) {
-        p->told += t->sums ? weir_train_sums_told(t->sums) : 0;
+        p->told += p->batch->heard ? p->batch->heard->length : 0;
         p->floats += weir_nn_rows_size(t->rows);
         return WEIR_OK;
     }
@@ -256,6 +256,7 @@ static weir_err plan_pass_run(plan_trial *p, plan_pass *pass, weir_comm *(*chann
     pass->opts.list = p->list;
     pass->opts.dealt = pass->epoch && p->t->opts.local;
     pass->opts.as_served = !pass->epoch;
+    pass->opts.tells = pass->epoch && p->t->sums ? p->t->nn : NULL;
     pass->opts.hidden = pass->epoch ? p->t->opts.input_dropout : 0;
     pass->opts.thinned = pass->epoch ? p->t->opts.edge_dropout : 0;
     pass->opts.unknown = pass->epoch ? p->t->opts.unknown : 0;

@@ -15,7 +15,7 @@ typedef struct sums_piece {
 } sums_piece;
 
 /* What a step has the thread begin, one after the other; pieces follow. */
-enum { SUMS_ROWS, SUMS_LOSS, SUMS_PIECES };
+enum { SUMS_LOSS, SUMS_PIECES };
 
 struct weir_train_sums {
     const weir_kernels *kernels; /* the network's, of who computes       */
@@ -23,11 +23,8 @@ struct weir_train_sums {
     weir_real *gradients;        /* in their memory */
     weir_real *host;             /* all pieces, which MPI reads and writes; NULL: it can do so where they are */
     weir_comm *channel;
-    sums_piece *pieces;   /* from the array's end to its beginning */
-    uint32_t count;       /* of all that is to be done in a step   */
-    weir_buf told, heard; /* which rows: of this rank, and of all */
-    uint64_t *heard_lengths;
-    weir_err_kept err; /* of hearing */
+    sums_piece *pieces; /* from the array's end to its beginning */
+    uint32_t count;     /* of all that is to be done in a step   */
     weir_err_kept copy_err;
     weir_thread *thread;
     weir_train_trace *trace; /* NULL: none */
@@ -73,16 +70,12 @@ static weir_err sums_cut(weir_train_sums *s, const weir_nn *nn) {
 }
 
 static bool sums_may_begin(const weir_train_sums *s) {
-    if (s->begun == s->count || s->begun == SUMS_ROWS) return s->begun < s->count;
+    if (s->begun == s->count) return false;
     return s->begun == SUMS_LOSS ? s->has_loss : s->pieces[s->begun - SUMS_PIECES].begin >= s->from;
 }
 
 static void sums_begin_next(weir_train_sums *s) {
-    if (s->begun == SUMS_ROWS) {
-        weir_buf_clear(&s->heard);
-        weir_err err = weir_comm_gather(s->channel, s->told.bytes, s->told.length, &s->heard, s->heard_lengths);
-        weir_err_kept_set(&s->err, weir_comm_fail(s->channel, err)); /* the others have gone on */
-    } else if (s->begun == SUMS_LOSS) {
+    if (s->begun == SUMS_LOSS) {
         weir_comm_sum_doubles_begin(s->channel, &s->loss, 1);
     } else {
         const sums_piece piece = s->pieces[s->begun - SUMS_PIECES];
@@ -145,21 +138,17 @@ void weir_train_sums_trace(weir_train_sums *sums, weir_train_trace *trace, uint3
     sums->span = (weir_train_span){.track = track, .stage = WEIR_STAGE_REDUCE};
 }
 
-weir_err weir_train_sums_begin(weir_train_sums *sums, const weir_nn_rows *rows, uint32_t epoch, uint64_t batch) {
+void weir_train_sums_begin(weir_train_sums *sums, uint32_t epoch, uint64_t batch) {
     weir_mutex_lock(&sums->mutex);
     WEIR_ASSERT(sums->begun == sums->count && !sums->under_way); /* the step before has waited */
     sums->span.epoch = epoch;
     sums->span.batch = batch;
-    weir_buf_clear(&sums->told);
-    weir_nn_rows_write(rows, &sums->told);
-    weir_err err = weir_buf_err(&sums->told);
     sums->from = UINT64_MAX;
     sums->has_loss = false;
     sums->busy_us = 0;
-    if (!err) sums->begun = 0;
+    sums->begun = 0;
     weir_cond_broadcast(&sums->changed);
     weir_mutex_unlock(&sums->mutex);
-    return err;
 }
 
 void weir_train_sums_loss(weir_train_sums *sums, double loss) {
@@ -177,18 +166,6 @@ void weir_train_sums_reach(weir_train_sums *sums, uint64_t from) {
     sums->from = from;
     weir_cond_broadcast(&sums->changed);
     weir_mutex_unlock(&sums->mutex);
-}
-
-weir_err weir_train_sums_rows(weir_train_sums *sums, weir_nn_rows *rows) {
-    weir_mutex_lock(&sums->mutex);
-    while (sums->begun <= SUMS_ROWS)
-        weir_cond_wait(&sums->changed, &sums->mutex);
-    weir_err err = weir_err_kept_get(&sums->err);
-    weir_mutex_unlock(&sums->mutex);
-    const char *at = sums->heard.bytes;
-    for (uint32_t rank = 0; !err && rank < weir_comm_ranks(sums->channel); at += sums->heard_lengths[rank++])
-        if (rank != weir_comm_rank(sums->channel)) err = weir_nn_rows_add(rows, at, sums->heard_lengths[rank]);
-    return err;
 }
 
 weir_err weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *busy_us) {
@@ -209,10 +186,6 @@ weir_err weir_train_sums_wait(weir_train_sums *sums, double *lossp, int64_t *bus
     return WEIR_OK;
 }
 
-uint64_t weir_train_sums_told(const weir_train_sums *sums) {
-    return sums->heard.length; /* the thread writes it in a step alone */
-}
-
 weir_err weir_train_sums_open(const weir_nn *nn, weir_real *gradients, weir_comm *channel, weir_train_sums **sumsp) {
     *sumsp = NULL;
     weir_train_sums *s = weir_calloc(1, sizeof *s);
@@ -222,8 +195,7 @@ weir_err weir_train_sums_open(const weir_nn *nn, weir_real *gradients, weir_comm
     s->channel = channel;
     weir_mutex_init(&s->mutex, WEIR_RANK_LEAF, "sums of gradients");
     weir_cond_init(&s->changed);
-    s->heard_lengths = weir_calloc(weir_comm_ranks(channel), sizeof *s->heard_lengths);
-    weir_err err = s->heard_lengths ? sums_cut(s, nn) : WEIR_NOMEM("for the sum of gradients");
+    weir_err err = sums_cut(s, nn);
     s->begun = s->count;
     if (!err) err = s->kernels->open(s->kernels, &s->copying);
     if (!err) err = weir_thread_start("sum", WEIR_ROLE_WORKER, sums_main, s, &s->thread);
@@ -245,9 +217,6 @@ void weir_train_sums_close(weir_train_sums *sums) {
     if (sums->copying) sums->copying->close(sums->copying);
     weir_cond_destroy(&sums->changed);
     weir_mutex_destroy(&sums->mutex);
-    weir_buf_free(&sums->told);
-    weir_buf_free(&sums->heard);
-    weir_free(sums->heard_lengths);
     weir_free(sums->pieces);
     weir_free(sums->host);
     weir_free(sums);

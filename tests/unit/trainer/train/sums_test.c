@@ -12,7 +12,6 @@
 typedef struct world {
     nn_fixture f;
     weir_comm *comm;
-    weir_nn_rows *rows;
     weir_real *gradients;
 } world;
 
@@ -21,12 +20,9 @@ static void world_open(world *w) {
     nn_random_batch(&w->f);
     w->gradients = fixture_array(weir_nn_parameter_count(w->f.nn), sizeof *w->gradients);
     assert_ok(weir_comm_start(NULL, NULL, &w->comm));
-    assert_ok(weir_nn_rows_open(w->f.nn, &w->rows));
-    assert_ok(weir_nn_rows_of_batch(w->rows, &w->f.batch));
 }
 
 static void world_close(world *w) {
-    weir_nn_rows_close(w->rows);
     weir_comm_stop(w->comm);
     free(w->gradients);
     nn_close(&w->f);
@@ -40,13 +36,12 @@ static void yield_some(weir_rng *rng) {
 /* One rank's sums are what it has; gradients are finished from anywhere on. */
 static weir_err go_through(world *w, unsigned steps, weir_rng *rng) {
     weir_train_sums *sums;
-    uint64_t count = weir_nn_parameter_count(w->f.nn), rows = weir_nn_rows_size(w->rows);
+    uint64_t count = weir_nn_parameter_count(w->f.nn);
     int64_t busy_us = 0;
     weir_err err = weir_train_sums_open(w->f.nn, w->gradients, w->comm, &sums);
     for (unsigned step = 0; !err && step < steps; step++) {
         double loss = 0;
-        err = weir_train_sums_begin(sums, w->rows, 1, step);
-        if (err) break;
+        weir_train_sums_begin(sums, 1, step);
         yield_some(rng);
         weir_train_sums_loss(sums, step);
         for (uint64_t from = count; from > 0;) {
@@ -54,10 +49,8 @@ static weir_err go_through(world *w, unsigned steps, weir_rng *rng) {
             from = weir_rng_below(rng, 3) ? weir_rng_below(rng, from) : 0;
             weir_train_sums_reach(sums, from);
         }
-        err = weir_train_sums_rows(sums, w->rows);
         assert_ok(weir_train_sums_wait(sums, &loss, &busy_us));
         assert_true(loss == step && busy_us >= 0);
-        assert_int_equal(weir_nn_rows_size(w->rows), rows);
     }
     weir_train_sums_close(sums);
     return err;
