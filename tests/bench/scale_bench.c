@@ -72,7 +72,8 @@ static weir_err read_counts(const bench *b, double batches, double steps, scale_
         snprintf(path, sizeof path, "%s/sent.%u", b->folder, rank);
         err = weir_file_load(path, 1u << 16, &text, &length);
         at = err ? NULL : text;
-        for (unsigned line = 0; at && *at; line++) {
+        /* What was sent to each rank stands behind. */
+        for (unsigned line = 0; at && *at && strncmp(at, "to ", 3) != 0; line++) {
             double numbers[4] = {0};
             const bool sums = strncmp(at, "sums ", 5) == 0, embeddings = strncmp(at, "embeddings ", 11) == 0;
             at += sums ? 5 : embeddings ? 11 : 0;
