@@ -4,7 +4,7 @@
  * was killed can say nothing itself, and the launcher does not know what a step is.
  *
  * All ranks are in the same step, or in the next, so one line says enough. Two speak, as one may be the one that was
- * killed.
+ * killed. The line does not begin as an error's sentence: who started the ranks looks for that of the one that failed.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -41,8 +41,8 @@ static char *ended_put_number(char *at, uint64_t number) {
 }
 
 static void ended_say(int number) {
-    char line[640], *at = ended_put_text(line, ended_who);
     const char *doing = atomic_load_explicit(&ended_doing, memory_order_relaxed);
+    char line[640], *at = ended_put_text(line, ended_who);
     const uint64_t epoch = atomic_load(&ended_numbers[0]);
     if (doing && epoch) at = ended_put_number(ended_put_text(at, " in epoch "), epoch);
     if (doing) {
@@ -60,8 +60,7 @@ void weir_comm_say_end(int rank, int ranks) {
     char host[256] = "an unknown machine";
     if (rank >= ENDED_SPEAKERS || ranks == 1) return;
     gethostname(host, sizeof host - 1);
-    snprintf(ended_who, sizeof ended_who, "weir train: rank %d of %d on %s was ended by the launcher", rank, ranks,
-             host);
+    snprintf(ended_who, sizeof ended_who, "rank %d of %d on %s was ended by the launcher", rank, ranks, host);
     struct sigaction action = {.sa_handler = ended_say, .sa_flags = SA_RESETHAND | SA_NODEFER};
     sigaction(SIGTERM, &action, NULL);
 }
