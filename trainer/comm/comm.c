@@ -19,6 +19,7 @@
 #define COMM_PIECE_MAX ((size_t)1 << 28) /* numbers or bytes of one call */
 #define COMM_SUMS_MAX  32u               /* under way on a channel       */
 #define COMM_SILENT_US 60000000          /* a batch takes seconds        */
+#define COMM_SPEAKERS  2                 /* ranks that say where they were ended */
 
 /* What is under way with one rank. */
 typedef struct comm_peer {
@@ -43,6 +44,12 @@ struct weir_comm {
     int64_t silent_us; /* of another rank, before that is said */
     weir_comm_traffic traffic;
 };
+
+static void comm_who(const weir_comm *comm, char who[COMM_WHO]) {
+    char host[256] = "an unknown machine";
+    gethostname(host, sizeof host - 1);
+    snprintf(who, COMM_WHO, "rank %d of %d on %s", comm->rank, comm->size, host);
+}
 
 /* Whether a launcher started this rank; without one an MPI_Init costs a second and may fail. */
 static bool comm_was_launched(void) {
@@ -96,7 +103,11 @@ weir_err weir_comm_start(int *argcp, char ***argvp, weir_comm **commp) {
                                            "MPI_THREAD_MULTIPLE, as Debian's Open MPI is");
     }
     weir_err err = comm_new(MPI_COMM_WORLD, false, NULL, commp);
-    if (!err) weir_comm_say_end((*commp)->rank, (*commp)->size);
+    if (!err && (*commp)->size > 1 && (*commp)->rank < COMM_SPEAKERS) {
+        char who[COMM_WHO];
+        comm_who(*commp, who);
+        weir_comm_say_end(who);
+    }
     return err;
 }
 
@@ -162,9 +173,9 @@ static void comm_look_later(comm_waiting *w) {
 
 /* A line on stderr about this rank. */
 static void comm_say(const weir_comm *comm, const char *rest) {
-    char host[256] = "an unknown machine";
-    gethostname(host, sizeof host - 1);
-    fprintf(stderr, "weir train: rank %d of %d on %s%s\n", comm->rank, comm->size, host, rest);
+    char who[COMM_WHO];
+    comm_who(comm, who);
+    fprintf(stderr, "weir train: %s%s\n", who, rest);
 }
 
 /* MPI itself waits for a rank that is stopped, or whose machine is gone, as long as it takes, and says nothing. The one

@@ -16,9 +16,7 @@
 
 #include "ended.h"
 
-#define ENDED_SPEAKERS 2
-
-static char ended_who[320];               /* written before the handler is set */
+static char ended_who[COMM_WHO];          /* written before the handler is set */
 static _Atomic(const char *) ended_doing; /* NULL: nothing yet */
 static _Atomic uint64_t ended_numbers[3]; /* epoch, batch, batches */
 
@@ -42,7 +40,7 @@ static char *ended_put_number(char *at, uint64_t number) {
 
 static void ended_say(int number) {
     const char *doing = atomic_load_explicit(&ended_doing, memory_order_relaxed);
-    char line[640], *at = ended_put_text(line, ended_who);
+    char line[640], *at = ended_put_text(ended_put_text(line, ended_who), " was ended by the launcher");
     const uint64_t epoch = atomic_load(&ended_numbers[0]);
     if (doing && epoch) at = ended_put_number(ended_put_text(at, " in epoch "), epoch);
     if (doing) {
@@ -56,12 +54,9 @@ static void ended_say(int number) {
     raise(number); /* with its default action, which ends the process: SA_RESETHAND */
 }
 
-void weir_comm_say_end(int rank, int ranks) {
-    char host[256] = "an unknown machine";
-    if (rank >= ENDED_SPEAKERS || ranks == 1) return;
-    gethostname(host, sizeof host - 1);
-    snprintf(ended_who, sizeof ended_who, "rank %d of %d on %s was ended by the launcher", rank, ranks, host);
+void weir_comm_say_end(const char *who) {
     struct sigaction action = {.sa_handler = ended_say, .sa_flags = SA_RESETHAND | SA_NODEFER};
+    snprintf(ended_who, sizeof ended_who, "%s", who);
     sigaction(SIGTERM, &action, NULL);
 }
 

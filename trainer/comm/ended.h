@@ -3,7 +3,9 @@
 #ifndef WEIR_TRAINER_COMM_ENDED_H
 #define WEIR_TRAINER_COMM_ENDED_H
 
-/* From now on this rank says on stderr where it was, when SIGTERM ends it; of the first ranks only. */
-void weir_comm_say_end(int rank, int ranks);
+#define COMM_WHO 320 /* bytes of "rank 1 of 2 on HOST" */
+
+/* From now on this rank says on stderr where it was, when SIGTERM ends it. */
+void weir_comm_say_end(const char *who);
 
 #endif /* WEIR_TRAINER_COMM_ENDED_H */

@@ -73,13 +73,13 @@ static weir_err answers_take(answers_chunk *c, const weir_train_owners *owners, 
 
 /* Finds the fixed parts that the rank was told last, and notes the others. */
 static weir_err answers_compare(weir_train_answers *a, answers_chunk *c) {
-    if (!weir_table_reserve(&a->told, a->told.count + c->count, sizeof(weir_train_last)))
-        return WEIR_NOMEM(ANSWERS_NO_MEMORY);
     for (uint32_t i = 0; i < c->count; i++) {
-        bool new;
-        if (!(c->asks[i].parts & WEIR_TRAIN_FIXED)) continue;
-        weir_train_last *last = weir_train_last_of(&a->told, c->asks[i].type, c->vertices[i], &new);
-        c->same[i] = !new && c->asks[i].parts &WEIR_TRAIN_AGAIN && last->what == c->since_us[i];
+        const unsigned parts = c->asks[i].parts;
+        bool first;
+        if (!(parts & WEIR_TRAIN_FIXED)) continue;
+        weir_train_last *last = weir_train_last_of(&a->told, c->asks[i].type, c->vertices[i], &first);
+        if (!last) return WEIR_NOMEM(ANSWERS_NO_MEMORY);
+        c->same[i] = !first && (parts & WEIR_TRAIN_AGAIN) && last->what == c->since_us[i];
         last->what = c->since_us[i];
     }
     return WEIR_OK;

@@ -98,8 +98,8 @@ static weir_err asks_look_back(weir_train_asks *a, weir_train_ask *ask, uint32_t
     bool new;
     *earlier = ASKS_NONE;
     if (!(ask->parts & WEIR_TRAIN_FIXED)) return WEIR_OK;
-    if (!weir_table_reserve(&a->asked, a->asked.count + 1, sizeof(weir_train_last))) return WEIR_NOMEM(ASKS_NO_MEMORY);
     weir_train_last *last = weir_train_last_of(&a->asked, ask->type, ask->vertex, &new);
+    if (!last) return WEIR_NOMEM(ASKS_NO_MEMORY);
     if (!new) {
         ask->parts |= WEIR_TRAIN_AGAIN;
         *earlier = (uint32_t)last->what;

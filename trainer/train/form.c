@@ -123,7 +123,7 @@ weir_train_last *weir_train_last_of(weir_table *table, uint32_t type, uint64_t v
     while (last && (last->vertex != vertex || last->type != type))
         last = weir_table_next(table, last, sizeof *last);
     *newp = !last;
-    if (last) return last;
+    if (last || !weir_table_reserve(table, table->count + 1, sizeof *last)) return last;
     last = weir_table_add(table, hash, sizeof *last);
     last->type = type;
     last->vertex = vertex;
