@@ -1,30 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - `weir partition`: a program of its own, because METIS ends its process when memory is short. */
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/partitioner/parts/parts.h>
 #include <weir/store/base/alloc.h>
 #include <weir/store/cli/cli.h>
 
-#define MASKS_MAX 512
-
-/* As `weir train` has it: three names, or a split, whose masks an import calls so. They point into text. */
-static weir_err partition_read_masks(const char *given, char text[MASKS_MAX], weir_parts_opts *opts) {
-    if (!given) return WEIR_OK;
-    int length = strchr(given, ',') ? snprintf(text, MASKS_MAX, "%s", given)
-                                    : snprintf(text, MASKS_MAX, "%s_train,%s_val,%s_test", given, given, given);
-    char *rest = text;
-    for (int i = 0; i < 3; i++)
-        opts->masks[i] = rest ? strsep(&rest, ",") : NULL;
-    if (length >= MASKS_MAX || rest || !opts->masks[2])
-        return WEIR_ERR(WEIR_EUSAGE,
-                        "--masks is the name of a split, or three names, of training, validation and test, separated "
-                        "by commas");
-    return WEIR_OK;
-}
-
-static weir_err partition_read_options(const weir_cli *cli, char masks[MASKS_MAX], weir_parts_opts *opts) {
+static weir_err partition_read_options(const weir_cli *cli, char masks[WEIR_SNAPSHOT_MASKS_BYTES],
+                                       weir_parts_opts *opts) {
     const char *method = weir_cli_text(cli, "method");
     uint64_t parts = 0, depth = 1, machines = 1, memory_mib = 0;
     opts->out = weir_cli_text(cli, "out");
@@ -46,7 +29,8 @@ static weir_err partition_read_options(const weir_cli *cli, char masks[MASKS_MAX
     opts->machines = (uint32_t)machines;
     opts->memory_bytes = memory_mib << 20;
     opts->quick = weir_cli_given(cli, "quick");
-    if (!err) err = partition_read_masks(weir_cli_text(cli, "masks"), masks, opts);
+    if (!err && weir_cli_given(cli, "masks"))
+        err = weir_snapshot_read_masks(weir_cli_text(cli, "masks"), masks, opts->masks);
     if (!err) err = weir_parts_read_balances(weir_cli_text(cli, "balance"), weir_cli_text(cli, "tolerance"), opts);
     return err ? err : weir_cli_u64(cli, "seed", 0, INT64_MAX, &opts->seed);
 }
@@ -65,7 +49,7 @@ static weir_err partition_run(weir_cli *cli) {
     weir_parts_report report = {0};
     weir_snapshot *snapshot = NULL;
     weir_buf out = {0};
-    char masks[MASKS_MAX];
+    char masks[WEIR_SNAPSHOT_MASKS_BYTES];
     weir_err err = partition_read_options(cli, masks, &opts);
     if (!err) err = partition_check(&opts);
     if (!err && opts.memory_bytes) weir_alloc_return_large();

@@ -23,23 +23,10 @@ static weir_err train_read_numbers(const weir_cli *cli, weir_train_opts *o) {
     return err ? err : weir_cli_f64(cli, "cache", 0, 1000, &o->cache_share);
 }
 
-/* "train,val,test", or the name of a split, whose masks an import calls so. */
 static weir_err train_read_masks(const weir_cli *cli, weir_cmd_train *c) {
-    int count = 0;
     if (!weir_cli_given(cli, "masks")) return WEIR_OK;
-    const char *given = weir_cli_text(cli, "masks");
-    int length = strchr(given, ',')
-                     ? snprintf(c->masks, sizeof c->masks, "%s", given)
-                     : snprintf(c->masks, sizeof c->masks, "%s_train,%s_val,%s_test", given, given, given);
-    char *rest = c->masks;
-    while (rest && count < WEIR_TARGETS_PARTS)
-        c->opts.cut.masks[count++] = strsep(&rest, ",");
-    if ((size_t)length >= sizeof c->masks || rest || count != WEIR_TARGETS_PARTS)
-        return WEIR_ERR(WEIR_EUSAGE,
-                        "--masks is the name of a split, or three names, of training, validation and test, "
-                        "separated by commas");
     c->opts.cut.split = WEIR_TARGETS_BY_MASKS;
-    return WEIR_OK;
+    return weir_snapshot_read_masks(weir_cli_text(cli, "masks"), c->masks, c->opts.cut.masks);
 }
 
 static weir_err train_read_per_class(const weir_cli *cli, weir_train_opts *o) {

@@ -38,7 +38,7 @@ typedef struct weir_cmd_train {
     weir_train_opts opts;
     weir_cmd_reach reach;
     uint32_t embedded[WEIR_SCHEMA_VERTICES_MAX]; /* opts.embedded points to it */
-    char masks[512];                             /* the names in opts.cut point into it */
+    char masks[WEIR_SNAPSHOT_MASKS_BYTES];       /* the names in opts.cut point into it */
     weir_comm *comm;
     weir_snapshot *whole; /* opts.snapshot is this one, or the part's */
     weir_part *part;

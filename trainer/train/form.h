@@ -50,8 +50,8 @@ typedef struct weir_train_last {
     int64_t what;
 } weir_train_last;
 
-/* Finds or adds it, until the table is asked again; *newp: it was added, and `what` is the caller's to set.  NULL: there
- * is no memory. */
+/* Finds or adds it, until the table is asked again; *newp: it was added, and `what` is the caller's to set.  NULL: no
+ * memory. */
 weir_train_last *weir_train_last_of(weir_table *table, uint32_t type, uint64_t vertex, bool *newp);
 
 /* Of a row in memory: numbers, then slots. */

@@ -258,6 +258,11 @@ weir_err weir_snapshot_csv_key(const weir_snapshot_vertices *vertices, uint64_t 
 /* Index of a vertex within its type; false: it does not exist, or of a part: it is not one of its own.  [any] */
 bool weir_snapshot_find(const weir_snapshot *snapshot, uint32_t type, weir_vertex id, uint64_t *indexp);
 
+#define WEIR_SNAPSHOT_MASKS_BYTES 512
+/* "train,val,test", or the name of a split, whose masks an import calls so: of training, validation and test. They
+ * point into text.  WEIR_EUSAGE neither, or too long; it is said of the option --masks.  [any] */
+weir_err weir_snapshot_read_masks(const char *given, char text[WEIR_SNAPSHOT_MASKS_BYTES], const char *masks[3]);
+
 /* --- from and to other worlds ----------------------------------------------------------------------------------- */
 
 typedef struct weir_snapshot_import_opts {
