@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* extra.c - arrays beside the schema's: matrices and masks, a row a vertex. */
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
@@ -56,16 +55,4 @@ weir_err weir_snapshot_draft_matrix(weir_snapshot_draft *draft, uint32_t type, c
 
 weir_err weir_snapshot_draft_mask(weir_snapshot_draft *draft, uint32_t type, const char *name, const uint8_t *rows) {
     return draft_extra_write(draft, type, name, 0, rows);
-}
-
-weir_err weir_snapshot_read_masks(const char *given, char text[WEIR_SNAPSHOT_MASKS_BYTES], const char *masks[3]) {
-    int count = 0, length = strchr(given, ',') ? snprintf(text, WEIR_SNAPSHOT_MASKS_BYTES, "%s", given)
-                                               : snprintf(text, WEIR_SNAPSHOT_MASKS_BYTES, "%s_train,%s_val,%s_test",
-                                                          given, given, given);
-    char *rest = text;
-    while (rest && count < 3)
-        masks[count++] = strsep(&rest, ",");
-    if (length < WEIR_SNAPSHOT_MASKS_BYTES && !rest && count == 3) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE, "--masks is the name of a split, or three names, of training, validation and test, "
-                                 "separated by commas");
 }

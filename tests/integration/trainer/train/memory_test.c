@@ -54,6 +54,20 @@ static void one_rank(void **state) {
     weir_comm_stop(comm);
 }
 
+/* Of what the store writes with, a rank needs nothing. One object of it that a program takes brings RocksDB along, which
+ * costs each rank 8 MiB before it does anything. */
+static void a_rank_brings_no_database(void **state) {
+    (void)state;
+    const char *const argv[] = {"/usr/bin/readelf", "-dW", ranks_train_program(), NULL};
+    weir_test_output output;
+    if (SANITIZED) weir_test_skip("one program is enough");
+    weir_test_run(argv, NULL, &output);
+    assert_int_equal(output.status, 0);
+    assert_non_null(strstr(output.out, "[libmpi.so"));
+    assert_null(strstr(output.out, "[librocksdb"));
+    weir_test_output_free(&output);
+}
+
 static uint64_t cut_pays(const char *parts) {
     const learn_plan plan = {.seed = weir_test_seed(), .pays = PAYS, .people = 400, .bad = 0.3};
     const char *snapshot = weir_test_path("snapshot");
@@ -98,4 +112,5 @@ static void a_rank_takes_its_share_and_a_fixed_part(void **state) {
     }
 }
 
-WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(a_rank_takes_its_share_and_a_fixed_part))
+WEIR_TESTS(WEIR_CASE(one_rank), WEIR_CASE(a_rank_brings_no_database),
+           WEIR_CASE(a_rank_takes_its_share_and_a_fixed_part))
