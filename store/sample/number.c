@@ -6,6 +6,9 @@
  * Edges stand by parent, parents by group: so one group's children are met together, and the table that finds those
  * which were met before is as small as that group's edges allow, whatever the next one's do. It is emptied by counting
  * the epoch up, once for each group: too often for a weir_table, which would have to be cleared.
+ *
+ * Where one group is all there is, a vertex has one row whatever the hop: the table keeps the nodes of earlier hops,
+ * and tells the row of a vertex that was met there. So rows cost no pass of their own.
  */
 #include <string.h>
 
@@ -19,54 +22,55 @@
 #define NEAR_BITS 11u
 
 /* The loops below are there once for vertices of 64 bits and once for those of 128: `wide` is a constant in each, and
- * so is `per_time` where vertices have 64 bits. */
+ * so are `alone` (there is one group) and, where vertices have 64 bits, `per_time`. */
 #define TWICE static inline __attribute__((always_inline))
 
 typedef struct numbering {
     weir_sampler *sampler;
     weir_block *block;
-    void *slots;
+    weir_sample_slot *slots;
     uint32_t shift; /* 64 less the bits of the table in use */
     uint32_t mask;
     uint32_t epoch;
-    bool ahead; /* the table is too large for the first cache: ask for places ahead */
+    uint32_t begin; /* of the hop's nodes of the type */
+    uint32_t rows;  /* of the type so far             */
+    bool ahead;     /* the table is too large for the first cache: ask for places ahead */
 } numbering;
 
-static inline uint64_t number_place(const numbering *n, uint64_t folded) {
-    return folded * GOLDEN >> n->shift;
+TWICE uint64_t number_hash(weir_vertex vertex, bool wide) {
+    return (wide ? weir_vertex_fold(vertex) : (uint64_t)vertex) * GOLDEN;
 }
 
-TWICE uint64_t number_fold(weir_vertex vertex, bool wide) {
-    return wide ? weir_vertex_fold(vertex) : (uint64_t)vertex;
+static inline uint32_t number_stamp(const numbering *n, uint64_t hash) {
+    const uint32_t tag = (uint32_t)(hash >> (n->shift - WEIR_SAMPLE_TAG_BITS)) & ((1u << WEIR_SAMPLE_TAG_BITS) - 1);
+    return n->epoch << WEIR_SAMPLE_TAG_BITS | tag;
 }
 
-TWICE weir_sample_wide_slot number_slot_at(const numbering *n, uint64_t at, bool wide) {
-    if (wide) return ((const weir_sample_wide_slot *)n->slots)[at];
-    const weir_sample_slot *slot = &((const weir_sample_slot *)n->slots)[at];
-    return (weir_sample_wide_slot){slot->vertex, slot->epoch, slot->node};
+static inline bool number_taken(const numbering *n, uint64_t at) {
+    return n->slots[at].stamp >> WEIR_SAMPLE_TAG_BITS == n->epoch;
 }
 
-TWICE void number_slot_put(const numbering *n, uint64_t at, weir_vertex vertex, uint32_t node, bool wide) {
-    if (wide) {
-        ((weir_sample_wide_slot *)n->slots)[at] = (weir_sample_wide_slot){vertex, n->epoch, node};
-    } else {
-        ((weir_sample_slot *)n->slots)[at] = (weir_sample_slot){(uint64_t)vertex, n->epoch, node};
-    }
+/* The place of a node of this vertex, or the one that is free for it. */
+TWICE uint64_t number_find(const numbering *n, weir_vertex vertex, uint64_t hash, bool wide) {
+    const uint32_t stamp = number_stamp(n, hash);
+    const void *const vertices = n->block->vertices;
+    uint64_t at = hash >> n->shift;
+    while (number_taken(n, at) &&
+           (n->slots[at].stamp != stamp || weir_sample_vertex_at(vertices, n->slots[at].node, wide) != vertex))
+        at = (at + 1) & n->mask;
+    return at;
 }
 
 /* Asks for the place of what stands so many vertices ahead. */
 TWICE void number_slot_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
-    uint64_t at = number_place(n, number_fold(weir_sample_vertex_at(vertices, index, wide), wide));
-    size_t bytes = wide ? sizeof(weir_sample_wide_slot) : sizeof(weir_sample_slot);
-    __builtin_prefetch((const uint8_t *)n->slots + at * bytes, 1);
+    __builtin_prefetch(&n->slots[number_hash(weir_sample_vertex_at(vertices, index, wide), wide) >> n->shift], 1);
 }
 
 /* Most of a table for the worst of trees is never used, and no memory is taken for that. */
 static void number_slots_ready(weir_sampler *s, uint64_t slots) {
-    const size_t bytes = weir_sample_slot_bytes(s->source);
     if (slots <= s->slots_used) return;
-    memset((uint8_t *)s->slots + bytes * s->slots_used, 0, bytes * (slots - s->slots_used));
-    weir_sparse_settle(s->slots, bytes * s->slots_used, bytes * slots);
+    memset(s->slots + s->slots_used, 0, (slots - s->slots_used) * sizeof *s->slots);
+    weir_sparse_settle(s->slots, s->slots_used * sizeof *s->slots, slots * sizeof *s->slots);
     s->slots_used = slots;
 }
 
@@ -84,24 +88,11 @@ static void number_table_use(numbering *n, uint64_t count) {
 
 static void number_table_clear(numbering *n) {
     weir_sampler *s = n->sampler;
-    if (s->epoch == UINT32_MAX) {
-        memset(s->slots, 0, weir_sample_slot_bytes(s->source) * s->slots_used);
+    if (s->epoch == UINT32_MAX >> WEIR_SAMPLE_TAG_BITS) {
+        memset(s->slots, 0, s->slots_used * sizeof *s->slots);
         s->epoch = 0;
     }
     n->epoch = ++s->epoch;
-}
-
-TWICE uint32_t number_node_of(numbering *n, weir_vertex vertex, uint32_t group, bool wide) {
-    weir_block *block = n->block;
-    uint64_t at = number_place(n, number_fold(vertex, wide));
-    for (weir_sample_wide_slot slot; (slot = number_slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
-        if (slot.vertex == vertex) return slot.node;
-    }
-    uint32_t node = block->view.nodes++;
-    number_slot_put(n, at, vertex, node, wide);
-    weir_sample_vertex_put(block->vertices, node, vertex, wide);
-    block->groups[node] = group;
-    return node;
 }
 
 /* --- the steps that lead to one type ------------------------------------------------------------------------------ */
@@ -146,15 +137,68 @@ static uint64_t number_lane_find(const numbering *n, number_lane *l, uint32_t gr
     return l->offsets[l->stop] - l->offsets[l->parent];
 }
 
-/* Numbers what the lane has of this group. */
-TWICE void number_lane_run(numbering *n, number_lane *l, uint32_t group, bool wide) {
-    const void *neighbors = l->columns->neighbors;
-    uint32_t *children = l->columns->children;
-    for (uint32_t e = l->offsets[l->parent], end = l->offsets[l->stop]; e < end; e++) {
-        if (n->ahead && e + AHEAD < l->edges) number_slot_ahead(n, neighbors, e + AHEAD, wide);
-        children[e] = number_node_of(n, weir_sample_vertex_at(neighbors, e, wide), group, wide);
+/* Numbers what the lane has of this group. What does not change is in names of its own: the compiler sees stores
+ * between that might change the rest. */
+TWICE void number_lane_run(numbering *whole, number_lane *l, uint32_t group, bool alone, bool wide) {
+    const numbering n = *whole;
+    const void *const neighbors = l->columns->neighbors;
+    uint32_t *const children = l->columns->children, *const groups = n.block->groups;
+    uint32_t *const input_of = n.block->input_of;
+    void *const vertices = n.block->vertices;
+    const uint32_t end = l->offsets[l->stop], edges = n.ahead ? l->edges : 0;
+    uint32_t nodes = n.block->view.nodes, rows = n.rows;
+    for (uint32_t e = l->offsets[l->parent]; e < end; e++) {
+        if (e + AHEAD < edges) number_slot_ahead(&n, neighbors, e + AHEAD, wide);
+        const weir_vertex vertex = weir_sample_vertex_at(neighbors, e, wide);
+        const uint64_t hash = number_hash(vertex, wide), at = number_find(&n, vertex, hash, wide);
+        const bool met = number_taken(&n, at);
+        const uint32_t last = n.slots[at].node;
+        if (met && (!alone || last >= n.begin)) {
+            children[e] = last;
+            continue;
+        }
+        if (alone) input_of[nodes] = met ? input_of[last] : rows++;
+        weir_sample_vertex_put(vertices, nodes, vertex, wide);
+        groups[nodes] = group;
+        n.slots[at] = (weir_sample_slot){number_stamp(&n, hash), nodes};
+        children[e] = nodes++;
     }
+    n.block->view.nodes = nodes;
+    whole->rows = rows;
     l->parent = l->stop;
+}
+
+/* The nodes of earlier hops of the type, and the row that each has: the first of its vertex says which. */
+TWICE void number_met_before(numbering *n, uint32_t hop, uint32_t type, bool wide) {
+    const weir_block *block = n->block;
+    for (uint32_t earlier = 0; earlier < hop; earlier++) {
+        const weir_block_range range = block->ranges[earlier * n->sampler->plan.types + type];
+        for (uint32_t node = range.begin; node < range.end; node++) {
+            if (n->ahead && node + AHEAD < range.end) number_slot_ahead(n, block->vertices, node + AHEAD, wide);
+            const weir_vertex vertex = weir_sample_vertex_at(block->vertices, node, wide);
+            const uint64_t hash = number_hash(vertex, wide), at = number_find(n, vertex, hash, wide);
+            block->input_of[node] = number_taken(n, at) ? block->input_of[n->slots[at].node] : n->rows++;
+            n->slots[at] = (weir_sample_slot){number_stamp(n, hash), node};
+        }
+    }
+}
+
+/* All edges at once: there is one group. */
+TWICE void number_run_alone(numbering *n, number_lanes *l, uint32_t hop, uint32_t type, bool wide) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < l->count; i++)
+        count += l->of[i].edges;
+    for (uint32_t earlier = 0; earlier < hop; earlier++) {
+        const weir_block_range range = n->block->ranges[earlier * n->sampler->plan.types + type];
+        count += range.end - range.begin;
+    }
+    number_table_use(n, count);
+    number_table_clear(n);
+    number_met_before(n, hop, type, wide);
+    for (uint32_t i = 0; i < l->count; i++) {
+        l->of[i].stop = l->of[i].end;
+        number_lane_run(n, &l->of[i], 0, true, wide);
+    }
 }
 
 /* Group after group: the lowest that any lane has next. */
@@ -173,16 +217,22 @@ TWICE void number_run_groups(numbering *n, number_lanes *l, bool wide) {
         number_table_use(n, edges);
         number_table_clear(n);
         for (uint32_t i = 0; i < l->count; i++)
-            number_lane_run(n, &l->of[i], group, wide);
+            number_lane_run(n, &l->of[i], group, false, wide);
     }
 }
 
 void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, uint32_t type) {
-    numbering n = {.sampler = sampler, .block = block};
-    number_lanes l = {.count = 0};
     uint32_t begin = block->view.nodes;
+    numbering n = {.sampler = sampler, .block = block, .begin = begin};
+    number_lanes l = {.count = 0};
     number_lanes_open(&n, hop, type, &l);
-    if (sampler->source->wide) {
+    if (block->alone && l.count == 0 && hop < sampler->plan.hops) {
+        /* the last hop says the rows of a type without edges, too */
+    } else if (block->alone && sampler->source->wide) {
+        number_run_alone(&n, &l, hop, type, true);
+    } else if (block->alone) {
+        number_run_alone(&n, &l, hop, type, false);
+    } else if (sampler->source->wide) {
         number_run_groups(&n, &l, true);
     } else {
         number_run_groups(&n, &l, false);
@@ -204,21 +254,21 @@ TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wi
     weir_block *block = n->block;
     const int64_t *before_us = block->before_us;
     const uint32_t *groups = block->groups;
-    weir_vertex vertex = weir_sample_vertex_at(block->vertices, node, wide);
-    uint64_t at = number_place(n, number_fold(vertex, wide) + (per_time ? (uint64_t)before_us[groups[node]] : 0));
-    for (weir_sample_wide_slot slot; (slot = number_slot_at(n, at, wide)).epoch == n->epoch; at = (at + 1) & n->mask) {
-        const uint32_t row = slot.node;
-        if (slot.vertex != vertex) continue;
-        if (!per_time) return row;
-        const uint32_t other = block->input_nodes[row];
-        if (before_us[groups[other]] == before_us[groups[node]] &&
-            (!n->sampler->opts.own_rows || number_same_target(block, other, node)))
-            return row;
+    const weir_vertex vertex = weir_sample_vertex_at(block->vertices, node, wide);
+    const uint64_t since = per_time ? (uint64_t)before_us[groups[node]] * GOLDEN : 0;
+    const uint64_t hash = number_hash(vertex, wide) + since;
+    const uint32_t stamp = number_stamp(n, hash);
+    uint64_t at = hash >> n->shift;
+    for (; number_taken(n, at); at = (at + 1) & n->mask) {
+        const uint32_t other = n->slots[at].node;
+        if (n->slots[at].stamp != stamp || weir_sample_vertex_at(block->vertices, other, wide) != vertex) continue;
+        if (!per_time || (before_us[groups[other]] == before_us[groups[node]] &&
+                          (!n->sampler->opts.own_rows || number_same_target(block, other, node))))
+            return block->input_of[other];
     }
-    uint32_t row = block->view.inputs++;
-    number_slot_put(n, at, vertex, row, wide);
-    block->input_nodes[row] = node;
-    return row;
+    n->slots[at] = (weir_sample_slot){stamp, node};
+    block->input_nodes[block->view.inputs] = node;
+    return block->view.inputs++;
 }
 
 TWICE void number_rows_of_range(numbering *n, weir_block_range range, bool per_time, bool wide) {
@@ -229,10 +279,35 @@ TWICE void number_rows_of_range(numbering *n, weir_block_range range, bool per_t
     }
 }
 
+/* Numbered within their types already: they begin where those of the type before end. */
+static void number_rows_alone(const weir_sampler *s, weir_block *block) {
+    uint32_t begin = 0;
+    for (uint32_t type = 0; type < s->plan.types; type++) {
+        uint32_t next = begin;
+        for (uint32_t hop = 0; hop <= s->plan.hops; hop++) {
+            const weir_block_range range = block->ranges[hop * s->plan.types + type];
+            for (uint32_t node = range.begin; node < range.end; node++) {
+                const uint32_t row = block->input_of[node] += begin;
+                block->input_nodes[next] = node; /* counts where the row is new */
+                next += row == next;
+            }
+        }
+        block->input_ranges[type] = (weir_block_range){begin, next};
+        begin = next;
+    }
+    block->view.inputs = begin;
+    block->alone = false; /* and are no longer within their types */
+}
+
 void weir_block_inputs(weir_sampler *sampler, weir_block *block, bool per_time) {
     numbering n = {.sampler = sampler, .block = block};
     const weir_sample_plan *plan = &sampler->plan;
     WEIR_ASSERT(block->plan == plan);
+    if (block->alone) {
+        number_rows_alone(sampler, block);
+        weir_sample_block_settle(sampler, block);
+        return;
+    }
     block->view.inputs = 0;
     for (uint32_t type = 0; type < plan->types; type++) {
         uint64_t nodes = 0;

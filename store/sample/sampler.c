@@ -45,7 +45,7 @@ weir_err weir_sampler_open(const weir_sample_opts *opts, weir_sample_source *sou
     s->slot_bits = SLOT_BITS_MIN; /* twice as many slots as nodes */
     while ((uint64_t)1 << s->slot_bits < (uint64_t)plan.nodes_max * 2)
         s->slot_bits++;
-    s->slots = weir_sparse_alloc(weir_sample_slot_bytes(source) << s->slot_bits);
+    s->slots = weir_sparse_alloc(sizeof *s->slots << s->slot_bits);
     s->keys = weir_calloc(own.targets_max, sizeof *s->keys);
     s->picks = weir_calloc((size_t)WEIR_SAMPLE_BATCH * plan.fanout_max, sizeof *s->picks);
     s->visible = weir_calloc(own.window, sizeof *s->visible);
@@ -157,6 +157,7 @@ static weir_err sampler_place_targets(weir_sampler *s, const weir_target *target
     }
     const uint32_t groups = s->opts.shared ? sampler_group_times(s, targets, block) : count;
     WEIR_ASSERT(groups <= count);
+    block->alone = s->opts.shared && groups == 1 && !s->opts.own_rows;
     block->view.targets = block->view.nodes = block->hop_end[0] = count;
     /* The random numbers of a target's tree: of its name and time, or of the time alone where trees are shared. */
     weir_err err = s->source->ids(s->source, targets, count, s->keys);

@@ -20,18 +20,13 @@ typedef struct weir_sample_plan {
     uint16_t parent_type[WEIR_SAMPLE_STEPS_MAX], child_type[WEIR_SAMPLE_STEPS_MAX];
 } weir_sample_plan;
 
-/* A place in a table of vertices; what another epoch has left is empty. Of the two kinds, the source has one. */
+/* A place in a table of nodes by vertex; what another epoch has left is empty. It says little of the vertex, so that a
+ * batch's table fits into a cache: the node itself has the rest. */
+#define WEIR_SAMPLE_TAG_BITS 12u
 typedef struct weir_sample_slot {
-    uint64_t vertex;
-    uint32_t epoch;
+    uint32_t stamp; /* the epoch, then a tag: bits of the vertex' hash */
     uint32_t node;
 } weir_sample_slot;
-
-typedef struct weir_sample_wide_slot {
-    weir_vertex vertex;
-    uint32_t epoch;
-    uint32_t node;
-} weir_sample_wide_slot;
 
 struct weir_sampler {
     weir_sample_source *source; /* borrowed */
@@ -40,7 +35,7 @@ struct weir_sampler {
     weir_sample_plan plan;
     uint64_t *keys; /* of each group: seed of its random numbers */
     weir_draw draw;
-    void *slots;         /* weir_sample_slot or weir_sample_wide_slot */
+    weir_sample_slot *slots;
     uint32_t slot_bits;  /* the table has 2^slot_bits */
     uint64_t slots_used; /* so many have been zeroed; those behind them hold anything */
     uint32_t epoch;
@@ -69,6 +64,7 @@ struct weir_block {
     weir_block_view view;
     const weir_sample_plan *plan;
     bool answers; /* the columns of all steps lie one over the other */
+    bool alone;   /* one group is all there is, and input_of says each node's row within its type */
     weir_block_columns columns[WEIR_SAMPLE_STEPS_MAX];
     /* the same arrays as in the view, writable */
     weir_block_edges *edges;
@@ -98,10 +94,6 @@ void *weir_sample_arrays_owned(const weir_sample_source *source);
 
 static inline size_t weir_sample_vertex_bytes(const weir_sample_source *source) {
     return source->wide ? sizeof(weir_vertex) : sizeof(uint64_t);
-}
-
-static inline size_t weir_sample_slot_bytes(const weir_sample_source *source) {
-    return source->wide ? sizeof(weir_sample_wide_slot) : sizeof(weir_sample_slot);
 }
 
 /* `wide` is a constant wherever speed matters: what calls these is inlined once for each. */

@@ -54,8 +54,8 @@ static void one_rank(void **state) {
     weir_comm_stop(comm);
 }
 
-/* Of what the store writes with, a rank needs nothing. One object of it that a program takes brings RocksDB along, which
- * costs each rank 8 MiB before it does anything. */
+/* Of what the store writes with, a rank needs nothing. One object of it that a program takes brings RocksDB along,
+ * which costs each rank 8 MiB before it does anything. */
 static void a_rank_brings_no_database(void **state) {
     (void)state;
     const char *const argv[] = {"/usr/bin/readelf", "-dW", ranks_train_program(), NULL};

@@ -473,6 +473,40 @@ static void inputs_are_the_distinct_vertices(void **state) {
     assert_true(inputs_are_distinct(true) >= inputs_are_distinct(false));
 }
 
+/* The most or the fewest edges that a vertex of type 0 has along relation 0. */
+static uint64_t of_degree(const bench *b, bool most) {
+    const weir_sample_csr *csr = &b->fixture.csrs[WEIR_OUT];
+    uint64_t found = 0;
+    for (uint64_t v = 1; v < csr->vertices; v++) {
+        const int64_t degree = csr->indptr[v + 1] - csr->indptr[v];
+        const int64_t best = csr->indptr[found + 1] - csr->indptr[found];
+        if (most ? degree > best : degree < best) found = v;
+    }
+    return found;
+}
+
+/* A table that finds nodes is emptied by counting, once a target and hop, and the count begins anew after 2^20: what
+ * large tables have left in its first round, and small ones have not overwritten, must not be met in its second. */
+static void a_table_emptied_a_million_times_is_empty(void **state) {
+    (void)state;
+    static const weir_sample_step step = {.hop = 1, .fanout = 60, .strategy = WEIR_SAMPLE_UNIFORM};
+    bench b = {.opts = {.seed = 9, .steps = &step, .step_count = 1, .window = 60}};
+    bench_open(&b, 5);
+    const uint64_t hub = of_degree(&b, true), leaf = of_degree(&b, false);
+    const weir_block_view *v = weir_block_look(b.block);
+    const weir_target large = {.vertex = hub, .before_us = INT64_MAX}, small = {.vertex = leaf, .before_us = INT64_MAX};
+    assert_ok(weir_sample(b.sampler, &large, 1, b.block));
+    const uint32_t nodes = v->nodes, edges = v->edges[0].count;
+    assert_true(nodes > 16); /* a table of more than the least number of places */
+    for (uint32_t count = 1; count < (1u << 20) - 1; count++)
+        assert_ok(weir_sample(b.sampler, &small, 1, b.block));
+    assert_true(v->nodes < 9);
+    assert_ok(weir_sample(b.sampler, &large, 1, b.block));
+    assert_int_equal(v->nodes, nodes);
+    assert_int_equal(v->edges[0].count, edges);
+    bench_close(&b);
+}
+
 /* A payment that is a vertex is put with its edges at its own time. */
 static void its_own_event_counts_at_the_first_hop(void **state) {
     (void)state;
@@ -668,5 +702,6 @@ WEIR_TESTS(WEIR_CASE(p2_targets_first_and_every_edge_real_older_and_once), WEIR_
            WEIR_CASE(refuses_what_makes_no_sense), WEIR_CASE(refuses_targets_that_make_no_sense),
            WEIR_CASE(damaged_arrays_are_an_error), WEIR_CASE(a_targets_limit_cuts_its_tree_alone),
            WEIR_CASE(shared_targets_share_nodes), WEIR_CASE(inputs_are_the_distinct_vertices),
-           WEIR_CASE(its_own_event_counts_at_the_first_hop), WEIR_CASE(expired_edges_are_not_seen),
-           WEIR_CASE(deleted_edges_are_not_seen), WEIR_CASE(no_time_is_read_of_edges_that_have_all_one))
+           WEIR_CASE(a_table_emptied_a_million_times_is_empty), WEIR_CASE(its_own_event_counts_at_the_first_hop),
+           WEIR_CASE(expired_edges_are_not_seen), WEIR_CASE(deleted_edges_are_not_seen),
+           WEIR_CASE(no_time_is_read_of_edges_that_have_all_one))

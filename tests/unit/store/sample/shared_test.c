@@ -431,6 +431,35 @@ static void rows_are_the_distinct_vertices_of_each_time(void **state) {
     }
 }
 
+/* Where all targets have one time, hops number rows on the way, and a second request goes over the nodes: both must say
+ * the same. */
+static void rows_of_one_time_are_those_of_a_pass_over_its_nodes(void **state) {
+    (void)state;
+    static uint32_t of[1u << 16], nodes[1u << 16];
+    for (unsigned round = 0; round < 12; round++) {
+        shared_world w;
+        weir_block_range ranges[TYPES];
+        shared_world_open(&w, round % 3 ? drawn : decided, round % 2, round);
+        choose_targets(&w);
+        for (uint32_t i = 0; i < w.count; i++)
+            w.targets[i].before_us = 1 + round % TIMES_US;
+        assert_ok(weir_sample(w.sampler, w.targets, w.count, w.block));
+        const weir_block_view *view = weir_block_look(w.block);
+        weir_block_inputs(w.sampler, w.block, true);
+        const uint32_t inputs = view->inputs;
+        assert_true(inputs > 0 && view->nodes <= sizeof of / sizeof of[0]);
+        memcpy(of, view->input_of, view->nodes * sizeof *of);
+        memcpy(nodes, view->input_nodes, inputs * sizeof *nodes);
+        memcpy(ranges, view->input_ranges, sizeof ranges);
+        weir_block_inputs(w.sampler, w.block, round % 2);
+        assert_int_equal(view->inputs, inputs);
+        assert_memory_equal(of, view->input_of, view->nodes * sizeof *of);
+        assert_memory_equal(nodes, view->input_nodes, inputs * sizeof *nodes);
+        assert_memory_equal(ranges, view->input_ranges, sizeof ranges);
+        shared_world_close(&w);
+    }
+}
+
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
 /* By rank of their time, over all types: so one time is one group, and groups rise within each type. */
@@ -457,4 +486,5 @@ static void groups_are_the_ranks_of_times(void **state) {
 
 WEIR_TESTS(WEIR_CASE(p3_nodes_are_those_of_frontiers_that_each_time_shares),
            WEIR_CASE(p3_p2_a_target_sees_the_same_in_any_company), WEIR_CASE(p3_by_ids_as_by_indices),
-           WEIR_CASE(rows_are_the_distinct_vertices_of_each_time), WEIR_CASE(groups_are_the_ranks_of_times))
+           WEIR_CASE(rows_are_the_distinct_vertices_of_each_time),
+           WEIR_CASE(rows_of_one_time_are_those_of_a_pass_over_its_nodes), WEIR_CASE(groups_are_the_ranks_of_times))
