@@ -21,9 +21,9 @@
 #define AHEAD     28u /* edges between the prefetch of a place and its use */
 #define NEAR_BITS 11u
 
-/* The loops below are there once for vertices of 64 bits and once for those of 128: `wide` is a constant in each, and
- * so are `alone` (there is one group) and, where vertices have 64 bits, `per_time`. */
-#define TWICE static inline __attribute__((always_inline))
+/* The loops below are there for vertices of 64 bits and for those of 128: `wide` is a constant in each, and so are
+ * `alone` (there is one group) and, where vertices have 64 bits, `per_time`. */
+#define VARIANT static inline __attribute__((always_inline))
 
 typedef struct numbering {
     weir_sampler *sampler;
@@ -33,11 +33,11 @@ typedef struct numbering {
     uint32_t mask;
     uint32_t epoch;
     uint32_t begin; /* of the hop's nodes of the type */
-    uint32_t rows;  /* of the type so far             */
+    uint32_t rows;  /* of the type so far, where there is one group */
     bool ahead;     /* the table is too large for the first cache: ask for places ahead */
 } numbering;
 
-TWICE uint64_t number_hash(weir_vertex vertex, bool wide) {
+VARIANT uint64_t number_hash(weir_vertex vertex, bool wide) {
     return (wide ? weir_vertex_fold(vertex) : (uint64_t)vertex) * GOLDEN;
 }
 
@@ -51,7 +51,7 @@ static inline bool number_taken(const numbering *n, uint64_t at) {
 }
 
 /* The place of a node of this vertex, or the one that is free for it. */
-TWICE uint64_t number_find(const numbering *n, weir_vertex vertex, uint64_t hash, bool wide) {
+VARIANT uint64_t number_find(const numbering *n, weir_vertex vertex, uint64_t hash, bool wide) {
     const uint32_t stamp = number_stamp(n, hash);
     const void *const vertices = n->block->vertices;
     uint64_t at = hash >> n->shift;
@@ -62,7 +62,7 @@ TWICE uint64_t number_find(const numbering *n, weir_vertex vertex, uint64_t hash
 }
 
 /* Asks for the place of what stands so many vertices ahead. */
-TWICE void number_slot_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
+VARIANT void number_slot_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
     __builtin_prefetch(&n->slots[number_hash(weir_sample_vertex_at(vertices, index, wide), wide) >> n->shift], 1);
 }
 
@@ -139,7 +139,7 @@ static uint64_t number_lane_find(const numbering *n, number_lane *l, uint32_t gr
 
 /* Numbers what the lane has of this group. What does not change is in names of its own: the compiler sees stores
  * between that might change the rest. */
-TWICE void number_lane_run(numbering *whole, number_lane *l, uint32_t group, bool alone, bool wide) {
+VARIANT void number_lane_run(numbering *whole, number_lane *l, uint32_t group, bool alone, bool wide) {
     const numbering n = *whole;
     const void *const neighbors = l->columns->neighbors;
     uint32_t *const children = l->columns->children, *const groups = n.block->groups;
@@ -169,7 +169,7 @@ TWICE void number_lane_run(numbering *whole, number_lane *l, uint32_t group, boo
 }
 
 /* The nodes of earlier hops of the type, and the row that each has: the first of its vertex says which. */
-TWICE void number_met_before(numbering *n, uint32_t hop, uint32_t type, bool wide) {
+VARIANT void number_met_before(numbering *n, uint32_t hop, uint32_t type, bool wide) {
     const weir_block *block = n->block;
     for (uint32_t earlier = 0; earlier < hop; earlier++) {
         const weir_block_range range = block->ranges[earlier * n->sampler->plan.types + type];
@@ -184,7 +184,7 @@ TWICE void number_met_before(numbering *n, uint32_t hop, uint32_t type, bool wid
 }
 
 /* All edges at once: there is one group. */
-TWICE void number_run_alone(numbering *n, number_lanes *l, uint32_t hop, uint32_t type, bool wide) {
+VARIANT void number_run_alone(numbering *n, number_lanes *l, uint32_t hop, uint32_t type, bool wide) {
     uint64_t count = 0;
     for (uint32_t i = 0; i < l->count; i++)
         count += l->of[i].edges;
@@ -202,7 +202,7 @@ TWICE void number_run_alone(numbering *n, number_lanes *l, uint32_t hop, uint32_
 }
 
 /* Group after group: the lowest that any lane has next. */
-TWICE void number_run_groups(numbering *n, number_lanes *l, bool wide) {
+VARIANT void number_run_groups(numbering *n, number_lanes *l, bool wide) {
     const uint32_t none = UINT32_MAX;
     for (;;) {
         uint32_t group = none;
@@ -222,13 +222,15 @@ TWICE void number_run_groups(numbering *n, number_lanes *l, bool wide) {
 }
 
 void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, uint32_t type) {
-    uint32_t begin = block->view.nodes;
+    const uint32_t begin = block->view.nodes;
+    WEIR_ASSERT(hop <= sampler->plan.hops && type < sampler->plan.types);
     numbering n = {.sampler = sampler, .block = block, .begin = begin};
     number_lanes l = {.count = 0};
     number_lanes_open(&n, hop, type, &l);
-    if (block->alone && l.count == 0 && hop < sampler->plan.hops) {
-        /* the last hop says the rows of a type without edges, too */
-    } else if (block->alone && sampler->source->wide) {
+    block->ranges[hop * sampler->plan.types + type] = (weir_block_range){begin, begin};
+    if (l.count == 0 && (hop < sampler->plan.hops || !block->alone))
+        return; /* the last hop has the rows of all types */
+    if (block->alone && sampler->source->wide) {
         number_run_alone(&n, &l, hop, type, true);
     } else if (block->alone) {
         number_run_alone(&n, &l, hop, type, false);
@@ -238,8 +240,7 @@ void weir_sample_number(weir_sampler *sampler, weir_block *block, uint32_t hop, 
         number_run_groups(&n, &l, false);
     }
     WEIR_ASSERT(block->view.nodes <= sampler->plan.nodes_max); /* SAMPLE-P4 */
-    WEIR_ASSERT(hop <= sampler->plan.hops && type < sampler->plan.types);
-    block->ranges[hop * sampler->plan.types + type] = (weir_block_range){begin, block->view.nodes};
+    block->ranges[hop * sampler->plan.types + type].end = block->view.nodes;
 }
 
 /* --- the rows of layer 0 ------------------------------------------------------------------------------------------ */
@@ -250,7 +251,7 @@ static bool number_same_target(const weir_block *block, uint32_t a, uint32_t b) 
     return (a < block->view.targets ? block->events[a] : none) == (b < block->view.targets ? block->events[b] : none);
 }
 
-TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wide) {
+VARIANT uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wide) {
     weir_block *block = n->block;
     const int64_t *before_us = block->before_us;
     const uint32_t *groups = block->groups;
@@ -271,7 +272,7 @@ TWICE uint32_t number_row_of(numbering *n, uint32_t node, bool per_time, bool wi
     return block->view.inputs++;
 }
 
-TWICE void number_rows_of_range(numbering *n, weir_block_range range, bool per_time, bool wide) {
+VARIANT void number_rows_of_range(numbering *n, weir_block_range range, bool per_time, bool wide) {
     for (uint32_t node = range.begin; node < range.end; node++) {
         if (n->ahead && !per_time && node + AHEAD < range.end)
             number_slot_ahead(n, n->block->vertices, node + AHEAD, wide);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "files.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/store/base/alloc.h>
@@ -140,16 +139,4 @@ void weir_snapshot_free_lent(const void *lent) {
         void *block;
     } whole = {lent};
     weir_free(whole.block);
-}
-
-weir_err weir_snapshot_read_masks(const char *given, char text[WEIR_SNAPSHOT_MASKS_BYTES], const char *masks[3]) {
-    int count = 0, length = strchr(given, ',') ? snprintf(text, WEIR_SNAPSHOT_MASKS_BYTES, "%s", given)
-                                               : snprintf(text, WEIR_SNAPSHOT_MASKS_BYTES, "%s_train,%s_val,%s_test",
-                                                          given, given, given);
-    char *rest = text;
-    while (rest && count < 3)
-        masks[count++] = strsep(&rest, ",");
-    if (length < WEIR_SNAPSHOT_MASKS_BYTES && !rest && count == 3) return WEIR_OK;
-    return WEIR_ERR(WEIR_EUSAGE, "--masks is the name of a split, or three names, of training, validation and test, "
-                                 "separated by commas");
 }

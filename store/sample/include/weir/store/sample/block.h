@@ -85,7 +85,7 @@ typedef struct weir_block_view {
     const uint64_t *events;         /* of each target: its own event, or 0; targets are the first nodes           */
     const uint8_t *cut;             /* of each target: edges_max ended its tree                                   */
     const weir_block_edges *edges;  /* one a step                                                                 */
-    /* After weir_block_inputs: */
+    /* After weir_block_inputs; before it they say nothing: */
     uint32_t inputs;
     const uint32_t *input_nodes;          /* of each input row, a node that wants it                              */
     const uint32_t *input_of;             /* of each node, its row                                                */
