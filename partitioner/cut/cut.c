@@ -3,8 +3,9 @@
  * cut.c - several beginnings, each mended and refined on a hierarchy of coarser graphs; the best goes on.
  *
  * METIS by all weights is one beginning, so that nothing is worse than that. METIS by one weight, the sum of all as
- * shares, cuts less and is mended. METIS on a graph that was made coarse here needs little memory, and is the only
- * beginning where the whole graph is more than METIS can count, or than it may have memory for.
+ * shares, cuts less and is mended. METIS on a graph that was made coarse here needs little memory, and is what there is
+ * where the whole graph is more than METIS can count, or than it may have memory for. Parts filled by degree are the
+ * last beginning: hubs that know each other are no cluster, and belong together.
  */
 #include <math.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #define CUT_COARSE   2000 /* vertices of which no coarser graph is made                                             */
 #define CUT_TRIES    8    /* of METIS on a coarse graph                                                             */
 #define CUT_CYCLES   2    /* more hierarchies for the best beginning                                                */
+#define CUT_DEGREES  (1u << 16)
 
 /* --- the best of several ----------------------------------------------------------------------------------------- */
 
@@ -156,6 +158,62 @@ static weir_err cut_try_metis(const weir_metis_graph *graph, const cut_limits *l
     return err ? err : cut_keep_better(graph, limits, tried, best, part_of);
 }
 
+/* Vertices by degree, the highest first; of equals the lowest number. Above CUT_DEGREES all count as equal. */
+static weir_err cut_order_by_degree(const weir_metis_graph *graph, uint32_t **orderp) {
+    const uint64_t n = graph->vertices;
+    uint64_t *at = weir_calloc(CUT_DEGREES + 1, sizeof *at); /* where those of each degree begin */
+    uint32_t *order = *orderp = weir_calloc(n + 1, sizeof *order);
+    if (!at || !order) {
+        weir_free(at);
+        return WEIR_NOMEM("while cutting %llu vertices", (unsigned long long)n);
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint64_t v = 0; v < n; v++) {
+            const uint64_t degree = (uint64_t)(graph->indptr[v + 1] - graph->indptr[v]);
+            const uint64_t lower = CUT_DEGREES - (degree < CUT_DEGREES ? degree : CUT_DEGREES);
+            if (pass == 1) {
+                order[at[lower]++] = (uint32_t)v;
+            } else if (lower < CUT_DEGREES) {
+                at[lower + 1]++;
+            }
+        }
+        for (uint64_t d = 1; pass == 0 && d <= CUT_DEGREES; d++)
+            at[d] += at[d - 1];
+    }
+    weir_free(at);
+    return WEIR_OK;
+}
+
+/* One part after the other is filled, hubs first. In a graph of hubs most edges are between these, and who looks for
+ * clusters spreads them over all parts: each has followers that know nobody else. Where hubs may lie together, that is,
+ * where degrees have no share, this alone cuts a third of what clusters do. */
+static weir_err cut_try_hubs(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
+                             int32_t *tried, cut_found *best, int32_t *part_of) {
+    int64_t loads[WEIR_METIS_CONSTRAINTS_MAX] = {0};
+    uint32_t *order = NULL;
+    int32_t part = 0;
+    weir_err err = cut_order_by_degree(graph, &order);
+    for (uint64_t i = 0; !err && i < graph->vertices; i++) {
+        const int64_t *weights = graph->vertex_weights + (uint64_t)order[i] * limits->constraints;
+        bool full = false;
+        for (uint32_t c = 0; c < limits->constraints; c++)
+            full = full || (weights[c] && (double)(loads[c] + weights[c]) > ceil(limits->share[c]));
+        if (full && part + 1 < (int32_t)limits->parts) {
+            part++;
+            memset(loads, 0, sizeof loads);
+        }
+        for (uint32_t c = 0; c < limits->constraints; c++)
+            loads[c] += weights[c];
+        tried[order[i]] = part;
+    }
+    weir_free(order);
+    for (uint32_t c = 0; !err && c < limits->constraints; c++)
+        if (loads[c] > 2 * limits->most[c]) return WEIR_OK; /* the last part has what is left: too much to be mended */
+    if (err || weir_cut_weight_between(graph, tried) >= best->cut) return err;
+    err = cut_cycle(graph, limits, opts, true, opts->seed, tried);
+    return err ? err : cut_keep_better(graph, limits, tried, best, part_of);
+}
+
 weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
                         int32_t *part_of) {
     bool whole = !opts->memory_bytes ||
@@ -175,6 +233,7 @@ weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits,
         err = cut_cycle(graph, limits, opts, false, opts->seed, tried);
         if (!err) err = cut_keep_better(graph, limits, tried, &best, part_of);
     }
+    if (!err) err = cut_try_hubs(graph, limits, opts, tried, &best, part_of);
     for (uint64_t cycle = 1; !err && !opts->quick && cycle <= CUT_CYCLES; cycle++) {
         memcpy(tried, part_of, graph->vertices * sizeof *tried);
         err = cut_cycle(graph, limits, opts, true, opts->seed + cycle, tried);

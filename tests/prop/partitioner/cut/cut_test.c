@@ -402,6 +402,49 @@ static void hubs_have_parts_of_their_own(void **state) {
     world_close(&w);
 }
 
+static int by_degree(const void *a, const void *b) {
+    return -by_ends(a, b);
+}
+
+/* What a few lines would do: vertices by degree, an equal number in each part. Of a graph of hubs that cuts less than
+ * any search for clusters, and neither METIS on the whole graph nor clusters in little memory may be worse. */
+static void hubs_lie_together(void **state) {
+    (void)state;
+    const uint64_t n = 1u << 12;
+    world w;
+    world_open(&w, 11, 40000);
+    for (size_t i = 0; i < 40000; i++) { /* R-MAT */
+        uint64_t a = 0, b = 0;
+        for (unsigned bit = 0; bit < 12; bit++) {
+            const uint64_t quadrant = below(&w, 100);
+            a |= (uint64_t)(quadrant >= 76) << bit;
+            b |= (uint64_t)((quadrant >= 57 && quadrant < 76) || quadrant >= 95) << bit;
+        }
+        add_edge(&w, a, b);
+    }
+    world_link(&w, n, 1, 1);
+    pair *order = calloc(n, sizeof *order);
+    int32_t *filled = calloc(n, sizeof *filled);
+    for (uint64_t v = 0; v < n; v++)
+        order[v] = (pair){(uint64_t)(w.indptr[v + 1] - w.indptr[v]), v};
+    qsort(order, n, sizeof *order, by_degree);
+    for (uint32_t parts = 4; parts <= 64; parts *= 4) {
+        for (uint64_t i = 0; i < n; i++)
+            filled[order[i].b] = (int32_t)(i * parts / n);
+        for (uint64_t memory = 0; memory < 2; memory++) {
+            int32_t *part_of = parts_of(&w, parts, 1, memory);
+            assert_true(largest_of(&w, 0, parts, part_of) <= most_of(&w, 0, parts));
+            if (cut_of(&w, part_of) > cut_of(&w, filled) * 101 / 100)
+                fail_msg("%u parts, memory %d: %lld edges are cut, and %lld where parts are filled by degree", parts,
+                         (int)memory, (long long)cut_of(&w, part_of), (long long)cut_of(&w, filled));
+            free(part_of);
+        }
+    }
+    free(order);
+    free(filled);
+    world_close(&w);
+}
+
 static void lonely_vertices_are_shared_out(void **state) {
     (void)state;
     world w;
@@ -642,6 +685,7 @@ WEIR_TESTS(WEIR_CASE(quick_is_never_better), WEIR_CASE(never_worse_than_metis), 
            WEIR_CASE(weights_past_32_bits_are_cut), WEIR_CASE(sums_past_32_bits_are_cut),
            WEIR_CASE(little_memory_finds_the_clusters), WEIR_CASE(machines_have_parts_one_after_the_other),
            WEIR_CASE(a_star_has_its_hub_in_the_least_possible), WEIR_CASE(hubs_have_parts_of_their_own),
-           WEIR_CASE(lonely_vertices_are_shared_out), WEIR_CASE(as_many_parts_as_vertices),
-           WEIR_CASE(nothing_is_below_the_least), WEIR_CASE(new_vertices_are_placed_as_the_formula_says),
-           WEIR_CASE(a_placed_vertex_finds_its_cluster), WEIR_CASE(every_allocation_may_fail))
+           WEIR_CASE(hubs_lie_together), WEIR_CASE(lonely_vertices_are_shared_out),
+           WEIR_CASE(as_many_parts_as_vertices), WEIR_CASE(nothing_is_below_the_least),
+           WEIR_CASE(new_vertices_are_placed_as_the_formula_says), WEIR_CASE(a_placed_vertex_finds_its_cluster),
+           WEIR_CASE(every_allocation_may_fail))

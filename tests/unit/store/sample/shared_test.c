@@ -436,7 +436,7 @@ static void rows_are_the_distinct_vertices_of_each_time(void **state) {
     }
 }
 
-/* Whether layer 0 reads the same of two nodes of one type and time: as a target each has its own row, if it is asked. */
+/* Whether layer 0 reads the same of two nodes of one type and time: a target has a row by its event, if it is asked. */
 static bool read_alike(const weir_block_view *view, bool own_rows, uint32_t x, uint32_t y) {
     const uint64_t none = WEIR_SAMPLE_NO_TARGET;
     if (vertex_at(view, x) != vertex_at(view, y)) return false;
