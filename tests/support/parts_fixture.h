@@ -21,7 +21,7 @@
 #define PARTS_TYPES     2u
 #define PARTS_RELATIONS 2u
 #define PARTS_CLUSTERS  8u
-#define PARTS_MAX       16u
+#define PARTS_MAX       64u
 
 #define PARTS_SCHEMA_WITH(aggregates)                                                                        \
     "version: 1\n"                                                                                           \

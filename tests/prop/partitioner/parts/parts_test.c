@@ -455,13 +455,14 @@ static tally is_the_snapshot(const parts_world *w, const parts_cutting *c) {
 
 /* --- cases ------------------------------------------------------------------------------------------------------- */
 
-/* Every file is synced, so a case has few parts. Of each depth, some vertex is not in each part, and some is there
- * without edges. */
-static void parts_are_the_snapshot(weir_parts_method method, uint32_t parts, uint64_t events, const char *schema) {
+/* Every file is synced, so a case has few parts, or one depth. Of each depth, some vertex is not in each part, and some
+ * is there without edges. */
+static void parts_are_the_snapshot(weir_parts_method method, uint32_t parts, uint32_t depth, uint32_t deepest,
+                                   uint64_t events, const char *schema) {
     parts_world w;
     parts_cutting c;
     parts_world_open_with(&w, schema, 4000, events);
-    for (uint32_t depth = 0; depth <= 2; depth++) {
+    for (; depth <= deepest; depth++) {
         char name[16];
         snprintf(name, sizeof name, "d%u", depth);
         parts_cut(&w, name, parts, depth, method, parts_below(&w, 1000), &c);
@@ -476,22 +477,32 @@ static void parts_are_the_snapshot(weir_parts_method method, uint32_t parts, uin
 
 static void p1_p2_p3_parts_of_metis_are_the_snapshot(void **state) {
     (void)state;
-    parts_are_the_snapshot(WEIR_PARTS_METIS, 4, 8000, parts_schema_text);
+    parts_are_the_snapshot(WEIR_PARTS_METIS, 4, 0, 2, 8000, parts_schema_text);
+}
+
+static void p1_p2_p3_sixteen_parts_are_the_snapshot(void **state) {
+    (void)state;
+    parts_are_the_snapshot(WEIR_PARTS_METIS, 16, 1, 1, 8000, parts_schema_text);
+}
+
+static void p1_p2_p3_sixty_four_parts_are_the_snapshot(void **state) {
+    (void)state;
+    parts_are_the_snapshot(WEIR_PARTS_METIS, 64, 1, 1, 4000, parts_schema_text);
 }
 
 static void p1_p2_p3_random_parts_are_the_snapshot(void **state) {
     (void)state;
-    parts_are_the_snapshot(WEIR_PARTS_RANDOM, 5, 4000, parts_schema_text);
+    parts_are_the_snapshot(WEIR_PARTS_RANDOM, 5, 0, 2, 4000, parts_schema_text);
 }
 
 static void p1_p2_p3_hashed_parts_are_the_snapshot(void **state) {
     (void)state;
-    parts_are_the_snapshot(WEIR_PARTS_HASH, 2, 4000, parts_schema_text);
+    parts_are_the_snapshot(WEIR_PARTS_HASH, 2, 0, 2, 4000, parts_schema_text);
 }
 
 static void p1_labels_that_aggregates_ask_for_are_where_they_are_read(void **state) {
     (void)state;
-    parts_are_the_snapshot(WEIR_PARTS_RANDOM, 4, 4000, parts_told_schema_text);
+    parts_are_the_snapshot(WEIR_PARTS_RANDOM, 4, 0, 2, 4000, parts_told_schema_text);
 }
 
 static void one_part_is_all_of_it(void **state) {
@@ -734,7 +745,8 @@ static void whole_or_not_there_after_a_failure(void **state) {
     parts_world_close(&w);
 }
 
-WEIR_TESTS(WEIR_CASE(p1_p2_p3_parts_of_metis_are_the_snapshot), WEIR_CASE(p1_p2_p3_random_parts_are_the_snapshot),
+WEIR_TESTS(WEIR_CASE(p1_p2_p3_parts_of_metis_are_the_snapshot), WEIR_CASE(p1_p2_p3_sixteen_parts_are_the_snapshot),
+           WEIR_CASE(p1_p2_p3_sixty_four_parts_are_the_snapshot), WEIR_CASE(p1_p2_p3_random_parts_are_the_snapshot),
            WEIR_CASE(p1_p2_p3_hashed_parts_are_the_snapshot),
            WEIR_CASE(p1_labels_that_aggregates_ask_for_are_where_they_are_read), WEIR_CASE(one_part_is_all_of_it),
            WEIR_CASE(the_deepest_part_has_all_lists), WEIR_CASE(p1_matrices_have_lines_of_own_vertices_alone),
