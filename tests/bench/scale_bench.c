@@ -32,7 +32,6 @@
 #define MODEL_MAX  1024u
 #define WARM_UP    0.1
 #define JUDGED     0.05 /* shares of validation and test */
-#define TARGET     7.0  /* bytes that a rank has of each target: class, owner of 1,024, place in an epoch's list */
 #define PATH       4096
 
 typedef struct bench {
@@ -262,16 +261,29 @@ static weir_err print_model(const bench *b, const scale_model *m) {
                         m->remote_bytes / 1024, m->sums, m->sum_bytes / 1024);
     for (uint32_t ranks = 2; ranks <= MODEL_MAX; ranks *= 2) {
         scale_step s = scale_step_of(m, ranks);
-        double gib = m->edges * (m->part_bytes_edge / ranks + m->target_bytes_edge) / (1u << 30);
+        scale_memory memory = scale_memory_of(m, ranks);
+        double need = memory.part + memory.targets;
+        const bool fits = scale_fits(m, &memory);
         weir_buf_printf(
             &out,
             json ? "{\"bench\":\"scale\",\"model\":true,\"ranks\":%u,\"compute_ms\":%.6g,"
-                   "\"exchange_ms\":%.6g,\"sum_ms\":%.6g,\"step_ms\":%.6g,\"rank_gib\":%.6g,\"bound\":\"%s\"}\n"
-                 : "model      %5u ranks: compute %.2f ms, exchange %.2f, sum %.2f: %.2f ms a step; %.2f GiB of a part "
-                   "and of targets; "
-                   "bound by %s\n",
-            ranks, s.compute, s.exchange, s.sum, scale_longest(&s), gib, scale_bound(&s));
+                   "\"exchange_ms\":%.6g,\"sum_ms\":%.6g,\"step_ms\":%.6g,\"bound\":\"%s\",\"rank_gib\":%.6g,"
+                   "\"targets_gib\":%.6g,\"targets\":%.6g,\"edges_of_memory\":%.6g,\"edges_of_targets\":%.6g,"
+                   "\"fits\":%s,\"ended_by\":\"%s\"}\n"
+                 : "model      %5u ranks: compute %.2f ms, exchange %.2f, sum %.2f: %.2f ms a step, bound by %s; %.2f "
+                   "GiB of a rank, %.2f of them of all %.3g targets; memory holds %.3g edges, targets allow %.3g: %s "
+                   "by %s\n",
+            ranks, s.compute, s.exchange, s.sum, scale_longest(&s), scale_bound(&s), need, memory.targets,
+            memory.target_count, memory.edges_memory, memory.edges_targets,
+            json   ? fits ? "true" : "false"
+            : fits ? "a larger one is ended"
+                   : "this graph is too large",
+            scale_end(&memory));
     }
+    char verdict[SCALE_VERDICT][160];
+    scale_verdict(m, MODEL_MAX, verdict);
+    for (unsigned i = 0; !json && i < SCALE_VERDICT; i++)
+        weir_buf_printf(&out, "model      %s\n", verdict[i]);
     weir_err err = weir_buf_err(&out);
     if (!err) err = weir_cli_output(out.bytes, out.length);
     weir_buf_free(&out);
@@ -329,11 +341,12 @@ static weir_err run(weir_cli *cli) {
         err = run_ranks(&b, ranks, &rows[count++]);
     if (!err) err = print_rows(&b, rows, count);
 
-    double edges = 1e10, latency = 2, overhead = 0.3, gigabits = 100;
+    double edges = 1e10, latency = 2, overhead = 0.3, gigabits = 100, memory = 64;
     if (!err) err = weir_cli_f64(cli, "edges", 1, 1e15, &edges);
     if (!err) err = weir_cli_f64(cli, "latency", 0, 1e6, &latency);
     if (!err) err = weir_cli_f64(cli, "overhead", 0, 1e6, &overhead);
     if (!err) err = weir_cli_f64(cli, "gigabits", 1e-3, 1e6, &gigabits);
+    if (!err) err = weir_cli_f64(cli, "memory", 1e-3, 1e6, &memory);
     if (!err) {
         const scale_row *last = &rows[count - 1];
         m = (scale_model){.latency_us = latency,
@@ -348,7 +361,10 @@ static weir_err run(weir_cli *cli) {
                           .sum_bytes = last->sum_floats * 4,
                           .told_bytes = last->told_bytes,
                           .part_bytes_edge = last->part_bytes * last->ranks / (double)b.edges,
-                          .target_bytes_edge = TARGET * (double)b.ends[WEIR_TARGETS_TEST] / (double)b.edges};
+                          .targets_edge = (double)b.ends[WEIR_TARGETS_TEST] / (double)b.edges,
+                          .judged_edge =
+                              (double)(b.ends[WEIR_TARGETS_TEST] - b.ends[WEIR_TARGETS_TRAIN]) / (double)b.edges,
+                          .memory_gib = memory};
         err = print_model(&b, &m);
     }
     if (!err && weir_cli_given(cli, "svg")) {
@@ -373,6 +389,7 @@ static const weir_option options[] = {
     {"latency", 0, "US", "of a message, in the model (default: 2)", NULL},
     {"overhead", 0, "US", "of a message for its sender, in the model (default: 0.3)", NULL},
     {"gigabits", 0, "N", "a rank's wire carries a second, in the model (default: 100)", NULL},
+    {"memory", 0, "GIB", "that a rank may have, in the model (default: 64)", NULL},
     {"svg", 0, "FILE", "draw the model and what was measured", NULL},
     WEIR_BENCH_OPTIONS,
     {0}};

@@ -10,13 +10,27 @@
  *              all; of each sum twice log2 P latencies, as if none went on beside another, nor beside the way back.
  *
  * Batches are exchanged ahead, so a step takes the exchange, or compute and sum, whichever is longer.
+ *
+ * Memory is a part and the targets that the rank has itself, of which more ranks have less each, and what it knows of
+ * all targets, which no number of ranks makes less. So that, or the number of targets that are refused, ends a graph
+ * that grows, however short a step is. The network, the batches under way and a cache are left out: they do not grow
+ * with the graph.
  */
 #include <math.h>
+#include <stdio.h>
+
+#include <weir/trainer/train/targets.h>
 
 #include "scale_bench.h"
 
+#define TARGETS_REFUSED 4294967295.0                 /* so many are too many                                  */
+#define TARGET          5.0                          /* bytes of each: its class, its place in an epoch's list */
+#define JUDGED          12.0                         /* more of those for validation and test: day and score  */
+#define HELD            (sizeof(weir_target) + 12.0) /* of each that it has: its id and its number, too */
+#define GIB             1073741824.0
+
 #define WIDTH  760.0
-#define HEIGHT 420.0
+#define HEIGHT 450.0
 #define LEFT   70.0
 #define RIGHT  560.0
 #define TOP    40.0
@@ -44,6 +58,41 @@ double scale_longest(const scale_step *s) {
 const char *scale_bound(const scale_step *s) {
     if (s->exchange > s->compute + s->sum) return "exchange";
     return s->compute >= s->sum ? "compute" : "sum";
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+scale_memory scale_memory_of(const scale_model *m, uint32_t ranks) {
+    double owner = ranks > 256 ? 2 : 1, part = (m->part_bytes_edge + HELD * m->targets_edge) / ranks;
+    double targets = (TARGET + owner) * m->targets_edge + JUDGED * m->judged_edge;
+    return (scale_memory){.part = m->edges * part / GIB,
+                          .targets = m->edges * targets / GIB,
+                          .target_count = m->edges * m->targets_edge,
+                          .edges_memory = m->memory_gib * GIB / (part + targets),
+                          .edges_targets = TARGETS_REFUSED / m->targets_edge};
+}
+
+const char *scale_end(const scale_memory *memory) {
+    return memory->edges_memory < memory->edges_targets ? "memory" : "targets";
+}
+
+bool scale_fits(const scale_model *m, const scale_memory *memory) {
+    return m->edges < fmin(memory->edges_memory, memory->edges_targets);
+}
+
+void scale_verdict(const scale_model *m, uint32_t ranks, char lines[SCALE_VERDICT][160]) {
+    const scale_step step = scale_step_of(m, ranks);
+    const scale_memory memory = scale_memory_of(m, ranks);
+    snprintf(lines[0], sizeof lines[0], "%.3g edges on %u ranks: the time of a step is bound by %s", m->edges, ranks,
+             scale_bound(&step));
+    snprintf(lines[1], sizeof lines[1],
+             "a rank needs %.2f GiB; %.2f of them, of all %.3g targets, do not shrink with more ranks",
+             memory.part + memory.targets, memory.targets, memory.target_count);
+    snprintf(lines[2], sizeof lines[2],
+             "%s first: %g GiB of a rank hold %.3g edges, the limit of 2^32 targets allows %.3g%s",
+             memory.edges_memory < memory.edges_targets ? "memory ends it" : "the limit of targets ends it",
+             m->memory_gib, memory.edges_memory, memory.edges_targets,
+             scale_fits(m, &memory) ? "" : "; this graph is too large");
 }
 
 /* --- the picture -------------------------------------------------------------------------------------------------- */
@@ -108,5 +157,9 @@ void scale_plot(const scale_model *model, uint32_t most, const scale_row *rows, 
     for (size_t i = 0; i < count; i++)
         weir_buf_printf(svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"none\" stroke=\"#333\"/>\n",
                         place_x(&a, rows[i].ranks), place_y(&a, rows[i].step_ms));
+    char verdict[SCALE_VERDICT][160];
+    scale_verdict(model, most, verdict);
+    for (unsigned i = 0; i < SCALE_VERDICT; i++)
+        weir_buf_printf(svg, "<text x=\"%.0f\" y=\"%.0f\">%s</text>\n", LEFT, BOTTOM + 42 + 16 * i, verdict[i]);
     weir_buf_text(svg, "</svg>\n");
 }
