@@ -9,8 +9,12 @@
  * is one round and a tenth: stages that have one batch each under way would cost as much.
  *
  * `ready` says how many batches of an epoch had been prepared when it began, at least, in all epochs but the first: the
- * pipeline did not run dry between them. The last table delays the rounds of sums, too: those of a step come after its
- * way back, so that nothing can hide them but the sums of layers that were finished before.
+ * pipeline did not run dry between them.
+ *
+ * The other tables delay sums, too. Where each takes 20 ms and they run side by side, the last ones begin as the way
+ * back ends, and all of theirs is exposed. What the way back hides shows where sums take 3 ms and one waits for the
+ * other, as on a network that each fills: a way back that computes nothing leaves all of them to wait for, one of 10 ms
+ * those of the first layer and of the encoders; the difference, the loss, the head and the other layer, was hidden.
  *
  *     mpirun -n 4 weir-bench pipeline
  */
@@ -30,6 +34,12 @@
 #define COMPUTE_US 10000
 #define FLOOR      1.1 /* of a round */
 
+/* How long what takes, and in which way. */
+typedef struct setting {
+    weir_comm_delays delays;
+    int64_t compute_us;
+} setting;
+
 typedef struct bench {
     weir_comm *comm;
     weir_snapshot *snapshot;
@@ -42,11 +52,13 @@ typedef struct bench {
     uint32_t ready; /* the fewest, of epochs but the first */
 } bench;
 
+static int64_t compute_us;
+
 /* The way back of each batch comes here once, before the last of its layers is finished. */
 static void slow_scatter(const weir_kernels *k, uint32_t rows, uint32_t cols, const weir_real *dout,
                          const uint32_t *index, weir_real *dx) {
     weir_clock *clock = weir_clock_system();
-    weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + COMPUTE_US);
+    weir_clock_sleep_until(clock, weir_clock_mono_us(clock) + compute_us);
     weir_kernels_cpu()->scatter_add_rows(k, rows, cols, dout, index, dx);
 }
 
@@ -64,7 +76,7 @@ static weir_err on_epoch(void *context, const weir_train_epoch *epoch) {
     return WEIR_OK;
 }
 
-static weir_err train(bench *b, const weir_comm_delays *delays, uint64_t *batchesp) {
+static weir_err train(bench *b, const setting *at, uint64_t *batchesp) {
     static const uint32_t fanouts[] = {10, 10};
     weir_trained *trained;
     weir_train_opts opts = weir_train_defaults();
@@ -84,7 +96,8 @@ static weir_err train(bench *b, const weir_comm_delays *delays, uint64_t *batche
     b->times = (weir_train_times){0};
     b->learning_us = 0;
     b->ready = UINT32_MAX;
-    weir_comm_delay(b->comm, delays);
+    compute_us = at->compute_us;
+    weir_comm_delay(b->comm, &at->delays);
     weir_err err = weir_train_run(b->comm, &opts, &trained);
     if (err) return err;
     *batchesp = (weir_trained_look(trained).targets->ends[WEIR_TARGETS_TRAIN] + BATCH - 1) / BATCH * opts.epochs;
@@ -93,8 +106,8 @@ static weir_err train(bench *b, const weir_comm_delays *delays, uint64_t *batche
 }
 
 /* Of rank 0: milliseconds a batch. */
-static weir_err print(const weir_cli *cli, const bench *b, const weir_comm_delays *delays, uint64_t batches) {
-    double scale = 1e-3 / (double)batches, round_ms = (double)delays->exchange_us * 1e-3;
+static weir_err print(const weir_cli *cli, const bench *b, const setting *at, uint64_t batches) {
+    double scale = 1e-3 / (double)batches, round_ms = (double)at->delays.exchange_us * 1e-3;
     const struct {
         const char *key, *name;
         int64_t us;
@@ -109,14 +122,16 @@ static weir_err print(const weir_cli *cli, const bench *b, const weir_comm_delay
         {"sum_exposed", "exposed: update waits for sums", b->times.sum_wait},
     };
     bool json = weir_cli_given(cli, "json");
+    const char *queue = at->delays.sums_queue ? json ? "true" : " one after the other" : json ? "false" : "";
     weir_buf out = {0};
     weir_buf_printf(
         &out,
         json ? "{\"bench\":\"pipeline\",\"ranks\":%u,\"ahead\":%u,\"round_ms\":%g,\"sum_round_ms\":%g,"
-               "\"floor_ms\":%g,\"ready\":%u"
-             : "pipeline   %u ranks, %u batches ahead; rounds of %g ms, of sums %g ms; floor %g ms; at least "
-               "%u batches ready when an epoch began\n",
-        weir_comm_ranks(b->comm), b->ahead, round_ms, (double)delays->sum_us * 1e-3, round_ms * FLOOR, b->ready);
+               "\"sums_queue\":%s,\"way_back_ms\":%g,\"floor_ms\":%g,\"ready\":%u"
+             : "pipeline   %u ranks, %u batches ahead; rounds of %g ms, of sums %g ms%s; way back %g ms; floor "
+               "%g ms; at least %u batches ready when an epoch began\n",
+        weir_comm_ranks(b->comm), b->ahead, round_ms, (double)at->delays.sum_us * 1e-3, queue,
+        (double)at->compute_us * 1e-3, round_ms * FLOOR, b->ready);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         weir_buf_printf(&out, json ? ",\"%s_ms\":%.6g" : "             %-36s %9.3f ms\n",
                         json ? columns[i].key : columns[i].name, (double)columns[i].us * scale);
@@ -128,7 +143,12 @@ static weir_err print(const weir_cli *cli, const bench *b, const weir_comm_delay
 }
 
 static weir_err run(weir_cli *cli) {
-    static const weir_comm_delays delays[] = {{0, 0}, {20000, 0}, {60000, 0}, {20000, 20000}};
+    static const setting settings[] = {{{0}, COMPUTE_US},
+                                       {{20000, 0, false}, COMPUTE_US},
+                                       {{60000, 0, false}, COMPUTE_US},
+                                       {{20000, 20000, false}, COMPUTE_US},
+                                       {{0, 3000, true}, 0},
+                                       {{0, 3000, true}, COMPUTE_US}};
     static bench b;
     uint64_t rounds = 1, ahead = weir_train_defaults().ahead;
     b.quick = weir_bench_quick(cli);
@@ -139,10 +159,10 @@ static weir_err run(weir_cli *cli) {
     b.ahead = (uint32_t)ahead;
     if (!err) err = weir_train_world_open(b.quick ? QUICK_PAYS : PAYS, &b.comm, &b.snapshot);
     for (uint64_t round = 0; !err && round < rounds; round++)
-        for (size_t i = 0; !err && i < sizeof delays / sizeof *delays; i++) {
+        for (size_t i = 0; !err && i < sizeof settings / sizeof *settings; i++) {
             uint64_t batches;
-            err = train(&b, &delays[i], &batches);
-            if (!err) err = print(cli, &b, &delays[i], batches);
+            err = train(&b, &settings[i], &batches);
+            if (!err) err = print(cli, &b, &settings[i], batches);
         }
     if (err && b.comm) err = weir_comm_fail(b.comm, err);
     weir_snapshot_close(b.snapshot);

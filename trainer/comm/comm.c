@@ -41,7 +41,8 @@ struct weir_comm {
     uint32_t sum_count;
     bool alone; /* MPI was not started */
     weir_comm_delays delays;
-    int64_t silent_us; /* of another rank, before that is said */
+    int64_t link_free_us; /* of delays.sums_queue: when the last of its sums will have gone over */
+    int64_t silent_us;    /* of another rank, before that is said */
     weir_comm_traffic traffic;
 };
 
@@ -238,6 +239,12 @@ void weir_comm_sum_doubles_begin(weir_comm *comm, double *numbers, size_t count)
     comm_sum_begin(comm, numbers, count, MPI_DOUBLE, sizeof *numbers);
 }
 
+/* When a sum that would have ended now ends. */
+static int64_t comm_sum_delayed(weir_comm *comm, int64_t now_us) {
+    int64_t from_us = comm->delays.sums_queue && comm->link_free_us > now_us ? comm->link_free_us : now_us;
+    return comm->link_free_us = from_us + comm->delays.sum_us;
+}
+
 uint32_t weir_comm_sums_look(weir_comm *comm) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < comm->sum_count; i++) {
@@ -246,7 +253,7 @@ uint32_t weir_comm_sums_look(weir_comm *comm) {
         if (!ended) MPI_Test(&sum->request, &ended, MPI_STATUS_IGNORE);
         if (ended && comm->delays.sum_us > 0) {
             int64_t now_us = weir_clock_mono_us(weir_clock_system());
-            if (!sum->until_us) sum->until_us = now_us + comm->delays.sum_us;
+            if (!sum->until_us) sum->until_us = comm_sum_delayed(comm, now_us);
             ended = sum->until_us <= now_us;
         }
         if (!ended) comm->sums[left++] = *sum;

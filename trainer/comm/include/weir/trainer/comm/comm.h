@@ -19,6 +19,7 @@
 #ifndef WEIR_TRAINER_COMM_COMM_H
 #define WEIR_TRAINER_COMM_COMM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,7 @@ void weir_comm_channel_close(weir_comm *channel); /* NULL is allowed */
  * barriers are not delayed. A plain value. */
 typedef struct weir_comm_delays {
     int64_t exchange_us, sum_us;
+    bool sums_queue; /* one sum of a channel takes that long after the other: each fills the network */
 } weir_comm_delays;
 /* Of this channel, and of those that are made of it afterwards.  [main] */
 void weir_comm_delay(weir_comm *comm, const weir_comm_delays *delays);
