@@ -184,34 +184,78 @@ static weir_err cut_order_by_degree(const weir_metis_graph *graph, uint32_t **or
     return WEIR_OK;
 }
 
+/* Ends of parts lie where a weight has had its share of all so far, so that what is rounded in one part is made up for
+ * in the next. Each part gets some vertex. *fitp: each vertex has some weight, and the last part is not above twice
+ * what it may have; else this is no beginning. */
+static void cut_fill_in_order(const weir_metis_graph *graph, const cut_limits *limits, const uint32_t *order,
+                              int32_t *part_of, bool *fitp) {
+    const uint32_t constraints = limits->constraints, parts = limits->parts;
+    const uint64_t n = graph->vertices;
+    double total[WEIR_METIS_CONSTRAINTS_MAX] = {0}, filled[WEIR_METIS_CONSTRAINTS_MAX] = {0};
+    double last[WEIR_METIS_CONSTRAINTS_MAX] = {0}; /* where the part at hand began */
+    uint32_t part = 0;
+    for (uint64_t i = 0; i < n * constraints; i++)
+        total[i % constraints] += (double)graph->vertex_weights[i];
+    *fitp = true;
+    for (uint64_t i = 0, begin = 0; i < n; i++) {
+        const int64_t *weights = graph->vertex_weights + (uint64_t)order[i] * constraints;
+        bool weighs = false, full = n - i <= parts - 1 - part; /* as many vertices are left as parts */
+        for (uint32_t c = 0; c < constraints; c++) {
+            weighs = weighs || weights[c];
+            full = full || (weights[c] && filled[c] + (double)weights[c] > total[c] * (part + 1) / parts);
+        }
+        *fitp = *fitp && weighs;
+        if (full && i > begin && part + 1 < parts) {
+            part++;
+            begin = i;
+            memcpy(last, filled, sizeof last);
+        }
+        for (uint32_t c = 0; c < constraints; c++)
+            filled[c] += (double)weights[c];
+        part_of[order[i]] = (int32_t)part;
+    }
+    for (uint32_t c = 0; c < constraints; c++)
+        *fitp = *fitp && filled[c] - last[c] <= 2 * (double)limits->most[c];
+}
+
 /* One part after the other is filled, hubs first. In a graph of hubs most edges are between these, and who looks for
- * clusters spreads them over all parts: each has followers that know nobody else. Where hubs may lie together, that is,
- * where degrees have no share, this alone cuts a third of what clusters do. */
+ * clusters spreads them over all parts: each has followers that know nobody else. */
 static weir_err cut_try_hubs(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
                              int32_t *tried, cut_found *best, int32_t *part_of) {
-    int64_t loads[WEIR_METIS_CONSTRAINTS_MAX] = {0};
     uint32_t *order = NULL;
-    int32_t part = 0;
+    bool fit = false;
     weir_err err = cut_order_by_degree(graph, &order);
-    for (uint64_t i = 0; !err && i < graph->vertices; i++) {
-        const int64_t *weights = graph->vertex_weights + (uint64_t)order[i] * limits->constraints;
-        bool full = false;
-        for (uint32_t c = 0; c < limits->constraints; c++)
-            full = full || (weights[c] && (double)(loads[c] + weights[c]) > ceil(limits->share[c]));
-        if (full && part + 1 < (int32_t)limits->parts) {
-            part++;
-            memset(loads, 0, sizeof loads);
-        }
-        for (uint32_t c = 0; c < limits->constraints; c++)
-            loads[c] += weights[c];
-        tried[order[i]] = part;
-    }
+    if (!err) cut_fill_in_order(graph, limits, order, tried, &fit);
     weir_free(order);
-    for (uint32_t c = 0; !err && c < limits->constraints; c++)
-        if (loads[c] > 2 * limits->most[c]) return WEIR_OK; /* the last part has what is left: too much to be mended */
-    if (err || weir_cut_weight_between(graph, tried) >= best->cut) return err;
+    if (err || !fit || weir_cut_weight_between(graph, tried) >= best->cut) return err;
     err = cut_cycle(graph, limits, opts, true, opts->seed, tried);
     return err ? err : cut_keep_better(graph, limits, tried, best, part_of);
+}
+
+/* A part that has nothing gets the vertex of the lowest degree out of one that has several: what is cut, and what is
+ * above the limits, says nothing against an empty part. */
+static weir_err cut_fill_empty(const weir_metis_graph *graph, uint32_t parts, int32_t *part_of) {
+    uint64_t *count = weir_calloc(parts, sizeof *count);
+    if (!count) return WEIR_NOMEM("while cutting into %u parts", parts);
+    for (uint64_t v = 0; v < graph->vertices; v++)
+        count[part_of[v]]++;
+    for (uint32_t part = 0; part < parts; part++) {
+        int64_t lowest = INT64_MAX;
+        uint64_t found = 0;
+        if (count[part]) continue;
+        for (uint64_t v = 0; v < graph->vertices; v++) {
+            const int64_t degree = graph->indptr[v + 1] - graph->indptr[v];
+            if (count[part_of[v]] < 2 || degree >= lowest) continue;
+            lowest = degree;
+            found = v;
+        }
+        WEIR_ASSERT(lowest < INT64_MAX); /* there are more vertices than parts */
+        count[part_of[found]]--;
+        count[part]++;
+        part_of[found] = (int32_t)part;
+    }
+    weir_free(count);
+    return WEIR_OK;
 }
 
 weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits, const weir_cut_opts *opts,
@@ -240,5 +284,5 @@ weir_err weir_cut_solve(const weir_metis_graph *graph, const cut_limits *limits,
         if (!err) err = cut_keep_better(graph, limits, tried, &best, part_of);
     }
     weir_free(tried);
-    return err;
+    return err ? err : cut_fill_empty(graph, limits->parts, part_of);
 }

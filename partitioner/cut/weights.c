@@ -78,7 +78,7 @@ weir_err weir_cut_limits_of(const weir_metis_graph *graph, uint32_t parts, const
 
 /* --- for METIS --------------------------------------------------------------------------------------------------- */
 
-/* METIS adds weights up in integers that may have 32 bits. */
+/* METIS adds weights up in integers that may have 32 bits; twice that fits, too. */
 #define WEIGHTS_METIS_SUM 1e9
 
 /* Those of edges, so much smaller that their sum fits, and at least 1; *scaledp stays NULL where it does. */
@@ -96,18 +96,24 @@ static weir_err weights_of_edges(const weir_metis_graph *graph, uint32_t **scale
     return WEIR_OK;
 }
 
-/* What a vertex has of all weights together, as shares of a part. NULL: no memory. */
+static double weights_in_shares(const weir_metis_graph *graph, const cut_limits *limits, uint64_t v) {
+    double sum = 0;
+    for (uint32_t c = 0; c < limits->constraints; c++) {
+        if (limits->share[c] > 0) sum += (double)graph->vertex_weights[v * graph->constraints + c] / limits->share[c];
+    }
+    return sum;
+}
+
+/* What a vertex has of all weights together, as shares of a part. A machine that has what is above a share by itself
+ * has more than its parts' shares. NULL: no memory. */
 static int64_t *weights_of_sum(const weir_metis_graph *graph, const cut_limits *limits) {
     int64_t *sums = weir_calloc(graph->vertices + 1, sizeof *sums);
-    double unit = WEIGHTS_METIS_SUM / limits->parts / limits->constraints;
-    for (uint64_t v = 0; sums && v < graph->vertices; v++) {
-        double sum = 0;
-        for (uint32_t c = 0; c < limits->constraints; c++) {
-            if (limits->share[c] > 0)
-                sum += (double)graph->vertex_weights[v * graph->constraints + c] / limits->share[c];
-        }
-        sums[v] = (int64_t)(sum * unit);
-    }
+    double total = 0, unit = WEIGHTS_METIS_SUM / limits->parts / limits->constraints;
+    for (uint64_t v = 0; sums && v < graph->vertices; v++)
+        total += weights_in_shares(graph, limits, v);
+    if (total * unit > 2 * WEIGHTS_METIS_SUM) unit = WEIGHTS_METIS_SUM / total;
+    for (uint64_t v = 0; sums && v < graph->vertices; v++)
+        sums[v] = (int64_t)(weights_in_shares(graph, limits, v) * unit);
     return sums;
 }
 
@@ -115,7 +121,11 @@ static int64_t *weights_of_sum(const weir_metis_graph *graph, const cut_limits *
 static int64_t *weights_of_all(const weir_metis_graph *graph, const cut_limits *limits) {
     int64_t *all = weir_calloc(graph->vertices * graph->constraints + 1, sizeof *all);
     for (uint32_t c = 0; all && c < graph->constraints; c++) {
-        double sum = limits->share[c] * limits->parts, scale = sum > WEIGHTS_METIS_SUM ? WEIGHTS_METIS_SUM / sum : 1;
+        double sum = limits->share[c] * limits->parts, here = 0;
+        for (uint64_t i = c; i < graph->vertices * graph->constraints; i += graph->constraints)
+            here += (double)graph->vertex_weights[i];
+        if (here > 2 * sum) sum = here;
+        const double scale = sum > WEIGHTS_METIS_SUM ? WEIGHTS_METIS_SUM / sum : 1;
         for (uint64_t i = c; i < graph->vertices * graph->constraints; i += graph->constraints)
             all[i] = scale < 1 ? (int64_t)((double)graph->vertex_weights[i] * scale) : graph->vertex_weights[i];
     }

@@ -406,22 +406,27 @@ static int by_degree(const void *a, const void *b) {
     return -by_ends(a, b);
 }
 
+/* R-MAT of 2^bits vertices. */
+static void hubs(world *w, uint64_t stream, unsigned bits, size_t edges) {
+    world_open(w, stream, edges);
+    for (size_t i = 0; i < edges; i++) {
+        uint64_t a = 0, b = 0;
+        for (unsigned bit = 0; bit < bits; bit++) {
+            const uint64_t quadrant = below(w, 100);
+            a |= (uint64_t)(quadrant >= 76) << bit;
+            b |= (uint64_t)((quadrant >= 57 && quadrant < 76) || quadrant >= 95) << bit;
+        }
+        add_edge(w, a, b);
+    }
+}
+
 /* What a few lines would do: vertices by degree, an equal number in each part. Of a graph of hubs that cuts less than
  * any search for clusters, and neither METIS on the whole graph nor clusters in little memory may be worse. */
 static void hubs_lie_together(void **state) {
     (void)state;
     const uint64_t n = 1u << 12;
     world w;
-    world_open(&w, 11, 40000);
-    for (size_t i = 0; i < 40000; i++) { /* R-MAT */
-        uint64_t a = 0, b = 0;
-        for (unsigned bit = 0; bit < 12; bit++) {
-            const uint64_t quadrant = below(&w, 100);
-            a |= (uint64_t)(quadrant >= 76) << bit;
-            b |= (uint64_t)((quadrant >= 57 && quadrant < 76) || quadrant >= 95) << bit;
-        }
-        add_edge(&w, a, b);
-    }
+    hubs(&w, 11, 12, 40000);
     world_link(&w, n, 1, 1);
     pair *order = calloc(n, sizeof *order);
     int32_t *filled = calloc(n, sizeof *filled);
@@ -443,6 +448,37 @@ static void hubs_lie_together(void **state) {
     free(order);
     free(filled);
     world_close(&w);
+}
+
+/* Parts that no number divides, weights that few vertices have or none, and a hub above a share: to lie together must
+ * not go so far that a part has nothing. */
+static void hubs_leave_no_part_empty(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t vertices;
+        uint32_t parts, machines;
+    } cuts[] = {{130, 64, 1}, {1000, 64, 1}, {1000, 60, 4}, {1000, 7, 1}, {1000, 2, 1}};
+    for (unsigned i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        for (unsigned kind = 0; kind < 4; kind++) {                /* alike; a few only; none; one above a share */
+            const unsigned bits = cuts[i].vertices == 130 ? 7 : 9; /* who is beyond them knows nobody */
+            const uint64_t n = cuts[i].vertices;
+            world w;
+            hubs(&w, 12 + i, bits, 4000);
+            world_link(&w, n, 2, 1);
+            for (uint64_t v = 0; v < n; v++)
+                w.vertex_weights[2 * v + 1] = kind == 1 ? v % 37 == 0 : kind == 2 ? 0 : kind == 3 && v == 0 ? 5000 : 1;
+            for (uint64_t memory = 0; memory < 2; memory++) {
+                bool there[64] = {false};
+                int32_t *part_of = parts_of(&w, cuts[i].parts, cuts[i].machines, memory);
+                for (uint64_t v = 0; v < n; v++)
+                    there[part_of[v]] = true;
+                for (uint32_t p = 0; p < cuts[i].parts; p++)
+                    if (!there[p]) fail_msg("cut %u, kind %u: part %u of %u is empty", i, kind, p, cuts[i].parts);
+                free(part_of);
+            }
+            world_close(&w);
+        }
+    }
 }
 
 static void lonely_vertices_are_shared_out(void **state) {
@@ -685,7 +721,7 @@ WEIR_TESTS(WEIR_CASE(quick_is_never_better), WEIR_CASE(never_worse_than_metis), 
            WEIR_CASE(weights_past_32_bits_are_cut), WEIR_CASE(sums_past_32_bits_are_cut),
            WEIR_CASE(little_memory_finds_the_clusters), WEIR_CASE(machines_have_parts_one_after_the_other),
            WEIR_CASE(a_star_has_its_hub_in_the_least_possible), WEIR_CASE(hubs_have_parts_of_their_own),
-           WEIR_CASE(hubs_lie_together), WEIR_CASE(lonely_vertices_are_shared_out),
+           WEIR_CASE(hubs_lie_together), WEIR_CASE(hubs_leave_no_part_empty), WEIR_CASE(lonely_vertices_are_shared_out),
            WEIR_CASE(as_many_parts_as_vertices), WEIR_CASE(nothing_is_below_the_least),
            WEIR_CASE(new_vertices_are_placed_as_the_formula_says), WEIR_CASE(a_placed_vertex_finds_its_cluster),
            WEIR_CASE(every_allocation_may_fail))
