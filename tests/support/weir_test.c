@@ -307,9 +307,10 @@ const char *weir_test_program(void) {
     static char path[PATH_MAX];
     const char *given = getenv("WEIR_PROGRAM");
     if (given && *given) return given;
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "/../../bin/weir");
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "/../bin/weir");
     if (length < 0) die("/proc/self/exe");
-    strcpy(path + length, "/../../bin/weir"); /* BUILD/tests/this and BUILD/bin/weir */
+    path[length] = 0;
+    strcpy(strrchr(path, '/'), "/../bin/weir"); /* BUILD/tests/this and BUILD/bin/weir */
     char resolved[PATH_MAX];
     if (!realpath(path, resolved)) fail_msg("there is no %s; build `weir`, or set WEIR_PROGRAM to its path", path);
     return strcpy(path, resolved);
