@@ -325,7 +325,9 @@ static void much_becomes_several_files(void **state) {
     }
     weir_engine_stats_get(w.engine, &stats);
     assert_true(stats.live_bytes > FILE_BYTES);
-    assert_in_range(stats.live_files, stats.live_bytes / FILE_BYTES + 1, stats.live_bytes / FILE_BYTES + 2);
+    /* A file is larger by what stands at its end: of a few files that may add up to what is missing in the last one. */
+    assert_in_range(stats.live_files, stats.live_bytes / FILE_BYTES, stats.live_bytes / FILE_BYTES + 2);
+    assert_true(stats.live_files > 1);
     is_as_written(&w);
     world_close(&w);
 }
