@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
@@ -21,6 +22,9 @@
 /* A bit a position costs no branch that is guessed wrong, but a walk over the words of the window at the end. */
 #define LINEAR_PICKS_MAX  32u
 #define LINEAR_WINDOW_MIN 513u
+#define RANKED_PICKS_MAX  16u /* in windows of LINEAR_WINDOW_MIN one time in five some are equal */
+
+typedef int32_t draw_four __attribute__((vector_size(16)));
 
 weir_err weir_draw_open(weir_draw *draw, uint32_t window, uint32_t k_max) {
     draw->bits = weir_calloc(window / 64 + 1, sizeof *draw->bits);
@@ -65,20 +69,57 @@ static uint32_t draw_drain(weir_draw *draw, uint32_t n, uint32_t *picks) {
 
 /* --- uniform ------------------------------------------------------------------------------------------------------ */
 
-static void draw_floyd_linear(weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
-    for (uint32_t count = 0, j = n - k; j < n; j++, count++) {
-        uint32_t t = weir_rng_lane_below(stream, j + 1); /* SAMPLE-P1: j itself too */
+/* drawn: t of each j, in their order. */
+static void draw_floyd_linear(const int32_t *drawn, uint32_t n, uint32_t k, uint32_t *picks) {
+    for (uint32_t count = 0; count < k; count++) {
+        const uint32_t t = (uint32_t)drawn[count];
         uint32_t at = count;
         while (at > 0 && picks[at - 1] > t)
             at--;
         if (at > 0 && picks[at - 1] == t) {
-            picks[count] = j;
+            picks[count] = n - k + count;
             continue;
         }
         for (uint32_t i = count; i > at; i--)
             picks[i] = picks[i - 1];
         picks[at] = t;
     }
+}
+
+/* Of few picks each goes where as many are smaller. All are compared with all, side by side: where they belong cannot
+ * be guessed, and a wrong guess costs more than the comparisons. false: some are equal, and nothing is written. */
+__attribute__((always_inline)) static inline bool draw_ranked(const int32_t *drawn, uint32_t k, uint32_t fours,
+                                                              uint32_t *picks) {
+    draw_four of[RANKED_PICKS_MAX / 4], ranks[RANKED_PICKS_MAX / 4] = {{0}};
+    int32_t rank[RANKED_PICKS_MAX];
+    uint32_t sum = 0;
+    memcpy(of, drawn, fours * sizeof *of);
+    for (uint32_t i = 0; i < k; i++) {
+        const draw_four one = {drawn[i], drawn[i], drawn[i], drawn[i]};
+        for (uint32_t f = 0; f < fours; f++)
+            ranks[f] -= of[f] > one; /* true is -1 */
+    }
+    memcpy(rank, ranks, fours * sizeof *ranks);
+    for (uint32_t i = 0; i < k; i++)
+        sum += (uint32_t)rank[i];
+    if (sum != k * (k - 1) / 2) return false;
+    for (uint32_t i = 0; i < k; i++)
+        picks[rank[i]] = (uint32_t)drawn[i];
+    return true;
+}
+
+/* Where no two are equal, none makes way for its j. */
+static void draw_floyd_few(weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
+    int32_t drawn[LINEAR_PICKS_MAX];
+    WEIR_ASSERT(k <= LINEAR_PICKS_MAX && n <= INT32_MAX);
+    for (uint32_t i = 0; i < RANKED_PICKS_MAX; i++)
+        drawn[i] = INT32_MAX; /* behind all */
+    for (uint32_t i = 0; i < k; i++)
+        drawn[i] = (int32_t)weir_rng_lane_below(stream, n - k + i + 1); /* SAMPLE-P1: j itself too */
+    bool ranked = k <= 8    ? draw_ranked(drawn, k, 2, picks)
+                  : k <= 12 ? draw_ranked(drawn, k, 3, picks)
+                            : k <= RANKED_PICKS_MAX && draw_ranked(drawn, k, 4, picks);
+    if (!ranked) draw_floyd_linear(drawn, n, k, picks);
 }
 
 static void draw_floyd_bits(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
@@ -94,7 +135,7 @@ static void draw_floyd_bits(weir_draw *draw, weir_rng_lane *stream, uint32_t n, 
 uint32_t weir_draw_uniform(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     if (k >= n) return weir_draw_recent(n, k, picks);
     if (k <= LINEAR_PICKS_MAX && n >= LINEAR_WINDOW_MIN) {
-        draw_floyd_linear(stream, n, k, picks);
+        draw_floyd_few(stream, n, k, picks);
     } else {
         draw_floyd_bits(draw, stream, n, k, picks);
     }

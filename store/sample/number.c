@@ -17,9 +17,10 @@
 
 #include "sampler_private.h"
 
-#define GOLDEN    0x9E3779B97F4A7C15ull
-#define AHEAD     28u /* edges between the prefetch of a place and its use */
-#define NEAR_BITS 11u
+#define GOLDEN     0x9E3779B97F4A7C15ull
+#define AHEAD      28u /* edges between the prefetch of a place and its use          */
+#define NODE_AHEAD 10u /* the same of the node that is there: its place has come then */
+#define NEAR_BITS  11u
 
 /* The loops below are there for vertices of 64 bits and for those of 128: `wide` is a constant in each, and so are
  * `alone` (there is one group) and, where vertices have 64 bits, `per_time`. */
@@ -64,6 +65,13 @@ VARIANT uint64_t number_find(const numbering *n, weir_vertex vertex, uint64_t ha
 /* Asks for the place of what stands so many vertices ahead. */
 VARIANT void number_slot_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
     __builtin_prefetch(&n->slots[number_hash(weir_sample_vertex_at(vertices, index, wide), wide) >> n->shift], 1);
+}
+
+/* Asks for the vertex of the node that stands in such a place; what an earlier epoch has left there does no harm. */
+VARIANT void number_node_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
+    const uint64_t at = number_hash(weir_sample_vertex_at(vertices, index, wide), wide) >> n->shift;
+    const size_t bytes = wide ? sizeof(weir_vertex) : sizeof(uint64_t);
+    __builtin_prefetch((const char *)n->block->vertices + n->slots[at].node * bytes);
 }
 
 /* Most of a table for the worst of trees is never used, and no memory is taken for that. */
@@ -148,7 +156,10 @@ VARIANT void number_lane_run(numbering *whole, number_lane *l, uint32_t group, b
     const uint32_t end = l->offsets[l->stop], edges = n.ahead ? l->edges : 0;
     uint32_t nodes = n.block->view.nodes, rows = n.rows;
     for (uint32_t e = l->offsets[l->parent]; e < end; e++) {
-        if (e + AHEAD < edges) number_slot_ahead(&n, neighbors, e + AHEAD, wide);
+        if (e + AHEAD < edges) {
+            number_slot_ahead(&n, neighbors, e + AHEAD, wide);
+            number_node_ahead(&n, neighbors, e + NODE_AHEAD, wide);
+        }
         const weir_vertex vertex = weir_sample_vertex_at(neighbors, e, wide);
         const uint64_t hash = number_hash(vertex, wide), at = number_find(&n, vertex, hash, wide);
         const bool met = number_taken(&n, at);

@@ -490,6 +490,54 @@ static void rows_where_all_targets_have_one_time(void **state) {
     }
 }
 
+static void same_block(const weir_block_view *a, const weir_block_view *b) {
+    assert_true(a->nodes == b->nodes && a->inputs == b->inputs);
+    for (uint32_t n = 0; n < a->nodes; n++)
+        assert_true(vertex_at(a, n) == vertex_at(b, n) && a->input_of[n] == b->input_of[n]);
+    for (uint32_t s = 0; s < STEPS; s++) {
+        assert_int_equal(a->edges[s].count, b->edges[s].count);
+        assert_memory_equal(a->edges[s].children, b->edges[s].children, a->edges[s].count * sizeof(uint32_t));
+    }
+}
+
+static void no_vertex_twice_in_a_range(const weir_block_view *view) {
+    for (uint32_t i = view->types; i < (view->hops + 1) * view->types; i++) { /* behind the targets */
+        bool there[VERTICES] = {false};
+        for (uint32_t n = view->ranges[i].begin; n < view->ranges[i].end; n++) {
+            assert_false(there[vertex_at(view, n)]);
+            there[vertex_at(view, n)] = true;
+        }
+    }
+}
+
+/* The table of vertices is kept from batch to batch: what an earlier one left there is no node of this one. */
+static void a_batch_does_not_depend_on_those_before(void **state) {
+    (void)state;
+    for (unsigned round = 0; round < 24; round++) {
+        shared_world w;
+        shared_world_open(&w, round % 3 ? drawn : decided, round % 2, round);
+        choose_targets(&w);
+        for (uint32_t i = 0; i < w.count; i++)
+            w.targets[i].before_us = 1 + round % TIMES_US;
+        for (unsigned batch = 0; batch < 6; batch++) {
+            weir_sampler *fresh = sampler_of(&w, true, false);
+            weir_block *block;
+            const uint32_t count = batch % 2 ? w.count : 1 + (uint32_t)weir_rng_below(&w.rng, w.count);
+            assert_ok(weir_block_open(fresh, &block));
+            assert_ok(weir_sample(w.sampler, w.targets, count, w.block));
+            assert_ok(weir_sample(fresh, w.targets, count, block));
+            no_vertex_twice_in_a_range(weir_block_look(w.block));
+            weir_block_inputs(w.sampler, w.block, false);
+            weir_block_inputs(fresh, block, false);
+            rows_are_what_nodes_ask_for(weir_block_look(w.block), false);
+            same_block(weir_block_look(w.block), weir_block_look(block));
+            weir_block_close(block);
+            weir_sampler_close(fresh);
+        }
+        shared_world_close(&w);
+    }
+}
+
 /* --- groups ------------------------------------------------------------------------------------------------------- */
 
 /* By rank of their time, over all types: so one time is one group, and groups rise within each type. */
@@ -517,4 +565,4 @@ static void groups_are_the_ranks_of_times(void **state) {
 WEIR_TESTS(WEIR_CASE(p3_nodes_are_those_of_frontiers_that_each_time_shares),
            WEIR_CASE(p3_p2_a_target_sees_the_same_in_any_company), WEIR_CASE(p3_by_ids_as_by_indices),
            WEIR_CASE(rows_are_the_distinct_vertices_of_each_time), WEIR_CASE(rows_where_all_targets_have_one_time),
-           WEIR_CASE(groups_are_the_ranks_of_times))
+           WEIR_CASE(a_batch_does_not_depend_on_those_before), WEIR_CASE(groups_are_the_ranks_of_times))
