@@ -19,10 +19,11 @@
 #include <weir/store/base/alloc.h>
 #include <weir/store/base/assert.h>
 
-/* A bit a position costs no branch that is guessed wrong, but a walk over the words of the window at the end. */
-#define LINEAR_PICKS_MAX  32u
-#define LINEAR_WINDOW_MIN 513u
-#define RANKED_PICKS_MAX  16u /* in windows of LINEAR_WINDOW_MIN one time in five some are equal */
+/* How uniform picks are put in order: few of a wide window by comparing them with each other; others by a bit for each,
+ * which takes a walk over the words of the window at the end. */
+#define FEW_PICKS_MAX    32u
+#define WIDE_WINDOW_MIN  513u
+#define RANKED_PICKS_MAX 16u /* of more, two are equal too often: of 16 out of WIDE_WINDOW_MIN one time in five */
 
 typedef int32_t draw_four __attribute__((vector_size(16)));
 
@@ -86,8 +87,8 @@ static void draw_floyd_linear(const int32_t *drawn, uint32_t n, uint32_t k, uint
     }
 }
 
-/* Of few picks each goes where as many are smaller. All are compared with all, side by side: where they belong cannot
- * be guessed, and a wrong guess costs more than the comparisons. false: some are equal, and nothing is written. */
+/* A pick's rank is the number of picks below it. All pairs are compared, without branches: sorting by insertion
+ * mispredicts one at nearly every pick. false: some picks are equal, and nothing is written. */
 __attribute__((always_inline)) static inline bool draw_ranked(const int32_t *drawn, uint32_t k, uint32_t fours,
                                                               uint32_t *picks) {
     draw_four of[RANKED_PICKS_MAX / 4], ranks[RANKED_PICKS_MAX / 4] = {{0}};
@@ -96,6 +97,7 @@ __attribute__((always_inline)) static inline bool draw_ranked(const int32_t *dra
     memcpy(of, drawn, fours * sizeof *of);
     for (uint32_t i = 0; i < k; i++) {
         const draw_four one = {drawn[i], drawn[i], drawn[i], drawn[i]};
+#pragma GCC unroll 4
         for (uint32_t f = 0; f < fours; f++)
             ranks[f] -= of[f] > one; /* true is -1 */
     }
@@ -108,17 +110,21 @@ __attribute__((always_inline)) static inline bool draw_ranked(const int32_t *dra
     return true;
 }
 
-/* Where no two are equal, none makes way for its j. */
+/* If all draws differ, Floyd's method keeps them all, and only sorting is left. */
 static void draw_floyd_few(weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
-    int32_t drawn[LINEAR_PICKS_MAX];
-    WEIR_ASSERT(k <= LINEAR_PICKS_MAX && n <= INT32_MAX);
+    int32_t drawn[FEW_PICKS_MAX];
+    bool ranked = false;
+    WEIR_ASSERT(k <= FEW_PICKS_MAX && n <= INT32_MAX);
     for (uint32_t i = 0; i < RANKED_PICKS_MAX; i++)
-        drawn[i] = INT32_MAX; /* behind all */
+        drawn[i] = INT32_MAX; /* above all picks */
     for (uint32_t i = 0; i < k; i++)
         drawn[i] = (int32_t)weir_rng_lane_below(stream, n - k + i + 1); /* SAMPLE-P1: j itself too */
-    bool ranked = k <= 8    ? draw_ranked(drawn, k, 2, picks)
-                  : k <= 12 ? draw_ranked(drawn, k, 3, picks)
-                            : k <= RANKED_PICKS_MAX && draw_ranked(drawn, k, 4, picks);
+    if (k <= 8)
+        ranked = draw_ranked(drawn, k, 2, picks);
+    else if (k <= 12)
+        ranked = draw_ranked(drawn, k, 3, picks);
+    else if (k <= RANKED_PICKS_MAX)
+        ranked = draw_ranked(drawn, k, 4, picks);
     if (!ranked) draw_floyd_linear(drawn, n, k, picks);
 }
 
@@ -134,7 +140,7 @@ static void draw_floyd_bits(weir_draw *draw, weir_rng_lane *stream, uint32_t n, 
 
 uint32_t weir_draw_uniform(weir_draw *draw, weir_rng_lane *stream, uint32_t n, uint32_t k, uint32_t *picks) {
     if (k >= n) return weir_draw_recent(n, k, picks);
-    if (k <= LINEAR_PICKS_MAX && n >= LINEAR_WINDOW_MIN) {
+    if (k <= FEW_PICKS_MAX && n >= WIDE_WINDOW_MIN) {
         draw_floyd_few(stream, n, k, picks);
     } else {
         draw_floyd_bits(draw, stream, n, k, picks);

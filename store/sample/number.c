@@ -18,9 +18,11 @@
 #include "sampler_private.h"
 
 #define GOLDEN     0x9E3779B97F4A7C15ull
-#define AHEAD      28u /* edges between the prefetch of a place and its use          */
-#define NODE_AHEAD 10u /* the same of the node that is there: its place has come then */
+#define AHEAD      28u /* edges between the prefetch of a slot and its use                           */
+#define NODE_AHEAD 10u /* between that of the slot's node and its use: the slot has arrived by then */
 #define NEAR_BITS  11u
+
+_Static_assert(NODE_AHEAD < AHEAD, "an edge AHEAD exists only if one NODE_AHEAD does");
 
 /* The loops below are there for vertices of 64 bits and for those of 128: `wide` is a constant in each, and so are
  * `alone` (there is one group) and, where vertices have 64 bits, `per_time`. */
@@ -67,7 +69,8 @@ VARIANT void number_slot_ahead(const numbering *n, const void *vertices, size_t 
     __builtin_prefetch(&n->slots[number_hash(weir_sample_vertex_at(vertices, index, wide), wide) >> n->shift], 1);
 }
 
-/* Asks for the vertex of the node that stands in such a place; what an earlier epoch has left there does no harm. */
+/* Prefetches the vertex of the slot's node. What an earlier epoch has left there is below plan.nodes_max, too, so the
+ * address is inside the array. */
 VARIANT void number_node_ahead(const numbering *n, const void *vertices, size_t index, bool wide) {
     const uint64_t at = number_hash(weir_sample_vertex_at(vertices, index, wide), wide) >> n->shift;
     const size_t bytes = wide ? sizeof(weir_vertex) : sizeof(uint64_t);

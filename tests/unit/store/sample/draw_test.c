@@ -43,28 +43,29 @@ static void p1_uniform_picks_are_those_of_floyd(void **state) {
     (void)state;
     weir_rng rng = weir_rng_stream(weir_test_seed(), 31, 0);
     weir_draw draw;
-    uint32_t equal[2] = {0};
+    uint32_t equal[3] = {0}; /* by way of drawing: by rank, by insertion, by bits */
     assert_ok(weir_draw_open(&draw, WINDOW, K_MAX));
     for (unsigned round = 0; round < weir_test_rounds(40000); round++) {
         uint32_t picks[K_MAX], expected[K_MAX];
-        const uint32_t k = 1 + round % K_MAX, n = some_window(&rng, k);
+        const uint32_t k = round % (K_MAX + 1), n = some_window(&rng, k);
         const weir_rng stream = weir_rng_stream(weir_rng_u64(&rng), weir_rng_u64(&rng), 3);
         weir_rng one = stream;
         weir_rng_lane lane = {.rest = stream};
-        if (n <= k) continue;
-        equal[n > 512 && k <= 16] += naive(&one, n, k, expected);
+        equal[n < 513 || k > 32 ? 2 : k > 16] += naive(&one, n, k, expected);
         assert_int_equal(weir_draw_uniform(&draw, &lane, n, k, picks), k);
         assert_memory_equal(picks, expected, k * sizeof *picks);
         assert_int_equal(weir_rng_lane_u32(&lane), weir_rng_u32(&one)); /* as many numbers were taken */
     }
-    assert_true(equal[0] > 0 && equal[1] > 0);
+    assert_true(equal[0] > 0 && equal[1] > 0 && equal[2] > 0);
     weir_draw_close(&draw);
 }
 
-static void p1_of_all_all_are_picked(void **state) {
+static void p1_where_all_are_picked_none_is_drawn(void **state) {
     (void)state;
     weir_draw draw;
-    weir_rng_lane lane = {.rest = weir_rng_stream(1, 2, 3)};
+    const weir_rng stream = weir_rng_stream(1, 2, 3);
+    weir_rng_lane lane = {.rest = stream};
+    weir_rng untouched = stream;
     uint32_t picks[K_MAX];
     assert_ok(weir_draw_open(&draw, K_MAX, K_MAX));
     for (uint32_t n = 0; n <= K_MAX; n++) {
@@ -72,7 +73,8 @@ static void p1_of_all_all_are_picked(void **state) {
         for (uint32_t i = 0; i < n; i++)
             assert_int_equal(picks[i], i);
     }
+    assert_int_equal(weir_rng_lane_u32(&lane), weir_rng_u32(&untouched));
     weir_draw_close(&draw);
 }
 
-WEIR_TESTS(WEIR_CASE(p1_uniform_picks_are_those_of_floyd), WEIR_CASE(p1_of_all_all_are_picked))
+WEIR_TESTS(WEIR_CASE(p1_uniform_picks_are_those_of_floyd), WEIR_CASE(p1_where_all_are_picked_none_is_drawn))

@@ -493,15 +493,20 @@ static void rows_where_all_targets_have_one_time(void **state) {
 static void same_block(const weir_block_view *a, const weir_block_view *b) {
     assert_true(a->nodes == b->nodes && a->inputs == b->inputs);
     for (uint32_t n = 0; n < a->nodes; n++)
-        assert_true(vertex_at(a, n) == vertex_at(b, n) && a->input_of[n] == b->input_of[n]);
+        assert_true(vertex_at(a, n) == vertex_at(b, n) && a->groups[n] == b->groups[n] &&
+                    a->input_of[n] == b->input_of[n]);
+    assert_memory_equal(a->input_nodes, b->input_nodes, a->inputs * sizeof(uint32_t));
     for (uint32_t s = 0; s < STEPS; s++) {
         assert_int_equal(a->edges[s].count, b->edges[s].count);
         assert_memory_equal(a->edges[s].children, b->edges[s].children, a->edges[s].count * sizeof(uint32_t));
+        assert_memory_equal(a->edges[s].parents, b->edges[s].parents, a->edges[s].count * sizeof(uint32_t));
+        assert_memory_equal(a->edges[s].refs, b->edges[s].refs, a->edges[s].count * sizeof(uint64_t));
     }
 }
 
+/* Of one group, behind the targets. */
 static void no_vertex_twice_in_a_range(const weir_block_view *view) {
-    for (uint32_t i = view->types; i < (view->hops + 1) * view->types; i++) { /* behind the targets */
+    for (uint32_t i = view->types; i < (view->hops + 1) * view->types; i++) {
         bool there[VERTICES] = {false};
         for (uint32_t n = view->ranges[i].begin; n < view->ranges[i].end; n++) {
             assert_false(there[vertex_at(view, n)]);
@@ -517,7 +522,8 @@ static void a_batch_does_not_depend_on_those_before(void **state) {
         shared_world w;
         shared_world_open(&w, round % 3 ? drawn : decided, round % 2, round);
         choose_targets(&w);
-        for (uint32_t i = 0; i < w.count; i++)
+        const bool one_time = round % 4 != 3;
+        for (uint32_t i = 0; one_time && i < w.count; i++)
             w.targets[i].before_us = 1 + round % TIMES_US;
         for (unsigned batch = 0; batch < 6; batch++) {
             weir_sampler *fresh = sampler_of(&w, true, false);
@@ -526,7 +532,7 @@ static void a_batch_does_not_depend_on_those_before(void **state) {
             assert_ok(weir_block_open(fresh, &block));
             assert_ok(weir_sample(w.sampler, w.targets, count, w.block));
             assert_ok(weir_sample(fresh, w.targets, count, block));
-            no_vertex_twice_in_a_range(weir_block_look(w.block));
+            if (one_time) no_vertex_twice_in_a_range(weir_block_look(w.block));
             weir_block_inputs(w.sampler, w.block, false);
             weir_block_inputs(fresh, block, false);
             rows_are_what_nodes_ask_for(weir_block_look(w.block), false);
