@@ -18,7 +18,7 @@
 #include "emulator.h"
 #include "emulator_device.h"
 
-/* Names that are CUDA's. NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* Names that are CUDA's. NOLINTBEGIN(bugprone-reserved-identifier) */
 #define __global__
 #define __device__
 #define __host__
@@ -337,6 +337,6 @@ asm(".set memcpy, emu_memcpy\n.set memmove, emu_memmove\n.set memset, emu_memset
 #endif
 #endif
 
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 #endif /* WEIR_TEST_CUDA_RUNTIME_H */

@@ -104,7 +104,7 @@ template <typename Word, typename Change> inline auto atomically(volatile Word *
     EMU_ATOMIC_COMPARE_HOOK(type, __tsan_atomic##bits##_compare_exchange_strong)              \
     EMU_ATOMIC_COMPARE_HOOK(type, __tsan_atomic##bits##_compare_exchange_weak)
 
-/* Names that are the compiler's. NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* Names that are the compiler's. NOLINTBEGIN(bugprone-reserved-identifier) */
 extern "C" {
 
 void __tsan_init(void) {}
@@ -171,4 +171,4 @@ void *__tsan_memset(void *to, int value, size_t bytes) {
 }
 
 } /* extern "C" */
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTEND(bugprone-reserved-identifier) */
