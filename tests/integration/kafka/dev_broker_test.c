@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops/kafka as a user runs it: twice, side by side, with a stranger's process id, on a busy port, without Java. */
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "broker.h"
 
@@ -160,6 +161,25 @@ static void recycled_process_id(void **state) {
     expect(0, "stopped", "down");
 }
 
+/* It is still there when `up` looks, as one that was killed a moment ago may be, and ends while `up` waits. */
+static void one_that_ends_meanwhile_is_started_again(void **state) {
+    (void)state;
+    char address[64];
+    begin_running("meanwhile", address);
+    const pid_t broker = broker_pid(folder), killer = kill(broker, SIGSTOP) == 0 ? fork() : -1;
+    assert_true(killer >= 0);
+    if (killer == 0) {
+        usleep(1000000);
+        _exit(kill(broker, SIGKILL) != 0);
+    }
+    expect(0, address, "up");
+    int status;
+    assert_int_equal(waitpid(killer, &status, 0), killer);
+    assert_int_equal(status, 0);
+    assert_true(broker_pid(folder) != broker);
+    expect(0, "stopped", "down");
+}
+
 static void two_at_once_start_one(void **state) {
     (void)state;
     begin_installed("race");
@@ -275,6 +295,6 @@ static void altered_jars(void **state) {
 
 WEIR_BROKER_TESTS(broker_prepare, WEIR_CASE(wrong_usage), WEIR_CASE(nothing_runs), WEIR_CASE(up_twice_and_down_twice),
                   WEIR_CASE(topics), WEIR_CASE(busy_port), WEIR_CASE(recycled_process_id),
-                  WEIR_CASE(two_at_once_start_one), WEIR_CASE(refused_setting_is_named),
-                  WEIR_CASE(folder_of_somebody_else), WEIR_CASE(no_java), WEIR_CASE(no_maven), WEIR_CASE(no_network),
-                  WEIR_CASE(altered_jars))
+                  WEIR_CASE(one_that_ends_meanwhile_is_started_again), WEIR_CASE(two_at_once_start_one),
+                  WEIR_CASE(refused_setting_is_named), WEIR_CASE(folder_of_somebody_else), WEIR_CASE(no_java),
+                  WEIR_CASE(no_maven), WEIR_CASE(no_network), WEIR_CASE(altered_jars))
