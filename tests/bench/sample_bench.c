@@ -42,7 +42,7 @@ typedef struct run_context {
     const rmat *graph;
     uint64_t batches;
     uint32_t window;
-    bool shared, inputs, timed, apart;
+    bool shared, inputs, timed, apart, timeless;
     uint32_t moments; /* that targets have, where they are timed; 0: any */
     /* the bare loop's */
     uint32_t *level[HOPS + 1];
@@ -250,6 +250,11 @@ static weir_err handles_open(const run_context *c, uint64_t round, handles *h) {
                                    .vertices = g->vertices,
                                    .edges = g->edges,
                                    .newest_us = TIME_LAST_US - 1};
+    if (c->timeless) { /* all edges have newest_us */
+        h->csrs[0].neighbors = g->neighbors;
+        h->csrs[0].times = NULL;
+        h->csrs[0].edge_stride = 8;
+    }
     weir_err err = weir_sample_over_arrays(&arrays, &h->source);
     if (!err) err = weir_sampler_open(&opts, h->source, &h->sampler);
     if (!err) err = weir_block_open(h->sampler, &h->block);
@@ -402,11 +407,13 @@ weir_err weir_sample_bench_run(weir_cli *cli) {
     if (!err) err = rmat_open(&graph, (unsigned)scale);
     run_context bare = {.graph = &graph, .batches = batches}, last = bare;
     last.window = WEIR_WINDOW_MAX; /* as good as the whole list, which is what the bare loop draws from */
-    run_context timed = last, apart = last, shared = last, inputs = last, narrow = last, both, few, few_apart;
+    run_context timed = last, apart = last, shared = last, inputs = last, narrow = last, both, timeless, few, few_apart;
     timed.timed = apart.timed = inputs.timed = narrow.timed = true;
     apart.apart = shared.shared = inputs.inputs = true;
     both = shared;
     both.inputs = true;
+    timeless = both;
+    timeless.timeless = true;
     narrow.window = WEIR_SAMPLE_WINDOW;
     few_apart = inputs;
     few_apart.moments = MOMENTS;
@@ -422,6 +429,7 @@ weir_err weir_sample_bench_run(weir_cli *cli) {
         {"the same, and distinct input rows", "M edges/s", 1e-6, limit, run_sampler, &inputs},
         {"targets at the last moment share nodes", "M edges/s", 1e-6, limit, run_sampler, &shared},
         {"the same, and distinct input rows of them", "M edges/s", 1e-6, limit, run_sampler, &both},
+        {"the same of a graph without times", "M edges/s", 1e-6, limit, run_sampler, &timeless},
         {"targets at 49 moments, and input rows", "M edges/s", 1e-6, limit, run_sampler, &few_apart},
         {"those of one moment share nodes, and rows", "M edges/s", 1e-6, limit, run_sampler, &few},
     };
