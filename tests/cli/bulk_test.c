@@ -121,8 +121,9 @@ static void files_have_a_row_a_vertex(void **state) {
     cli_must(SCORE " --out s.csv && head -1 s.csv && wc -l < s.csv", "^s.csv: 400 scores of p\nkey,time,score,");
     cli_must("grep -c '^\"p, \"\"q\"\" ' s.csv", "^8$");
     cli_must(SCORE " --from 1970-01-01T00:30:00Z --to 1970-01-01T00:31:10Z --out few.csv", "^few.csv: 10 scores of p$");
-    cli_must(SCORE " --as-of 1970-01-01T00:31:10Z --out then.csv && cut -d, -f2 then.csv | tail -1",
-             "^1970-01-01T00:31:10.000000Z$");
+    cli_must(SCORE " --as-of 1970-01-01T00:31:10Z --out then.csv && tail -n +2 then.csv | grep -v '\"' | "
+                   "cut -d, -f2 | sort -u | tr '\n' ' '",
+             "^1970-01-01T00:31:10.000000Z $");
     cli_must(EMBED " --out v && ls v | tr '\n' ' '", "^a.keys.csv a.npy p.keys.csv p.npy $");
     cli_must("tail -n +2 v/a.keys.csv | wc -l && head -c 128 v/a.npy | tr -d '\\0'",
              "^23\n.*'descr': '<f4', 'fortran_order': False, 'shape': \\(23, 8\\)");
