@@ -134,6 +134,9 @@ static weir_target target_of(parity *p, weir_vertex payment) {
         for (int64_t at = e->indptr[index]; !target.event && at < e->indptr[index + 1]; at++)
             if (e->times[at] == target.before_us) target.event = e->events[at];
     }
+    uint64_t event; /* as training asks for it */
+    assert_ok(weir_snapshot_event_of_put(p->snapshot, SCORE_PAYMENT, index, target.before_us, &event));
+    assert_true(event == target.event);
     return target;
 }
 
