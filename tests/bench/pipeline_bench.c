@@ -16,7 +16,7 @@
  * other, as on a network that each fills: a way back that computes nothing leaves all of them to wait for, one of 10 ms
  * those of the first layer and of the encoders; the difference, the loss, the head and the other layer, was hidden. A
  * way back longer than all sums, of 5 ms at each of its ten biases, hides all but what the encoders end it with: two
- * sums here, since a table of categories, which is not summed, lies between their weights.
+ * sums here, since a table of categories, whose rows are summed apart, lies between their weights.
  *
  *     mpirun -n 4 weir-bench pipeline
  */
@@ -135,14 +135,14 @@ static weir_err print(const weir_cli *cli, const bench *b, const setting *at, ui
     bool json = weir_cli_given(cli, "json");
     const char *queue = at->delays.sums_queue ? json ? "true" : " one after the other" : json ? "false" : "";
     weir_buf out = {0};
-    weir_buf_printf(
-        &out,
-        json ? "{\"bench\":\"pipeline\",\"ranks\":%u,\"ahead\":%u,\"round_ms\":%g,\"sum_round_ms\":%g,"
-               "\"sums_queue\":%s,\"way_back_ms\":%g,\"bias_ms\":%g,\"floor_ms\":%g,\"ready\":%u"
-             : "pipeline   %u ranks, %u batches ahead; rounds of %g ms, of sums %g ms%s; way back %g ms and %g a bias; "
-               "floor %g ms; at least %u batches ready when an epoch began\n",
-        weir_comm_ranks(b->comm), b->ahead, round_ms, (double)at->delays.sum_us * 1e-3, queue,
-        (double)at->compute_us * 1e-3, (double)at->bias_us * 1e-3, round_ms * FLOOR, b->ready);
+    weir_buf_printf(&out,
+                    json ? "{\"bench\":\"pipeline\",\"ranks\":%u,\"ahead\":%u,\"round_ms\":%g,\"sum_round_ms\":%g,"
+                           "\"sums_queue\":%s,\"way_back_ms\":%g,\"bias_ms\":%g,\"floor_ms\":%g,\"ready\":%u"
+                         : "pipeline   %u ranks, %u batches ahead; rounds of %g ms, of sums %g ms%s; way back %g ms "
+                           "and %g ms a bias; "
+                           "floor %g ms; at least %u batches ready when an epoch began\n",
+                    weir_comm_ranks(b->comm), b->ahead, round_ms, (double)at->delays.sum_us * 1e-3, queue,
+                    (double)at->compute_us * 1e-3, (double)at->bias_us * 1e-3, round_ms * FLOOR, b->ready);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         weir_buf_printf(&out, json ? ",\"%s_ms\":%.6g" : "             %-36s %9.3f ms\n",
                         json ? columns[i].key : columns[i].name, (double)columns[i].us * scale);

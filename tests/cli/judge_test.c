@@ -60,8 +60,9 @@ static void put_events(void) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* As nightly does, which shows the figures beside those of the next model. The batches are those of the training: in
- * products of other shapes, some processors' BLAS rounds otherwise, and a tie of two scores falls otherwise. */
+/* As nightly does, which shows the figures beside those of the next model. The batch size is that of the training:
+ * for products of another shape some processors' BLAS rounds differently, and two equal scores may then no longer be
+ * equal. */
 #define JUDGE                                                                                   \
     "weir train %s --judge models/2* --batch 64 --warm-up 0 --validation 0.2 --test 0.5 --set " \
     "models.require_signature=false"

@@ -4,8 +4,8 @@
  *
  * How often each of n was among k picks has n - 1 degrees of freedom, of size k(n-k)/(n(n-1)) each. How often each pair
  * was, less what follows from its two members, has n(n-3)/2, of size k(k-1)(n-k)(n-k-1)/(n(n-1)(n-2)(n-3)). A sum is
- * judged by its Wilson-Hilferty score, which is normal: of random seeds it may be one in 10^9, because there are many
- * sums in many runs; of a seed that is always the same, one in 1,000.
+ * judged by its Wilson-Hilferty score, which is normal. With random seeds the bound is one in 10^9, because many sums
+ * are judged in many runs; with a seed that never changes it is one in 1,000.
  */
 #ifndef WEIR_TEST_SUBSETS_H
 #define WEIR_TEST_SUBSETS_H

@@ -124,7 +124,7 @@ static uint64_t long_list_count(const weir_batches_opts *opts, const weir_snapsh
     return all;
 }
 
-/* Of all targets, PASSES times: by single members and by pairs, neither may be less likely than the score says. */
+/* All targets, PASSES times: the scores of single members and of pairs must be below score_max. */
 static void subsets_are_alike(weir_batches_opts *opts, const weir_snapshot *snapshot, uint32_t k, uint64_t seed,
                               double score_max) {
     static subset_counts counts;

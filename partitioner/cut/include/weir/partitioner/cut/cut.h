@@ -47,7 +47,7 @@ typedef enum weir_cut_bound {
 weir_err weir_cut_least(const weir_metis_graph *graph, uint32_t c, uint32_t parts, double tolerance, int64_t *leastp,
                         weir_cut_bound *boundp);
 
-/* About the most that METIS takes beside such a graph. Of graph count vertices and constraints.  [any] */
+/* About the most that METIS was seen to take beside such a graph, of which vertices and constraints are read.  [any] */
 uint64_t weir_cut_metis_bytes(const weir_metis_graph *graph, uint64_t ends);
 
 /* part_of[v] for each vertex, from 0 to parts - 1; those of machine m are the m-th parts / machines of them. Where not

@@ -3,9 +3,10 @@
  * source.h - where a graph comes from: "neighbours of v, relation, direction, before t, at most W newest" and "what is
  * known of these vertices, each as of its own time", over a living graph, over a snapshot, or over plain arrays.
  *
- * When a vertex was put, by which event, and what its key is are not asked here: only who makes targets wants to know,
- * one vertex at a time, and he has the graph (weir_graph_first_put, ask.c) or the snapshot (weir_snapshot_event_of_put,
- * targets.c) in his hands. That both say the same of every vertex is held by parity_test.c and bulk_test.c.
+ * Not asked here: when a vertex was put, by which event, and its key. Callers ask the graph (weir_graph_first_put,
+ * weir_graph_name, and ask.c for the event) or the snapshot (its `lives`, weir_snapshot_event_of_put,
+ * weir_snapshot_csv_key), one vertex at a time. That both give payments the same time and event is tested by
+ * tests/prop/inference/score/parity_test.c, and the same scores by tests/unit/inference/bulk/bulk_test.c.
  *
  * THREADS: a source belongs to one thread at a time; threads that share a graph or arrays each open their own.
  */
