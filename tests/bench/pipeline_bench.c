@@ -139,8 +139,7 @@ static weir_err print(const weir_cli *cli, const bench *b, const setting *at, ui
                     json ? "{\"bench\":\"pipeline\",\"ranks\":%u,\"ahead\":%u,\"round_ms\":%g,\"sum_round_ms\":%g,"
                            "\"sums_queue\":%s,\"way_back_ms\":%g,\"bias_ms\":%g,\"floor_ms\":%g,\"ready\":%u"
                          : "pipeline   %u ranks, %u batches ahead; rounds of %g ms, of sums %g ms%s; way back %g ms "
-                           "and %g ms a bias; "
-                           "floor %g ms; at least %u batches ready when an epoch began\n",
+                           "and %g ms a bias; floor %g ms; at least %u batches ready when an epoch began\n",
                     weir_comm_ranks(b->comm), b->ahead, round_ms, (double)at->delays.sum_us * 1e-3, queue,
                     (double)at->compute_us * 1e-3, (double)at->bias_us * 1e-3, round_ms * FLOOR, b->ready);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)

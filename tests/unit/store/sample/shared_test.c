@@ -380,7 +380,6 @@ static void p3_p2_a_target_sees_the_same_in_any_company(void **state) {
         company(round % 3 ? drawn : decided, round % 2, round);
 }
 
-/* Ids and indices of the same graph: node for node and edge for edge. */
 /* Whichever way each calls its vertices. */
 static void same_block(const weir_block_view *a, const weir_block_view *b) {
     assert_true(a->nodes == b->nodes && a->inputs == b->inputs && a->targets == b->targets);
@@ -397,6 +396,7 @@ static void same_block(const weir_block_view *a, const weir_block_view *b) {
     }
 }
 
+/* Ids and indices of the same graph: node for node and edge for edge. */
 static void p3_by_ids_as_by_indices(void **state) {
     (void)state;
     for (unsigned round = 0; round < 6; round++) {
